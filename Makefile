@@ -1,0 +1,48 @@
+# Everything a newcomer needs: `make demo` and `make test`. Both make the virtual environment they need.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help demo test lint types check bench audit clean
+
+help:
+	@echo "make demo    fit a private model on generated census data"
+	@echo "make test    run the tests"
+	@echo "make lint    format check, lint and import walls"
+	@echo "make types   mypy --strict"
+	@echo "make check   lint, types and test: what CI runs"
+	@echo "make bench   accuracy on real data and speed against peers (minutes)"
+	@echo "make audit   the long statistical attacks"
+
+$(READY): pyproject.toml
+	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@touch $(READY)
+
+demo: $(READY)
+	$(BIN)/privfit demo
+
+test: $(READY)
+	$(BIN)/python -m pytest -n auto -m "not slow"
+
+lint: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+
+types: $(READY)
+	$(BIN)/mypy
+
+check: lint types test
+
+bench: $(READY)
+	$(BIN)/privfit bench accuracy
+	$(BIN)/privfit bench speed
+
+audit: $(READY)
+	$(BIN)/python -m pytest -n auto -m slow
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

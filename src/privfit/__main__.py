@@ -1,0 +1,5 @@
+"""`python -m privfit` is the command line."""
+
+from privfit.cli import main
+
+main()

@@ -1,0 +1,22 @@
+"""scikit-learn estimators: wiring between tables, mechanisms and solvers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from privfit.models import saving
+from privfit.models.linear import LinearRegression
+from privfit.models.logistic import LogisticRegression
+from privfit.models.report import Report
+from privfit.models.saving import ModelFileError
+
+ESTIMATORS = (LinearRegression, LogisticRegression)
+
+
+def load_model(path: str | Path) -> Any:
+    """The model that `model.save(path)` wrote. Runs no code from the file."""
+    return saving.load(path, {estimator.__name__: estimator for estimator in ESTIMATORS})
+
+
+__all__ = ["ESTIMATORS", "LinearRegression", "LogisticRegression", "ModelFileError", "Report", "load_model"]

@@ -1,0 +1,198 @@
+"""What every private linear model shares: the way from a table to a release to coefficients. Wiring only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from privfit.losses import QuadraticLoss
+from privfit.mechanisms import FunctionalMechanism, LinearFit, Release
+from privfit.models import saving
+from privfit.models.inputs import PUBLIC, Input, fit_input, predict_table
+from privfit.models.report import Report, make_report
+from privfit.privacy import Budget, Ledger, PrivacyError, Terms, noise_source, process_ledger, warn_of_running_total
+from privfit.rows import Rows, linear_scores
+from privfit.schema import Category, Geometry, Numeric, Schema
+
+Floats = NDArray[np.float64]
+
+
+class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
+    """Shared wiring of the linear models. Subclasses name a loss and turn weights into their own attributes."""
+
+    _loss: QuadraticLoss
+    _strict_names = False
+    _public_array = False
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 0.0,
+        schema: Schema | str | Path | None = None,
+        mechanism: Any = "auto",
+        adjacency: str = "replace-one",
+        fit_intercept: bool = True,
+        numeric: str = "auto",
+        rows_per_person: int = 1,
+        expected_rows: int | None = None,
+        ledger: Ledger | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.schema = schema
+        self.mechanism = mechanism
+        self.adjacency = adjacency
+        self.fit_intercept = fit_intercept
+        self.numeric = numeric
+        self.rows_per_person = rows_per_person
+        self.expected_rows = expected_rows
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Fit on a table. Charges the ledger before any noise is drawn.
+
+        Parameters
+        ----------
+        X : an array, a pandas or polars frame, an Arrow table or stream, or the path of a Parquet or CSV file.
+        y : the target, unless X has a column with the name of the schema's target.
+        """
+        terms = Terms(Budget(self.epsilon, self.delta), self.adjacency, self.rows_per_person, self.expected_rows)  # type: ignore[arg-type]
+        mechanism = self._chosen_mechanism()
+        noise = noise_source(self.random_state)
+        reasons = self._reasons_not_private()
+        ledger = self._chosen_ledger(reasons)
+        given = self._prepared(fit_input(self, X, y, self.schema))
+        loss = mechanism.loss or self._loss
+        geometry = mechanism.geometry(given.schema, self._numeric_style(), bool(self.fit_intercept), loss)
+        rows = Rows(given.table, given.schema, geometry)
+        release = mechanism.release(rows, terms, ledger, noise, loss)
+        if self.ledger is None and ledger is not None:
+            warn_of_running_total(ledger)
+        fit = mechanism.solve(release, geometry, loss, bool(self.fit_intercept))
+        self.schema_, self._geometry = given.schema, geometry
+        self._strict_names = given.strict_names
+        self._public_array = given.strict_names and reasons != () and given.table.names is None
+        self._keep(fit, mechanism)
+        self.report_ = self._report(mechanism, release, fit, reasons)
+        return self
+
+    # -- what subclasses say ----------------------------------------------------------------------------------------
+
+    def _keep(self, fit: LinearFit, mechanism: FunctionalMechanism) -> None:
+        """Set the fitted attributes."""
+        raise NotImplementedError
+
+    def _prepared(self, given: Input) -> Input:
+        """The input, with its schema as this model wants it."""
+        return given
+
+    def _notes(self, mechanism: FunctionalMechanism) -> tuple[str, ...]:
+        """Lines for the report."""
+        return ()
+
+    # -- choices ----------------------------------------------------------------------------------------------------
+
+    def _chosen_mechanism(self) -> FunctionalMechanism:
+        mechanism = FunctionalMechanism() if self.mechanism in ("auto", "functional") else self.mechanism
+        if not isinstance(mechanism, FunctionalMechanism):
+            raise PrivacyError(
+                f"mechanism={self.mechanism!r} was given to {type(self).__name__}; it knows 'auto', 'functional' and pf.FunctionalMechanism(...). "
+                "Use 'auto' if in doubt."
+            )
+        mechanism.check()
+        return mechanism
+
+    def _numeric_style(self) -> Literal["slope", "bins"]:
+        """How numbers without bins of their own are encoded. For moments, slopes: fewer values to release, one coefficient a column."""
+        if self.numeric not in ("auto", "slope", "bins"):
+            raise PrivacyError(f"numeric={self.numeric!r} was given; it is 'auto', 'slope' or 'bins'. Use 'auto' if in doubt.")
+        return "bins" if self.numeric == "bins" else "slope"
+
+    def _reasons_not_private(self) -> tuple[str, ...]:
+        reasons = []
+        if self.random_state is not None:
+            reasons.append("random_state is set, so that the noise can be repeated and subtracted")
+        if isinstance(self.schema, str) and self.schema == PUBLIC:
+            reasons.append('schema="public": bounds, levels and classes were read from the table itself')
+        return tuple(reasons)
+
+    def _chosen_ledger(self, reasons: tuple[str, ...]) -> Ledger | None:
+        """The user's ledger, or the process's own; none for a fit that is not private, which no ledger accepts."""
+        if self.ledger is not None and not isinstance(self.ledger, Ledger):
+            raise PrivacyError(
+                f"ledger={type(self.ledger).__name__} was given; it is a pf.Ledger or None. Write ledger=pf.Ledger(epsilon=1.0)."
+            )
+        if not reasons:
+            return self.ledger if self.ledger is not None else process_ledger()
+        if self.ledger is not None:
+            raise PrivacyError(
+                f"A ledger was given to a fit that is not private ({'; '.join(reasons)}). A ledger takes private fits only: "
+                "leave out random_state and give a schema of public facts, or leave out the ledger."
+            )
+        return None
+
+    # -- results ----------------------------------------------------------------------------------------------------
+
+    def _scores(self, X: Any) -> Floats:
+        check_is_fitted(self)
+        table = predict_table(self, X)
+        return linear_scores(table, self.schema_, self._geometry, np.ravel(self.coef_), float(np.ravel(self.intercept_)[0]))
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """The names of the encoded columns, in the order of coef_: a number under its own name, a category as name_level."""
+        check_is_fitted(self)
+        return np.array(self._geometry.feature_names, dtype=object)
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to a JSON file: coefficients, schema, report and version. Loading it runs no code."""
+        check_is_fitted(self)
+        saving.save(self, Path(path))
+
+    def _report(self, mechanism: FunctionalMechanism, release: Release[Any], fit: LinearFit, reasons: tuple[str, ...]) -> Report:
+        solution = fit.solution
+        repairs = {
+            "kind": str(mechanism.repair).lower(),
+            "ridge": solution.ridge,
+            "eigenvalues changed": solution.eigenvalues_changed,
+            "has a minimum": solution.bounded,
+        }
+        notes = (*self._notes(mechanism), *(("delta was not needed: Laplace noise spends none of it",) if self.delta else ()))
+        return make_report(type(self).__name__, release.event, repairs=repairs, public=self._public_facts(), reasons=reasons, notes=notes)
+
+    def _public_facts(self) -> tuple[str, ...]:
+        schema = self.schema_
+        numeric = sum(isinstance(column, Numeric) for column in schema.features)
+        facts = [f"bounds of {numeric} numeric columns"] if numeric else []
+        if numeric < len(schema.features):
+            facts.append(f"levels of {len(schema.features) - numeric} categories")
+        facts.append("classes of the target" if isinstance(schema.target, Category) else "bounds of the target")
+        if self.adjacency == "replace-one":
+            facts.append("the number of rows")
+        return tuple(facts)
+
+
+def original_units(fit: LinearFit, geometry: Geometry) -> tuple[Floats, float]:
+    """One coefficient per name in `geometry.feature_names`, and the intercept, for numbers in their own units."""
+    offset = int(geometry.intercept)
+    coef: list[float] = []
+    intercept = fit.intercept
+    for block in geometry.blocks:
+        weights = fit.weights[block.start - offset : block.stop - offset].tolist()
+        if block.kind in ("slope", "share"):
+            coef.append(weights[0] / block.unit)
+            intercept -= weights[0] * block.center / block.unit
+        elif block.kind == "sign":
+            coef.extend([-weights[0], weights[0]])
+        elif block.kind == "indicators":
+            coef.extend([*weights, 0.0])
+        else:
+            coef.extend(weights)
+    return np.array(coef), float(intercept)

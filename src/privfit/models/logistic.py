@@ -1,0 +1,107 @@
+"""Logistic regression under differential privacy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.base import ClassifierMixin
+
+from privfit.losses import truncated_logistic
+from privfit.mechanisms import FunctionalMechanism, LinearFit
+from privfit.models.base import PrivateLinearModel, original_units
+from privfit.models.inputs import Input
+from privfit.schema import Category, SchemaError
+from privfit.solvers import logistic_length
+
+
+class LogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
+    """Logistic regression for two classes, fitted under differential privacy by the functional mechanism.
+
+    The logistic loss is replaced by a quadratic that follows it on an interval, so that moments suffice to fit it. The direction
+    of the coefficients is that of least squares on the classes; their length is calibrated from the released moments.
+
+    Parameters
+    ----------
+    epsilon : the privacy budget of one fit; smaller is more private and noisier.
+    delta : the chance that the promise fails. Laplace noise needs none, so that nothing of it is spent.
+    schema : the public facts, with a Category of two classes as target. "public" declares the table itself public.
+    mechanism : "auto", "functional" or a pf.FunctionalMechanism.
+    adjacency : "replace-one" (the number of rows is public) or "add-remove" (it is not).
+    fit_intercept : whether to fit an intercept.
+    numeric : how numeric columns without bins of their own enter: "slope", "bins", or "auto", which is "slope" here.
+    rows_per_person : the most rows that one person can have; the promise is made to people.
+    expected_rows : a public guess of the number of rows. This mechanism does not need it.
+    ledger : the pf.Ledger to charge. Without one, a ledger without a limit keeps the running total of the process.
+    random_state : a seed makes the noise repeatable and the result NOT private. For tests and experiments.
+
+    Attributes
+    ----------
+    classes_ : the two public classes, sorted.
+    coef_ : shape (1, columns), one coefficient per name in get_feature_names_out(), in the units of the table.
+    intercept_ : shape (1,).
+    report_, schema_, n_features_in_, feature_names_in_ : as in LinearRegression.
+
+    Guarantee: epsilon-DP, replace-one or add-remove; docs/proofs/moments.md, Theorem 3.
+    """
+
+    _loss = truncated_logistic()
+
+    def _prepared(self, given: Input) -> Input:
+        target = given.schema.target
+        assert isinstance(target, Category)
+        if len(target.levels) != 2:
+            raise SchemaError(
+                f"LogisticRegression was given the target {target.name!r} with {len(target.levels)} classes; it fits two. "
+                "Fit one class against the rest, or join classes in the schema."
+            )
+        levels = np.unique(np.array(target.levels)).tolist()  # scikit-learn sorts classes, and its scorers rely on it
+        self.classes_ = np.array(levels)
+        return replace(given, schema=given.schema.with_target(replace(target, levels=levels)))
+
+    def _keep(self, fit: LinearFit, mechanism: FunctionalMechanism) -> None:
+        coef, intercept = original_units(fit, self._geometry)
+        length = 1.0
+        if mechanism.calibration == "tight" and mechanism.loss is None:
+            length = logistic_length(fit.weights, fit.intercept, fit.moments, self._geometry.intercept, mechanism.interval)
+        self._length = length
+        self.coef_ = (coef * length)[None, :]
+        self.intercept_ = np.array([intercept * length])
+
+    def _restore(self, coef: NDArray[np.float64], intercept: NDArray[np.float64]) -> None:
+        self.coef_, self.intercept_ = coef[None, :], intercept
+        target = self.schema_.target
+        assert isinstance(target, Category)
+        self.classes_ = np.array(target.levels)
+
+    def _notes(self, mechanism: FunctionalMechanism) -> tuple[str, ...]:
+        return (f"coefficients are {self._length:.3g} times as long as Taylor's quadratic makes them",) if self._length != 1 else ()
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """coef_'x + intercept_ for every row: positive for the second class."""
+        return self._scores(X)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The more likely class of every row."""
+        second = self._scores(X) > 0
+        return self.classes_[second.astype(np.intp)]
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """The probability of each class, in the order of classes_."""
+        second = expit(self._scores(X))
+        return np.column_stack([1.0 - second, second])
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """The logarithm of predict_proba."""
+        scores = self._scores(X)
+        return np.column_stack([-np.logaddexp(0.0, scores), -np.logaddexp(0.0, -scores)])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.poor_score = True  # at epsilon 1 the few rows of scikit-learn's check are drowned, as they must be
+        tags.target_tags.required = True
+        return tags

@@ -1,0 +1,91 @@
+"""The report of a fit: what was promised, what it cost, and what was taken for public."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from privfit.privacy import Event
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a person needs to know before a model leaves the house. Prints as a table; `to_dict` for programs."""
+
+    model: str
+    mechanism: str
+    epsilon: float
+    delta: float
+    adjacency: str
+    rows_per_person: int
+    sensitivity: float
+    noise_scale: float
+    noise: str
+    released_values: int
+    repairs: dict[str, Any]
+    public: tuple[str, ...]
+    private: bool
+    not_private_because: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    event: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain values, ready for JSON."""
+        plain = asdict(self)
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in plain.items()}
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> Report:
+        """The report that `to_dict` wrote."""
+        fields: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in plain.items()}
+        return cls(**fields)
+
+    def __str__(self) -> str:
+        neighbours = {"replace-one": "one person's row changes", "add-remove": "one person's row is there or not"}[self.adjacency]
+        rows = [
+            ("mechanism", self.mechanism),
+            ("epsilon", f"{self.epsilon:g}"),
+            ("delta", f"{self.delta:g}"),
+            ("neighbours", f"{self.adjacency}: {neighbours}"),
+            ("rows per person", f"at most {self.rows_per_person}"),
+            ("sensitivity", f"{self.sensitivity:.6g}"),
+            ("noise", f"{self.noise}, scale {self.noise_scale:.6g} on each of {self.released_values} released values"),
+            ("repairs", ", ".join(f"{key} {_short(value)}" for key, value in self.repairs.items()) or "none"),
+            ("taken as public", "; ".join(self.public)),
+            *(("note", note) for note in self.notes),
+            ("private", "yes" if self.private else "NO: " + "; ".join(self.not_private_because)),
+        ]
+        width = max(len(name) for name, _ in rows)
+        lines = [f"Privacy report of {self.model}", ""]
+        return "\n".join([*lines, *(f"  {name:<{width}}  {text}" for name, text in rows)])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{str(self).replace('&', '&amp;').replace('<', '&lt;')}</pre>"
+
+
+def make_report(
+    model: str, event: Event, *, repairs: dict[str, Any], public: tuple[str, ...], reasons: tuple[str, ...], notes: tuple[str, ...]
+) -> Report:
+    """The report of a release with this event; `reasons` say why it is not private, if it is not."""
+    return Report(
+        model=model,
+        mechanism=event.mechanism,
+        epsilon=event.epsilon,
+        delta=event.delta,
+        adjacency=event.adjacency,
+        rows_per_person=event.rows_per_person,
+        sensitivity=event.sensitivity / event.unit,
+        noise_scale=event.scale / event.unit,
+        noise=f"discrete {event.noise.capitalize()}",
+        released_values=event.n_values,
+        repairs=repairs,
+        public=public,
+        private=not reasons,
+        not_private_because=reasons,
+        notes=notes,
+        event=event.to_dict(),
+    )
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,76 @@
+"""Saved models: JSON with coefficients, schema, report and version. Loading one runs no code from the file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privfit.models.report import Report
+from privfit.schema import Schema
+from privfit.version import VERSION
+
+_FORMAT = 1
+_PARAMETERS = ("epsilon", "delta", "adjacency", "fit_intercept", "numeric", "rows_per_person", "expected_rows")
+
+
+class ModelFileError(ValueError):
+    """A file that is not a model saved by privfit."""
+
+
+def save(model: Any, path: Path) -> None:
+    """Write a fitted model."""
+    document = {
+        "format": _FORMAT,
+        "privfit": VERSION,
+        "model": type(model).__name__,
+        "parameters": {name: _plain(getattr(model, name)) for name in _PARAMETERS},
+        "schema": model.schema_.to_toml(),
+        "encoding": {
+            "numeric": model._numeric_style(),
+            "paper": any(block.kind in ("share", "indicators") for block in model._geometry.blocks),
+        },
+        "intercept": np.ravel(model.intercept_).tolist(),
+        "coef": np.ravel(model.coef_).tolist(),
+        "features": list(model._geometry.feature_names),
+        "report": model.report_.to_dict(),
+    }
+    path.write_text(json.dumps(document, indent=1, default=_plain) + "\n", encoding="utf-8")
+
+
+def load(path: str | Path, kinds: dict[str, type]) -> Any:
+    """The model in a file; `kinds` are the classes that may be in it, by name."""
+    path = Path(path)
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        if document["format"] != _FORMAT:
+            raise ModelFileError(
+                f"The model file {path.name!r} has format {document['format']!r}; this privfit reads {_FORMAT}. Save it again with this version."
+            )
+        return _restore(document, kinds)
+    except FileNotFoundError as error:
+        raise ModelFileError(f"There is no model file {path.name!r}. Give the path that `save` or `privfit fit -o` wrote.") from error
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+        raise ModelFileError(
+            f"The file {path.name!r} is not a model saved by privfit. Give the path that `save` or `privfit fit -o` wrote."
+        ) from error
+
+
+def _restore(document: dict[str, Any], kinds: dict[str, type]) -> Any:
+    schema = Schema.from_toml(document["schema"])
+    encoding = document["encoding"]
+    model = kinds[document["model"]](schema=schema, **document["parameters"])
+    model.schema_ = schema
+    model._geometry = schema.geometry(numeric=encoding["numeric"], paper=encoding["paper"])
+    model._restore(np.array(document["coef"], dtype=np.float64), np.array(document["intercept"], dtype=np.float64))
+    model.report_ = Report.from_dict(document["report"])
+    model.n_features_in_ = len(schema.features)
+    model.feature_names_in_ = np.array([column.name for column in schema.features], dtype=object)
+    return model
+
+
+def _plain(value: Any) -> Any:
+    item = getattr(value, "item", None)
+    return item() if callable(item) else value

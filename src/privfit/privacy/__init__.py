@@ -1,0 +1,32 @@
+"""The privacy core: who is protected, what it costs, what was spent, and where noise comes from."""
+
+from privfit.privacy.adjacency import Adjacency, checked_adjacency
+from privfit.privacy.budget import Amount, Budget, exact
+from privfit.privacy.errors import BudgetExceeded, LedgerError, PrivacyError, PrivacyWarning
+from privfit.privacy.event import Event
+from privfit.privacy.ledger import Entry, Ledger, process_ledger, warn_of_running_total
+from privfit.privacy.noise import Noise, SecureNoise, SeededNoise, noise_source, seeded_generator
+from privfit.privacy.terms import Terms
+
+__all__ = [
+    "Adjacency",
+    "Amount",
+    "Budget",
+    "BudgetExceeded",
+    "Entry",
+    "Event",
+    "Ledger",
+    "LedgerError",
+    "Noise",
+    "PrivacyError",
+    "PrivacyWarning",
+    "SecureNoise",
+    "SeededNoise",
+    "Terms",
+    "checked_adjacency",
+    "exact",
+    "noise_source",
+    "process_ledger",
+    "seeded_generator",
+    "warn_of_running_total",
+]

@@ -1,0 +1,321 @@
+"""The ledger: a budget that cannot be overdrawn, written down before any noise is drawn."""
+
+from __future__ import annotations
+
+import atexit
+import math
+import os
+import sqlite3
+import tempfile
+import threading
+import uuid
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from privfit.privacy import composition
+from privfit.privacy.budget import Amount, Budget, exact
+from privfit.privacy.errors import BudgetExceeded, LedgerError, PrivacyWarning
+from privfit.privacy.event import Event
+
+_VERSION = 1
+_WAIT_SECONDS = 60.0
+_TABLES = """
+CREATE TABLE budget (version INTEGER NOT NULL, identity TEXT NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL, created TEXT NOT NULL);
+CREATE TABLE entry (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, time TEXT NOT NULL, dataset TEXT NOT NULL, mechanism TEXT NOT NULL,
+    epsilon REAL NOT NULL, delta REAL NOT NULL, event TEXT NOT NULL
+);
+"""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of a ledger."""
+
+    id: int
+    time: str
+    dataset: str
+    mechanism: str
+    epsilon: float
+    delta: float
+    event: Event
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry as plain values."""
+        return asdict(self)
+
+
+class Ledger:
+    """A privacy budget in a file, shared by every process that opens it.
+
+    Parameters
+    ----------
+    path : the SQLite file. None makes a temporary one that lives as long as this process.
+    epsilon, delta : the whole budget. Needed to make a ledger; to open an existing one leave them out or repeat them.
+
+    Copies, clones and pickles of a ledger are references to the same file, so cross-validation, joblib workers and refits all
+    charge the one budget. A file that has gone missing is refused, never started again.
+
+    >>> ledger = Ledger(epsilon=1.0)
+    >>> ledger.charge(0.4, mechanism="a histogram made elsewhere")
+    >>> ledger.remaining
+    0.6
+
+    Guarantee: all releases charged to a ledger are together (epsilon, delta)-DP, however they were chosen;
+    docs/proofs/composition.md, Theorem 1.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None = None, epsilon: float | None = None, delta: float | None = None) -> None:
+        if path is None:
+            if epsilon is None:
+                raise LedgerError("A ledger was asked for without a budget. Say how much may be spent in all: Ledger(epsilon=1.0).")
+            self._path = Path(tempfile.mkdtemp(prefix="privfit-ledger-")) / "ledger.db"
+            atexit.register(_remove_temporary, self._path, os.getpid())
+        else:
+            self._path = Path(path).expanduser().absolute()
+        if not self._path.exists():
+            if epsilon is None:
+                raise LedgerError(
+                    f"There is no ledger at {self._path.name!r}, and a new one needs a budget. "
+                    f"Check the path, or make one: Ledger({self._path.name!r}, epsilon=1.0)."
+                )
+            self._create(float(epsilon), 0.0 if delta is None else float(delta))
+        self._identity = ""
+        self._budget = self._open()
+        self._refuse_another_budget(epsilon, delta)
+
+    # -- the budget -------------------------------------------------------------------------------------------------
+
+    @property
+    def path(self) -> Path:
+        """The ledger's file."""
+        return self._path
+
+    @property
+    def epsilon(self) -> float:
+        """The whole budget's epsilon."""
+        return self._budget[0]
+
+    @property
+    def delta(self) -> float:
+        """The whole budget's delta."""
+        return self._budget[1]
+
+    @property
+    def spent(self) -> Amount:
+        """What all entries cost together."""
+        with self._connection() as connection:
+            spent = self._total(self._events(connection))
+        return Amount(float(spent[0]), float(spent[1]))
+
+    @property
+    def remaining(self) -> Amount:
+        """What is left to spend."""
+        with self._connection() as connection:
+            spent = self._total(self._events(connection))
+        if math.isinf(self.epsilon):
+            return Amount(math.inf, self.delta)
+        return Amount(float(exact(self.epsilon) - spent[0]), float(exact(self.delta) - spent[1]))
+
+    def entries(self) -> list[Entry]:
+        """Every charge, oldest first."""
+        with self._connection() as connection:
+            rows = connection.execute("SELECT id, time, dataset, mechanism, epsilon, delta, event FROM entry ORDER BY id").fetchall()
+        return [Entry(*row[:6], Event.from_json(row[6])) for row in rows]
+
+    # -- spending ---------------------------------------------------------------------------------------------------
+
+    def check(self, event: Event) -> None:
+        """Refuse now what `charge` would refuse later, so that no long read is wasted."""
+        with self._connection() as connection:
+            self._refuse_overdraft(connection, event)
+
+    def charge(self, event: Event | float, delta: float = 0.0, *, mechanism: str = "outside privfit", dataset: str = "") -> None:
+        """Write one charge down, durably, or raise BudgetExceeded and write nothing.
+
+        `event` is the Event of a release, or simply an epsilon, for a release made by other means.
+        """
+        if not isinstance(event, Event):
+            budget = Budget(event, delta)
+            event = Event(mechanism, budget.epsilon, budget.delta, noise="unknown")
+        with self._connection() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                self._refuse_overdraft(connection, event)
+                connection.execute(
+                    "INSERT INTO entry (time, dataset, mechanism, epsilon, delta, event) VALUES (?, ?, ?, ?, ?, ?)",
+                    (
+                        datetime.now(UTC).isoformat(timespec="seconds"),
+                        dataset,
+                        event.mechanism,
+                        event.epsilon,
+                        event.delta,
+                        event.to_json(),
+                    ),
+                )
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    def _refuse_overdraft(self, connection: sqlite3.Connection, event: Event) -> None:
+        events = self._events(connection)
+        if math.isinf(self.epsilon):
+            return
+        after = self._total([*events, event])
+        if composition.affordable(after, Budget(self.epsilon, self.delta)):
+            return
+        before = self._total(events)
+        left_epsilon, left_delta = float(exact(self.epsilon) - before[0]), float(exact(self.delta) - before[1])
+        delta = f" and delta {event.delta:.3g}" if event.delta else ""
+        raise BudgetExceeded(
+            f"epsilon {event.epsilon:.6g}{delta} was asked for, and the ledger has epsilon {left_epsilon:.6g} and delta {left_delta:.3g} left "
+            f"of epsilon {self.epsilon:.6g} and delta {self.delta:.3g}. Nothing was charged or released. Ask for less, or stop here: "
+            "a budget that grows is not a budget."
+        )
+
+    def _events(self, connection: sqlite3.Connection) -> list[Event]:
+        return [Event.from_json(text) for (text,) in connection.execute("SELECT event FROM entry ORDER BY id")]
+
+    def _total(self, events: list[Event]) -> tuple[Any, Any]:
+        return composition.total([event.cost for event in events], self.epsilon, self.delta)
+
+    # -- the file ---------------------------------------------------------------------------------------------------
+
+    def _create(self, epsilon: float, delta: float) -> None:
+        if not math.isinf(epsilon):
+            Budget(epsilon, delta)
+        if not self._path.parent.is_dir():
+            raise LedgerError(f"The folder of the ledger {self._path.name!r} does not exist. Make the folder first, then the ledger.")
+        try:
+            made = tempfile.NamedTemporaryFile(dir=self._path.parent, prefix=f".{self._path.name}-", delete=False)  # noqa: SIM115
+            made.close()
+            with sqlite3.connect(made.name, isolation_level=None) as connection:
+                connection.execute("PRAGMA synchronous = FULL")
+                connection.executescript(_TABLES)
+                created = datetime.now(UTC).isoformat(timespec="seconds")
+                connection.execute("INSERT INTO budget VALUES (?, ?, ?, ?, ?)", (_VERSION, uuid.uuid4().hex, epsilon, delta, created))
+            connection.close()
+        except (OSError, sqlite3.Error) as error:
+            raise LedgerError(
+                f"The ledger {self._path.name!r} cannot be made: {error}. Nothing was charged. "
+                "Choose a folder that can be written and has room."
+            ) from error
+        try:
+            os.link(made.name, self._path)
+        except FileExistsError:
+            pass  # another process was first: its ledger is the one to use
+        except OSError as error:
+            raise LedgerError(
+                f"The ledger {self._path.name!r} cannot be put in place: {error}. Nothing was charged. Choose another folder."
+            ) from error
+        finally:
+            os.unlink(made.name)
+
+    def _open(self) -> tuple[float, float]:
+        with self._connection() as connection:
+            rows = connection.execute("SELECT version, identity, epsilon, delta FROM budget").fetchall()
+        if len(rows) != 1 or rows[0][0] != _VERSION:
+            raise LedgerError(
+                f"The file {self._path.name!r} is not a ledger of this version. Nothing was charged. Use the file that Ledger(...) made."
+            )
+        self._identity = rows[0][1]
+        return float(rows[0][2]), float(rows[0][3])
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        """A fresh connection: safe across threads, forks and processes, and a vanished file is noticed every time."""
+        connection: sqlite3.Connection | None = None
+        try:
+            if not self._path.exists():
+                raise LedgerError(
+                    f"The ledger {self._path.name!r} is gone, and what it had spent with it. Nothing was charged or released. "
+                    "Restore the file; a ledger is never started again by itself."
+                )
+            connection = sqlite3.connect(f"{self._path.as_uri()}?mode=rw", uri=True, timeout=_WAIT_SECONDS, isolation_level=None)
+            connection.execute("PRAGMA synchronous = FULL")
+            if self._identity:
+                found = connection.execute("SELECT identity FROM budget").fetchone()
+                if found is None or found[0] != self._identity:
+                    raise LedgerError(
+                        f"The ledger {self._path.name!r} was replaced by another one. Nothing was charged or released. Restore the first file."
+                    )
+            yield connection
+        except sqlite3.Error as error:
+            raise LedgerError(
+                f"The ledger {self._path.name!r} cannot be read or written: {error}. Nothing was released. "
+                "Check that the file is whole, may be written and that the disk has room."
+            ) from error
+        finally:
+            if connection is not None:
+                connection.close()
+
+    def _refuse_another_budget(self, epsilon: float | None, delta: float | None) -> None:
+        for name, asked, kept in (("epsilon", epsilon, self.epsilon), ("delta", delta, self.delta)):
+            if asked is not None and float(asked) != kept:
+                raise LedgerError(
+                    f"The ledger {self._path.name!r} was made with {name}={kept:g}, and {name}={float(asked):g} was asked for. "
+                    f"A budget does not change. Open it as it is: Ledger({self._path.name!r})."
+                )
+
+    # -- copies are references --------------------------------------------------------------------------------------
+
+    def __copy__(self) -> Ledger:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Ledger:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (str(self._path), self._identity)
+
+    def __repr__(self) -> str:
+        return f"Ledger({self._path.name!r}, epsilon={self.epsilon:g}, delta={self.delta:g})"
+
+
+def _reopen(path: str, identity: str) -> Ledger:
+    ledger = Ledger.__new__(Ledger)
+    ledger._path = Path(path)
+    ledger._identity = identity
+    ledger._budget = ledger._open()
+    if ledger._identity != identity:
+        raise LedgerError(f"The ledger {ledger._path.name!r} was replaced by another one. Nothing was charged. Restore the first file.")
+    return ledger
+
+
+def _remove_temporary(path: Path, owner: int) -> None:
+    if os.getpid() == owner and path.parent.is_dir():
+        for left in path.parent.iterdir():
+            left.unlink()
+        path.parent.rmdir()
+
+
+_process_ledger: Ledger | None = None
+_process_lock = threading.Lock()
+
+
+def process_ledger() -> Ledger:
+    """The ledger of fits that were given none: without a cap, it only keeps the running total of this process."""
+    global _process_ledger
+    with _process_lock:
+        if _process_ledger is None:
+            _process_ledger = Ledger(epsilon=math.inf)
+        return _process_ledger
+
+
+def warn_of_running_total(ledger: Ledger) -> None:
+    """Tell the user of a process-wide ledger what all fits so far cost together, from the second fit on."""
+    fits = len(ledger.entries())
+    if fits > 1:
+        warnings.warn(
+            f"{fits} private fits in this process have spent epsilon {ledger.spent.epsilon:.6g} together, and no budget limits them. "
+            "Pass ledger=pf.Ledger(epsilon=...) to set one.",
+            PrivacyWarning,
+            stacklevel=4,
+        )

@@ -1,0 +1,88 @@
+"""Where noise comes from. The only place in privfit that draws randomness.
+
+Release mode draws from OpenDP's exact integer samplers, which read the operating system's entropy and cannot be seeded. The seeded
+source exists for tests and experiments; every result it touches is stamped not private.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+
+
+class Noise(Protocol):
+    """A source of integer noise."""
+
+    private: bool
+
+    def laplace(self, values: Integers, scale: float) -> Integers:
+        """The values plus independent discrete Laplace noise, P(k) proportional to exp(-|k| / scale)."""
+        ...
+
+    def gaussian(self, values: Integers, scale: float) -> Integers:
+        """The values plus independent discrete Gaussian noise, P(k) proportional to exp(-k^2 / (2 scale^2))."""
+        ...
+
+
+class SecureNoise:
+    """OpenDP's integer samplers, one vector call for all values."""
+
+    private = True
+
+    def laplace(self, values: Integers, scale: float) -> Integers:
+        return _call(_opendp().m.make_laplace, "l1_distance", "i64", values, scale)
+
+    def gaussian(self, values: Integers, scale: float) -> Integers:
+        return _call(_opendp().m.make_gaussian, "l2_distance", "float", values, scale)
+
+
+@cache
+def _opendp() -> Any:
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    return dp
+
+
+def _call(make: Any, distance: str, distance_type: str, values: Integers, scale: float) -> Integers:
+    dp = _opendp()
+    domain = dp.vector_domain(dp.atom_domain(T="i64"), size=int(values.size))
+    metric = getattr(dp, distance)(T=float if distance_type == "float" else distance_type)
+    noisy = make(domain, metric, scale=scale)(values.ravel().tolist())
+    return np.asarray(noisy, dtype=np.int64).reshape(values.shape)
+
+
+class SeededNoise:
+    """Reproducible noise with the right law and no secrecy: NOT private, for tests and experiments only."""
+
+    private = False
+
+    def __init__(self, random_state: Any) -> None:
+        self._generator = seeded_generator(random_state)
+
+    def laplace(self, values: Integers, scale: float) -> Integers:
+        stop = -np.expm1(-1.0 / scale)
+        up, down = self._generator.geometric(stop, (2, *values.shape))
+        return np.asarray(values + up - down, dtype=np.int64)
+
+    def gaussian(self, values: Integers, scale: float) -> Integers:
+        return values + np.rint(self._generator.normal(0.0, scale, values.shape)).astype(np.int64)
+
+
+def seeded_generator(random_state: Any) -> np.random.Generator:
+    """A numpy generator from a seed, a Generator or a RandomState. Nothing private may ever be drawn from it."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.Generator(random_state._bit_generator)
+    return np.random.default_rng(random_state)
+
+
+def noise_source(random_state: Any) -> Noise:
+    """Secure noise without a seed; seeded noise, which is not private, with one."""
+    return SecureNoise() if random_state is None else SeededNoise(random_state)

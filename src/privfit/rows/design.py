@@ -1,0 +1,46 @@
+"""Rows as a model sees them when it predicts: numbers in their own units, categories as 0 and 1 per level.
+
+Used on whatever rows the user wants predictions for; nothing fitted ever passes through here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.rows.encoding import level_codes
+from privfit.schema import Block, Geometry, Numeric, Schema
+from privfit.tables import DataError, Table, column_positions
+
+PREDICT_ROWS = 1 << 15
+
+
+def linear_scores(table: Table, schema: Schema, geometry: Geometry, coef: NDArray[np.float64], intercept: float) -> NDArray[np.float64]:
+    """coef'x + intercept for every row, one coefficient per name in `geometry.feature_names`."""
+    parts = [design @ coef + intercept for design in _designs(table, schema, geometry)]
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def _designs(table: Table, schema: Schema, geometry: Geometry) -> Iterator[NDArray[np.float64]]:
+    positions = column_positions(table, schema.features)
+    for batch in table.batches(schema.features, positions, PREDICT_ROWS):
+        columns = [_shown(block, values) for block, values in zip(geometry.blocks, batch, strict=True)]
+        yield np.column_stack(columns)
+
+
+def _shown(block: Block, values: NDArray[np.float64] | NDArray[np.int32]) -> NDArray[np.float64]:
+    column = block.column
+    if block.kind in ("slope", "share"):
+        assert isinstance(column, Numeric)
+        numbers = np.asarray(values, dtype=np.float64)
+        absent = np.isnan(numbers)
+        if absent.any():
+            if column.fill is None:
+                raise DataError(
+                    f"Column {column.name!r} contains NaN or missing values, and its schema has no public value for them. Give it a fill."
+                )
+            numbers = np.where(absent, float(column.fill), numbers)
+        return numbers[:, None]
+    return np.eye(len(block.labels))[level_codes(block, values)]

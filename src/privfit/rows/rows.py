@@ -1,0 +1,139 @@
+"""Rows: a table behind its schema. `Rows.sum` is the only way privfit reads data."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from privfit.rows.encoding import Encoder
+from privfit.schema import Geometry, Schema
+from privfit.tables import Batch, DataError, Table, WithTarget, column_positions
+
+BATCH_ROWS = 1 << 17
+CHUNK_ROWS = 1 << 14
+_EXACT_FLOAT = 1 << 53
+_EXACT_INT = 1 << 62
+
+_progress: ContextVar[Callable[[int], None] | None] = ContextVar("privfit_progress", default=None)
+
+
+@contextmanager
+def on_progress(report: Callable[[int], None]) -> Iterator[None]:
+    """While this is open, `report` is called with the number of rows read so far."""
+    token = _progress.set(report)
+    try:
+        yield
+    finally:
+        _progress.reset(token)
+
+
+class Kernel(Protocol):
+    """What is summed over rows."""
+
+    @property
+    def step(self) -> int:
+        """The whole number that stands for 1 in a feature."""
+        ...
+
+    @property
+    def target_units(self) -> int:
+        """The whole number that stands for 1 in the target."""
+        ...
+
+    @property
+    def largest(self) -> int:
+        """The most that one row can add to any entry that is used."""
+        ...
+
+    def __call__(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The sum over these rows (one column of `encoded` per row): whole numbers, exact in float64."""
+        ...
+
+
+class Rows:
+    """Encoded, clipped and quantised rows of a table, read batch by batch and never handed out.
+
+    The sums are exact integers: the same bits for every engine, batch size, row order and number of threads.
+    """
+
+    def __init__(
+        self, table: Table, schema: Schema, geometry: Geometry, *, batch_rows: int = BATCH_ROWS, threads: int | None = None
+    ) -> None:
+        self.geometry = geometry
+        self.label = table.label
+        self._table = table
+        self._columns = schema.columns if geometry.target is not None else schema.features
+        searched = self._columns[:-1] if isinstance(table, WithTarget) else self._columns
+        self._positions = column_positions(table, searched)
+        self._batch_rows = batch_rows
+        self._threads = threads or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else threads or os.cpu_count() or 1
+        self._counted: int | None = table.n_rows
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows: public under replace-one, private under add-remove. A stream knows it after its first sum."""
+        if self._counted is None:
+            raise DataError("The number of rows of a stream or file is known after it was read once. Sum it first.")
+        return self._counted
+
+    def sum(self, kernel: Kernel) -> NDArray[np.int64]:
+        """The exact sum of the kernel over all rows."""
+        encoder = Encoder(self.geometry, kernel.step, kernel.target_units)
+        size = max(1, min(CHUNK_ROWS, _EXACT_FLOAT // kernel.largest))
+        most = _EXACT_INT // kernel.largest
+
+        def chunk_sum(batch: Batch, start: int, stop: int) -> NDArray[np.int64]:
+            return kernel(encoder.encode(batch, start, stop)).astype(np.int64)
+
+        total: NDArray[np.int64] | None = None
+        rows = 0
+        report = _progress.get()
+        with _one_blas_thread(), ThreadPoolExecutor(self._threads) as pool:
+            pending: deque[Future[NDArray[np.int64]]] = deque()
+            for batch in self._table.batches(self._columns, self._positions, self._batch_rows):
+                length = len(batch[0])
+                rows += length
+                if rows > most:
+                    raise DataError(
+                        f"The table has more than {most} rows, and 64-bit sums would overflow. Split the table. Nothing was charged."
+                    )
+                for start in range(0, length, size):
+                    pending.append(pool.submit(chunk_sum, batch, start, min(start + size, length)))
+                while len(pending) > 4 * self._threads:
+                    total = _added(total, pending.popleft().result())
+                if report is not None:
+                    report(rows)
+            while pending:
+                total = _added(total, pending.popleft().result())
+        if total is None:
+            raise DataError(
+                "The table has no rows (0 sample(s)), and a minimum of 1 is required. Give a table with rows. Nothing was charged."
+            )
+        self._counted = rows
+        return total
+
+
+def _added(total: NDArray[np.int64] | None, part: NDArray[np.int64]) -> NDArray[np.int64]:
+    return part if total is None else total + part
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+@contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    """Our own threads share the cores; BLAS threads on top of them only get in each other's way."""
+    with _blas().limit(limits=1, user_api="blas"):
+        yield

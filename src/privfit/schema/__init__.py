@@ -1,0 +1,22 @@
+"""Public knowledge about a table, and the geometry that it gives to every row."""
+
+from privfit.schema.columns import MISSING, OTHER, Category, Column, Level, Numeric
+from privfit.schema.errors import SchemaError
+from privfit.schema.geometry import CONSTANT, ZERO, Block, Geometry, make_block
+from privfit.schema.schema import Schema
+
+__all__ = [
+    "CONSTANT",
+    "MISSING",
+    "OTHER",
+    "ZERO",
+    "Block",
+    "Category",
+    "Column",
+    "Geometry",
+    "Level",
+    "Numeric",
+    "Schema",
+    "SchemaError",
+    "make_block",
+]

@@ -1,0 +1,208 @@
+"""The two kinds of column a schema knows: numbers with bounds, and categories with levels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from privfit.schema.errors import SchemaError
+
+Level = str | int | float | bool
+Bins = None | int | tuple[float, ...] | Literal["auto"]
+
+OTHER = "other"
+MISSING = "missing"
+AUTO_BINS = 8
+LOG_BINS_FROM = 1000.0
+
+
+def _checked_name(name: object) -> str:
+    if not isinstance(name, str) or not name:
+        raise SchemaError(
+            f"A column was given the name {name!r}; a name is a non-empty text. Write, for example, Numeric('age', low=0, high=120)."
+        )
+    return name
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """A numeric column whose smallest and largest possible values are public.
+
+    Values outside the bounds are clipped, so a bound that is too tight costs accuracy, never privacy.
+
+    Parameters
+    ----------
+    name : the column's name in the table.
+    low, high : public bounds. They come from knowledge about the world, never from the data.
+    bins : None for the public default of the estimator; a number of equal bins; the edges between bins; or "auto",
+        which looks at the bounds only (8 bins, equal in width, or in a signed logarithm when the range is wide).
+    fill : the public value that takes the place of a missing one. For a binned column "missing" gives missing
+        values a level of their own. None makes a missing value an error.
+    """
+
+    name: str
+    low: float = None  # type: ignore[assignment]  # absent bounds are refused below with a cure
+    high: float = None  # type: ignore[assignment]
+    bins: Bins | Sequence[float] = None
+    fill: float | Literal["missing"] | None = None
+
+    def __post_init__(self) -> None:
+        _checked_name(self.name)
+        self._check_bounds()
+        object.__setattr__(self, "low", float(self.low))
+        object.__setattr__(self, "high", float(self.high))
+        object.__setattr__(self, "bins", self._checked_bins())
+        self._check_fill()
+
+    def _check_bounds(self) -> None:
+        given: tuple[object, object] = (self.low, self.high)
+        if None in given or "?" in given:
+            raise SchemaError(
+                f"Column {self.name!r} has no bounds, and bounds cannot be taken from private data. "
+                f"Give them in the schema: Numeric({self.name!r}, low=0, high=120)."
+            )
+        if not (_is_number(self.low) and _is_number(self.high)) or not float(self.low) < float(self.high):
+            raise SchemaError(
+                f"Column {self.name!r} has the bounds {self.low!r} and {self.high!r}; low and high are finite numbers with low < high. "
+                "Write the smallest and the largest value that can occur."
+            )
+        if not math.isfinite(float(self.high) - float(self.low)):
+            raise SchemaError(
+                f"Column {self.name!r} has bounds whose distance is not a finite number. "
+                "Clipping to so wide a range protects nobody. Give bounds that values can reach."
+            )
+
+    def _checked_bins(self) -> Bins:
+        bins = self.bins
+        if bins is None or bins == "auto":
+            return bins
+        if isinstance(bins, int) and not isinstance(bins, bool):
+            if bins >= 2:
+                return bins
+        elif isinstance(bins, Sequence) and not isinstance(bins, str) and all(_is_number(edge) for edge in bins):
+            edges = tuple(float(edge) for edge in bins)
+            inner = tuple(edge for edge in edges if self.low < edge < self.high)
+            rising = all(a < b for a, b in pairwise(edges))
+            if inner and rising and self.low <= edges[0] and edges[-1] <= self.high:
+                return inner
+        raise SchemaError(
+            f"Column {self.name!r} has bins={self.bins!r}; bins is None, a number of at least 2, 'auto', or rising edges between "
+            f"{self.low:g} and {self.high:g}. Write, for example, bins=10 or bins=[20, 40, 65]."
+        )
+
+    def _check_fill(self) -> None:
+        if self.fill is None or _is_number(self.fill):
+            return
+        if self.fill == MISSING and self.bins is not None:
+            return
+        raise SchemaError(
+            f"Column {self.name!r} has fill={self.fill!r}; fill is a public number, or 'missing' when the column has bins. "
+            "Write fill=0, or leave it out to refuse missing values."
+        )
+
+    def edges(self, bins: Bins = None) -> tuple[float, ...]:
+        """The inner edges of this column's bins: its own, or those of `bins` when it has none."""
+        own = self.bins if self.bins is not None else bins
+        if isinstance(own, tuple):
+            return own
+        if own is None:
+            raise SchemaError(f"Column {self.name!r} has no bins. Give it some: Numeric({self.name!r}, ..., bins='auto').")
+        wide = own == "auto" and self.high - self.low > LOG_BINS_FROM
+        count = AUTO_BINS if own == "auto" else int(own)  # type: ignore[arg-type]
+        return _log_edges(self.low, self.high, count) if wide else _equal_edges(self.low, self.high, count)
+
+
+def _equal_edges(low: float, high: float, count: int) -> tuple[float, ...]:
+    return _rising(low + (high - low) * i / count for i in range(1, count))
+
+
+def _log_edges(low: float, high: float, count: int) -> tuple[float, ...]:
+    """Equal bins of a logarithm that starts at `low`, or, when the range spans zero, grows away from zero both ways."""
+    if low < 0.0 < high:
+        start, stop = -math.log1p(-low), math.log1p(high)
+        steps = (start + (stop - start) * i / count for i in range(1, count))
+        return _rising(math.copysign(math.expm1(abs(step)), step) for step in steps)
+    width = math.log1p(high - low)
+    return _rising(low + math.expm1(width * i / count) for i in range(1, count))
+
+
+def _rising(edges: Iterable[float]) -> tuple[float, ...]:
+    return tuple(sorted(set(edges)))
+
+
+@dataclass(frozen=True)
+class Category:
+    """A column whose possible levels are public.
+
+    Parameters
+    ----------
+    name : the column's name in the table.
+    levels : the levels that can occur: all texts, or all numbers (truth values count as numbers).
+        A level called "other" receives every level that is not listed; without it an unknown level is an error.
+    other : add the level "other" when the list does not have it.
+    fill : the level that takes the place of a missing value. None makes a missing value an error.
+    """
+
+    name: str
+    levels: Sequence[Level] = ()
+    other: bool = False
+    fill: Level | None = None
+
+    def __post_init__(self) -> None:
+        _checked_name(self.name)
+        levels = self._checked_levels()
+        if self.other and OTHER not in levels:
+            levels = (*levels, OTHER)
+        object.__setattr__(self, "levels", levels)
+        object.__setattr__(self, "other", OTHER in levels)
+        if len(levels) < 2:
+            raise SchemaError(
+                f"Column {self.name!r} has a single level, {levels[0]!r}, and says nothing about anybody. "
+                "Leave it out, or list every level that can occur."
+            )
+        if self.fill is not None and self.fill not in levels:
+            raise SchemaError(
+                f"Column {self.name!r} has fill={self.fill!r}, which is not one of its levels. "
+                f"Choose one of {list(levels)!r}, or add the level."
+            )
+
+    def _checked_levels(self) -> tuple[Level, ...]:
+        given = self.levels
+        if isinstance(given, str) or not isinstance(given, Sequence) or len(given) == 0 or "?" in tuple(given):
+            raise SchemaError(
+                f"Column {self.name!r} has no levels, and levels cannot be taken from private data. "
+                f"Give them in the schema: Category({self.name!r}, ['no', 'yes'])."
+            )
+        levels = tuple(_plain(level) for level in given)
+        listed = [level for level in levels if level != OTHER]
+        texts = [isinstance(level, str) for level in listed]
+        numbers = [isinstance(level, bool) or _is_number(level) for level in listed]
+        if not (all(texts) or all(numbers)):
+            raise SchemaError(
+                f"Column {self.name!r} mixes kinds of levels; levels are all texts or all finite numbers. "
+                "Write numbers without quotation marks, or put all of them in quotation marks."
+            )
+        if len(set(levels)) != len(levels):
+            raise SchemaError(f"Column {self.name!r} lists a level twice. Each level stands for one thing: list it once.")
+        return levels
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the levels are texts; otherwise they are numbers."""
+        return all(isinstance(level, str) for level in self.levels)
+
+
+def _plain(level: object) -> Level:
+    """A numpy scalar as the Python value it stands for; other values unchanged."""
+    item = getattr(level, "item", None)
+    return item() if callable(item) else level  # type: ignore[return-value]
+
+
+Column = Numeric | Category

@@ -1,0 +1,173 @@
+"""What calibration may know: the shape that the public schema gives to every encoded row.
+
+A row is a list of blocks. Each block is one column of the schema, encoded with values of at most one:
+
+    slope        one number in [-1, 1]                        a numeric column
+    sign         one number, -1 or 1                          a category (or bins) with two levels
+    levels       a 1 among zeros, one place per level         a category (or bins) with more levels
+    share        one number in [0, 1]                         a numeric column as the functional-mechanism paper scales it
+    indicators   zeros with at most one 1; the last level     a category as that paper encodes it
+                 is all zeros
+
+and, optionally, a constant 1 in front: the intercept. Nothing here comes from data.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.schema.columns import MISSING, Bins, Category, Column, Numeric
+
+Kind = Literal["slope", "sign", "levels", "share", "indicators"]
+
+ZERO = -1
+CONSTANT = -2
+
+
+@dataclass(frozen=True)
+class Block:
+    """One column of the schema and the encoded columns it becomes.
+
+    `labels` name what a person sees: a number under its own name, a category as one name per level, also where fewer
+    encoded columns carry the same information.
+    """
+
+    column: Column
+    kind: Kind
+    start: int
+    width: int
+    labels: tuple[str, ...]
+    edges: tuple[float, ...] = ()
+
+    @property
+    def stop(self) -> int:
+        return self.start + self.width
+
+    @property
+    def center(self) -> float:
+        """The value that a number is measured from: the middle of its bounds, or the lower one for a share."""
+        low, high = self._bounds()
+        return low if self.kind == "share" else low / 2 + high / 2
+
+    @property
+    def unit(self) -> float:
+        """The distance from the centre that becomes 1."""
+        low, high = self._bounds()
+        return high - low if self.kind == "share" else high / 2 - low / 2
+
+    def _bounds(self) -> tuple[float, float]:
+        if not isinstance(self.column, Numeric) or self.edges:
+            raise TypeError(f"Block {self.column.name!r} holds levels and has no centre.")
+        return self.column.low, self.column.high
+
+
+def make_block(column: Column, start: int, *, bins: Bins = None, paper: bool = False) -> Block:
+    """The block of one column, starting at encoded column `start`."""
+    if isinstance(column, Numeric) and column.bins is None and bins is None:
+        return Block(column, "share" if paper else "slope", start, 1, (column.name,))
+    edges = column.edges(bins) if isinstance(column, Numeric) else ()
+    labels = _level_labels(column, edges)
+    if paper:
+        return Block(column, "indicators", start, len(labels) - 1, labels, edges)
+    if len(labels) == 2:
+        return Block(column, "sign", start, 1, labels, edges)
+    return Block(column, "levels", start, len(labels), labels, edges)
+
+
+def _level_labels(column: Column, edges: tuple[float, ...]) -> tuple[str, ...]:
+    if isinstance(column, Category):
+        return tuple(f"{column.name}_{level}" for level in column.levels)
+    ends = (column.low, *edges, column.high)
+    names = [f"{column.name}_[{a:g}, {b:g})" for a, b in pairwise(ends)]
+    names[-1] = names[-1][:-1] + "]"
+    return tuple(names) if column.fill != MISSING else (*names, f"{column.name}_{MISSING}")
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """The public shape of an encoded row; every sensitivity in privfit is a function of it."""
+
+    blocks: tuple[Block, ...]
+    intercept: bool = True
+    target: Block | None = None
+
+    @property
+    def n_blocks(self) -> int:
+        """Blocks of features; the intercept is not one."""
+        return len(self.blocks)
+
+    @property
+    def n_columns(self) -> int:
+        """Encoded feature columns, the intercept included."""
+        return int(self.intercept) + sum(block.width for block in self.blocks)
+
+    @property
+    def l1(self) -> float:
+        """The largest L1 norm of an encoded row, the intercept included: every block counts once, whatever its width."""
+        return float(self.n_blocks + self.intercept)
+
+    @property
+    def l2(self) -> float:
+        """The largest L2 norm of an encoded row, the intercept included."""
+        return math.sqrt(self.n_blocks + self.intercept)
+
+    @property
+    def linf(self) -> float:
+        """The largest entry of an encoded row."""
+        return 1.0
+
+    def count(self, kind: Kind) -> int:
+        """How many blocks are of this kind."""
+        return sum(block.kind == kind for block in self.blocks)
+
+    @cached_property
+    def feature_names(self) -> tuple[str, ...]:
+        """One name per number, and one per level of every category."""
+        return tuple(label for block in self.blocks for label in block.labels)
+
+    @cached_property
+    def products(self) -> NDArray[np.int64]:
+        """Which products of two columns are the same in every row, as a symmetric table of numbers.
+
+        The target, if there is one, is the last column; its square is not part of the table (marked zero). Equal numbers
+        are equal products. `ZERO` marks products that are zero in every row, `CONSTANT` those that are one in every row.
+        The products of features are numbered first, those with the target last.
+        """
+        d = self.n_columns
+        size = d + (self.target is not None)
+        distinct = np.triu(np.ones((size, size), dtype=bool))
+        table = np.full((size, size), ZERO, dtype=np.int64)
+        for block in self.blocks:
+            own = slice(block.start, block.stop)
+            if block.kind == "levels":
+                distinct[own, own] = np.eye(block.width, dtype=bool) & (not self.intercept)
+            if block.kind == "sign":
+                distinct[own, own] = False
+                table[own, own] = CONSTANT
+        if self.intercept:
+            distinct[0, 0] = False
+            table[0, 0] = CONSTANT
+        if size > d:
+            distinct[d, d] = False
+        feature_part = np.count_nonzero(distinct[:d, :d])
+        table[:d, :d][distinct[:d, :d]] = np.arange(feature_part)
+        if size > d:
+            table[:d, d] = feature_part + np.arange(d)
+        for block in self.blocks:
+            if block.kind == "levels" and self.intercept:
+                levels = np.arange(block.start, block.stop)
+                table[levels, levels] = table[0, levels]  # a 0/1 column is its own square
+        upper = np.triu(table)
+        return np.asarray(upper + np.triu(table, 1).T, dtype=np.int64)
+
+    @property
+    def n_products(self) -> int:
+        """How many distinct products there are that are neither zero nor constant."""
+        return int(self.products.max(initial=-1)) + 1

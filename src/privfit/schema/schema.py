@@ -1,0 +1,159 @@
+"""The schema: everything that is public about a table, and all that calibration may use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from privfit.schema import toml
+from privfit.schema.columns import Bins, Category, Column, Level, Numeric
+from privfit.schema.errors import SchemaError
+from privfit.schema.geometry import Block, Geometry, make_block
+
+BOX_TARGET = "target"
+
+
+class Schema:
+    """Public knowledge about a table: its columns with their bounds and levels, and which one is the target.
+
+    >>> Schema([Numeric("age", 17, 90), Category("sex", ["Female", "Male"])], target=Numeric("income", 0, 200_000))
+    Schema(2 features, target 'income')
+    """
+
+    _read_public: ClassVar[Callable[..., Schema] | None] = None
+
+    def __init__(self, features: Iterable[Column], target: Column | None = None) -> None:
+        self.features: tuple[Column, ...] = tuple(features)
+        self.target = target
+        self._box: tuple[float, float] | None = None
+        for column in (*self.features, *([target] if target is not None else [])):
+            if not isinstance(column, Numeric | Category):
+                raise SchemaError(
+                    f"A schema was given a column of type {type(column).__name__}; columns are Numeric or Category. "
+                    "Write, for example, Schema([Numeric('age', 0, 120)], target=Category('ill', ['no', 'yes']))."
+                )
+        if not self.features:
+            raise SchemaError("A schema was given no feature columns, and there is nothing to fit. List at least one feature.")
+        self._check_names()
+
+    def _check_names(self) -> None:
+        names = [column.name for column in self.columns]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise SchemaError(f"The schema lists {twice} more than once. Each column is listed once, the target apart from the features.")
+
+    @classmethod
+    def box(
+        cls,
+        low: float = -1.0,
+        high: float = 1.0,
+        n_features: int | None = None,
+        target: Column | tuple[float, float] | Sequence[Level] | None = None,
+    ) -> Schema:
+        """A schema for plain arrays: the same public bounds for every column.
+
+        `target` is a Numeric or Category, a pair (low, high) for a number, or a list of classes. Without `n_features`
+        the schema takes the width of whatever array it meets.
+        """
+        Numeric("x", low, high)  # checks the bounds
+        width = 1 if n_features is None else n_features
+        if not isinstance(width, int) or isinstance(width, bool) or width < 1:
+            raise SchemaError(
+                f"Schema.box was given n_features={n_features!r}; it is a whole number of at least 1. Leave it out for any width."
+            )
+        schema = cls([Numeric(f"x{i}", low, high) for i in range(width)], _box_target(target))
+        if n_features is None:
+            schema.features = ()
+            schema._box = (float(low), float(high))
+        return schema
+
+    @classmethod
+    def load(cls, path: str | Path) -> Schema:
+        """Read a schema from a TOML file, as `save` writes it."""
+        features, target, box = toml.load(Path(path))
+        if box is not None:
+            return cls.box(*box, target=target)
+        return cls(features, target)
+
+    def save(self, path: str | Path) -> None:
+        """Write the schema to a TOML file."""
+        Path(path).write_text(self.to_toml(), encoding="utf-8")
+
+    def to_toml(self) -> str:
+        """The schema as TOML text."""
+        return toml.dump(self.features, self.target, self._box)
+
+    @classmethod
+    def from_toml(cls, text: str) -> Schema:
+        """The schema that `to_toml` wrote."""
+        features, target, box = toml.parse(text, "the text")
+        return cls.box(*box, target=target) if box is not None else cls(features, target)
+
+    @classmethod
+    def from_public(cls, table: Any, target: str | None = None) -> Schema:
+        """Draft a schema from a table that is itself public: its bounds and levels are read from its rows.
+
+        Never call this on a private table: the bounds of a column are the values of two people.
+        """
+        if cls._read_public is None:
+            raise SchemaError("No table reader is loaded. Import privfit itself: import privfit as pf; pf.Schema.from_public(table).")
+        return cls._read_public(table, target)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """All columns, the target last."""
+        return self.features if self.target is None else (*self.features, self.target)
+
+    @property
+    def any_width(self) -> bool:
+        """Whether the number of features is still open, as in Schema.box(low, high)."""
+        return self._box is not None
+
+    def with_features(self, names: Sequence[str]) -> Schema:
+        """This schema with its open width settled: one column of the box per name."""
+        if self._box is None:
+            return self
+        low, high = self._box
+        return Schema([Numeric(name, low, high) for name in names], self.target)
+
+    def with_target(self, target: Column | None) -> Schema:
+        """This schema with another target."""
+        changed = Schema.__new__(Schema)
+        changed.features, changed.target, changed._box = self.features, target, self._box
+        changed._check_names()
+        return changed
+
+    def geometry(
+        self, *, numeric: Literal["slope", "bins"] = "slope", intercept: bool = True, target: bool = True, paper: bool = False
+    ) -> Geometry:
+        """The public shape of the encoded rows. `numeric` says how numbers without bins of their own are encoded."""
+        if self.any_width:
+            raise SchemaError("This schema is a box of open width. Settle it first: schema.with_features(names).")
+        bins: Bins = "auto" if numeric == "bins" else None
+        blocks: list[Block] = []
+        for column in self.features:
+            start = blocks[-1].stop if blocks else int(intercept)
+            blocks.append(make_block(column, start, bins=bins, paper=paper))
+        stop = blocks[-1].stop
+        target_block = None if self.target is None or not target else make_block(self.target, stop)
+        return Geometry(tuple(blocks), intercept, target_block)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Schema) and (self.features, self.target, self._box) == (other.features, other.target, other._box)
+
+    def __hash__(self) -> int:
+        return hash((self.features, self.target, self._box))
+
+    def __repr__(self) -> str:
+        width = "any number of" if self.any_width else str(len(self.features))
+        target = "" if self.target is None else f", target {self.target.name!r}"
+        return f"Schema({width} feature{'s' if width != '1' else ''}{target})"
+
+
+def _box_target(target: Column | tuple[float, float] | Sequence[Level] | None) -> Column | None:
+    if target is None or isinstance(target, Numeric | Category):
+        return target
+    if isinstance(target, tuple) and len(target) == 2 and not any(isinstance(bound, str | bool) for bound in target):
+        return Numeric(BOX_TARGET, float(target[0]), float(target[1]))
+    return Category(BOX_TARGET, tuple(target))

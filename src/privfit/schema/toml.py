@@ -1,0 +1,95 @@
+"""Schemas as TOML text: what `Schema.save` writes and `Schema.load` reads."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from privfit.schema.columns import Category, Column, Numeric
+from privfit.schema.errors import SchemaError
+
+Parsed = tuple[list[Column], Column | None, tuple[float, float] | None]
+
+_NUMERIC_FIELDS = {"name", "type", "low", "high", "bins", "fill"}
+_CATEGORY_FIELDS = {"name", "type", "levels", "fill"}
+
+
+def load(path: Path) -> Parsed:
+    """The columns, the target and the box of a TOML file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SchemaError(
+            f"The schema file {path.name!r} cannot be read: {type(error).__name__}. "
+            "Give the path of a TOML file; `privfit schema FILE` drafts one."
+        ) from error
+    return parse(text, path.name)
+
+
+def parse(text: str, where: str) -> Parsed:
+    """The columns, the target and the box of TOML text; `where` names the text in errors."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SchemaError(
+            f"The schema in {where} is not valid TOML: {error}. Mend that line, or draft a new one with `privfit schema`."
+        ) from error
+    unknown = sorted(set(document) - {"feature", "target", "box"})
+    if unknown:
+        raise SchemaError(f"The schema in {where} has {unknown}, which privfit does not know. Use [[feature]], [target] or [box].")
+    features = document.get("feature", [])
+    if not isinstance(features, list) or not all(isinstance(feature, dict) for feature in features):
+        raise SchemaError(f"The schema in {where} has a [feature] table; features are a list. Write [[feature]] with two brackets.")
+    columns = [_column(feature, where) for feature in features]
+    target = _column(document["target"], where) if "target" in document else None
+    box = document.get("box")
+    return columns, target, None if box is None else (box.get("low"), box.get("high"))
+
+
+def _column(entry: Any, where: str) -> Column:
+    name = entry.get("name") if isinstance(entry, dict) else None
+    if not isinstance(name, str):
+        raise SchemaError(f'A column in {where} has no name. Write name = "age" as its first line.')
+    kind = entry.get("type")
+    fields = {"numeric": _NUMERIC_FIELDS, "category": _CATEGORY_FIELDS}.get(str(kind))
+    if fields is None:
+        raise SchemaError(f'Column {name!r} in {where} has type {kind!r}; a type is "numeric" or "category". Write one of them.')
+    unknown = sorted(set(entry) - fields)
+    if unknown:
+        raise SchemaError(f"Column {name!r} in {where} has {unknown}, which a {kind} column does not know. It knows {sorted(fields)}.")
+    if kind == "numeric":
+        return Numeric(name, entry.get("low"), entry.get("high"), bins=entry.get("bins"), fill=entry.get("fill"))
+    return Category(name, entry.get("levels", ()), fill=entry.get("fill"))
+
+
+def dump(features: Sequence[Column], target: Column | None, box: tuple[float, float] | None) -> str:
+    """TOML text for these columns."""
+    parts = []
+    if box is not None:
+        parts.append(f"[box]\nlow = {box[0]!r}\nhigh = {box[1]!r}\n")
+    if target is not None:
+        parts.append("[target]\n" + _entry(target))
+    parts.extend("[[feature]]\n" + _entry(column) for column in features)
+    return "\n".join(parts)
+
+
+def _entry(column: Column) -> str:
+    if isinstance(column, Numeric):
+        facts = {"name": column.name, "type": "numeric", "low": column.low, "high": column.high, "bins": column.bins, "fill": column.fill}
+    else:
+        facts = {"name": column.name, "type": "category", "levels": column.levels, "fill": column.fill}
+    return "".join(f"{key} = {value_text(value)}\n" for key, value in facts.items() if value is not None)
+
+
+def value_text(value: Any) -> str:
+    """One TOML value: a text, a number, a truth value or a list of them."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple | list):
+        return "[" + ", ".join(value_text(item) for item in value) + "]"
+    return repr(value)

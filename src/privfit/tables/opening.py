@@ -1,0 +1,116 @@
+"""From whatever the user has to a Table: the one place that looks at types of tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from privfit.schema import Column
+from privfit.tables.arrays import ArrayTable
+from privfit.tables.files import FileTable
+from privfit.tables.frames import PandasTable, PolarsTable
+from privfit.tables.streams import StreamTable
+from privfit.tables.table import Batch, DataError, Table
+
+
+def is_pandas(table: Any) -> bool:
+    """Whether this is a pandas frame, found out without importing pandas."""
+    return type(table).__module__.partition(".")[0] == "pandas" and hasattr(table, "iloc") and hasattr(table, "columns")
+
+
+def is_file(table: Any) -> bool:
+    """Whether this names a file."""
+    return isinstance(table, str | os.PathLike)
+
+
+def is_named(table: Any) -> bool:
+    """Whether the columns of this table have names."""
+    return is_pandas(table) or is_file(table) or isinstance(table, pl.DataFrame | pl.LazyFrame) or _is_arrow(table)
+
+
+def _is_arrow(table: Any) -> bool:
+    return isinstance(table, pa.Table | pa.RecordBatch | pa.RecordBatchReader) or hasattr(table, "__arrow_c_stream__")
+
+
+def open_table(table: Any) -> Table:
+    """The table behind any object or path that privfit can read."""
+    if is_file(table):
+        return FileTable.open(Path(table))
+    if is_pandas(table):
+        return PandasTable(table)
+    if isinstance(table, pl.DataFrame):
+        return PolarsTable(table, "polars frame")
+    if isinstance(table, pl.LazyFrame):
+        return FileTable(table, "polars query")
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    if isinstance(table, pa.Table):
+        return PolarsTable(_unique(table), "Arrow table")
+    if _is_arrow(table):
+        return StreamTable(table)
+    array = np.asarray(table)
+    if array.ndim != 2:
+        raise DataError(
+            f"A table with {array.ndim} dimension(s) was given; a table has two, rows and columns. Reshape it, for example with X.reshape(-1, 1)."
+        )
+    return ArrayTable(array)
+
+
+def _unique(table: pa.Table) -> pl.DataFrame:
+    if len(set(table.column_names)) != len(table.column_names):
+        raise DataError(
+            "The Arrow table has two columns of one name, and the schema cannot tell them apart. Rename one. Nothing was charged."
+        )
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
+def column_positions(table: Table, columns: Sequence[Column]) -> list[int]:
+    """Where the schema's columns stand in a table: by name in any order, or by position when there are no names."""
+    if table.names is None:
+        return list(range(len(columns)))
+    missing = [column.name for column in columns if column.name not in table.names]
+    if missing:
+        raise DataError(
+            f"The table has no column {', '.join(map(repr, missing))}, which the schema lists. "
+            "Add the column, rename it, or take it out of the schema. Nothing was charged."
+        )
+    twice = [column.name for column in columns if table.names.count(column.name) > 1]
+    if twice:
+        raise DataError(
+            f"The table has more than one column called {', '.join(map(repr, twice))}. Rename or drop one of them. Nothing was charged."
+        )
+    return [table.names.index(column.name) for column in columns]
+
+
+class WithTarget:
+    """A table of features beside a target that the user gave apart, both in memory."""
+
+    def __init__(self, features: Table, target: np.ndarray[Any, Any]) -> None:
+        if features.n_rows is None:
+            raise DataError(
+                f"The target was given apart from a {features.label}, which is read in batches. "
+                "Put the target into the table as a column that the schema names. Nothing was charged."
+            )
+        if features.n_rows != len(target):
+            raise DataError(
+                f"Found input variables with inconsistent numbers of samples: [{features.n_rows}, {len(target)}]. "
+                "Give one target value per row. Nothing was charged."
+            )
+        self._features, self._target = features, ArrayTable(target.reshape(-1, 1))
+        self.label, self.names = features.label, features.names
+        self.n_rows: int | None = features.n_rows
+
+    def batches(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
+        """Batches of the features at these positions, followed by the target, which is the last of `columns`."""
+        features = self._features.batches(columns[:-1], positions, rows)
+        targets = self._target.batches(columns[-1:], [0], rows)
+        for left, right in zip(features, targets, strict=True):
+            yield left + right

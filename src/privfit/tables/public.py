@@ -1,0 +1,96 @@
+"""Drafting a schema: from a table that is itself public, or from column names and types alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from privfit.schema import Category, Column, Numeric, Schema, SchemaError
+from privfit.schema.toml import value_text
+from privfit.tables.files import FileTable
+from privfit.tables.opening import is_file, is_named, is_pandas
+
+
+def public_schema(table: Any, target: str | None = None) -> Schema:
+    """A schema whose bounds and levels are read off a table that the user declares public."""
+    frame = _whole(table)
+    if target is not None and target not in frame.columns:
+        raise SchemaError(f"The public table has no column {target!r} to be the target. Name one of its columns: {frame.columns}.")
+    columns = {name: public_column(name, frame.get_column(name)) for name in frame.columns}
+    goal = columns.pop(target) if target is not None else None
+    return Schema(columns.values(), goal)
+
+
+def _whole(table: Any) -> pl.DataFrame:
+    if isinstance(table, pl.DataFrame):
+        return table
+    if isinstance(table, pl.LazyFrame):
+        return table.collect()
+    if is_file(table):
+        return FileTable.open(Path(table)).scan.collect()
+    if is_pandas(table):
+        return pl.DataFrame({str(name): _pandas_series(table[name]) for name in table.columns})
+    if is_named(table):
+        frame = pl.from_arrow(table if isinstance(table, pa.Table) else pa.RecordBatchReader.from_stream(table).read_all())
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+    array = np.asarray(table)
+    return pl.DataFrame({f"x{i}": array[:, i] for i in range(array.shape[1])})
+
+
+def _pandas_series(series: Any) -> pl.Series:
+    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "biuf":
+        return pl.Series(series.to_numpy())
+    return pl.Series([None if value is None or value != value else value for value in series.tolist()], strict=False)
+
+
+def public_column(name: str, series: pl.Series) -> Column:
+    """One column's bounds or levels, read off its values."""
+    if series.dtype.is_numeric():
+        finite = series.cast(pl.Float64).drop_nulls().drop_nans()
+        low, high = (float(finite.min() or 0.0), float(finite.max() or 0.0)) if len(finite) else (0.0, 0.0)  # type: ignore[arg-type]
+        return Numeric(name, *_apart(low, high))
+    kind = pl.Boolean if series.dtype == pl.Boolean else pl.String
+    levels = series.drop_nulls().cast(kind).unique().sort().to_list()
+    return Category(name, levels, other=len(levels) < 2)
+
+
+def _apart(low: float, high: float) -> tuple[float, float]:
+    """Bounds that differ, around a column that does not."""
+    if low < high:
+        return low, high
+    width = max(1.0, abs(low))
+    return low - width, high + width
+
+
+def draft_schema(path: Path, target: str | None = None) -> str:
+    """TOML with the column names and types of a file, and question marks where public facts must be filled in.
+
+    No value of any row enters the draft: only names, and whether a column is read as numbers or as something else.
+    """
+    table = FileTable.open(path)
+    kinds = table.scan.collect_schema()
+    if target is not None and target not in kinds:
+        raise SchemaError(f"The file {path.name!r} has no column {target!r} to be the target. Its columns are {kinds.names()}.")
+    lines = [
+        '# Drafted from column names and types alone. Replace every "?" by a public fact: what could be in the column,',
+        '# known without looking at anybody\'s row. A level called "other" receives every level that is not listed.',
+        "",
+    ]
+    for name in sorted(kinds.names(), key=lambda name: name != target):
+        lines.append("[target]" if name == target else "[[feature]]")
+        lines.extend(_draft(name, kinds[name].is_numeric()))
+    return "\n".join(lines) + "\n"
+
+
+def _draft(name: str, numeric: bool) -> Sequence[str]:
+    facts = ['type = "numeric"', 'low = "?"', 'high = "?"'] if numeric else ['type = "category"', 'levels = ["?"]']
+    return [f"name = {value_text(name)}", *facts, ""]
+
+
+Schema._read_public = public_schema

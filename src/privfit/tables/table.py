@@ -1,0 +1,66 @@
+"""What every engine offers: batches of plain columns. One small file per engine does the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.schema import Category, Column
+
+Values = NDArray[np.float64] | NDArray[np.int32]
+Batch = list[Values]
+
+UNKNOWN = -1
+ABSENT = -2
+
+
+class DataError(ValueError):
+    """The table does not fit the schema. For the data owner: it names columns, never the value of a cell. Nothing was charged."""
+
+
+class Table(Protocol):
+    """A table that can hand out its columns, batch by batch.
+
+    A numeric column comes as float64 with NaN where a value is missing; a category comes as int32 positions in its levels, with
+    UNKNOWN for a level that is not listed and ABSENT where a value is missing.
+    """
+
+    label: str
+    """What the ledger calls this table: the kind of object or the name of a file, nothing of its content."""
+
+    names: tuple[str, ...] | None
+    """The columns' names, or None when columns are known by position only."""
+
+    n_rows: int | None
+    """The number of rows, or None when only reading it will tell."""
+
+    def batches(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
+        """Batches of about `rows` rows of the columns at these positions."""
+        ...
+
+
+def wrong_type(name: str, found: str, wanted: str) -> DataError:
+    """The error for a column that holds another kind of value than the schema says."""
+    return DataError(
+        f"Column {name!r} holds {found}, and the schema says it holds {wanted}. Convert the column, or correct the schema. Nothing was charged."
+    )
+
+
+def wanted(column: Column) -> str:
+    """In words, what the schema says a column holds."""
+    if isinstance(column, Category):
+        return "levels that are texts" if column.is_text else "levels that are numbers"
+    return "numbers"
+
+
+def codes_of_numbers(values: NDArray[np.float64], column: Category) -> NDArray[np.int32]:
+    """Positions of numeric values among a category's numeric levels."""
+    numbers = np.array([float(level) if not isinstance(level, str) else np.nan for level in column.levels])
+    order = np.argsort(numbers)
+    order = order[~np.isnan(numbers[order])]
+    place = np.minimum(np.searchsorted(numbers[order], values), len(order) - 1)
+    codes = np.where(numbers[order][place] == values, order[place], UNKNOWN)
+    return np.where(np.isnan(values), ABSENT, codes).astype(np.int32)

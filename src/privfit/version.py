@@ -1,0 +1,3 @@
+"""The version of privfit."""
+
+VERSION = "0.1.0"
