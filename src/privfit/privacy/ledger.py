@@ -126,7 +126,7 @@ class Ledger:
         """Every charge, oldest first."""
         with self._connection() as connection:
             rows = connection.execute("SELECT id, time, dataset, mechanism, epsilon, delta, event FROM entry ORDER BY id").fetchall()
-        return [Entry(*row[:6], Event.from_json(row[6])) for row in rows]
+        return [Entry(*fields, event=Event.from_json(event)) for *fields, event in rows]
 
     # -- spending ---------------------------------------------------------------------------------------------------
 
