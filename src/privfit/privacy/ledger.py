@@ -126,7 +126,10 @@ class Ledger:
         """Every charge, oldest first."""
         with self._connection() as connection:
             rows = connection.execute("SELECT id, time, dataset, mechanism, epsilon, delta, event FROM entry ORDER BY id").fetchall()
-        return [Entry(*fields, event=Event.from_json(event)) for *fields, event in rows]
+        return [
+            Entry(number, time, dataset, mechanism, epsilon, delta, Event.from_json(event))
+            for number, time, dataset, mechanism, epsilon, delta, event in rows
+        ]
 
     # -- spending ---------------------------------------------------------------------------------------------------
 

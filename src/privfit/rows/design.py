@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.rows.encoding import level_codes
+from privfit.rows.encoding import absent_values, level_codes
 from privfit.schema import Block, Geometry, Numeric, Schema
-from privfit.tables import DataError, Table, column_positions
+from privfit.tables import Table, column_positions
 
 PREDICT_ROWS = 1 << 15
 
@@ -38,9 +38,7 @@ def _shown(block: Block, values: NDArray[np.float64] | NDArray[np.int32]) -> NDA
         absent = np.isnan(numbers)
         if absent.any():
             if column.fill is None:
-                raise DataError(
-                    f"Column {column.name!r} contains NaN or missing values, and its schema has no public value for them. Give it a fill."
-                )
+                raise absent_values(column)
             numbers = np.where(absent, float(column.fill), numbers)
         return numbers[:, None]
     return np.eye(len(block.labels))[level_codes(block, values)]

@@ -8,12 +8,13 @@ operations; no sum of floats that are not whole numbers is ever taken.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.schema import MISSING, OTHER, Block, Category, Geometry, Numeric
+from privfit.schema import MISSING, OTHER, Block, Category, Column, Geometry, Numeric
 from privfit.tables import ABSENT, UNKNOWN, Batch, DataError
 
 Floats = NDArray[np.float64]
@@ -40,35 +41,46 @@ class Encoder:
         encoded = np.empty((self.height, stop - start))
         if self.geometry.intercept:
             encoded[0] = self.step
-        blocks = list(self.geometry.blocks)
-        if self.geometry.target is not None:
-            blocks.append(self.geometry.target)
-        for block, values in zip(blocks, batch, strict=True):
-            units = self.target_units if block is self.geometry.target else self.step
-            _encode_block(block, values[start:stop], encoded[block.start : block.stop], units)
+        for run in self._runs:
+            out = encoded[run[0].start : run[-1].stop]
+            values = [batch[self._position[block.start]][start:stop] for block in run]
+            units = self.target_units if run[0] is self.geometry.target else self.step
+            if run[0].kind in ("slope", "share"):
+                _encode_numbers(run, values, out, units)
+            else:
+                spread(run[0], level_codes(run[0], values[0]), out, units)
         return encoded
 
+    @cached_property
+    def _runs(self) -> list[list[Block]]:
+        """Blocks in order, neighbouring numbers together: they are scaled, clipped and rounded in one stroke."""
+        runs: list[list[Block]] = []
+        for block in self.geometry.blocks:
+            if runs and block.kind in ("slope", "share") and runs[-1][0].kind == block.kind:
+                runs[-1].append(block)
+            else:
+                runs.append([block])
+        return runs if self.geometry.target is None else [*runs, [self.geometry.target]]
 
-def _encode_block(block: Block, values: Any, out: Floats, units: int) -> None:
-    if block.kind in ("slope", "share"):
-        scale(block, values, out[0], units)
-        np.clip(out[0], 0.0 if block.kind == "share" else -units, units, out=out[0])
-        np.rint(out[0], out=out[0])
-        if np.isnan(out[0] @ out[0]):
-            raise _absent(block)
-    else:
-        spread(block, level_codes(block, values), out, units)
+    @cached_property
+    def _position(self) -> dict[int, int]:
+        """Where the column of the block that starts here stands in a batch."""
+        return {block.start: place for place, block in enumerate(block for run in self._runs for block in run)}
 
 
-def scale(block: Block, values: Floats, out: Floats, units: float) -> None:
-    """Measure numbers from the block's centre, `units` to the block's unit, without clipping."""
-    column = block.column
-    assert isinstance(column, Numeric)
-    if column.fill is not None:
-        values = np.where(np.isnan(values), float(column.fill), values)
+def _encode_numbers(blocks: list[Block], columns: list[Any], out: Floats, units: int) -> None:
+    """Numbers measured from their centres, `units` to a block's unit, clipped to the bounds and rounded."""
+    for block, values, row in zip(blocks, columns, out, strict=True):
+        column = block.column
+        assert isinstance(column, Numeric)
+        filled = values if column.fill is None else np.where(np.isnan(values), column.fill, values)
+        np.subtract(filled, block.center, out=row)
     with np.errstate(over="ignore"):
-        np.subtract(values, block.center, out=out)
-        np.multiply(out, units / block.unit, out=out)
+        np.multiply(out, np.array([[units / block.unit] for block in blocks]), out=out)
+    np.clip(out, 0.0 if blocks[0].kind == "share" else -units, units, out=out)
+    np.rint(out, out=out)
+    if np.isnan(out.ravel() @ out.ravel()):  # no sum of squares of clipped numbers overflows: only a NaN makes a NaN
+        raise absent_values(next(block for block, row in zip(blocks, out, strict=True) if np.isnan(row).any()).column)
 
 
 def spread(block: Block, codes: NDArray[np.intp], out: Floats, units: float) -> None:
@@ -87,15 +99,15 @@ def level_codes(block: Block, values: Any) -> NDArray[np.intp]:
     if isinstance(column, Numeric):
         return _bin_codes(block, column, values)
     codes = np.asarray(values, dtype=np.intp)
-    codes = _replaced(codes, ABSENT, column.fill, column, _absent(block))
-    return _replaced(codes, UNKNOWN, OTHER if column.other else None, column, _unknown(block))
+    codes = _replaced(codes, ABSENT, column.fill, column, absent_values(column))
+    return _replaced(codes, UNKNOWN, OTHER if column.other else None, column, unknown_levels(column))
 
 
 def _bin_codes(block: Block, column: Numeric, values: Floats) -> NDArray[np.intp]:
     absent = np.isnan(values)
     if absent.any():
         if column.fill is None:
-            raise _absent(block)
+            raise absent_values(column)
         if column.fill == MISSING:
             return np.where(absent, len(block.edges) + 1, np.searchsorted(block.edges, values, side="right"))
         values = np.where(absent, column.fill, values)
@@ -111,17 +123,17 @@ def _replaced(codes: NDArray[np.intp], mark: int, level: Any, column: Category, 
     return np.where(marked, column.levels.index(level), codes)
 
 
-def _absent(block: Block) -> DataError:
-    name = block.column.name
+def absent_values(column: Column) -> DataError:
+    """The error for missing values that the schema has no fill for."""
     return DataError(
-        f"Column {name!r} contains NaN or missing values, and its schema has no public value for them. "
-        f"Give one: {type(block.column).__name__}({name!r}, ..., fill=...). Nothing was charged."
+        f"Column {column.name!r} contains NaN or missing values, and its schema has no public value for them. "
+        f"Give one: {type(column).__name__}({column.name!r}, ..., fill=...). Nothing was charged."
     )
 
 
-def _unknown(block: Block) -> DataError:
-    name = block.column.name
+def unknown_levels(column: Column) -> DataError:
+    """The error for levels that the schema does not list."""
     return DataError(
-        f"Column {name!r} contains a level that its schema does not list. List every level that can occur, "
-        f"or let the rest fall into one: Category({name!r}, [...], other=True). Nothing was charged."
+        f"Column {column.name!r} contains a level that its schema does not list. List every level that can occur, "
+        f"or let the rest fall into one: Category({column.name!r}, [...], other=True). Nothing was charged."
     )

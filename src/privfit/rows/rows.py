@@ -19,7 +19,7 @@ from privfit.rows.encoding import Encoder
 from privfit.schema import Geometry, Schema
 from privfit.tables import Batch, DataError, Table, WithTarget, column_positions
 
-BATCH_ROWS = 1 << 17
+BATCH_ROWS = 1 << 16
 CHUNK_ROWS = 1 << 14
 _EXACT_FLOAT = 1 << 53
 _EXACT_INT = 1 << 62
