@@ -10,25 +10,32 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import block_diag, helmert
 
 from privfit.losses import QuadraticLoss
 from privfit.mechanisms.release import Release
 from privfit.privacy import Event, Ledger, Noise, PrivacyError, Terms
 from privfit.rows import Rows
 from privfit.schema import Geometry, Schema
-from privfit.solvers import REPAIRS, Repair, Solution, is_bounded, minimise, project
+from privfit.solvers import REPAIRS, NoiseLevel, Repair, Solution, consistent, is_bounded, minimise, reduce_quadratic
 from privfit.statistics import STEP, Moments, MomentValues, distinct_sensitivity
 
 Floats = NDArray[np.float64]
 
-EXPECTED_WEIGHT_NORM = 0.5
+EXPECTED_WEIGHT_NORM = 0.35
 MOST_TARGET_WEIGHT = 8.0
 MOST_RERUNS = 1000
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What is minimised: a loss of degree two, with or without an intercept."""
+
+    loss: QuadraticLoss
+    fit_intercept: bool = True
 
 
 @dataclass(frozen=True)
@@ -85,16 +92,16 @@ class FunctionalMechanism:
                 f"interval={self.interval!r} was given; it is 'auto' or a positive number up to 100. Use 'auto' if in doubt."
             )
 
-    def geometry(self, schema: Schema, numeric: Literal["slope", "bins"], fit_intercept: bool, loss: QuadraticLoss) -> Geometry:
+    def geometry(self, schema: Schema, numeric: Literal["slope", "bins"], objective: Objective) -> Geometry:
         """How rows are encoded for this mechanism. A loss with an offset needs the sums of the columns, as an intercept does."""
         if self.calibration == "paper":
-            return schema.geometry(numeric=numeric, intercept=loss.offset != 0, paper=True)
-        return schema.geometry(numeric=numeric, intercept=fit_intercept or loss.offset != 0)
+            return schema.geometry(numeric=numeric, intercept=objective.loss.offset != 0, paper=True)
+        return schema.geometry(numeric=numeric, intercept=objective.fit_intercept or objective.loss.offset != 0)
 
-    def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, loss: QuadraticLoss) -> Release[MomentValues]:
+    def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Objective) -> Release[MomentValues]:
         """Sum the moments exactly, charge the ledger, then add noise."""
-        moments = self.statistic(rows.geometry, loss)
-        event = self.event(moments, terms, loss)  # public facts only up to here
+        moments = self.statistic(rows.geometry, objective.loss)
+        event = self.event(moments, terms, objective.loss)  # public facts only up to here
         if ledger is not None:
             ledger.check(event)
         exact = rows.sum(moments)
@@ -107,7 +114,7 @@ class FunctionalMechanism:
             noisy = noise.laplace(values, event.scale).astype(np.float64)
             return consistent(moments, noisy, n_public)
 
-        value = self._until_bounded(draw, rows.geometry) if self.repair == "rerun" else draw()
+        value = self._until_bounded(draw, rows.geometry, objective) if self.repair == "rerun" else draw()
         return Release(value, event, noise.private)
 
     def statistic(self, geometry: Geometry, loss: QuadraticLoss) -> Moments:
@@ -136,79 +143,29 @@ class FunctionalMechanism:
             share=0.5 if self.repair == "rerun" else 1.0,
         )
 
-    def _until_bounded(self, draw: Callable[[], MomentValues], geometry: Geometry) -> MomentValues:
+    def _until_bounded(self, draw: Callable[[], MomentValues], geometry: Geometry, objective: Objective) -> MomentValues:
         for _ in range(MOST_RERUNS):
             value = draw()
-            matrix = _reduced(value, geometry)[0]
-            if is_bounded(matrix) and value.n_rows > 0:
+            reduced = reduce_quadratic(value, geometry, objective.loss, objective.fit_intercept)
+            if is_bounded(reduced.matrix):
                 return value
         raise PrivacyError(
             f"repair='rerun' found no bounded objective in {MOST_RERUNS} draws: the noise is far larger than the signal. "
             "The charge stands. Use repair='floor', or a larger epsilon."
         )
 
-    def solve(self, release: Release[MomentValues], geometry: Geometry, loss: QuadraticLoss, fit_intercept: bool) -> LinearFit:
+    def solve(self, release: Release[MomentValues], geometry: Geometry, objective: Objective) -> LinearFit:
         """The minimiser of the repaired noisy objective: post-processing of the release."""
-        value = release.value
-        matrix, vector, basis, means = _reduced(value, geometry, loss, fit_intercept)
-        solution = minimise(matrix, vector, release.event.noise_sd, self.repair)
-        weights = basis @ solution.weights / (2 * loss.curvature)
-        if not means.any_intercept:
-            return LinearFit(weights, 0.0, solution, value)
-        intercept = means.target / (2 * loss.curvature) - means.features @ weights
-        return LinearFit(weights, float(intercept), solution, value)
-
-
-@dataclass(frozen=True)
-class _Means:
-    features: Floats
-    target: float
-    any_intercept: bool
-
-
-def consistent(moments: Moments, noisy: Floats, n_public: int | None) -> MomentValues:
-    """Noisy lattice values as consistent moments; the number of rows is the public one, or the released one."""
-    geometry = moments.geometry
-    values = project(noisy / moments.unit, geometry, None if n_public is None else float(n_public))
-    n_rows = float(n_public) if n_public is not None else (values[-1] if len(values) > geometry.n_products else math.nan)
-    return moments.assemble(values[: geometry.n_products] * moments.unit, n_rows)
-
-
-def _reduced(
-    value: MomentValues, geometry: Geometry, loss: QuadraticLoss | None = None, fit_intercept: bool = True
-) -> tuple[Floats, Floats, Floats, Any]:
-    """The quadratic with the intercept solved for and without the directions that no prediction depends on.
-
-    The levels of a block sum to one in every row, so one direction per block does the intercept's work; leaving it out makes
-    the levels' weights sum to zero. Without an intercept the first block keeps it.
-    """
-    has_constant = geometry.intercept
-    matrix, vector = value.products, value.with_target
-    goal = vector * (loss.slope if loss else 1.0)
-    means = _Means(np.zeros(len(vector)), 0.0, False)
-    if has_constant:
-        n = max(value.n_rows, 1.0)
-        sums = matrix[0, 1:]
-        goal = goal + (loss.offset if loss else 0.0) * matrix[0]
-        if fit_intercept:
-            means = _Means(sums / n, float(goal[0]) / n, True)
-            matrix = matrix[1:, 1:] - np.outer(sums, sums) / n
-            goal = goal[1:] - sums * means.target
-        else:
-            matrix, goal = matrix[1:, 1:], goal[1:]
-    basis = _contrasts(geometry, all_blocks=means.any_intercept)
-    return basis.T @ matrix @ basis, basis.T @ goal, basis, means
-
-
-def _contrasts(geometry: Geometry, all_blocks: bool) -> Floats:
-    """An orthonormal basis of the weights whose levels sum to zero in every block (but the first, when it stands for the intercept)."""
-    parts = []
-    keep_next = not all_blocks
-    for block in geometry.blocks:
-        whole = block.kind != "levels" or keep_next
-        keep_next = keep_next and block.kind != "levels"
-        parts.append(np.eye(block.width) if whole else helmert(block.width).T)
-    return np.asarray(block_diag(*parts), dtype=np.float64)
+        loss, fit_intercept = objective.loss, objective.fit_intercept
+        reduced = reduce_quadratic(release.value, geometry, loss, fit_intercept)
+        noise_sd = release.event.noise_sd
+        weight = self.statistic(geometry, loss).target_weight
+        noise = NoiseLevel(noise_sd, noise_sd / weight, reduced.target_mean)
+        solution = minimise(reduced.matrix, reduced.vector, noise, self.repair)
+        stretch = loss.slope / (2 * loss.curvature)
+        weights = stretch * (reduced.basis @ solution.weights)
+        intercept = stretch * reduced.target_mean - reduced.feature_means @ weights if fit_intercept and geometry.intercept else 0.0
+        return LinearFit(weights, float(intercept), solution, release.value)
 
 
 def target_weight(geometry: Geometry) -> float:

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from privfit.losses import QuadraticLoss
-from privfit.mechanisms import FunctionalMechanism, LinearFit, Release
+from privfit.mechanisms import FunctionalMechanism, LinearFit, Objective, Release
 from privfit.models import saving
 from privfit.models.inputs import PUBLIC, Input, fit_input, predict_table
 from privfit.models.report import Report, make_report
@@ -70,13 +70,13 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         reasons = self._reasons_not_private()
         ledger = self._chosen_ledger(reasons)
         given = self._prepared(fit_input(self, X, y, self.schema))
-        loss = mechanism.loss or self._loss
-        geometry = mechanism.geometry(given.schema, self._numeric_style(), bool(self.fit_intercept), loss)
+        objective = Objective(mechanism.loss or self._loss, bool(self.fit_intercept))
+        geometry = mechanism.geometry(given.schema, self._numeric_style(), objective)
         rows = Rows(given.table, given.schema, geometry)
-        release = mechanism.release(rows, terms, ledger, noise, loss)
+        release = mechanism.release(rows, terms, ledger, noise, objective)
         if self.ledger is None and ledger is not None:
             warn_of_running_total(ledger)
-        fit = mechanism.solve(release, geometry, loss, bool(self.fit_intercept))
+        fit = mechanism.solve(release, geometry, objective)
         self.schema_, self._geometry = given.schema, geometry
         self._strict_names = given.strict_names
         self._public_array = given.strict_names and reasons != () and given.table.names is None
@@ -162,6 +162,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             "kind": str(mechanism.repair).lower(),
             "ridge": solution.ridge,
             "eigenvalues changed": solution.eigenvalues_changed,
+            "directions kept": solution.directions_kept,
+            "of": len(solution.weights),
             "has a minimum": solution.bounded,
         }
         notes = (*self._notes(mechanism), *(("delta was not needed: Laplace noise spends none of it",) if self.delta else ()))

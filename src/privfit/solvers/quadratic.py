@@ -14,6 +14,21 @@ REPAIRS: tuple[Repair, ...] = ("floor", "trim", "ridge", "rerun", None)
 Floats = NDArray[np.float64]
 
 
+EXPECTED_NORM = 0.5
+NORM_SPREAD = 1.0
+NOISE_SHARE = 0.7
+_SIZES = np.exp(np.linspace(np.log(1e-4), np.log(3.0), 60))[:, None]
+
+
+@dataclass(frozen=True)
+class NoiseLevel:
+    """How noisy the quadratic is: the standard deviations of the matrix's and the vector's entries, and the mean of the target."""
+
+    matrix: float
+    vector: float
+    target_mean: float = 0.0
+
+
 @dataclass(frozen=True)
 class Solution:
     """A minimiser, and what was done to the quadratic to have one. Everything here follows from noisy moments."""
@@ -21,6 +36,7 @@ class Solution:
     weights: Floats
     ridge: float
     eigenvalues_changed: int
+    directions_kept: float
     bounded: bool
 
 
@@ -29,29 +45,48 @@ def is_bounded(matrix: Floats) -> bool:
     return bool(np.linalg.eigvalsh(matrix).min(initial=np.inf) > 0)
 
 
-def minimise(matrix: Floats, vector: Floats, noise_sd: float, repair: Repair) -> Solution:
-    """The w that minimises  w'Mw - 2v'w  for a noisy symmetric M, repaired as asked.
+def minimise(matrix: Floats, vector: Floats, noise: NoiseLevel, repair: Repair) -> Solution:
+    """The w that minimises  w'Mw - 2v'w  for a noisy symmetric M and a noisy v, repaired as asked.
 
-    floor   every eigenvalue is raised to at least zero, then lifted by noise_sd * sqrt(d), half the size of the noise
-    ridge   4 noise_sd are added to the diagonal (functional-mechanism paper, section 6.1)
+    floor   negative eigenvalues are raised to zero, then every direction is shrunk by how much of it is noise (see `_shrinkage`)
+    ridge   4 standard deviations of the noise are added to the diagonal (functional-mechanism paper, section 6.1)
     trim    the same, and directions whose eigenvalue is still not positive are left out (section 6.2)
     rerun, None   nothing; the mechanism has made sure of a minimum, or the user did not want it made sure
     """
     d = len(vector)
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    ridge = {"floor": noise_sd * np.sqrt(d), "ridge": 4 * noise_sd, "trim": 4 * noise_sd}.get(str(repair), 0.0)
-    changed = 0
+    along = vectors.T @ vector
+    ridge = 4 * noise.matrix if repair in ("ridge", "trim") else 0.0
     if repair == "floor":
         changed = int(np.count_nonzero(values < 0))
         values = np.maximum(values, 0.0)
-    values = values + ridge
-    keep = np.ones(d, dtype=bool)
-    if repair == "trim":
-        keep = values > 0
-        changed = int(d - np.count_nonzero(keep))
-    bounded = bool((values[keep] > 0).all())
-    inverse = np.divide(1.0, values, out=np.zeros(d), where=keep & (values != 0))
-    return Solution(vectors @ (inverse * (vectors.T @ vector)), float(ridge), changed, bounded)
+        factors, bounded = _shrinkage(values, along, noise), True
+    else:
+        values = values + ridge
+        keep = (values > 0) if repair == "trim" else (values != 0)
+        changed = int(d - np.count_nonzero(keep)) if repair == "trim" else 0
+        factors = np.divide(1.0, values, out=np.zeros(d), where=keep)
+        bounded = bool((values[keep] > 0).all())
+    return Solution(vectors @ (factors * along), float(ridge), changed, float(factors @ values), bounded)
+
+
+def _shrinkage(values: Floats, along: Floats, noise: NoiseLevel) -> Floats:
+    """What to multiply v by in each eigendirection instead of 1 / eigenvalue.
+
+    If w were normal with standard deviation g in every direction, v = M w + error would be normal, and the best estimate of w would
+    be  l / (l^2 + t^2 / g^2) v  for an eigenvalue l, where t^2 is the variance of the error: that of v, plus that of M times the squared
+    size of the weights and of the mean. The size g is unknown; the released v itself says how likely each g is (empirical Bayes), with a
+    vague public guess in front, and the factors are averaged over it. When v looks like noise alone, all factors go to zero and the model
+    predicts the mean.
+    """
+    d = len(values)
+    error = NOISE_SHARE * (noise.vector**2 + noise.matrix**2 * (noise.target_mean**2 + d * _SIZES**2))
+    spread = values**2 * _SIZES**2 + error
+    guess = np.log(_SIZES[:, 0] * np.sqrt(d) / EXPECTED_NORM) / NORM_SPREAD
+    surprise = np.sum(np.log(spread) + along**2 / spread, axis=1) + guess**2
+    likely = np.exp((surprise.min() - surprise) / 2)
+    factors: Floats = (likely / likely.sum()) @ (values / (values**2 + error / _SIZES**2))
+    return factors
 
 
 assert set(REPAIRS) == {*get_args(get_args(Repair)[0]), None}

@@ -46,6 +46,11 @@ class Moments:
         return self.step * self.step
 
     @property
+    def target_weight(self) -> float:
+        """How much finer the target's lattice is than that of the features."""
+        return self.target_units / self.step
+
+    @property
     def largest(self) -> int:
         """The most that one row can add to a product that is released."""
         return self.step * max(self.step, self.target_units)
