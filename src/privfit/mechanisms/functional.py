@@ -60,9 +60,9 @@ class FunctionalMechanism:
         are the paper's sections 6.1 and 6.2; "rerun" draws again at half of epsilon until there is a minimum (its Lemma 5: the whole
         costs epsilon, but the number of draws can be seen from outside by timing); None does nothing.
     loss : another loss of degree two (a QuadraticLoss). None takes the estimator's own.
-    interval : for logistic regression, the size of x'w on which the quadratic should fit the logistic loss best; it sets the
-        length of the coefficients, never the predicted class. "auto" finds it from the released moments. Paper mode always uses
-        Taylor's expansion at zero.
+    interval : for logistic regression, the size of x'w on which the quadratic should follow the logistic loss best; it sets the
+        length of the coefficients. "auto" calibrates length and intercept from the released moments. Paper mode always uses Taylor's
+        expansion at zero.
 
     Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows; docs/proofs/moments.md,
     Theorems 1 to 3. The guarantee of "rerun" is docs/proofs/rerun.md.

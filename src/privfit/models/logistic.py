@@ -15,14 +15,14 @@ from privfit.mechanisms import FunctionalMechanism, LinearFit
 from privfit.models.base import PrivateLinearModel, original_units
 from privfit.models.inputs import Input
 from privfit.schema import Category, SchemaError
-from privfit.solvers import logistic_length
+from privfit.solvers import calibrate
 
 
 class LogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
     """Logistic regression for two classes, fitted under differential privacy by the functional mechanism.
 
     The logistic loss is replaced by a quadratic that follows it on an interval, so that moments suffice to fit it. The direction
-    of the coefficients is that of least squares on the classes; their length is calibrated from the released moments.
+    of the coefficients is that of least squares on the classes; their length and the intercept are calibrated from the released moments.
 
     Parameters
     ----------
@@ -63,13 +63,15 @@ class LogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore[m
         return replace(given, schema=given.schema.with_target(replace(target, levels=levels)))
 
     def _keep(self, fit: LinearFit, mechanism: FunctionalMechanism) -> None:
-        coef, intercept = original_units(fit, self._geometry)
         length = 1.0
         if mechanism.calibration == "tight" and mechanism.loss is None:
-            length = logistic_length(fit.weights, fit.intercept, fit.moments, self._geometry.intercept, mechanism.interval)
+            centred = self._geometry.intercept
+            length, intercept = calibrate(fit.weights, fit.intercept, fit.moments, centred, mechanism.interval)
+            fit = replace(fit, weights=fit.weights * length, intercept=intercept)
+        coef, intercept = original_units(fit, self._geometry)
         self._length = length
-        self.coef_ = (coef * length)[None, :]
-        self.intercept_ = np.array([intercept * length])
+        self.coef_ = coef[None, :]
+        self.intercept_ = np.array([intercept])
 
     def _restore(self, coef: NDArray[np.float64], intercept: NDArray[np.float64]) -> None:
         self.coef_, self.intercept_ = coef[None, :], intercept

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -12,7 +13,10 @@ from scipy.special import expit
 from privfit.statistics import MomentValues
 
 TAYLOR = 1 / 8
-LONGEST = 3.0
+USUAL_INTERVAL = 4.0
+LONGEST = 2.0
+FARTHEST = 50.0
+RAREST = 1e-3
 _NODES, _MASSES = np.polynomial.hermite_e.hermegauss(41)
 _MASSES = _MASSES / _MASSES.sum()
 
@@ -27,34 +31,49 @@ def chebyshev_curvature(interval: float) -> float:
     return (half + math.log1p(math.exp(-2 * half)) - math.log(2)) / interval**2
 
 
-def logistic_length(
+def calibrate(
     weights: NDArray[np.float64], intercept: float, moments: MomentValues, centred: bool, interval: float | Literal["auto"]
-) -> float:
-    """The factor that takes Taylor's coefficients to the length that suits the scores they give.
+) -> tuple[float, float]:
+    """The factor that takes Taylor's weights to the length that suits the scores they give, and the intercept that goes with it.
 
-    With a number, the curvature of the best quadratic on that interval. With "auto", as if the scores x'w were normal with the
-    released mean and variance: then least squares and logistic regression point the same way, and their lengths differ by
-    1 / (4 E[s'(z)]), s being the logistic function (Stein's identity). The equation for the length is solved by bisection.
+    With a number, the curvature of the best quadratic on that interval; the intercept grows with the weights, so that no predicted class
+    changes. With "auto", as if the scores x'w were normal with the released mean and variance: then least squares and logistic
+    regression point the same way, their lengths differ by 1 / (4 E[s'(z)]), s being the logistic function (Stein's identity), and the
+    intercept is the one at which the mean probability is the released share of the second class. The length stops at 2: real scores
+    have shorter tails than normal ones.
     """
-    if interval != "auto":
-        return TAYLOR / chebyshev_curvature(float(interval))
-    n = max(moments.n_rows, 1.0)
-    offset = int(centred)
-    matrix = moments.products[offset:, offset:]
-    mean = float(moments.products[0, 1:] @ weights / n) if centred else 0.0
-    variance = float(weights @ matrix @ weights / n) - mean**2
-    if not (math.isfinite(mean) and math.isfinite(variance)):
-        return 1.0
-    scores = mean + intercept + math.sqrt(max(variance, 0.0)) * _NODES
+    n = moments.n_rows
+    if interval != "auto" or not (math.isfinite(n) and n >= 1):
+        length = TAYLOR / chebyshev_curvature(USUAL_INTERVAL if interval == "auto" else float(interval))
+        return length, length * intercept
+    if not centred:
+        deviation = math.sqrt(max(float(weights @ moments.products @ weights) / n, 0.0))
+        return _length(deviation, lambda length: 0.0), 0.0
+    means = moments.products[0, 1:] / n
+    mean = float(means @ weights)
+    deviation = math.sqrt(max(float(weights @ moments.products[1:, 1:] @ weights) / n - mean**2, 0.0))
+    share = min(max((moments.with_target[0] / n + 1) / 2, RAREST), 1 - RAREST)
+
+    def centre(length: float) -> float:
+        return _bisect(lambda middle: float(_MASSES @ expit(middle + length * deviation * _NODES)) - share, -FARTHEST, FARTHEST)
+
+    length = _length(deviation, centre)
+    return length, centre(length) - length * mean
+
+
+def _length(deviation: float, centre: Callable[[float], float]) -> float:
+    """The length at which 4 * length * E[s'(z)] is 1, or the longest allowed."""
 
     def excess(length: float) -> float:
-        slope = expit(length * scores)
-        return float(4 * length * (_MASSES @ (slope * (1 - slope)))) - 1.0
+        probability = expit(centre(length) + length * deviation * _NODES)
+        return float(4 * length * (_MASSES @ (probability * (1 - probability)))) - 1.0
 
-    if excess(LONGEST) < 0:
-        return LONGEST
-    low, high = 1.0, LONGEST
-    for _ in range(60):
+    return LONGEST if excess(LONGEST) < 0 else _bisect(excess, 0.0, LONGEST)
+
+
+def _bisect(rising: Callable[[float], float], low: float, high: float) -> float:
+    """Where a rising function crosses zero."""
+    for _ in range(50):
         middle = (low + high) / 2
-        low, high = (middle, high) if excess(middle) < 0 else (low, middle)
-    return high
+        low, high = (middle, high) if rising(middle) < 0 else (low, middle)
+    return (low + high) / 2

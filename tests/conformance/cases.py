@@ -1,0 +1,97 @@
+"""Neighbouring tables that hurt, and how to fit every estimator on them. New estimators join by being in `privfit.models.ESTIMATORS`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.base import is_classifier
+
+import privfit as pf
+from privfit.models import ESTIMATORS
+
+FEATURES = [
+    pf.Numeric("age", 0, 100),
+    pf.Numeric("offset", 100, 101),
+    pf.Numeric("from_zero", 0, 1),
+    pf.Category("region", ["north", "east", "south", "west"]),
+    pf.Category("member", ["no", "yes"]),
+]
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    name: str
+    left: list[tuple]
+    right: list[tuple]
+    adjacency: str
+
+
+def schema_for(estimator: type) -> pf.Schema:
+    target = pf.Category("y", ["a", "b"]) if is_classifier(estimator()) else pf.Numeric("y", -5, 5)
+    return pf.Schema(FEATURES, target)
+
+
+def _label(estimator: type, value: float):
+    return ("b" if value > 0 else "a") if is_classifier(estimator()) else value
+
+
+def _rows(estimator: type, n: int, seed: int = 7) -> list[tuple]:
+    rng = np.random.default_rng(seed)
+    return [
+        (
+            float(rng.uniform(0, 100)),
+            float(rng.uniform(100, 101)),
+            float(rng.uniform(0, 1)),
+            ["north", "east", "south"][rng.integers(3)],
+            ["no", "yes"][rng.integers(2)],
+            _label(estimator, float(rng.normal())),
+        )
+        for _ in range(n)
+    ]
+
+
+def neighbours(estimator: type) -> list[Neighbours]:
+    """Worst pairs: opposite corners, the only member of a class or level, bounds at zero, offset bounds, rows of zeros, extreme labels."""
+    base = _rows(estimator, 12)
+    low, high = _label(estimator, -5.0), _label(estimator, 5.0)
+    corner = (0.0, 100.0, 0.0, "north", "no", low)
+    opposite = (100.0, 101.0, 1.0, "west", "yes", high)
+    mixed = (0.0, 101.0, 1.0, "west", "no", high)
+    outside = (1e300, -1e300, float("inf"), "south", "yes", high)
+    middle = (50.0, 100.5, 0.5, "east", "no", low)
+    swaps = [
+        ("corners", corner, opposite),
+        ("mixed", corner, mixed),
+        ("clipped", outside, corner),
+        ("middle", middle, opposite),
+        ("label", corner, (*corner[:5], high)),
+    ]
+    pairs = [Neighbours(f"{name} swapped", [*base, a], [*base, b], "replace-one") for name, a, b in swaps]
+    pairs += [Neighbours(f"{name} added", base, [*base, b], "add-remove") for name, _, b in swaps]
+    pairs.append(Neighbours("the only two rows", [corner, corner], [corner, opposite], "replace-one"))
+    same = [corner] * 10
+    pairs.append(Neighbours("a lone member of class and level", [*same, corner], [*same, opposite], "replace-one"))
+    pairs.append(Neighbours("the last row leaves a lone one", [corner], [corner, opposite], "add-remove"))
+    return pairs
+
+
+def frame(rows: list[tuple]):
+    import polars as pl
+
+    return pl.DataFrame(rows, schema=[*[column.name for column in FEATURES], "y"], orient="row")
+
+
+def variants(estimator: type) -> list[dict]:
+    """Settings of an estimator that change what is released."""
+    plain = [{}, {"fit_intercept": False}, {"numeric": "bins"}, {"rows_per_person": 3}]
+    mechanisms = [pf.FunctionalMechanism(repair=repair) for repair in ("trim", "ridge", None)]
+    mechanisms += [
+        pf.FunctionalMechanism(calibration="paper"),
+        pf.FunctionalMechanism(loss=pf.QuadraticLoss(curvature=0.5, slope=1.0, offset=0.3)),
+    ]
+    return plain + [{"mechanism": mechanism} for mechanism in mechanisms] + [{"mechanism": mechanisms[-1], "fit_intercept": False}]
+
+
+ALL = [(estimator, pair, variant) for estimator in ESTIMATORS for pair in neighbours(estimator) for variant in variants(estimator)]
+IDS = [f"{e.__name__}-{p.name}-{p.adjacency}-{','.join(f'{k}={v}' for k, v in v.items())}"[:140] for e, p, v in ALL]

@@ -1,0 +1,26 @@
+"""Every `Guarantee:` line points at a proof that exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LINES = [
+    (path.relative_to(ROOT), note)
+    for path in sorted((ROOT / "src").rglob("*.py"))
+    for guarantee in re.findall(r"Guarantee:.*?(?:\n\n|\"\"\")", path.read_text(), flags=re.S)
+    for note in re.findall(r"docs/proofs/[\w-]+\.md", guarantee) or ["none"]
+]
+
+
+def test_there_are_guarantees() -> None:
+    assert len(LINES) >= 8
+
+
+@pytest.mark.parametrize(("path", "note"), LINES)
+def test_the_proof_of_a_guarantee_exists_and_is_listed(path, note) -> None:
+    assert (ROOT / note).is_file(), f"{path} names {note}"
+    assert Path(note).name in (ROOT / "docs/proofs/README.md").read_text()

@@ -1,0 +1,136 @@
+"""Record and replay: what is noised moves no further than paid for, the calls do not depend on data, and nothing else gets out."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import privfit as pf
+from privfit.models import ESTIMATORS, base
+from privfit.privacy import Event
+from privfit.schema import Geometry, Schema
+from tests.conformance.cases import ALL, IDS, Neighbours, frame, neighbours, schema_for
+from tests.support.noise import RecordingNoise, ReplayingNoise
+
+
+def fitted(monkeypatch: pytest.MonkeyPatch, estimator: type, rows: list, noise, adjacency: str, variant: dict):
+    monkeypatch.setattr(base, "noise_source", lambda random_state: noise)
+    ledger = pf.Ledger(epsilon=10.0)
+    model = estimator(0.7, schema=schema_for(estimator), adjacency=adjacency, ledger=ledger, **variant)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(frame(rows))
+    return model, ledger, [str(warning.message) for warning in caught]
+
+
+@pytest.mark.parametrize(("estimator", "pair", "variant"), ALL, ids=IDS)
+def test_noised_values_move_no_further_than_paid_for_and_nothing_else_leaves(monkeypatch, estimator, pair: Neighbours, variant) -> None:
+    first = RecordingNoise(seed=3)
+    left, left_ledger, left_warnings = fitted(monkeypatch, estimator, pair.left, first, pair.adjacency, variant)
+    second = ReplayingNoise(first.calls)
+    right, right_ledger, right_warnings = fitted(monkeypatch, estimator, pair.right, second, pair.adjacency, variant)
+
+    shape = [(call.kind, call.values.shape, call.scale) for call in first.calls]
+    assert shape == [(call.kind, call.values.shape, call.scale) for call in second.calls], "calls to noise depend on data"
+    assert shape, "nothing was noised"
+
+    spent = 0.0
+    for one, other in zip(first.calls, second.calls, strict=True):
+        moved = int(sum(abs(int(a) - int(b)) for a, b in zip(one.values, other.values, strict=True)))
+        spent += moved * variant.get("rows_per_person", 1) / one.scale
+    claimed = left_ledger.spent
+    assert spent <= claimed.epsilon * (1 + 1e-12), f"a loss of {spent} at a claim of {claimed}"
+
+    assert [entry.event for entry in left_ledger.entries()] == [entry.event for entry in right_ledger.entries()]
+    assert left_warnings == right_warnings
+    assert_same_state(left, right)
+
+
+def assert_same_state(left, right) -> None:
+    """Everything a model carries is the same when the noisy values are: nothing un-noised is in it."""
+    skip = {"ledger"}
+    assert left.__dict__.keys() == right.__dict__.keys()
+    for name in left.__dict__.keys() - skip:
+        one, other = left.__dict__[name], right.__dict__[name]
+        if isinstance(one, np.ndarray):
+            np.testing.assert_array_equal(one, other, err_msg=name)
+        elif isinstance(one, Geometry | Schema):
+            assert one == other, name
+        else:
+            assert repr(one) == repr(other), name
+    assert str(left.report_) == str(right.report_)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_the_replay_catches_a_dropped_clip(monkeypatch, estimator) -> None:
+    """The attack works: without clipping, an outlier moves the sums further than paid for."""
+    from privfit.rows import encoding
+
+    monkeypatch.setattr(encoding.np, "clip", lambda values, low, high, out: np.copyto(out, values))
+    rows = [pair for pair in neighbours(estimator) if pair.name == "corners swapped"][0]
+    outlier = (1000.0, *rows.left[-1][1:])
+    first, second = RecordingNoise(1), RecordingNoise(1)
+    model, ledger, _ = fitted(monkeypatch, estimator, rows.left, first, "replace-one", {})
+    fitted(monkeypatch, estimator, [*rows.left[:-1], outlier], second, "replace-one", {})
+    moved = np.abs(first.calls[0].values - second.calls[0].values).sum()
+    assert moved / first.calls[0].scale > ledger.spent.epsilon
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_the_replay_catches_an_attribute_that_is_not_noised(monkeypatch, estimator) -> None:
+    """The attack works: a model that keeps something of its rows is found out."""
+    keep = estimator._keep
+
+    def leaking(self, fit, mechanism):
+        keep(self, fit, mechanism)
+        self.secret_ = leaked[-1]
+
+    leaked: list[int] = []
+    monkeypatch.setattr(estimator, "_keep", leaking)
+    pair = neighbours(estimator)[0]
+    first = RecordingNoise(3)
+    leaked.append(1)
+    left, _, _ = fitted(monkeypatch, estimator, pair.left, first, pair.adjacency, {})
+    leaked.append(2)
+    right, _, _ = fitted(monkeypatch, estimator, pair.right, ReplayingNoise(first.calls), pair.adjacency, {})
+    with pytest.raises(AssertionError):
+        assert_same_state(left, right)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("width", [1, 3, 7])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.2])
+def test_the_events_of_a_fit_compose_to_exactly_the_claim(estimator, width, fit_intercept, epsilon) -> None:
+    rng = np.random.default_rng(0)
+    target = ["a", "b"] if estimator.__name__ == "LogisticRegression" else (-1, 1)
+    y = np.array(["a", "b"] * 20) if target == ["a", "b"] else rng.uniform(-1, 1, 40)
+    ledger = pf.Ledger(epsilon=10.0)
+    schema = pf.Schema.box(-1, 1, target=target)
+    model = estimator(epsilon, schema=schema, fit_intercept=fit_intercept, ledger=ledger).fit(rng.uniform(-1, 1, (40, width)), y)
+    assert ledger.spent.epsilon == epsilon
+    assert ledger.spent.delta == 0.0
+    assert (model.report_.epsilon, model.report_.delta, model.report_.private) == (epsilon, 0.0, True)
+    event = Event(**model.report_.event)
+    assert event.sensitivity / event.scale <= epsilon
+    assert event == ledger.entries()[0].event
+
+
+def test_every_exported_estimator_is_attacked() -> None:
+    from sklearn.base import BaseEstimator
+
+    exported = {thing for thing in vars(pf).values() if isinstance(thing, type) and issubclass(thing, BaseEstimator)}
+    assert exported == set(ESTIMATORS)
+
+
+def test_every_mechanism_and_estimator_states_its_guarantee() -> None:
+    import inspect
+
+    from privfit import mechanisms
+
+    stated = [*ESTIMATORS, *(thing for thing in vars(mechanisms).values() if inspect.isclass(thing) and hasattr(thing, "release"))]
+    assert pf.FunctionalMechanism in stated
+    for thing in stated:
+        assert "Guarantee:" in (thing.__doc__ or ""), thing.__name__

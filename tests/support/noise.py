@@ -1,0 +1,51 @@
+"""Noise sources for attacks: one that writes down what it was asked, one that answers what it is told to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Call:
+    kind: str
+    values: np.ndarray
+    scale: float
+    output: np.ndarray
+
+
+class RecordingNoise:
+    """Seeded noise that remembers every call."""
+
+    private = True
+
+    def __init__(self, seed: int = 0) -> None:
+        from privfit.privacy import SeededNoise
+
+        self._source = SeededNoise(seed)
+        self.calls: list[Call] = []
+
+    def _answer(self, kind: str, values: np.ndarray, scale: float) -> np.ndarray:
+        output = getattr(self._source, kind)(values, scale)
+        self.calls.append(Call(kind, values.copy(), scale, output))
+        return output
+
+    def laplace(self, values: np.ndarray, scale: float) -> np.ndarray:
+        return self._answer("laplace", values, scale)
+
+    def gaussian(self, values: np.ndarray, scale: float) -> np.ndarray:
+        return self._answer("gaussian", values, scale)
+
+
+class ReplayingNoise(RecordingNoise):
+    """Answers with the noisy outputs of another run, so that a model built from noisy values alone cannot tell two tables apart."""
+
+    def __init__(self, calls: list[Call]) -> None:
+        super().__init__()
+        self._outputs = [call.output for call in calls]
+
+    def _answer(self, kind: str, values: np.ndarray, scale: float) -> np.ndarray:
+        output = self._outputs[len(self.calls)]
+        self.calls.append(Call(kind, values.copy(), scale, output))
+        return output.copy()
