@@ -69,10 +69,10 @@ def test_the_replay_catches_a_dropped_clip(monkeypatch, estimator) -> None:
     from privfit.rows import encoding
 
     monkeypatch.setattr(encoding.np, "clip", lambda values, low, high, out: np.copyto(out, values))
-    rows = [pair for pair in neighbours(estimator) if pair.name == "corners swapped"][0]
+    rows = next(pair for pair in neighbours(estimator) if pair.name == "corners swapped")
     outlier = (1000.0, *rows.left[-1][1:])
     first, second = RecordingNoise(1), RecordingNoise(1)
-    model, ledger, _ = fitted(monkeypatch, estimator, rows.left, first, "replace-one", {})
+    _model, ledger, _ = fitted(monkeypatch, estimator, rows.left, first, "replace-one", {})
     fitted(monkeypatch, estimator, [*rows.left[:-1], outlier], second, "replace-one", {})
     moved = np.abs(first.calls[0].values - second.calls[0].values).sum()
     assert moved / first.calls[0].scale > ledger.spent.epsilon

@@ -1,0 +1,191 @@
+"""`privfit fit`: what it writes, what it refuses, and that a refusal charges and changes nothing."""
+
+import json
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from rich.console import Console
+
+import privfit as pf
+from privfit.bench.census import census_schema
+from privfit.cli import console
+from tests.cli.conftest import Run
+
+LINEAR = ("fit", "people.csv", "--schema", "linear.toml", "--model", "linear")
+
+
+def test_the_model_is_json_and_not_a_pickle(run: Run, folder: Path) -> None:
+    assert run(*LINEAR, "-e", 1, "-o", "model").exit_code == 0
+    written = Path("model").read_bytes()
+    assert not written.startswith(b"\x80")
+    assert json.loads(written)["model"] == "LinearRegression"
+
+
+def test_json_has_the_report_and_the_ledger(run: Run, folder: Path) -> None:
+    result = run(*LINEAR, "-e", 0.5, "-l", "budget.db", "--ledger-epsilon", 2, "-o", "model.json", "--json")
+    told = json.loads(result.stdout)
+    assert told["written"] == "model.json"
+    assert told["report"]["private"] is True
+    assert told["report"]["epsilon"] == 0.5
+    assert told["ledger"]["remaining"] == {"epsilon": 1.5, "delta": 0.0}
+
+
+def test_options_reach_the_model(run: Run, folder: Path) -> None:
+    options = ("--adjacency", "add-remove", "--rows-per-person", 3, "--no-intercept", "--numeric", "bins", "--delta", 1e-6)
+    assert run(*LINEAR, "-e", 0.5, *options, "-o", "model.json").exit_code == 0
+    model = pf.load_model("model.json")
+    assert model.report_.adjacency == "add-remove"
+    assert model.report_.rows_per_person == 3
+    assert (model.fit_intercept, model.numeric, model.delta) == (False, "bins", 1e-6)
+    assert any(name.startswith("age_[") for name in model.get_feature_names_out())
+
+
+def test_a_seed_repeats_and_says_not_private(run: Run, folder: Path) -> None:
+    for name in ("first.json", "second.json"):
+        result = run(*LINEAR, "-e", 1, "--seed", 7, "-o", name, "--json")
+        report = json.loads(result.stdout)["report"]
+        assert report["private"] is False
+    assert Path("first.json").read_text() == Path("second.json").read_text()
+    assert json.loads(Path("first.json").read_text())["report"]["private"] is False
+    schema = census_schema("income")
+    expected = pf.LinearRegression(1.0, schema=schema, random_state=7).fit(pl.read_csv("people.csv"))
+    np.testing.assert_array_equal(pf.load_model("first.json").coef_, expected.coef_)
+
+
+def test_without_a_seed_no_two_fits_are_alike(run: Run, folder: Path) -> None:
+    for name in ("first.json", "second.json"):
+        run(*LINEAR, "-e", 1, "-o", name)
+    assert pf.load_model("first.json").intercept_ != pf.load_model("second.json").intercept_
+
+
+@pytest.mark.parametrize("made_before", [True, False])
+def test_a_seed_with_a_ledger_is_refused(run: Run, folder: Path, made_before: bool) -> None:
+    if made_before:
+        pf.Ledger("budget.db", epsilon=1.0)
+    result = run(*LINEAR, "-e", 0.5, "--seed", 7, "-l", "budget.db", "--ledger-epsilon", 1, "-o", "model.json")
+    assert result.exit_code == 1
+    assert "not private" in result.stderr
+    assert not Path("model.json").exists()
+    if made_before:
+        assert pf.Ledger("budget.db").entries() == []
+    else:
+        assert not Path("budget.db").exists()
+
+
+def test_an_overdrawn_ledger_exits_with_three_and_writes_nothing(run: Run, folder: Path) -> None:
+    pf.Ledger("budget.db", epsilon=1.0)
+    assert run(*LINEAR, "-e", 0.7, "-l", "budget.db", "-o", "first.json").exit_code == 0
+    before = Path("first.json").read_bytes()
+    for output in ("second.json", "first.json"):
+        result = run(*LINEAR, "-e", 0.4, "-l", "budget.db", "-o", output, "--json")
+        assert result.exit_code == 3
+        assert json.loads(result.stdout)["error"] == "BudgetExceeded"
+        assert "0.3" in result.stderr
+    assert not Path("second.json").exists()
+    assert Path("first.json").read_bytes() == before
+    assert [entry.epsilon for entry in pf.Ledger("budget.db").entries()] == [0.7]
+
+
+def test_a_ledger_is_not_made_by_accident(run: Run, folder: Path) -> None:
+    result = run(*LINEAR, "-e", 0.5, "-l", "budgte.db", "-o", "model.json")
+    assert result.exit_code == 1
+    assert "--ledger-epsilon" in result.stderr
+    assert not Path("budgte.db").exists()
+    assert not Path("model.json").exists()
+
+
+def test_another_budget_for_an_existing_ledger_is_refused(run: Run, folder: Path) -> None:
+    pf.Ledger("budget.db", epsilon=1.0)
+    result = run(*LINEAR, "-e", 0.5, "-l", "budget.db", "--ledger-epsilon", 5, "-o", "model.json")
+    assert result.exit_code == 1
+    assert pf.Ledger("budget.db").epsilon == 1.0
+    assert not Path("model.json").exists()
+
+
+BAD = {
+    "no file": (("fit", "nobody.csv", "-s", "linear.toml", "-m", "linear", "-e", 1, "-o", "model.json"), "nobody.csv"),
+    "no schema": (("fit", "people.csv", "-s", "nothing.toml", "-m", "linear", "-e", 1, "-o", "model.json"), "nothing.toml"),
+    "wrong target": ((*LINEAR[:-1], "logistic", "-e", 1, "-o", "model.json"), "category with two levels"),
+    "missing column": (("fit", "high.parquet", *LINEAR[2:], "-e", 1, "-o", "model.json"), "'income'"),
+    "no folder": ((*LINEAR, "-e", 1, "-o", "nowhere/model.json"), "folder"),
+    "a folder": ((*LINEAR, "-e", 1, "-o", "."), "folder"),
+    "over the data": ((*LINEAR, "-e", 1, "-o", "people.csv"), "overwritten"),
+    "over the schema": ((*LINEAR, "-e", 1, "-o", "./linear.toml"), "overwritten"),
+    "epsilon 0": ((*LINEAR, "-e", 0, "-o", "model.json"), "epsilon=0"),
+    "epsilon nan": ((*LINEAR, "-e", "nan", "-o", "model.json"), "epsilon=nan"),
+    "delta 1": ((*LINEAR, "-e", 1, "--delta", 1, "-o", "model.json"), "delta=1"),
+    "no rows per person": ((*LINEAR, "-e", 1, "--rows-per-person", 0, "-o", "model.json"), "rows_per_person=0"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_gets_one_sentence_and_changes_nothing(run: Run, folder: Path, case: str) -> None:
+    arguments, named = BAD[case]
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    result = run(*arguments, "-l", "budget.db", "--ledger-epsilon", 1)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Error: ")
+    assert named in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_budget_without_limit_is_not_a_budget(run: Run, folder: Path) -> None:
+    result = run(*LINEAR, "-e", 1, "-l", "budget.db", "--ledger-epsilon", "inf", "-o", "model.json")
+    assert result.exit_code == 1
+    assert not Path("budget.db").exists()
+
+
+def test_a_ledger_budget_without_a_ledger_is_refused(run: Run, folder: Path) -> None:
+    result = run(*LINEAR, "-e", 1, "--ledger-epsilon", 1, "-o", "model.json")
+    assert result.exit_code == 1
+    assert "--ledger budget.db" in result.stderr
+
+
+def test_a_schema_without_a_target_is_refused(run: Run, folder: Path) -> None:
+    census_schema("income").with_target(None).save("linear.toml")
+    result = run(*LINEAR, "-e", 1, "-o", "model.json")
+    assert result.exit_code == 1
+    assert "[target]" in result.stderr
+
+
+def test_an_unfinished_schema_names_every_missing_fact(run: Run, folder: Path) -> None:
+    run("schema", "people.csv", "--target", "income", "-o", "draft.toml")
+    result = run("fit", "people.csv", "-s", "draft.toml", "-m", "linear", "-e", 1, "-o", "model.json")
+    assert result.exit_code == 1
+    assert "age (low and high)" in result.stderr
+    assert "marital (levels)" in result.stderr
+    assert "income (low and high)" in result.stderr
+
+
+def test_cells_are_not_quoted_and_nothing_is_charged(run: Run, folder: Path) -> None:
+    table = pl.read_csv("people.csv").with_columns(gender=pl.lit("hush-hush"))
+    table.write_csv("people.csv")
+    pf.Ledger("budget.db", epsilon=1.0)
+    result = run(*LINEAR, "-e", 1, "-l", "budget.db", "-o", "model.json", "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["error"] == "DataError"
+    assert "hush-hush" not in result.output
+    assert pf.Ledger("budget.db").entries() == []
+    assert not Path("model.json").exists()
+
+
+def test_unknown_choices_are_usage_errors(run: Run, folder: Path) -> None:
+    assert run(*LINEAR[:-1], "quadratic", "-e", 1, "-o", "model.json").exit_code == 2
+
+
+def test_without_a_ledger_the_user_is_told_that_nobody_counts(run: Run, folder: Path) -> None:
+    assert "No ledger" in run(*LINEAR, "-e", 1, "-o", "model.json").stderr
+    assert run(*LINEAR, "-e", 1, "-l", "b.db", "--ledger-epsilon", 1, "-o", "model.json").stderr.count("No ledger") == 0
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_is_for_terminals_only(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
+    screen = StringIO()
+    monkeypatch.setattr(console, "stderr", lambda: Console(file=screen, force_terminal=terminal, width=100))
+    assert run(*LINEAR, "-e", 1, "-o", "model.json", "--json").exit_code == 0
+    assert ("3,000 rows" in screen.getvalue()) is terminal
