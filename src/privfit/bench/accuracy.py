@@ -20,7 +20,10 @@ TRAIN_SHARE = 0.8
 
 @dataclass(frozen=True)
 class Share:
-    """The share that is lost of the variance that least squares explains on the same split. Above 1: worse than predicting the mean."""
+    """The share that is lost of the variance that least squares explains on the same split. Above 1: worse than predicting the mean.
+
+    `low`, `median` and `high` are the 10%, 50% and 90% quantiles over runs.
+    """
 
     table: str
     method: str
@@ -28,7 +31,9 @@ class Share:
     runs: int
     mean: float
     deviation: float
+    low: float
     median: float
+    high: float
     worst: float
 
     def to_dict(self) -> dict[str, float | str | int]:
@@ -77,7 +82,9 @@ def lost_shares(
                 len(losses),
                 float(np.mean(losses)),
                 float(np.std(losses)),
+                float(np.quantile(losses, 0.1)),
                 float(np.median(losses)),
+                float(np.quantile(losses, 0.9)),
                 float(np.max(losses)),
             )
 

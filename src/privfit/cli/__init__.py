@@ -1,5 +1,76 @@
-"""The command line."""
+"""The command line: one file per command, put together here.
+
+A command is a function with typed options that prints its result on stdout, and progress, hints and errors on stderr. A group of
+commands (`privfit bench ...`) is a typer app of its own in a file of this folder, added below with `app.add_typer(group, name=...)`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from privfit.cli.bench import group as bench
+from privfit.cli.demo import demo
+from privfit.cli.errors import in_one_sentence
+from privfit.cli.fit import fit
+from privfit.cli.ledger import ledger
+from privfit.cli.predict import predict
+from privfit.cli.schema import schema
+from privfit.version import VERSION
+
+__all__ = ["app", "main"]
+
+# A traceback with local variables would show rows, so typer's own is switched off.
+app = typer.Typer(
+    name="privfit",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    pretty_exceptions_show_locals=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"privfit {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def privfit(
+    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and stop.")] = False,
+) -> None:
+    """Fit models on sensitive tables so that the model can be shown to anybody.
+
+    Noise that protects people is chosen from a schema of public facts, and every
+    fit is paid for from a budget, the ledger, that cannot be overdrawn.
+
+    New here? Start with [bold]privfit demo[/bold]. With a file of your own, in this order:
+
+    \b
+    1. Draft the public facts, fill in every "?", and check them.
+         privfit schema people.csv --target income -o schema.toml
+         privfit schema --check schema.toml people.csv
+    2. Set a budget, once per table of people.
+         privfit ledger budget.db --create --epsilon 1
+    3. Fit. The model may leave the house; the table stays.
+         privfit fit people.csv --schema schema.toml --model linear \\
+             --epsilon 0.5 --ledger budget.db -o model.json
+    4. Use the model, and see what is left of the budget.
+         privfit predict model.json others.csv -o predictions.csv
+         privfit ledger budget.db
+    """
+
+
+for command in (demo, schema, fit, predict, ledger):
+    app.command(command.__name__, no_args_is_help=command is not demo)(in_one_sentence(command))
+
+app.add_typer(bench, name="bench")
 
 
 def main() -> None:
     """Run the command line."""
+    app(prog_name="privfit")

@@ -1,0 +1,87 @@
+"""What all commands print alike: results on stdout, everything else on stderr, JSON for scripts."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from privfit.models import Report
+from privfit.privacy import Ledger
+from privfit.rows import on_progress
+
+_REPORT_LINE = re.compile(r"  \S.*?  +(?=\S)")
+
+
+def stdout() -> Console:
+    """Where results go."""
+    return Console(highlight=False)
+
+
+def stderr() -> Console:
+    """Where progress, hints and errors go."""
+    return Console(stderr=True, highlight=False)
+
+
+def hint(text: str) -> None:
+    """A line for the person at the terminal that is not part of the result."""
+    stderr().print(text, style="dim", markup=False, soft_wrap=True)
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """A result for a script, on stdout."""
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+@contextmanager
+def counting_rows(what: str) -> Iterator[None]:
+    """While this is open, a terminal shows how many rows were read so far. A pipe or a file shows nothing."""
+    console = stderr()
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.completed:,} rows"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(what, total=None)
+        with on_progress(lambda rows: progress.update(task, completed=rows)):
+            yield
+
+
+def print_report(report: Report) -> None:
+    """The privacy report, with long lines folded under their own text."""
+    console = stdout()
+    for line in str(report).splitlines():
+        label = _REPORT_LINE.match(line)
+        indent = " " * (label.end() if label else 0)
+        console.print(textwrap.fill(line, max(console.width, 60), subsequent_indent=indent), markup=False, soft_wrap=True)
+
+
+def ledger_facts(ledger: Ledger) -> dict[str, Any]:
+    """A ledger's budget, what is spent and what is left, for JSON. A ledger without a limit has null for both."""
+    return {
+        "path": str(ledger.path),
+        "epsilon": _finite(ledger.epsilon),
+        "delta": ledger.delta,
+        "spent": {"epsilon": ledger.spent.epsilon, "delta": ledger.spent.delta},
+        "remaining": {"epsilon": _finite(ledger.remaining.epsilon), "delta": ledger.remaining.delta},
+    }
+
+
+def ledger_sentence(ledger: Ledger) -> str:
+    """A ledger's state in words."""
+    spent, left = ledger.spent, ledger.remaining
+    if math.isinf(ledger.epsilon):
+        return f"The ledger {ledger.path.name} has spent epsilon {spent.epsilon:.6g} and has no limit."
+    delta = f" Of delta {ledger.delta:.3g}, {left.delta:.3g} is left." if ledger.delta else ""
+    return (
+        f"The ledger {ledger.path.name} has spent epsilon {spent.epsilon:.6g} of {ledger.epsilon:.6g}; {left.epsilon:.6g} is left.{delta}"
+    )
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

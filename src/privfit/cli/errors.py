@@ -1,0 +1,59 @@
+"""Errors as a person at a terminal wants them: one sentence, no traceback, and an exit code a script can act on."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import ParamSpec
+
+import typer
+from rich.text import Text
+
+from privfit.cli.console import print_json, stderr
+from privfit.models import ModelFileError
+from privfit.privacy import BudgetExceeded, LedgerError, PrivacyError
+from privfit.schema import SchemaError
+from privfit.tables import DataError
+
+FAILED = 1
+INCOMPLETE = 2
+OVERDRAWN = 3
+
+Options = ParamSpec("Options")
+
+
+class CommandError(ValueError):
+    """Options that do not go together, or a place that cannot be written. Nothing has been read or charged."""
+
+
+OURS = (CommandError, SchemaError, DataError, PrivacyError, LedgerError, ModelFileError)
+
+
+def in_one_sentence(command: Callable[Options, None]) -> Callable[Options, None]:
+    """The command, with the errors that privfit raises on purpose printed and turned into an exit code.
+
+    Exit codes: 1 for an error, 3 when the ledger has too little left. With --json the error is also an object on stdout.
+    """
+
+    @functools.wraps(command)
+    def run(*args: Options.args, **options: Options.kwargs) -> None:
+        try:
+            command(*args, **options)
+        except OURS as error:
+            _show(type(error).__name__, str(error), bool(options.get("as_json")))
+            raise typer.Exit(OVERDRAWN if isinstance(error, BudgetExceeded) else FAILED) from None
+        except OSError as error:
+            where = f" {error.filename!r}" if error.filename else ""
+            message = (
+                f"The file{where} cannot be read or written: {error.strerror or type(error).__name__}. Check the path and its permissions."
+            )
+            _show(type(error).__name__, message, bool(options.get("as_json")))
+            raise typer.Exit(FAILED) from None
+
+    return run
+
+
+def _show(kind: str, message: str, as_json: bool) -> None:
+    stderr().print(Text(f"Error: {message}", style="red"), soft_wrap=True)
+    if as_json:
+        print_json({"error": kind, "message": message})

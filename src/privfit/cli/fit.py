@@ -1,0 +1,178 @@
+"""`privfit fit`: from a private file to a model that can be released."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from privfit.cli.console import counting_rows, hint, ledger_facts, ledger_sentence, print_json, print_report, stdout
+from privfit.cli.errors import CommandError
+from privfit.cli.output import check_output
+from privfit.cli.schema import complete_schema
+from privfit.models import LinearRegression, LogisticRegression
+from privfit.privacy import Budget, Ledger, LedgerError, PrivacyError, Terms
+from privfit.schema import Numeric, Schema, SchemaError
+from privfit.tables import column_positions, open_table
+
+
+class Model(StrEnum):
+    """The models that `privfit fit` knows."""
+
+    linear = "linear"
+    logistic = "logistic"
+
+
+class Adjacency(StrEnum):
+    """Which two tables the promise makes hard to tell apart."""
+
+    replace_one = "replace-one"
+    add_remove = "add-remove"
+
+
+class NumericStyle(StrEnum):
+    """How numeric columns without bins of their own enter the model."""
+
+    auto = "auto"
+    slope = "slope"
+    bins = "bins"
+
+
+ESTIMATORS = {Model.linear: LinearRegression, Model.logistic: LogisticRegression}
+
+
+PRIVACY = "Privacy"
+MODEL = "Model"
+
+
+def fit(
+    table: Annotated[Path, typer.Argument(metavar="FILE", help="The private table: a Parquet or CSV file, one row per person.")],
+    schema: Annotated[
+        Path,
+        typer.Option("--schema", "-s", metavar="TOML", help="The public facts; `privfit schema FILE` drafts them.", rich_help_panel=MODEL),
+    ],
+    model: Annotated[
+        Model,
+        typer.Option(
+            "--model", "-m", metavar="KIND", help="linear (predicts a number) or logistic (one of two classes).", rich_help_panel=MODEL
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="JSON", help="Where to write the model.", rich_help_panel=MODEL)],
+    epsilon: Annotated[
+        float,
+        typer.Option("--epsilon", "-e", help="What this fit spends. Smaller protects more and adds more noise.", rich_help_panel=PRIVACY),
+    ],
+    ledger: Annotated[
+        Path | None,
+        typer.Option("--ledger", "-l", metavar="DB", help="The budget to pay from; see `privfit ledger`.", rich_help_panel=PRIVACY),
+    ] = None,
+    ledger_epsilon: Annotated[
+        float | None, typer.Option(help="Make the ledger, with this budget, if there is none.", show_default=False, rich_help_panel=PRIVACY)
+    ] = None,
+    rows_per_person: Annotated[int, typer.Option(help="The most rows that one person can have.", rich_help_panel=PRIVACY)] = 1,
+    adjacency: Annotated[
+        Adjacency,
+        typer.Option(metavar="KIND", help="replace-one (the number of rows is public) or add-remove (it is not).", rich_help_panel=PRIVACY),
+    ] = Adjacency.replace_one,
+    delta: Annotated[
+        float, typer.Option(help="The chance that the promise fails. These models spend none.", rich_help_panel=PRIVACY)
+    ] = 0.0,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Repeatable noise, for tests: the model is NOT private.", show_default=False, rich_help_panel=PRIVACY),
+    ] = None,
+    no_intercept: Annotated[bool, typer.Option("--no-intercept", help="Fit without a constant term.", rich_help_panel=MODEL)] = False,
+    numeric: Annotated[
+        NumericStyle, typer.Option(metavar="KIND", help="Numbers as lines (slope), as steps (bins), or auto.", rich_help_panel=MODEL)
+    ] = NumericStyle.auto,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Fit a private model on a file and write it as JSON.
+
+    The file is read once. The ledger is charged before any noise is drawn. If it
+    has too little left, nothing is drawn or written, and the exit code is 3.
+
+    \b
+    Examples:
+      privfit fit people.csv --schema schema.toml --model linear \\
+          --epsilon 0.5 --ledger budget.db -o model.json
+      privfit fit people.parquet -s schema.toml -m logistic -e 0.5 \\
+          -l new.db --ledger-epsilon 1 -o model.json
+    """
+    Terms(Budget(epsilon, delta), adjacency.value, rows_per_person)  # refuses what no guarantee could be given for
+    _check_options(seed, ledger, ledger_epsilon)
+    check_output(output, table, schema, ledger)
+    facts = complete_schema(schema)
+    _check_target(model, facts)
+    column_positions(open_table(table), facts.columns)  # a missing file or column is found before a ledger is made
+    estimator = ESTIMATORS[model](
+        epsilon,
+        delta=delta,
+        schema=facts,
+        adjacency=adjacency.value,
+        fit_intercept=not no_intercept,
+        numeric=numeric.value,
+        rows_per_person=rows_per_person,
+        ledger=None if ledger is None else _opened(ledger, ledger_epsilon),
+        random_state=seed,
+    )
+    with counting_rows(f"Reading {table.name}"):
+        estimator.fit(table)
+    estimator.save(output)
+    _show(estimator, output, as_json)
+
+
+def _check_options(seed: int | None, ledger: Path | None, ledger_epsilon: float | None) -> None:
+    if seed is not None and ledger is not None:
+        raise PrivacyError(
+            f"--seed {seed} was given together with --ledger; noise from a seed can be repeated and subtracted, so the model is not private "
+            "and a ledger does not take it. Leave out --seed, or leave out --ledger. Nothing was charged."
+        )
+    if ledger_epsilon is not None and ledger is None:
+        raise CommandError(f"--ledger-epsilon {ledger_epsilon:g} was given without --ledger. Say which file: --ledger budget.db.")
+
+
+def _check_target(model: Model, schema: Schema) -> None:
+    needed = "a numeric column" if model is Model.linear else "a category with two levels"
+    if schema.target is None:
+        raise SchemaError(
+            f"--model {model} was given, and the schema names no column to predict. Rename its [[feature]] to [target]; it must be {needed}."
+        )
+    if isinstance(schema.target, Numeric) != (model is Model.linear):
+        other = Model.logistic if model is Model.linear else Model.linear
+        raise SchemaError(
+            f"--model {model} predicts {needed}, and the schema's target {schema.target.name!r} is of another type. "
+            f"Use --model {other}, or correct the target in the schema. Nothing was charged."
+        )
+
+
+def _opened(path: Path, epsilon: float | None) -> Ledger:
+    """The ledger in this file; a new one only where the user says how much it may spend."""
+    if path.exists():
+        return Ledger(path, epsilon)
+    if epsilon is None:
+        raise LedgerError(
+            f"There is no ledger {str(path)!r}, and a new one needs a budget. Check the path, add --ledger-epsilon 1, "
+            f"or make it first: privfit ledger {path} --create --epsilon 1. Nothing was charged."
+        )
+    made = Ledger(path, Budget(epsilon).epsilon)
+    hint(f"Made the ledger {path} with a budget of epsilon {made.epsilon:g}.")
+    return made
+
+
+def _show(estimator: LinearRegression | LogisticRegression, output: Path, as_json: bool) -> None:
+    ledger: Ledger | None = estimator.ledger
+    if as_json:
+        state = None if ledger is None else ledger_facts(ledger)
+        print_json({"written": str(output), "report": estimator.report_.to_dict(), "ledger": state})
+        return
+    print_report(estimator.report_)
+    console = stdout()
+    console.print()
+    console.print(f"The model is in {output}. Use it: privfit predict {output} FILE", markup=False, soft_wrap=True)
+    if ledger is not None:
+        console.print(ledger_sentence(ledger), markup=False, soft_wrap=True)
+    elif estimator.report_.private:
+        hint("No ledger was given, so nobody adds up what several fits on this table cost. Use --ledger budget.db --ledger-epsilon 1.")

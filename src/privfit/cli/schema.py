@@ -1,0 +1,176 @@
+"""`privfit schema`: draft the public facts of a table, and check them."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from privfit.cli.console import hint, print_json, stderr, stdout
+from privfit.cli.errors import INCOMPLETE, CommandError
+from privfit.cli.output import check_output
+from privfit.schema import Category, Column, Numeric, Schema, SchemaError
+from privfit.tables import draft_schema
+from privfit.tables.files import FileTable
+
+UNKNOWN = "?"
+
+
+def schema(
+    table: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="A Parquet or CSV file. Its names and types are read, not its people.")
+    ] = None,
+    target: Annotated[str | None, typer.Option("--target", "-t", help="The column that a model shall predict.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write the draft. Default: stdout.")] = None,
+    check: Annotated[
+        Path | None,
+        typer.Option("--check", metavar="SCHEMA", help="Check this schema instead of drafting one; with FILE, against the file."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Draft the public facts of a table, or check them.
+
+    A schema lists, for every column, what could be in it: the smallest and
+    largest number, or all levels. Noise is chosen from these facts, so they must
+    come from knowledge about the world (a questionnaire, a law, common sense) and
+    never from the rows. The draft has a "?" wherever you have to fill in a fact.
+
+    Exit code 2 means that facts are missing or do not fit the file.
+
+    \b
+    Examples:
+      privfit schema people.csv --target income -o schema.toml
+      privfit schema --check schema.toml people.csv
+    """
+    if check is not None:
+        if target is not None or output is not None:
+            raise CommandError("--check was given with --target or -o, which are for drafting. Leave them out, or leave out --check.")
+        _check(check, table, as_json)
+    elif table is None:
+        raise CommandError("Neither a FILE to draft a schema from nor --check SCHEMA was given. Give one: privfit schema people.csv.")
+    else:
+        _draft(table, target, output, as_json)
+
+
+def complete_schema(path: Path) -> Schema:
+    """The schema in a file, or an error that names every fact it still lacks, all at once."""
+    missing = missing_facts(path)
+    if missing:
+        listed = ", ".join(f"{name} ({' and '.join(facts)})" for name, facts in missing.items())
+        raise SchemaError(
+            f"The schema {path.name!r} lacks public facts, and they cannot be taken from private data: {listed}. "
+            f"Fill them in, then check them: privfit schema --check {path}"
+        )
+    return Schema.load(path)
+
+
+def missing_facts(path: Path) -> dict[str, list[str]]:
+    """For every column whose bounds or levels are absent or still "?", which of them.
+
+    Anything else that may be wrong with the file is left to Schema.load, whose errors say more.
+    """
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    features = document.get("feature", [])
+    entries = [*(features if isinstance(features, list) else []), document.get("target")]
+    named = {str(entry["name"]): _missing(entry) for entry in entries if isinstance(entry, dict) and "name" in entry}
+    return {name: facts for name, facts in named.items() if facts}
+
+
+def _missing(column: dict[str, Any]) -> list[str]:
+    needed = {"numeric": ["low", "high"], "category": ["levels"]}.get(str(column.get("type")), [])
+    return [fact for fact in needed if column.get(fact, UNKNOWN) in (UNKNOWN, [UNKNOWN], [])]
+
+
+def _draft(table: Path, target: str | None, output: Path | None, as_json: bool) -> None:
+    if output is not None:
+        check_output(output, table)
+        if output.exists():
+            raise CommandError(f"-o {output} exists, and facts that you filled in would be lost. Choose another name, or remove the file.")
+    text = draft_schema(table, target)
+    if output is not None:
+        output.write_text(text, encoding="utf-8")
+    if as_json:
+        print_json({"schema": text, "written": None if output is None else str(output)})
+    elif output is None:
+        typer.echo(text, nl=False)
+    else:
+        hint(f'The draft is in {output}. Replace every "?" in it, then check it: privfit schema --check {output} {table}')
+
+
+def _check(path: Path, table: Path | None, as_json: bool) -> None:
+    problems = [f"Column {name!r} still needs {' and '.join(facts)}." for name, facts in missing_facts(path).items()]
+    loaded = None if problems else Schema.load(path)
+    if loaded is not None and table is not None:
+        problems = _misfits(loaded, FileTable.open(table))
+    if as_json:
+        columns = [] if loaded is None else [_facts(column, loaded) for column in _shown(loaded)]
+        print_json({"complete": not problems, "problems": problems, "columns": columns})
+    elif loaded is not None:
+        _show(loaded)
+    if problems:
+        stderr().print(Text("\n".join(problems), style="red"), soft_wrap=True)
+        if loaded is None:
+            hint("low and high are the smallest and the largest value that can occur; levels lists every value that can occur.")
+        raise typer.Exit(INCOMPLETE)
+    if not as_json:
+        fits = "" if table is None else f" and fits the names and types of {table.name}"
+        stdout().print(f"The schema is complete{fits}.", markup=False, soft_wrap=True)
+
+
+def _misfits(schema: Schema, table: FileTable) -> list[str]:
+    """What the file's names and types contradict, in sentences. No value is looked at."""
+    kinds = table.scan.collect_schema()
+    named = schema.with_features([name for name in kinds if schema.target is None or name != schema.target.name])
+    sentences = []
+    for column in named.columns:
+        if column.name not in kinds:
+            sentences.append(f"The file {table.label} has no column {column.name!r}. Correct the name, or take it out of the schema.")
+        elif isinstance(column, Numeric) and not ((kind := kinds[column.name]).is_numeric() or str(kind) == "Boolean"):
+            sentences.append(
+                f"Column {column.name!r} is numeric in the schema and {kind} in {table.label}. Correct the schema, or convert the column."
+            )
+    return sentences
+
+
+def _shown(schema: Schema) -> tuple[Column, ...]:
+    return schema.with_features(["(every column)"]).columns
+
+
+def _facts(column: Column, schema: Schema) -> dict[str, Any]:
+    role = "target" if column is schema.target else "feature"
+    if isinstance(column, Category):
+        return {"name": column.name, "role": role, "type": "category", "levels": list(column.levels), "fill": column.fill}
+    bins = list(column.bins) if isinstance(column.bins, tuple) else column.bins
+    return {"name": column.name, "role": role, "type": "numeric", "low": column.low, "high": column.high, "bins": bins, "fill": column.fill}
+
+
+def _show(schema: Schema) -> None:
+    stdout().print(schema_table(schema))
+    if schema.target is None:
+        hint('There is no [target] yet, and a model needs one. Rename the [[feature]] that it shall predict to "[target]".')
+
+
+def schema_table(schema: Schema) -> Table:
+    """The schema as a table for the terminal."""
+    lines = Table()
+    for name in ("column", "role", "type", "public facts", "if missing"):
+        lines.add_column(name, overflow="fold")
+    for column in _shown(schema):
+        facts = _facts(column, schema)
+        absent = "refused" if column.fill is None else f"counts as {column.fill}"
+        lines.add_row(*(Text(str(cell)) for cell in (column.name, facts["role"], facts["type"], _in_words(column), absent)))
+    return lines
+
+
+def _in_words(column: Column) -> str:
+    if isinstance(column, Category):
+        return ", ".join(map(str, column.levels))
+    bins = "" if column.bins is None else f", cut at {', '.join(f'{edge:,.10g}' for edge in column.edges())}"
+    return f"{column.low:,.10g} to {column.high:,.10g}{bins}"
