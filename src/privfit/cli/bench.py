@@ -22,7 +22,7 @@ group = typer.Typer(no_args_is_help=True, help="Measure accuracy on real and gen
 
 METHODS = {
     "privfit": FunctionalMechanism(),
-    "printed constants (paper)": FunctionalMechanism(calibration="paper", repair="trim"),
+    "paper, as printed": FunctionalMechanism(calibration="paper", repair="trim"),
 }
 
 
@@ -47,13 +47,12 @@ def accuracy(
     if as_json:
         print_json({"accuracy": results})
         return
-    table = Table(
-        "table", "method", "epsilon", "runs", "mean", "deviation", "median", "worst", title="Share of the explained variance that is lost"
-    )
-    for result in results:
-        numbers = [f"{result[name]:.4f}" for name in ("mean", "deviation", "median", "worst")]
-        table.add_row(str(result["table"]), str(result["method"]), f"{result['epsilon']:g}", str(result["runs"]), *numbers)
-    stdout().print(table)
+    for name in dict.fromkeys(str(result["table"]) for result in results):
+        table = Table("method", "epsilon", "runs", "mean", "deviation", "median", "worst", title=f"Share lost on the {name}")
+        for result in (result for result in results if result["table"] == name):
+            numbers = [f"{result[key]:.4f}" for key in ("mean", "deviation", "median", "worst")]
+            table.add_row(str(result["method"]), f"{result['epsilon']:g}", str(result["runs"]), *numbers)
+        stdout().print(table)
 
 
 def _shares(folder: Path | None, splits: int, runs: int) -> Iterable[accuracy_bench.Share]:
