@@ -1,0 +1,104 @@
+"""Black-box attacks on real noise. The claim must hold, and variants that are broken on purpose must be caught."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+
+import privfit as pf
+from privfit.losses import SQUARED
+from privfit.mechanisms import Objective
+from privfit.models import ESTIMATORS
+from privfit.privacy import Budget, SecureNoise, Terms
+from privfit.rows import Rows
+from privfit.tables import open_table
+from tests.conformance.cases import frame, neighbours, schema_for
+from tests.support.audit import epsilon_at_least
+
+EPSILON = 1.0
+
+
+def worst_pair(features: list, fit_intercept: bool):
+    """Two tables of a few columns that differ as much as any two can, as the whole numbers that are released."""
+    schema = pf.Schema(features, target=pf.Numeric("y", -1, 1))
+    objective = Objective(SQUARED, fit_intercept)
+    geometry = pf.FunctionalMechanism().geometry(schema, "slope", objective)
+    moments = pf.FunctionalMechanism().statistic(geometry, SQUARED)
+    choices = [(-1.0, 0.0, 1.0) if isinstance(column, pf.Numeric) else (0.0, 1.0) for column in schema.columns]
+    tables = [np.array([[0.0] * len(choices), row]) for row in itertools.product(*choices)]
+    values = [moments.distinct(Rows(open_table(table), schema, geometry).sum(moments), 2, "replace-one") for table in tables]
+    left, right = max(itertools.product(values, values), key=lambda pair: np.abs(pair[0] - pair[1]).sum())
+    event = pf.FunctionalMechanism().event(moments, Terms(Budget(EPSILON)), SQUARED)
+    assert np.abs(left - right).sum() > 0.9 * event.sensitivity, "the pair should use nearly all of the sensitivity"
+    return left, right, event
+
+
+ONE_VALUE = ([pf.Category("s", [0, 1])], False)
+SEVEN_VALUES = ([pf.Numeric("x", -1, 1), pf.Category("s", [0, 1])], True)
+
+
+def audited(left: np.ndarray, right: np.ndarray, scale: float, noise, draws: int) -> float:
+    """Score outputs by their likelihood ratio at the scale that is claimed."""
+
+    def scores(values: np.ndarray) -> np.ndarray:
+        outputs = noise.laplace(np.tile(values, (draws, 1)), scale)
+        return (np.abs(outputs - right).sum(axis=1) - np.abs(outputs - left).sum(axis=1)) / scale
+
+    return epsilon_at_least(scores(left), scores(right))
+
+
+@pytest.mark.parametrize(("case", "reached"), [(ONE_VALUE, 0.7), (SEVEN_VALUES, 0.3)])
+def test_released_moments_stay_under_their_claim_and_close_to_it(case, reached: float) -> None:
+    left, right, event = worst_pair(*case)
+    found = audited(left, right, event.scale, SecureNoise(), 10_000)
+    assert found <= EPSILON
+    assert found > reached * EPSILON, "an attack this weak would prove nothing"
+
+
+@pytest.mark.parametrize(("name", "factor"), [("halved noise", 2.0), ("a forgotten replacement", 2.0), ("c R for c R^2", 4.0)])
+def test_too_little_noise_is_caught(name: str, factor: float) -> None:
+    left, right, event = worst_pair(*ONE_VALUE)
+    assert audited(left, right, event.scale / factor, SecureNoise(), 10_000) > EPSILON, name
+
+
+def test_float_noise_is_caught_by_its_support() -> None:
+    """Precision attack: integer outputs of neighbours share one lattice; many float outputs of one cannot come from the other."""
+    rng = np.random.default_rng(0)
+    unit = 1.0 / 3.0  # a value that floats round
+
+    def fractions(value: float) -> set[float]:
+        return {float(output) for output in value + rng.laplace(0, 1.0, 2000)}
+
+    assert not fractions(unit) & fractions(unit + 1), "float noise: disjoint supports"
+    outputs = [set(SecureNoise().laplace(np.full(4000, value), 3.0).tolist()) for value in (7, 8)]
+    common = outputs[0] & outputs[1]
+    assert len(common) > 0.7 * min(len(outputs[0]), len(outputs[1])), "integer noise: one support"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("size", [1.0, 10.0, 100.0])
+def test_whole_fits_stay_under_their_claim(estimator, fit_intercept: bool, size: float) -> None:
+    """Coefficients of thousands of fits on neighbouring tables; bounds at sizes 1, 10 and 100."""
+    schema = schema_for(estimator)
+    scaled = [
+        dataclasses.replace(column, high=column.low + size) if isinstance(column, pf.Numeric) else column for column in schema.features
+    ]
+    schema = pf.Schema(scaled, schema.target)
+    pairs = [pair for pair in neighbours(estimator) if pair.adjacency == "replace-one"]
+    pair = next(pair for pair in pairs if pair.name == "a lone member of class and level")
+
+    def outputs(rows: list[tuple], start: int) -> np.ndarray:
+        table = frame([(row[0] / 100 * size, 100 + (row[1] - 100) * size, row[2] * size, *row[3:]) for row in rows])
+        models = [
+            estimator(EPSILON, schema=schema, fit_intercept=fit_intercept, random_state=start + seed).fit(table) for seed in range(3000)
+        ]
+        return np.array([[*np.ravel(model.coef_), *np.ravel(model.intercept_)] for model in models])
+
+    left, right = outputs(pair.left, 0), outputs(pair.right, 10_000)
+    direction = left[:1000].mean(axis=0) - right[:1000].mean(axis=0)
+    assert epsilon_at_least(left[1000:] @ direction, right[1000:] @ direction) <= EPSILON
