@@ -34,6 +34,9 @@ class RecordingNoise:
     def laplace(self, values: np.ndarray, scale: float) -> np.ndarray:
         return self._answer("laplace", values, scale)
 
+    def one_in(self, count: int) -> bool:
+        return self._source.one_in(count)
+
     def gaussian(self, values: np.ndarray, scale: float) -> np.ndarray:
         return self._answer("gaussian", values, scale)
 

@@ -114,7 +114,7 @@ IN_MEMORY: dict[str, Maker] = {
     "polars, categories": lambda columns, _: polars_categories(columns),
     "arrow": lambda columns, _: arrow(columns),
     "arrow, dictionaries": lambda columns, _: pa.table(
-        {name: values.dictionary_encode() if TYPES[name] == pa.string() else values for name, values in arrow_items(columns)}
+        {name: values.dictionary_encode() if values.type == pa.string() else values for name, values in arrow_items(columns)}
     ),
     "arrow, chunks": lambda columns, _: pa.concat_tables([arrow(columns).slice(0, 3), arrow(columns).slice(3)]),
     "arrow batch": lambda columns, _: pa.RecordBatch.from_arrays(
@@ -190,8 +190,11 @@ def by_hand(columns: Columns, intercept: bool = True) -> list[list[int]]:
 
 
 def moments_by_hand(columns: Columns) -> list[list[int]]:
+    """Every product of two columns, summed; but for the target's square, which nobody may use."""
     rows = by_hand(columns)
-    return [[sum(row[i] * row[j] for row in rows) for j in range(len(rows[0]))] for i in range(len(rows[0]))]
+    sums = [[sum(row[i] * row[j] for row in rows) for j in range(len(rows[0]))] for i in range(len(rows[0]))]
+    sums[-1][-1] = 0
+    return sums
 
 
 def summed(table: Any, schema: Schema = SCHEMA, **options: Any) -> np.ndarray:
@@ -212,7 +215,6 @@ def test_no_engine_s_sums_depend_on_the_batch(engine: Callable[[Columns], Any], 
 
 def test_named_columns_are_found_in_any_order_and_others_are_ignored(named_engine: Callable[[Columns], Any]) -> None:
     mixed = {"before": ["?"] * 8, **{name: COLUMNS[name] for name in reversed(COLUMNS)}, "zz": [1.5] * 8}
-    TYPES.update(before=pa.string(), zz=pa.float64())
     assert summed(named_engine(mixed)).tolist() == moments_by_hand(COLUMNS)
 
 

@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 
 EXPECTED_WEIGHT_NORM = 0.35
 MOST_TARGET_WEIGHT = 8.0
-MOST_RERUNS = 1000
+USUAL_RERUNS = 1000
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class FunctionalMechanism:
             noisy = noise.laplace(values, event.scale).astype(np.float64)
             return consistent(moments, noisy, n_public)
 
-        value = self._until_bounded(draw, rows.geometry, objective) if self.repair == "rerun" else draw()
+        value = self._until_bounded(draw, noise, rows.geometry, objective) if self.repair == "rerun" else draw()
         return Release(value, event, noise.private)
 
     def statistic(self, geometry: Geometry, loss: QuadraticLoss) -> Moments:
@@ -143,16 +143,17 @@ class FunctionalMechanism:
             share=0.5 if self.repair == "rerun" else 1.0,
         )
 
-    def _until_bounded(self, draw: Callable[[], MomentValues], geometry: Geometry, objective: Objective) -> MomentValues:
-        for _ in range(MOST_RERUNS):
+    def _until_bounded(self, draw: Callable[[], MomentValues], noise: Noise, geometry: Geometry, objective: Objective) -> MomentValues:
+        while True:
             value = draw()
             reduced = reduce_quadratic(value, geometry, objective.loss, objective.fit_intercept)
             if is_bounded(reduced.matrix):
                 return value
-        raise PrivacyError(
-            f"repair='rerun' found no bounded objective in {MOST_RERUNS} draws: the noise is far larger than the signal. "
-            "The charge stands. Use repair='floor', or a larger epsilon."
-        )
+            if noise.one_in(USUAL_RERUNS):  # a coin and not a count: giving up is then as private as the rest
+                raise PrivacyError(
+                    f"repair='rerun' gave up; it tries about {USUAL_RERUNS} draws, and none gave a bounded objective: the noise is far larger "
+                    "than the signal. The charge stands. Use repair='floor', or a larger epsilon."
+                )
 
     def solve(self, release: Release[MomentValues], geometry: Geometry, objective: Objective) -> LinearFit:
         """The minimiser of the repaired noisy objective: post-processing of the release."""

@@ -167,6 +167,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             "has a minimum": solution.bounded,
         }
         notes = (*self._notes(mechanism), *(("delta was not needed: Laplace noise spends none of it",) if self.delta else ()))
+        if not release.private and not reasons:
+            reasons = ("the noise came from a source that is not secret",)
         return make_report(type(self).__name__, release.event, repairs=repairs, public=self._public_facts(), reasons=reasons, notes=notes)
 
     def _public_facts(self) -> tuple[str, ...]:

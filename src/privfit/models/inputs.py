@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, column_or_1d, validate_data
+from sklearn.utils.validation import column_or_1d, validate_data
 
 from privfit.schema import Category, Column, Numeric, Schema, SchemaError
-from privfit.tables import DataError, Table, WithTarget, is_file, is_named, is_pandas, open_table, public_schema
+from privfit.tables import DataError, Table, WithTarget, as_given, is_frame, is_named, is_pandas, open_table, public_schema, refuse_masked
 
 PUBLIC = "public"
 NO_TARGET = "requires y to be passed, but the target y is None"
@@ -33,39 +33,31 @@ def fit_input(estimator: BaseEstimator, X: Any, y: Any, schema: Any) -> Input:
     if isinstance(schema, str) and schema == PUBLIC:
         return _public_input(estimator, X, y)
     settled = _given_schema(estimator, schema)
-    named = is_named(X)
-    if settled.any_width:
-        settled = settled.with_features(_box_names(estimator, X, y, settled))
-    table = open_table(X if named else _plain_array(X))
-    schema_names = {column.name for column in settled.features}
-    if settled.target is not None and settled.target.name in schema_names:
-        raise SchemaError(f"The schema lists {settled.target.name!r} as a feature and as the target. It is one or the other: list it once.")
+    strict = settled.any_width
+    table = open_table(X)
+    if strict:
+        settled = settled.with_features(_box_names(table, settled))
     _check_width(estimator, table, settled, y)
     _check_target(estimator, settled, y, table)
-    strict = isinstance(schema, Schema) and schema.any_width
-    if strict:
-        if not is_file(X):
-            validate_data(estimator, _without_target(X, y, settled), skip_check_array=True, reset=True)
-    else:
-        estimator.n_features_in_ = len(settled.features)
-        _remember_names(estimator, [column.name for column in settled.features] if named else None)
     if y is not None:
-        table = WithTarget(table, _target_values(y))
+        table = WithTarget(table, _target_values(y, settled.target))
+    named = _has_text_names(X) if strict else is_named(X)
+    estimator.n_features_in_ = len(settled.features)
+    _remember_names(estimator, [column.name for column in settled.features] if named else None)
     return Input(table, settled, strict)
 
 
 def predict_table(estimator: Any, X: Any) -> Table:
     """The table to predict for."""
-    if is_named(X) and (is_file(X) or not estimator._strict_names):
-        return open_table(X)
-    if not estimator._strict_names:
-        table = open_table(_plain_array(X))
-        _check_width(estimator, table, estimator.schema_, y="apart")
-        return table
     if estimator._public_array:
         return open_table(validate_data(estimator, X, reset=False, dtype=np.float64))
-    validate_data(estimator, X, reset=False, skip_check_array=True)
-    return open_table(X if is_named(X) else _plain_array(X))
+    table = open_table(X)
+    _check_width(estimator, table, estimator.schema_, y="apart")
+    if estimator._strict_names and (is_frame(X) or not is_named(X)):
+        validate_data(estimator, X, reset=False, skip_check_array=True)
+        if not hasattr(estimator, "feature_names_in_"):  # fitted by position: scikit-learn warns, and goes by position
+            return open_table(np.asarray(X))
+    return table
 
 
 # -- a schema given by the user -------------------------------------------------------------------------------------
@@ -88,42 +80,33 @@ def _given_schema(estimator: BaseEstimator, schema: Any) -> Schema:
     )
 
 
-def _box_names(estimator: BaseEstimator, X: Any, y: Any, schema: Schema) -> list[str]:
+def _box_names(table: Table, schema: Schema) -> list[str]:
     """Names for the open columns of a box: the table's own, or x0, x1, ..."""
-    if is_named(X):
-        names = open_table(X).names if is_file(X) or is_pandas(X) or not hasattr(X, "read_next_batch") else tuple(X.schema.names)
-        return [name for name in names or () if y is not None or schema.target is None or name != schema.target.name]
-    width = _plain_array(X).shape[1]
-    return [f"x{i}" for i in range(width - (y is None and schema.target is not None))]
+    if table.names is None:
+        names = [f"x{i}" for i in range(table.width)]  # type: ignore[attr-defined]
+    else:
+        names = [name for name in table.names if schema.target is None or name != schema.target.name]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DataError(f"The table has more than one column called {twice}. Rename or drop one of them. Nothing was charged.")
+    if not names:
+        raise DataError("The table has 0 feature(s), and a minimum of 1 is required. Add a column. Nothing was charged.")
+    return names
 
 
-def _without_target(X: Any, y: Any, schema: Schema) -> Any:
-    if y is not None or schema.target is None:
-        return X
-    if is_pandas(X):
-        return X.drop(columns=[schema.target.name])
-    return X.drop(schema.target.name) if hasattr(X, "drop") else np.asarray(X)[:, :-1]
-
-
-def _plain_array(X: Any) -> NDArray[Any]:
-    """X as a two-dimensional array of whatever it holds; refuses what scikit-learn refuses."""
-    if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf":
-        return X
-    array = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=object) if _holds_objects(X) else X
-    checked: NDArray[Any] = check_array(array, dtype=None, ensure_all_finite=False, ensure_min_samples=0)
-    return checked
-
-
-def _holds_objects(X: Any) -> bool:
-    """Whether a plain list mixes texts and numbers, which numpy would silently turn into texts."""
-    return isinstance(X, list | tuple) and any(isinstance(cell, str) for row in X if isinstance(row, list | tuple) for cell in row)
+def _no_target(estimator: BaseEstimator, why: str) -> DataError:
+    return DataError(
+        f"{type(estimator).__name__} {NO_TARGET}, and {why}. Pass y, or a table with the target's column. Nothing was charged."
+    )
 
 
 def _check_width(estimator: BaseEstimator, table: Table, schema: Schema, y: Any) -> None:
     if table.names is not None:
         return
-    width = table._array.shape[1]  # type: ignore[attr-defined]
+    width = table.width  # type: ignore[attr-defined]
     needed = len(schema.features) + (y is None and schema.target is not None)
+    if y is None and width == len(schema.features) < needed:
+        raise _no_target(estimator, f"the {width} columns of the array are the {width} features")
     if width != needed:
         raise DataError(
             f"X has {width} features, but {type(estimator).__name__} is expecting {needed} features as input, as its schema lists them. "
@@ -151,16 +134,29 @@ def _check_target(estimator: BaseEstimator, schema: Schema, y: Any, table: Table
             "Nothing was charged."
         )
     if y is None and table.names is not None and schema.target.name not in table.names:
+        raise _no_target(estimator, f"the table has no column {schema.target.name!r}")
+
+
+def _target_values(y: Any, target: Column | None = None) -> NDArray[Any]:
+    refuse_masked(y)
+    values = as_given(y)
+    if values.dtype.kind == "c":  # scikit-learn's own refusal would print them
+        name = "target" if target is None else target.name
         raise DataError(
-            f"{name} {NO_TARGET}, and the table has no column {schema.target.name!r}. Pass y, or add the column. Nothing was charged."
+            f"Column {name!r} holds values of type {values.dtype}; a target is numbers or classes. Convert it. Nothing was charged."
         )
-
-
-def _target_values(y: Any) -> NDArray[Any]:
-    to_numpy = getattr(y, "to_numpy", None)
-    values = np.asarray(to_numpy() if callable(to_numpy) else y)
     flat: NDArray[Any] = column_or_1d(values, warn=True)
     return flat
+
+
+def _has_text_names(X: Any) -> bool:
+    """Whether the columns have names that are texts; scikit-learn takes no notice of others."""
+    if not is_pandas(X):
+        return is_named(X)
+    texts = [isinstance(name, str) for name in X.columns]
+    if any(texts) and not all(texts):
+        raise DataError("The frame has some column names that are texts and some that are not. Write X.columns = X.columns.astype(str).")
+    return all(texts)
 
 
 def _remember_names(estimator: Any, names: list[str] | None) -> None:

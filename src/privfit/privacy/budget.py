@@ -19,17 +19,17 @@ class Budget:
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        epsilon, delta = self.epsilon, self.delta
-        if not isinstance(epsilon, Real) or isinstance(epsilon, bool) or not math.isfinite(epsilon) or epsilon <= 0:
+        epsilon, delta = number(self.epsilon), number(self.delta)
+        if not 0 < epsilon < math.inf:
             raise PrivacyError(
-                f"epsilon={epsilon!r} was given; epsilon is a positive finite number. Smaller is more private; 1.0 is a common start."
+                f"epsilon={self.epsilon!r} was given; epsilon is a positive finite number. Smaller is more private; 1.0 is a common start."
             )
-        if not isinstance(delta, Real) or isinstance(delta, bool) or not 0 <= delta < 1:
+        if not 0 <= delta < 1:
             raise PrivacyError(
-                f"delta={delta!r} was given; delta is at least 0 and below 1. Use 0 for pure privacy, or far less than 1 / rows."
+                f"delta={self.delta!r} was given; delta is at least 0 and below 1. Use 0 for pure privacy, or far less than 1 / rows."
             )
-        object.__setattr__(self, "epsilon", float(epsilon))
-        object.__setattr__(self, "delta", float(delta))
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "delta", delta)
 
 
 class Amount(float):
@@ -54,6 +54,16 @@ class Amount(float):
 
     def __repr__(self) -> str:
         return f"{self.epsilon:.10g}" if self.delta == 0 else f"{self.epsilon:.10g} (delta {self.delta:.3g})"
+
+
+def number(value: object) -> float:
+    """The value as a float; NaN if it is no real number, or one that no float can hold."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
 
 
 def exact(value: float) -> Fraction:

@@ -8,12 +8,15 @@ valid when later releases are chosen after seeing earlier ones (a Renyi privacy 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
 from privfit.privacy.budget import Budget, exact
 from privfit.privacy.errors import PrivacyError
+
+_LEAST_DELTA = sys.float_info.min  # below it floats lose their digits
 
 
 @dataclass(frozen=True)
@@ -26,23 +29,24 @@ class Cost:
 
 
 def rho_of(epsilon: float, delta: float) -> float:
-    """The largest rho whose zCDP guarantee implies (epsilon, delta).
+    """The largest rho whose zCDP guarantee implies (epsilon, delta), less a margin for rounding.
 
     Guarantee: rho-zCDP implies (rho + 2 sqrt(rho log(1/delta)), delta)-DP; docs/proofs/composition.md, Lemma 1.
     """
-    log = math.log(1 / delta)
+    log = -math.log(delta)
     root = epsilon / (math.sqrt(epsilon + log) + math.sqrt(log))  # sqrt(epsilon + log) - sqrt(log) without cancellation
-    return math.nextafter(root * root, 0.0)
+    return root * root * (1 - 2.0**-47)  # each step above errs by at most 2^-52 of itself
 
 
 def epsilon_of(rho: float, delta: float) -> float:
-    """An epsilon that rho-zCDP implies at this delta (docs/proofs/composition.md, Lemma 1)."""
-    return rho + 2 * math.sqrt(rho * math.log(1 / delta))
+    """An epsilon that rho-zCDP implies at this delta, rounded up (docs/proofs/composition.md, Lemma 1)."""
+    return (rho + 2 * math.sqrt(rho * -math.log(delta))) * (1 + 2.0**-50)
 
 
 def order_for(epsilon: float, delta: float) -> float:
-    """The Renyi order at which a budget of (epsilon, delta) buys the most zCDP."""
-    return 1 + math.sqrt(math.log(1 / delta) / rho_of(epsilon, delta))
+    """The Renyi order at which a budget of (epsilon, delta) buys the most zCDP. Any order above 1 is valid; a huge one buys nothing."""
+    log = -math.log(delta)
+    return min(1 + math.sqrt(log) * (math.sqrt(epsilon + log) + math.sqrt(log)) / epsilon, 2.0**100)
 
 
 def total(costs: Iterable[Cost], epsilon: float, delta: float) -> tuple[Fraction, Fraction]:
@@ -58,14 +62,14 @@ def total(costs: Iterable[Cost], epsilon: float, delta: float) -> tuple[Fraction
     rho = sum((cost.rho for cost in costs), Fraction(0))
     if not rho:
         return direct, spent_delta
-    aside = delta / 2
-    if aside <= 0:
+    aside = exact(delta) / 2
+    if aside < _LEAST_DELTA:
         raise PrivacyError(
             "A Gaussian release was to be charged, and the ledger has no delta to pay with. Make one: Ledger(epsilon=1.0, delta=1e-6)."
         )
-    order = order_for(epsilon if math.isfinite(epsilon) else 1.0, aside)
-    conversion = math.nextafter(math.log(1 / aside) / (order - 1), math.inf)
-    return direct + rho * exact(order) + exact(conversion), spent_delta + exact(aside)
+    order = Fraction(order_for(epsilon if math.isfinite(epsilon) else 1.0, float(aside)))
+    log = Fraction(-math.log(float(aside)) * (1 + 2.0**-50))  # rounded up; what follows is exact
+    return direct + rho * order + log / (order - 1), spent_delta + aside
 
 
 def affordable(spent: tuple[Fraction, Fraction], budget: Budget) -> bool:

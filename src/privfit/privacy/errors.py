@@ -1,5 +1,12 @@
 """Refusals of the privacy core. Each is raised before any noise is drawn."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from privfit.privacy.budget import Amount
+
 
 class PrivacyError(ValueError):
     """A request that no guarantee could be given for."""
@@ -10,7 +17,12 @@ class LedgerError(RuntimeError):
 
 
 class BudgetExceeded(LedgerError):
-    """The ledger has less left than was asked for. Nothing was charged and nothing was drawn."""
+    """The ledger has less left than was asked for. Nothing was charged and nothing was drawn.
+
+    `remaining` is what is left: an epsilon that also knows its delta.
+    """
+
+    remaining: Amount
 
 
 class PrivacyWarning(UserWarning):

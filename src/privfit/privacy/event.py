@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
-from privfit.privacy.adjacency import Adjacency
-from privfit.privacy.budget import Budget, exact
+from privfit.privacy.adjacency import Adjacency, checked_adjacency
+from privfit.privacy.budget import Budget, exact, number
 from privfit.privacy.composition import Cost
 from privfit.privacy.errors import PrivacyError
 
@@ -33,6 +35,27 @@ class Event:
     unit: int = 1
     n_values: int = 0
 
+    def __post_init__(self) -> None:
+        checked_adjacency(self.adjacency)
+        for name, least in (("rows_per_person", 1), ("sensitivity", 0), ("unit", 1), ("n_values", 0)):
+            self._settle(name, _whole(getattr(self, name)), least)
+        for name in ("epsilon", "rho", "scale", "delta"):
+            self._settle(name, number(getattr(self, name)), 0, below=1 if name == "delta" else math.inf)
+        if not (self.epsilon or self.rho or self.delta):
+            raise PrivacyError(
+                f"An event {self.mechanism!r} was given that costs nothing. A release costs epsilon, rho or delta; "
+                "what no row can change needs no event."
+            )
+
+    def _settle(self, name: str, value: float, least: float, below: float = math.inf) -> None:
+        """Keep a plain number in place of what was given, if it may be what it says it is. A negative price would be a refund."""
+        if not least <= value < below:
+            raise PrivacyError(
+                f"An event was given {name}={getattr(self, name)!r}; it is a number of at least {least} and below {below}. "
+                "Describe the release as it will be made."
+            )
+        object.__setattr__(self, name, value)
+
     @classmethod
     def laplace(
         cls,
@@ -53,7 +76,9 @@ class Event:
 
         Guarantee: epsilon-DP for a person with at most `rows_per_person` rows, in the adjacency named; docs/proofs/laplace.md.
         """
-        reach = sensitivity * rows_per_person
+        if not 0 < share <= 1:
+            raise PrivacyError(f"share={share!r} was given; it is above 0 and at most 1. Use 1.0 for a mechanism that draws once.")
+        reach = operator.index(sensitivity) * operator.index(rows_per_person)
         scale = laplace_scale(reach, exact(budget.epsilon) * exact(share))
         return cls(
             mechanism=mechanism,
@@ -66,7 +91,7 @@ class Event:
             n_values=n_values,
         )
 
-    @property
+    @cached_property
     def cost(self) -> Cost:
         """What a ledger charges for it."""
         return Cost(exact(self.epsilon), exact(self.delta), exact(self.rho))
@@ -88,6 +113,11 @@ class Event:
     def from_json(cls, text: str) -> Event:
         """The event that `to_json` wrote."""
         return cls(**json.loads(text))
+
+
+def _whole(value: Any) -> float:
+    """The value as an int; NaN if it is no whole number."""
+    return operator.index(value) if hasattr(value, "__index__") and not isinstance(value, bool) else math.nan
 
 
 def laplace_scale(sensitivity: int, epsilon: Fraction) -> float:

@@ -11,19 +11,23 @@ import threading
 import uuid
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from privfit.privacy import composition
-from privfit.privacy.budget import Amount, Budget, exact
+from privfit.privacy.budget import Amount, Budget, exact, number
 from privfit.privacy.errors import BudgetExceeded, LedgerError, PrivacyWarning
 from privfit.privacy.event import Event
 
 _VERSION = 1
+OUTSIDE = "unknown"
 _WAIT_SECONDS = 60.0
+_DURABLE = "PRAGMA synchronous = EXTRA"  # FULL does not sync the folder after a commit: power lost then would bring the old journal back
 _TABLES = """
 CREATE TABLE budget (version INTEGER NOT NULL, identity TEXT NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL, created TEXT NOT NULL);
 CREATE TABLE entry (
@@ -31,6 +35,14 @@ CREATE TABLE entry (
     epsilon REAL NOT NULL, delta REAL NOT NULL, event TEXT NOT NULL
 );
 """
+_PRICES = """
+SELECT last, epsilon, delta, event FROM (SELECT COALESCE(MAX(seq), 0) AS last FROM sqlite_sequence WHERE name = 'entry') LEFT JOIN entry ORDER BY id
+"""
+
+# A process forked while a thread has the file open would inherit SQLite's note of a lock that it does not have.
+_no_fork = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_no_fork.acquire, after_in_parent=_no_fork.release, after_in_child=_no_fork.release)
 
 
 @dataclass(frozen=True)
@@ -66,8 +78,8 @@ class Ledger:
     >>> ledger.remaining
     0.6
 
-    Guarantee: all releases charged to a ledger are together (epsilon, delta)-DP, however they were chosen;
-    docs/proofs/composition.md, Theorem 1.
+    Guarantee: all releases charged to a ledger are together (epsilon, delta)-DP, however they were chosen, for the adjacency and the
+    rows per person that they share; docs/proofs/composition.md, Theorem 1. A charge that makes another promise warns.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None, epsilon: float | None = None, delta: float | None = None) -> None:
@@ -84,7 +96,7 @@ class Ledger:
                     f"There is no ledger at {self._path.name!r}, and a new one needs a budget. "
                     f"Check the path, or make one: Ledger({self._path.name!r}, epsilon=1.0)."
                 )
-            self._create(float(epsilon), 0.0 if delta is None else float(delta))
+            self._create(epsilon, 0.0 if delta is None else delta)
         self._identity = ""
         self._budget = self._open()
         self._refuse_another_budget(epsilon, delta)
@@ -110,25 +122,25 @@ class Ledger:
     def spent(self) -> Amount:
         """What all entries cost together."""
         with self._connection() as connection:
-            spent = self._total(self._events(connection))
-        return Amount(float(spent[0]), float(spent[1]))
+            spent = self._total(self._costs(connection))
+        return Amount(_not_below(spent[0]), _not_below(spent[1]))
 
     @property
     def remaining(self) -> Amount:
         """What is left to spend."""
         with self._connection() as connection:
-            spent = self._total(self._events(connection))
+            spent = self._total(self._costs(connection))
         if math.isinf(self.epsilon):
             return Amount(math.inf, self.delta)
-        return Amount(float(exact(self.epsilon) - spent[0]), float(exact(self.delta) - spent[1]))
+        return Amount(_not_above(exact(self.epsilon) - spent[0]), _not_above(exact(self.delta) - spent[1]))
 
     def entries(self) -> list[Entry]:
         """Every charge, oldest first."""
         with self._connection() as connection:
             rows = connection.execute("SELECT id, time, dataset, mechanism, epsilon, delta, event FROM entry ORDER BY id").fetchall()
         return [
-            Entry(number, time, dataset, mechanism, epsilon, delta, Event.from_json(event))
-            for number, time, dataset, mechanism, epsilon, delta, event in rows
+            Entry(row, time, dataset, mechanism, epsilon, delta, self._event(event))
+            for row, time, dataset, mechanism, epsilon, delta, event in rows
         ]
 
     # -- spending ---------------------------------------------------------------------------------------------------
@@ -137,6 +149,18 @@ class Ledger:
         """Refuse now what `charge` would refuse later, so that no long read is wasted."""
         with self._connection() as connection:
             self._refuse_overdraft(connection, event)
+        self._warn_of_another_promise(event)
+
+    def _warn_of_another_promise(self, event: Event) -> None:
+        """Prices add up to one claim only if all entries protect against the same neighbours."""
+        earlier = [entry.event for entry in self.entries() if entry.event.noise != OUTSIDE]
+        if any((made.adjacency, made.rows_per_person) != (event.adjacency, event.rows_per_person) for made in earlier):
+            warnings.warn(
+                f"This ledger has entries with another adjacency or another rows_per_person than {event.adjacency!r} and {event.rows_per_person}. "
+                "Their prices do not add up to one claim. Use one ledger per kind of promise.",
+                PrivacyWarning,
+                stacklevel=5,
+            )
 
     def charge(self, event: Event | float, delta: float = 0.0, *, mechanism: str = "outside privfit", dataset: str = "") -> None:
         """Write one charge down, durably, or raise BudgetExceeded and write nothing.
@@ -145,7 +169,7 @@ class Ledger:
         """
         if not isinstance(event, Event):
             budget = Budget(event, delta)
-            event = Event(mechanism, budget.epsilon, budget.delta, noise="unknown")
+            event = Event(mechanism, budget.epsilon, budget.delta, noise=OUTSIDE)
         with self._connection() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -168,58 +192,76 @@ class Ledger:
                 raise
 
     def _refuse_overdraft(self, connection: sqlite3.Connection, event: Event) -> None:
-        events = self._events(connection)
-        if math.isinf(self.epsilon):
+        costs = self._costs(connection)
+        after = self._total([*costs, event.cost])
+        if math.isinf(self.epsilon) or composition.affordable(after, Budget(self.epsilon, self.delta)):
             return
-        after = self._total([*events, event])
-        if composition.affordable(after, Budget(self.epsilon, self.delta)):
-            return
-        before = self._total(events)
-        left_epsilon, left_delta = float(exact(self.epsilon) - before[0]), float(exact(self.delta) - before[1])
+        before = self._total(costs)
+        left_epsilon, left_delta = _not_above(exact(self.epsilon) - before[0]), _not_above(exact(self.delta) - before[1])
         delta = f" and delta {event.delta:.3g}" if event.delta else ""
-        raise BudgetExceeded(
+        refusal = BudgetExceeded(
             f"epsilon {event.epsilon:.6g}{delta} was asked for, and the ledger has epsilon {left_epsilon:.6g} and delta {left_delta:.3g} left "
             f"of epsilon {self.epsilon:.6g} and delta {self.delta:.3g}. Nothing was charged or released. Ask for less, or stop here: "
             "a budget that grows is not a budget."
         )
+        refusal.remaining = Amount(left_epsilon, left_delta)
+        raise refusal
 
-    def _events(self, connection: sqlite3.Connection) -> list[Event]:
-        return [Event.from_json(text) for (text,) in connection.execute("SELECT event FROM entry ORDER BY id")]
+    def _costs(self, connection: sqlite3.Connection) -> list[composition.Cost]:
+        """The price of every entry. Refuses a file that has lost entries, or whose entries contradict themselves."""
+        rows = connection.execute(_PRICES).fetchall()
+        last = rows[0][0]
+        prices = [(epsilon, delta, self._event(text)) for _, epsilon, delta, text in rows if text is not None]
+        if len(prices) != last or any((event.epsilon, event.delta) != (epsilon, delta) for epsilon, delta, event in prices):
+            raise self._damaged()
+        return [event.cost for _, _, event in prices]
 
-    def _total(self, events: list[Event]) -> tuple[Any, Any]:
-        return composition.total([event.cost for event in events], self.epsilon, self.delta)
+    def _event(self, text: str) -> Event:
+        try:
+            return _parsed(text)
+        except (ValueError, TypeError) as error:
+            raise self._damaged() from error
+
+    def _damaged(self) -> LedgerError:
+        return LedgerError(
+            f"The ledger {self._path.name!r} is damaged: entries are missing or were changed. Nothing was charged or released. "
+            "Restore the file."
+        )
+
+    def _total(self, costs: list[composition.Cost]) -> tuple[Fraction, Fraction]:
+        return composition.total(costs, self.epsilon, self.delta)
 
     # -- the file ---------------------------------------------------------------------------------------------------
 
     def _create(self, epsilon: float, delta: float) -> None:
-        if not math.isinf(epsilon):
-            Budget(epsilon, delta)
+        budget = Budget(1.0 if epsilon == math.inf else epsilon, delta)
+        whole = (math.inf if epsilon == math.inf else budget.epsilon, budget.delta)
         if not self._path.parent.is_dir():
             raise LedgerError(f"The folder of the ledger {self._path.name!r} does not exist. Make the folder first, then the ledger.")
+        made: str | None = None
+        connection: sqlite3.Connection | None = None
         try:
-            made = tempfile.NamedTemporaryFile(dir=self._path.parent, prefix=f".{self._path.name}-", delete=False)  # noqa: SIM115
-            made.close()
-            with sqlite3.connect(made.name, isolation_level=None) as connection:
-                connection.execute("PRAGMA synchronous = FULL")
-                connection.executescript(_TABLES)
-                created = datetime.now(UTC).isoformat(timespec="seconds")
-                connection.execute("INSERT INTO budget VALUES (?, ?, ?, ?, ?)", (_VERSION, uuid.uuid4().hex, epsilon, delta, created))
+            handle, made = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}-")
+            os.close(handle)
+            connection = sqlite3.connect(made, isolation_level=None)
+            connection.execute(_DURABLE)
+            connection.executescript(_TABLES)
+            created = datetime.now(UTC).isoformat(timespec="seconds")
+            connection.execute("INSERT INTO budget VALUES (?, ?, ?, ?, ?)", (_VERSION, uuid.uuid4().hex, *whole, created))
             connection.close()
+            with suppress(FileExistsError):  # another process was first: its ledger is the one to use
+                os.link(made, self._path)
         except (OSError, sqlite3.Error) as error:
             raise LedgerError(
                 f"The ledger {self._path.name!r} cannot be made: {error}. Nothing was charged. "
                 "Choose a folder that can be written and has room."
             ) from error
-        try:
-            os.link(made.name, self._path)
-        except FileExistsError:
-            pass  # another process was first: its ledger is the one to use
-        except OSError as error:
-            raise LedgerError(
-                f"The ledger {self._path.name!r} cannot be put in place: {error}. Nothing was charged. Choose another folder."
-            ) from error
         finally:
-            os.unlink(made.name)
+            if connection is not None:
+                connection.close()
+            for left in (made, f"{made}-journal") if made else ():
+                with suppress(FileNotFoundError):
+                    os.unlink(left)
 
     def _open(self) -> tuple[float, float]:
         with self._connection() as connection:
@@ -234,36 +276,43 @@ class Ledger:
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
         """A fresh connection: safe across threads, forks and processes, and a vanished file is noticed every time."""
-        connection: sqlite3.Connection | None = None
-        try:
-            if not self._path.exists():
+        with _no_fork:
+            connection: sqlite3.Connection | None = None
+            try:
+                connection = self._connect()
+                yield connection
+            except (OSError, sqlite3.Error) as error:
                 raise LedgerError(
-                    f"The ledger {self._path.name!r} is gone, and what it had spent with it. Nothing was charged or released. "
-                    "Restore the file; a ledger is never started again by itself."
-                )
-            connection = sqlite3.connect(f"{self._path.as_uri()}?mode=rw", uri=True, timeout=_WAIT_SECONDS, isolation_level=None)
-            connection.execute("PRAGMA synchronous = FULL")
-            if self._identity:
-                found = connection.execute("SELECT identity FROM budget").fetchone()
-                if found is None or found[0] != self._identity:
-                    raise LedgerError(
-                        f"The ledger {self._path.name!r} was replaced by another one. Nothing was charged or released. Restore the first file."
-                    )
-            yield connection
-        except sqlite3.Error as error:
+                    f"The ledger {self._path.name!r} cannot be read or written: {error}. Nothing was released. "
+                    "Check that the file is whole, may be written and that the disk has room."
+                ) from error
+            finally:
+                if connection is not None:
+                    connection.close()
+
+    def _connect(self) -> sqlite3.Connection:
+        if not self._path.exists():
             raise LedgerError(
-                f"The ledger {self._path.name!r} cannot be read or written: {error}. Nothing was released. "
-                "Check that the file is whole, may be written and that the disk has room."
-            ) from error
-        finally:
-            if connection is not None:
-                connection.close()
+                f"The ledger {self._path.name!r} is gone, and what it had spent with it. Nothing was charged or released. "
+                "Restore the file; a ledger is never started again by itself."
+            )
+        connection = sqlite3.connect(f"{self._path.as_uri()}?mode=rw", uri=True, timeout=_WAIT_SECONDS, isolation_level=None)
+        try:
+            connection.execute(_DURABLE)
+            if self._identity and connection.execute("SELECT identity FROM budget").fetchone() != (self._identity,):
+                raise LedgerError(
+                    f"The ledger {self._path.name!r} was replaced by another one. Nothing was charged or released. Restore the first file."
+                )
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def _refuse_another_budget(self, epsilon: float | None, delta: float | None) -> None:
         for name, asked, kept in (("epsilon", epsilon, self.epsilon), ("delta", delta, self.delta)):
-            if asked is not None and float(asked) != kept:
+            if asked is not None and number(asked) != kept:
                 raise LedgerError(
-                    f"The ledger {self._path.name!r} was made with {name}={kept:g}, and {name}={float(asked):g} was asked for. "
+                    f"The ledger {self._path.name!r} was made with {name}={kept:g}, and {name}={asked!r} was asked for. "
                     f"A budget does not change. Open it as it is: Ledger({self._path.name!r})."
                 )
 
@@ -290,6 +339,23 @@ def _reopen(path: str, identity: str) -> Ledger:
     if ledger._identity != identity:
         raise LedgerError(f"The ledger {ledger._path.name!r} was replaced by another one. Nothing was charged. Restore the first file.")
     return ledger
+
+
+@lru_cache(maxsize=1 << 16)
+def _parsed(text: str) -> Event:
+    return Event.from_json(text)
+
+
+def _not_below(value: Fraction) -> float:
+    """The least float that, as written, is at least the value: what is spent is rounded up."""
+    nearest = float(value)
+    return nearest if exact(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def _not_above(value: Fraction) -> float:
+    """The largest float that, as written, is at most the value: what is left is rounded down, and can be spent."""
+    nearest = float(value)
+    return nearest if exact(nearest) <= value else math.nextafter(nearest, -math.inf)
 
 
 def _remove_temporary(path: Path, owner: int) -> None:

@@ -6,6 +6,7 @@ source exists for tests and experiments; every result it touches is stamped not 
 
 from __future__ import annotations
 
+import secrets
 from functools import cache
 from typing import Any, Protocol
 
@@ -28,6 +29,10 @@ class Noise(Protocol):
         """The values plus independent discrete Gaussian noise, P(k) proportional to exp(-k^2 / (2 scale^2))."""
         ...
 
+    def one_in(self, count: int) -> bool:
+        """True once in `count` times."""
+        ...
+
 
 class SecureNoise:
     """OpenDP's integer samplers, one vector call for all values."""
@@ -36,6 +41,9 @@ class SecureNoise:
 
     def laplace(self, values: Integers, scale: float) -> Integers:
         return _call(_opendp().m.make_laplace, "l1_distance", "i64", values, scale)
+
+    def one_in(self, count: int) -> bool:
+        return secrets.randbelow(count) == 0
 
     def gaussian(self, values: Integers, scale: float) -> Integers:
         return _call(_opendp().m.make_gaussian, "l2_distance", "float", values, scale)
@@ -70,8 +78,20 @@ class SeededNoise:
         up, down = self._generator.geometric(stop, (2, *values.shape))
         return np.asarray(values + up - down, dtype=np.int64)
 
+    def one_in(self, count: int) -> bool:
+        return bool(self._generator.integers(count) == 0)
+
     def gaussian(self, values: Integers, scale: float) -> Integers:
-        return values + np.rint(self._generator.normal(0.0, scale, values.shape)).astype(np.int64)
+        """By rejection from discrete Laplace noise (Canonne, Kamath, Steinke 2020, Algorithm 3)."""
+        tail = np.floor(scale) + 1
+        noise = np.zeros(values.shape, dtype=np.int64)
+        open_ = np.ones(values.shape, dtype=bool)
+        while open_.any():
+            tried = self.laplace(np.zeros(int(open_.sum()), dtype=np.int64), tail)
+            kept = self._generator.random(tried.shape) < np.exp(-0.5 * ((np.abs(tried) - scale**2 / tail) / scale) ** 2)
+            noise[open_] = np.where(kept, tried, 0)
+            open_[open_] = ~kept
+        return np.asarray(values + noise, dtype=np.int64)
 
 
 def seeded_generator(random_state: Any) -> np.random.Generator:

@@ -70,12 +70,12 @@ class Encoder:
 
 def _encode_numbers(blocks: list[Block], columns: list[Any], out: Floats, units: int) -> None:
     """Numbers measured from their centres, `units` to a block's unit, clipped to the bounds and rounded."""
-    for block, values, row in zip(blocks, columns, out, strict=True):
-        column = block.column
-        assert isinstance(column, Numeric)
-        filled = values if column.fill is None else np.where(np.isnan(values), column.fill, values)
-        np.subtract(filled, block.center, out=row)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore"):  # a warning would tell of a single huge value
+        for block, values, row in zip(blocks, columns, out, strict=True):
+            column = block.column
+            assert isinstance(column, Numeric)
+            filled = values if column.fill is None else np.where(np.isnan(values), column.fill, values)
+            np.subtract(filled, block.center, out=row)
         np.multiply(out, np.array([[units / block.unit] for block in blocks]), out=out)
     np.clip(out, 0.0 if blocks[0].kind == "share" else -units, units, out=out)
     np.rint(out, out=out)

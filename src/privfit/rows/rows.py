@@ -88,8 +88,13 @@ class Rows:
 
     def sum(self, kernel: Kernel) -> NDArray[np.int64]:
         """The exact sum of the kernel over all rows."""
+        if kernel.largest > _EXACT_FLOAT:
+            raise ValueError(
+                f"One row could add {kernel.largest} to a sum, and whole numbers are exact up to 2^53 only. "
+                "Weigh the target less: a loss with more curvature or less slope. Nothing was charged."
+            )
         encoder = Encoder(self.geometry, kernel.step, kernel.target_units)
-        size = max(1, min(CHUNK_ROWS, _EXACT_FLOAT // kernel.largest))
+        size = min(CHUNK_ROWS, _EXACT_FLOAT // kernel.largest)
         most = _EXACT_INT // kernel.largest
 
         def chunk_sum(batch: Batch, start: int, stop: int) -> NDArray[np.int64]:

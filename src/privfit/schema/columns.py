@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
-from typing import Literal
+from numbers import Real
+from typing import Any, Literal
 
 from privfit.schema.errors import SchemaError
 
@@ -17,6 +19,8 @@ OTHER = "other"
 MISSING = "missing"
 AUTO_BINS = 8
 LOG_BINS_FROM = 1000.0
+LEAST_DISTANCE = 1e-290
+EXACT_WHOLE = 1 << 53
 
 
 def _checked_name(name: object) -> str:
@@ -28,7 +32,18 @@ def _checked_name(name: object) -> str:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond every float
+        return False
+
+
+def _plain(value: Any) -> Any:
+    """A numpy scalar or array as the Python value or list it stands for; other values unchanged."""
+    to_list = getattr(value, "tolist", None)
+    return to_list() if callable(to_list) else value
 
 
 @dataclass(frozen=True)
@@ -60,6 +75,8 @@ class Numeric:
         object.__setattr__(self, "high", float(self.high))
         object.__setattr__(self, "bins", self._checked_bins())
         self._check_fill()
+        if _is_number(self.fill):
+            object.__setattr__(self, "fill", float(self.fill))  # type: ignore[arg-type]
 
     def _check_bounds(self) -> None:
         given: tuple[object, object] = (self.low, self.high)
@@ -78,15 +95,23 @@ class Numeric:
                 f"Column {self.name!r} has bounds whose distance is not a finite number. "
                 "Clipping to so wide a range protects nobody. Give bounds that values can reach."
             )
+        if float(self.high) - float(self.low) < LEAST_DISTANCE:
+            raise SchemaError(
+                f"Column {self.name!r} has the bounds {self.low!r} and {self.high!r}, which are too close to divide by their distance. "
+                f"Bounds are at least {LEAST_DISTANCE:g} apart. Give the column in a smaller unit."
+            )
 
     def _checked_bins(self) -> Bins:
-        bins = self.bins
-        if bins is None or bins == "auto":
-            return bins
-        if isinstance(bins, int) and not isinstance(bins, bool):
-            if bins >= 2:
+        bins: Any = _plain(self.bins)
+        if bins is None:
+            return None
+        if isinstance(bins, str):
+            if bins == "auto":
+                return "auto"
+        elif isinstance(bins, int):
+            if bins >= 2 and not isinstance(bins, bool):
                 return bins
-        elif isinstance(bins, Sequence) and not isinstance(bins, str) and all(_is_number(edge) for edge in bins):
+        elif isinstance(bins, Sequence) and all(_is_number(edge) for edge in bins):
             edges = tuple(float(edge) for edge in bins)
             inner = tuple(edge for edge in edges if self.low < edge < self.high)
             rising = all(a < b for a, b in pairwise(edges))
@@ -100,7 +125,7 @@ class Numeric:
     def _check_fill(self) -> None:
         if self.fill is None or _is_number(self.fill):
             return
-        if self.fill == MISSING and self.bins is not None:
+        if isinstance(self.fill, str) and self.fill == MISSING and self.bins is not None:
             return
         raise SchemaError(
             f"Column {self.name!r} has fill={self.fill!r}; fill is a public number, or 'missing' when the column has bins. "
@@ -120,7 +145,8 @@ class Numeric:
 
 
 def _equal_edges(low: float, high: float, count: int) -> tuple[float, ...]:
-    return _rising(low + (high - low) * i / count for i in range(1, count))
+    width = Fraction(high) - Fraction(low)
+    return _rising(float(Fraction(low) + width * i / count) for i in range(1, count))
 
 
 def _log_edges(low: float, high: float, count: int) -> tuple[float, ...]:
@@ -162,6 +188,7 @@ class Category:
             levels = (*levels, OTHER)
         object.__setattr__(self, "levels", levels)
         object.__setattr__(self, "other", OTHER in levels)
+        object.__setattr__(self, "fill", _plain(self.fill))
         if len(levels) < 2:
             raise SchemaError(
                 f"Column {self.name!r} has a single level, {levels[0]!r}, and says nothing about anybody. "
@@ -174,8 +201,13 @@ class Category:
             )
 
     def _checked_levels(self) -> tuple[Level, ...]:
-        given = self.levels
-        if isinstance(given, str) or not isinstance(given, Sequence) or len(given) == 0 or "?" in tuple(given):
+        given = _plain(self.levels)
+        if isinstance(given, str) or not isinstance(given, Sequence):
+            raise SchemaError(
+                f"Column {self.name!r} was given levels of type {type(given).__name__}; levels are a list, in the order they are to have. "
+                f"Write, for example, Category({self.name!r}, ['no', 'yes'])."
+            )
+        if len(given) == 0 or tuple(given) == ("?",):
             raise SchemaError(
                 f"Column {self.name!r} has no levels, and levels cannot be taken from private data. "
                 f"Give them in the schema: Category({self.name!r}, ['no', 'yes'])."
@@ -183,11 +215,16 @@ class Category:
         levels = tuple(_plain(level) for level in given)
         listed = [level for level in levels if level != OTHER]
         texts = [isinstance(level, str) for level in listed]
-        numbers = [isinstance(level, bool) or _is_number(level) for level in listed]
+        numbers = [isinstance(level, int | float) and (isinstance(level, bool) or _is_number(level)) for level in listed]
         if not (all(texts) or all(numbers)):
             raise SchemaError(
                 f"Column {self.name!r} mixes kinds of levels; levels are all texts or all finite numbers. "
                 "Write numbers without quotation marks, or put all of them in quotation marks."
+            )
+        if any(not isinstance(level, str) and abs(level) >= EXACT_WHOLE for level in listed):
+            raise SchemaError(
+                f"Column {self.name!r} lists a level of 2^53 or more in size, where numbers are no longer told apart exactly. "
+                "Hold such codes as texts, in the table and in the schema."
             )
         if len(set(levels)) != len(levels):
             raise SchemaError(f"Column {self.name!r} lists a level twice. Each level stands for one thing: list it once.")
@@ -197,12 +234,6 @@ class Category:
     def is_text(self) -> bool:
         """Whether the levels are texts; otherwise they are numbers."""
         return all(isinstance(level, str) for level in self.levels)
-
-
-def _plain(level: object) -> Level:
-    """A numpy scalar as the Python value it stands for; other values unchanged."""
-    item = getattr(level, "item", None)
-    return item() if callable(item) else level  # type: ignore[return-value]
 
 
 Column = Numeric | Category

@@ -84,10 +84,19 @@ def make_block(column: Column, start: int, *, bins: Bins = None, paper: bool = F
 def _level_labels(column: Column, edges: tuple[float, ...]) -> tuple[str, ...]:
     if isinstance(column, Category):
         return tuple(f"{column.name}_{level}" for level in column.levels)
-    ends = (column.low, *edges, column.high)
-    names = [f"{column.name}_[{a:g}, {b:g})" for a, b in pairwise(ends)]
+    names = [f"{column.name}_[{a}, {b})" for a, b in pairwise(_told_apart((column.low, *edges, column.high)))]
     names[-1] = names[-1][:-1] + "]"
     return tuple(names) if column.fill != MISSING else (*names, f"{column.name}_{MISSING}")
+
+
+def _told_apart(numbers: tuple[float, ...]) -> list[str]:
+    """Numbers as short texts, with as many digits as it takes to tell them apart."""
+    texts: list[str] = []
+    for digits in range(6, 18):
+        texts = [f"{number:.{digits}g}" for number in numbers]
+        if len(set(texts)) == len(numbers):
+            break
+    return texts
 
 
 @dataclass(frozen=True)

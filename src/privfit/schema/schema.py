@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -24,6 +25,11 @@ class Schema:
     _read_public: ClassVar[Callable[..., Schema] | None] = None
 
     def __init__(self, features: Iterable[Column], target: Column | None = None) -> None:
+        if not isinstance(features, Iterable):
+            raise SchemaError(
+                f"A schema was given features of type {type(features).__name__}; features are a list of columns. "
+                "Write, for example, Schema([Numeric('age', 0, 120)])."
+            )
         self.features: tuple[Column, ...] = tuple(features)
         self.target = target
         self._box: tuple[float, float] | None = None
@@ -58,11 +64,11 @@ class Schema:
         """
         Numeric("x", low, high)  # checks the bounds
         width = 1 if n_features is None else n_features
-        if not isinstance(width, int) or isinstance(width, bool) or width < 1:
+        if not isinstance(width, Integral) or isinstance(width, bool) or width < 1:
             raise SchemaError(
                 f"Schema.box was given n_features={n_features!r}; it is a whole number of at least 1. Leave it out for any width."
             )
-        schema = cls([Numeric(f"x{i}", low, high) for i in range(width)], _box_target(target))
+        schema = cls([Numeric(f"x{i}", low, high) for i in range(int(width))], _box_target(target))
         if n_features is None:
             schema.features = ()
             schema._box = (float(low), float(high))
@@ -137,6 +143,11 @@ class Schema:
             blocks.append(make_block(column, start, bins=bins, paper=paper))
         stop = blocks[-1].stop
         target_block = None if self.target is None or not target else make_block(self.target, stop)
+        if target_block is not None and (target_block.edges or target_block.width > 1):
+            raise SchemaError(
+                f"The target {target_block.column.name!r} has {len(target_block.labels)} {'bins' if target_block.edges else 'classes'}; "
+                "a target is a number without bins or has two classes. Leave out its bins, or join classes."
+            )
         return Geometry(tuple(blocks), intercept, target_block)
 
     def __eq__(self, other: object) -> bool:
@@ -155,5 +166,10 @@ def _box_target(target: Column | tuple[float, float] | Sequence[Level] | None) -
     if target is None or isinstance(target, Numeric | Category):
         return target
     if isinstance(target, tuple) and len(target) == 2 and not any(isinstance(bound, str | bool) for bound in target):
-        return Numeric(BOX_TARGET, float(target[0]), float(target[1]))
-    return Category(BOX_TARGET, tuple(target))
+        return Numeric(BOX_TARGET, *target)  # type: ignore[arg-type]  # it refuses what is not a number
+    if isinstance(target, str) or not (isinstance(target, Sequence) or hasattr(target, "tolist")):
+        raise SchemaError(
+            f"Schema.box was given target={target!r}; it is a pair (low, high), a list of classes, a Numeric or a Category. "
+            "Write, for example, target=(0, 100) or target=['no', 'yes']."
+        )
+    return Category(BOX_TARGET, target)

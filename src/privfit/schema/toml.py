@@ -45,8 +45,17 @@ def parse(text: str, where: str) -> Parsed:
         raise SchemaError(f"The schema in {where} has a [feature] table; features are a list. Write [[feature]] with two brackets.")
     columns = [_column(feature, where) for feature in features]
     target = _column(document["target"], where) if "target" in document else None
-    box = document.get("box")
-    return columns, target, None if box is None else (box.get("low"), box.get("high"))
+    return columns, target, _box(document["box"], columns, where) if "box" in document else None
+
+
+def _box(entry: Any, columns: list[Column], where: str) -> tuple[float, float]:
+    if not isinstance(entry, dict) or set(entry) != {"low", "high"}:
+        raise SchemaError(f"The schema in {where} has a [box] that is not two bounds. Write [box] with low = -1.0 and high = 1.0 under it.")
+    if columns:
+        raise SchemaError(
+            f"The schema in {where} has a [box] and [[feature]] columns; a box stands for all columns. Keep the one or the others."
+        )
+    return entry["low"], entry["high"]
 
 
 def _column(entry: Any, where: str) -> Column:

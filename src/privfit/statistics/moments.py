@@ -56,8 +56,11 @@ class Moments:
         return self.step * max(self.step, self.target_units)
 
     def __call__(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
-        """All products of two encoded columns, summed over rows."""
-        return encoded @ encoded.T
+        """All products of two encoded columns, summed over rows, but for the square of the target, which nobody may use."""
+        products = encoded @ encoded.T
+        if self.geometry.target is not None:
+            products[-1, -1] = 0.0
+        return products
 
     @cached_property
     def _places(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -1,6 +1,7 @@
 """Tables of every kind, as batches of plain columns. Engines stay behind this wall."""
 
-from privfit.tables.opening import WithTarget, column_positions, is_file, is_named, is_pandas, open_table
+from privfit.tables.arrays import as_given, refuse_masked
+from privfit.tables.opening import WithTarget, column_positions, is_file, is_frame, is_named, is_pandas, open_table
 from privfit.tables.public import draft_schema, public_schema
 from privfit.tables.table import ABSENT, UNKNOWN, Batch, DataError, Table
 
@@ -11,11 +12,14 @@ __all__ = [
     "DataError",
     "Table",
     "WithTarget",
+    "as_given",
     "column_positions",
     "draft_schema",
     "is_file",
+    "is_frame",
     "is_named",
     "is_pandas",
     "open_table",
     "public_schema",
+    "refuse_masked",
 ]

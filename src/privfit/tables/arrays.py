@@ -9,7 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.schema import Category, Column, Numeric
-from privfit.tables.table import ABSENT, UNKNOWN, Batch, DataError, Values, codes_of_numbers, wanted, wrong_type
+from privfit.tables.quiet import quietly
+from privfit.tables.table import ABSENT, UNKNOWN, Batch, DataError, Values, codes_of_numbers, only_absent, wanted, wrong_type
+
+_MISFIT = -3
 
 
 class ArrayTable:
@@ -21,6 +24,7 @@ class ArrayTable:
     def __init__(self, array: NDArray[Any]) -> None:
         self._array = array
         self.n_rows: int | None = array.shape[0]
+        self.width = array.shape[1]
 
     def batches(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
         for start in range(0, len(self._array), rows):
@@ -28,44 +32,97 @@ class ArrayTable:
             yield [column_values(part[:, position], column) for column, position in zip(columns, positions, strict=True)]
 
 
+def plain_array(table: Any) -> NDArray[Any]:
+    """A table without names as a two-dimensional array of whatever it holds."""
+    refuse_masked(table)
+    if hasattr(table, "toarray"):
+        raise DataError("A sparse table was given; privfit reads dense ones. Convert it with X.toarray(). Nothing was charged.")
+    array = quietly("array", lambda: as_given(table))
+    if array.ndim != 2:
+        raise DataError(
+            f"A table with {array.ndim} dimension(s) was given (a {type(table).__name__}); a table has two, rows and columns. "
+            "Reshape your data, for example with X.reshape(-1, 1) for a single column. Nothing was charged."
+        )
+    return array
+
+
+def refuse_masked(values: Any) -> None:
+    """Refuse a masked array: numpy would hand out what is under the mask."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise DataError(
+            "A masked array was given, and what is under its mask would be read. Missing values are NaN or None. "
+            "Write X.filled(np.nan). Nothing was charged."
+        )
+
+
+def as_given(values: Any) -> NDArray[Any]:
+    """Values as an array that keeps every cell as it is.
+
+    Of a list with one text numpy makes texts of all its numbers, a missing one included: one row would change how all others are read.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
+        return np.asarray(values, dtype=object)
+    return array
+
+
 def column_values(values: NDArray[Any], column: Column) -> Values:
     """One array column as numbers or as positions of levels."""
     if values.dtype.kind in "biuf":
-        numbers = values.astype(np.float64, copy=False)
+        with np.errstate(over="ignore"):  # a warning would tell of a single huge value
+            numbers = values.astype(np.float64, copy=False)
         if isinstance(column, Numeric):
             return numbers
-        if column.is_text:
-            raise wrong_type(column.name, "numbers", wanted(column))
-        return codes_of_numbers(numbers, column)
+        return only_absent(np.isnan(numbers), "numbers", column) if column.is_text else codes_of_numbers(numbers, column)
     if values.dtype.kind in "OUST":
         objects = values.astype(object)
         return _object_numbers(objects, column) if isinstance(column, Numeric) else _object_codes(objects, column)
     raise wrong_type(column.name, f"values of type {values.dtype}", wanted(column))
 
 
-def _is_absent(value: Any) -> bool:
+def is_absent(value: Any) -> bool:
+    """Whether a cell is missing: None, NaN, or what pandas writes for them."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(value))
     return isinstance(value, float | np.floating) and bool(np.isnan(value))
 
 
 def _object_numbers(objects: NDArray[Any], column: Numeric) -> NDArray[np.float64]:
-    if any(isinstance(value, str | bytes | complex) for value in objects):
-        raise wrong_type(column.name, "texts", wanted(column))
+    numbers = [_number(value) for value in objects]
+    if any(number is None for number in numbers):
+        texts = any(isinstance(value, str | bytes) for value in objects)
+        raise wrong_type(column.name, "texts" if texts else "values that are not numbers of ordinary size", wanted(column))
+    return np.array(numbers, dtype=np.float64)
+
+
+def _number(value: Any) -> float | None:
+    """A cell as a number, NaN if it is missing, None if it is not a number."""
+    if is_absent(value):
+        return np.nan
+    if isinstance(value, str | bytes | complex | np.complexfloating):
+        return None
     try:
-        return np.array([np.nan if _is_absent(value) else float(value) for value in objects], dtype=np.float64)
+        return float(value)
     except (TypeError, ValueError, OverflowError):
-        raise DataError(
-            f"Column {column.name!r} holds values that are not numbers of ordinary size. Convert the column to numbers. Nothing was charged."
-        ) from None
+        return None
 
 
 def _object_codes(objects: NDArray[Any], column: Category) -> NDArray[np.int32]:
     places = {level: place for place, level in enumerate(column.levels)}
-    if column.is_text and not any(isinstance(value, str) for value in objects) and not all(map(_is_absent, objects)):
-        raise wrong_type(column.name, "values that are not texts", wanted(column))
+    codes = np.array([_code(value, places, column.is_text) for value in objects], dtype=np.int32)
+    if (codes == _MISFIT).any():
+        raise wrong_type(column.name, "values that are not texts" if column.is_text else "values that are not numbers", wanted(column))
+    return codes
+
+
+def _code(value: Any, places: dict[Any, int], is_text: bool) -> int:
+    """Judged cell by cell, so that no cell's code depends on the batch it comes in."""
+    if is_absent(value):
+        return ABSENT
     try:
-        found = [ABSENT if _is_absent(value) else places.get(value, UNKNOWN) for value in objects]
+        place = places.get(value, UNKNOWN)
     except TypeError:
-        raise wrong_type(column.name, "values that are neither texts nor numbers", wanted(column)) from None
-    return np.array(found, dtype=np.int32)
+        return _MISFIT
+    return _MISFIT if place == UNKNOWN and isinstance(value, str) != is_text else place

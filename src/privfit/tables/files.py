@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from privfit.schema import Column, Numeric
-from privfit.tables.frames import series_values
-from privfit.tables.table import Batch, DataError
+from privfit.schema import Category, Column, Numeric
+from privfit.tables.frames import series_values, text_codes
+from privfit.tables.quiet import quietly
+from privfit.tables.table import ABSENT, UNKNOWN, Batch, DataError, Values, codes_of_numbers
 
 PARQUET = (".parquet", ".pq")
 CSV = (".csv", ".csv.gz", ".tsv")
+MISSING_TEXTS = ("", "NA", "NaN", "nan")
+"""What stands for a missing value in a CSV file, unless the schema lists it as a level."""
 
 
 class FileTable:
@@ -20,12 +25,13 @@ class FileTable:
 
     n_rows: int | None = None
 
-    def __init__(self, scan: pl.LazyFrame, label: str, path: Path | None = None) -> None:
+    def __init__(self, scan: pl.LazyFrame, label: str, csv: Path | None = None) -> None:
         self.scan = scan
-        self._path = path
+        self._csv = csv
         self.label = label
-        with _readable(label):
-            self.names: tuple[str, ...] | None = tuple(scan.collect_schema().names())
+        self.names: tuple[str, ...] | None = quietly(label, lambda: tuple(scan.collect_schema().names()))
+        if csv is not None:
+            _refuse_twins(self.names)
 
     @classmethod
     def open(cls, path: Path) -> FileTable:
@@ -34,40 +40,56 @@ class FileTable:
             raise DataError(f"There is no file {path.name!r}. Give the path of a Parquet or CSV file. Nothing was charged.")
         name = path.name.lower()
         if name.endswith(PARQUET):
-            with _readable(path.name):
-                return cls(pl.scan_parquet(path), path.name, path)
+            return cls(quietly(path.name, lambda: pl.scan_parquet(path, glob=False)), path.name)
         if name.endswith(CSV):
-            with _readable(path.name):
-                return cls(_scan_csv(path, {}), path.name, path)
+            return cls(quietly(path.name, lambda: _scan_csv(path, {})), path.name, path)
         raise DataError(
             f"The file {path.name!r} is neither Parquet nor CSV by its ending. Use one of {[*PARQUET, *CSV]}. Nothing was charged."
         )
 
     def batches(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
         names = [self.names[position] for position in positions]  # type: ignore[index]
-        scan = self.scan
-        if self._path is not None and not self._path.name.lower().endswith(PARQUET):
-            kinds: dict[str, pl.DataType] = {
-                name: pl.Float64() if isinstance(column, Numeric) else pl.String() for name, column in zip(names, columns, strict=True)
-            }
-            scan = _scan_csv(self._path, kinds)
-        with _readable(self.label):
-            for frame in scan.select(names).collect_batches(chunk_size=rows, maintain_order=False):
-                yield [series_values(series, column) for series, column in zip(frame.get_columns(), columns, strict=True)]
+        kinds = {name: pl.Float64() if isinstance(column, Numeric) else pl.String() for name, column in zip(names, columns, strict=True)}
+        csv = self._csv
+        scan = self.scan if csv is None else quietly(self.label, lambda: _scan_csv(csv, kinds))
+        read = series_values if csv is None else csv_values
+        frames = quietly(self.label, lambda: iter(scan.select(names).collect_batches(chunk_size=rows, maintain_order=True)))
+        while (frame := quietly(self.label, lambda: next(frames, None))) is not None:
+            yield [read(series, column) for series, column in zip(frame.get_columns(), columns, strict=True)]
 
 
-def _scan_csv(path: Path, kinds: dict[str, pl.DataType]) -> pl.LazyFrame:
-    with path.open("rb") as file:
-        compressed = file.read(2) == b"\x1f\x8b"
-    first = _first_line(path, compressed)
+def csv_values(series: pl.Series, column: Column) -> Values:
+    """One column of a CSV file. Everything in it is text, so that numeric levels are read out of texts."""
+    if not isinstance(column, Category):
+        return series_values(series, column)
+    missing = [text for text in MISSING_TEXTS if text not in column.levels]
+    strings = series.set(series.is_in(missing), None)
+    return text_codes(strings, column) if column.is_text else _parsed_codes(strings, column)
+
+
+def _parsed_codes(strings: pl.Series, column: Category) -> NDArray[np.int32]:
+    plain = strings.str.strip_chars()
+    truth = plain.str.to_lowercase().replace_strict(["true", "false"], [1.0, 0.0], default=None, return_dtype=pl.Float64)
+    codes = codes_of_numbers(plain.cast(pl.Float64, strict=False).fill_null(truth).to_numpy(), column)
+    return np.where(strings.is_null().to_numpy(), ABSENT, np.where(codes == ABSENT, UNKNOWN, codes)).astype(np.int32)
+
+
+def _scan_csv(path: Path, kinds: dict[str, pl.Float64 | pl.String]) -> pl.LazyFrame:
+    first = _first_line(path)
     tab, semicolon = path.name.lower().endswith(".tsv"), first.count(";") > first.count(",")
-    separator = "\t" if tab else ";" if semicolon else ","
     return pl.scan_csv(
-        path, separator=separator, schema_overrides=kinds or None, infer_schema=not kinds, null_values=["", "NA", "NaN", "nan"]
+        path,
+        separator="\t" if tab else ";" if semicolon else ",",
+        schema_overrides=kinds or None,
+        infer_schema=not kinds,
+        null_values={name: "NA" for name, kind in kinds.items() if kind == pl.Float64} if kinds else list(MISSING_TEXTS),
+        glob=False,
     )
 
 
-def _first_line(path: Path, compressed: bool) -> str:
+def _first_line(path: Path) -> str:
+    with path.open("rb") as file:
+        compressed = file.read(2) == b"\x1f\x8b"
     if compressed:
         import gzip
 
@@ -77,18 +99,10 @@ def _first_line(path: Path, compressed: bool) -> str:
         return file.readline().decode("utf-8", "replace")
 
 
-class _readable:
-    """Turn an engine's error, which may quote cells, into ours, which never does."""
-
-    def __init__(self, label: str) -> None:
-        self._label = label
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, pl.exceptions.PolarsError | OSError | UnicodeDecodeError):
-            raise DataError(
-                f"The table {self._label!r} cannot be read as the schema says ({type(error).__name__}). "
-                "Check that the file is whole and that its columns hold the kinds of values the schema lists. Nothing was charged."
-            ) from None
+def _refuse_twins(names: tuple[str, ...] | None) -> None:
+    """polars renames the second of two columns of one name, and the schema would find the first as if it were alone."""
+    twins = [name for name in names or () if f"{name}_duplicated_0" in (names or ())]
+    if twins:
+        raise DataError(
+            f"The file has more than one column called {', '.join(map(repr, twins))}. Rename or drop one of them. Nothing was charged."
+        )

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from privfit.schema import Category, Column, Numeric
 from privfit.tables.arrays import column_values
-from privfit.tables.table import ABSENT, UNKNOWN, Batch, DataError, Values, codes_of_numbers, wanted, wrong_type
+from privfit.tables.quiet import quietly
+from privfit.tables.table import ABSENT, UNKNOWN, Batch, Values, codes_of_numbers, only_absent, wanted, wrong_type
 
 
 class PolarsTable:
@@ -52,44 +53,27 @@ def pandas_values(series: Any, column: Column) -> Values:
         return column_values(series.to_numpy(), column)
     if dtype.name == "category":
         return column_values(np.asarray(series.astype(object)), column)
-    try:
-        return series_values(pl.Series(column.name, series.reset_index(drop=True)), column)
-    except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise wrong_type(column.name, f"values of type {dtype}", wanted(column)) from None
+    return series_values(quietly("pandas frame", lambda: pl.Series(column.name, series.reset_index(drop=True))), column)
 
 
 def series_values(series: pl.Series, column: Column) -> Values:
     """One polars column as numbers or as positions of levels."""
     dtype = series.dtype
+    if series.null_count() == len(series):  # nothing is there, and nothing is of every kind
+        return np.full(len(series), np.nan) if isinstance(column, Numeric) else np.full(len(series), ABSENT, dtype=np.int32)
     text = dtype == pl.String or isinstance(dtype, pl.Categorical | pl.Enum)
-    number = dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)
-    if isinstance(column, Numeric):
-        if not number:
-            raise wrong_type(column.name, "texts" if text else f"values of type {dtype}", wanted(column))
-        return _numbers(series)
-    if text:
-        strings = series.cast(pl.String)
-        return _text_codes(strings, column) if column.is_text else _parsed_codes(strings, column)
-    if dtype == pl.Null or (number and not column.is_text):
-        return codes_of_numbers(_numbers(series), column)
-    raise wrong_type(column.name, "numbers" if number else f"values of type {dtype}", wanted(column))
+    number = dtype.is_numeric() or dtype == pl.Boolean
+    if number:
+        numbers = series.cast(pl.Float64).to_numpy()
+        if isinstance(column, Numeric):
+            return numbers
+        return only_absent(np.isnan(numbers), "numbers", column) if column.is_text else codes_of_numbers(numbers, column)
+    if text and isinstance(column, Category) and column.is_text:
+        return text_codes(series.cast(pl.String), column)
+    raise wrong_type(column.name, "texts" if text else f"values of type {dtype}", wanted(column))
 
 
-def _numbers(series: pl.Series) -> NDArray[np.float64]:
-    return series.cast(pl.Float64).to_numpy()
-
-
-def _text_codes(strings: pl.Series, column: Category) -> NDArray[np.int32]:
+def text_codes(strings: pl.Series, column: Category) -> NDArray[np.int32]:
+    """Positions of texts among a category's levels."""
     codes = strings.replace_strict(list(column.levels), list(range(len(column.levels))), default=UNKNOWN, return_dtype=pl.Int32)
     return np.where(strings.is_null().to_numpy(), ABSENT, codes.to_numpy()).astype(np.int32)
-
-
-def _parsed_codes(strings: pl.Series, column: Category) -> NDArray[np.int32]:
-    """Texts, as a CSV file has them, that stand for numbers or truth values."""
-    plain = strings.str.strip_chars()
-    if any(isinstance(level, bool) for level in column.levels):
-        plain = plain.str.to_lowercase().replace(["true", "false"], ["1", "0"])
-    codes = codes_of_numbers(plain.cast(pl.Float64, strict=False).to_numpy(), column)
-    return np.where(strings.is_null().to_numpy(), ABSENT, np.where(codes == ABSENT, UNKNOWN, codes)).astype(np.int32)

@@ -12,9 +12,10 @@ import polars as pl
 import pyarrow as pa
 
 from privfit.schema import Column
-from privfit.tables.arrays import ArrayTable
+from privfit.tables.arrays import ArrayTable, plain_array
 from privfit.tables.files import FileTable
 from privfit.tables.frames import PandasTable, PolarsTable
+from privfit.tables.quiet import quietly
 from privfit.tables.streams import StreamTable
 from privfit.tables.table import Batch, DataError, Table
 
@@ -35,7 +36,13 @@ def is_named(table: Any) -> bool:
 
 
 def _is_arrow(table: Any) -> bool:
-    return isinstance(table, pa.Table | pa.RecordBatch | pa.RecordBatchReader) or hasattr(table, "__arrow_c_stream__")
+    known = isinstance(table, pa.Table | pa.RecordBatch | pa.RecordBatchReader)
+    return known or (hasattr(table, "__arrow_c_stream__") and len(getattr(table, "shape", (0, 0))) == 2)
+
+
+def is_frame(table: Any) -> bool:
+    """Whether this is a frame in memory whose names scikit-learn reads too, and may insist on."""
+    return is_pandas(table) or isinstance(table, pl.DataFrame | pa.Table)
 
 
 def open_table(table: Any) -> Table:
@@ -54,12 +61,7 @@ def open_table(table: Any) -> Table:
         return PolarsTable(_unique(table), "Arrow table")
     if _is_arrow(table):
         return StreamTable(table)
-    array = np.asarray(table)
-    if array.ndim != 2:
-        raise DataError(
-            f"A table with {array.ndim} dimension(s) was given; a table has two, rows and columns. Reshape it, for example with X.reshape(-1, 1)."
-        )
-    return ArrayTable(array)
+    return ArrayTable(plain_array(table))
 
 
 def _unique(table: pa.Table) -> pl.DataFrame:
@@ -67,7 +69,7 @@ def _unique(table: pa.Table) -> pl.DataFrame:
         raise DataError(
             "The Arrow table has two columns of one name, and the schema cannot tell them apart. Rename one. Nothing was charged."
         )
-    frame = pl.from_arrow(table)
+    frame = quietly("Arrow table", lambda: pl.from_arrow(table))
     assert isinstance(frame, pl.DataFrame)
     return frame
 

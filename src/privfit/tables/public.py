@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from privfit.schema import Category, Column, Numeric, Schema, SchemaError
 from privfit.schema.toml import value_text
+from privfit.tables.arrays import is_absent, plain_array
 from privfit.tables.files import FileTable
 from privfit.tables.opening import is_file, is_named, is_pandas
 
@@ -34,25 +35,34 @@ def _whole(table: Any) -> pl.DataFrame:
     if is_file(table):
         return FileTable.open(Path(table)).scan.collect()
     if is_pandas(table):
-        return pl.DataFrame({str(name): _pandas_series(table[name]) for name in table.columns})
+        return _frame([str(name) for name in table.columns], [_pandas_series(table.iloc[:, i]) for i in range(table.shape[1])])
     if is_named(table):
-        frame = pl.from_arrow(table if isinstance(table, pa.Table) else pa.RecordBatchReader.from_stream(table).read_all())
+        arrow = pa.Table.from_batches([table]) if isinstance(table, pa.RecordBatch) else table
+        frame = pl.from_arrow(arrow if isinstance(arrow, pa.Table) else pa.RecordBatchReader.from_stream(arrow).read_all())
         assert isinstance(frame, pl.DataFrame)
         return frame
-    array = np.asarray(table)
+    array = plain_array(table)
     return pl.DataFrame({f"x{i}": array[:, i] for i in range(array.shape[1])})
+
+
+def _frame(names: list[str], columns: list[pl.Series]) -> pl.DataFrame:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise SchemaError(f"The public table has more than one column called {twice}. A schema knows columns by name: rename one of them.")
+    return pl.DataFrame(dict(zip(names, columns, strict=True)))
 
 
 def _pandas_series(series: Any) -> pl.Series:
     if isinstance(series.dtype, np.dtype) and series.dtype.kind in "biuf":
         return pl.Series(series.to_numpy())
-    return pl.Series([None if value is None or value != value else value for value in series.tolist()], strict=False)
+    return pl.Series([None if is_absent(value) else value for value in series.tolist()], strict=False)
 
 
 def public_column(name: str, series: pl.Series) -> Column:
     """One column's bounds or levels, read off its values."""
     if series.dtype.is_numeric():
-        finite = series.cast(pl.Float64).drop_nulls().drop_nans()
+        numbers = series.cast(pl.Float64)
+        finite = numbers.filter(numbers.is_finite())
         low, high = (float(finite.min() or 0.0), float(finite.max() or 0.0)) if len(finite) else (0.0, 0.0)  # type: ignore[arg-type]
         return Numeric(name, *_apart(low, high))
     kind = pl.Boolean if series.dtype == pl.Boolean else pl.String
@@ -71,7 +81,8 @@ def _apart(low: float, high: float) -> tuple[float, float]:
 def draft_schema(path: Path, target: str | None = None) -> str:
     """TOML with the column names and types of a file, and question marks where public facts must be filled in.
 
-    No value of any row enters the draft: only names, and whether a column is read as numbers or as something else.
+    No bound or level enters the draft: only names, and whether a column is read as numbers or as something else. (Of a CSV file the
+    first rows tell that, and a file without a header would have its first row taken for names: a draft is for the data owner.)
     """
     table = FileTable.open(path)
     kinds = table.scan.collect_schema()

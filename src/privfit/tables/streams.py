@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from privfit.schema import Column
 from privfit.tables.frames import series_values
+from privfit.tables.quiet import quietly
 from privfit.tables.table import Batch, DataError
 
 
@@ -20,7 +21,8 @@ class StreamTable:
     n_rows: int | None = None
 
     def __init__(self, stream: Any) -> None:
-        self._reader = stream if isinstance(stream, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(stream)
+        opened = isinstance(stream, pa.RecordBatchReader)
+        self._reader = stream if opened else quietly(self.label, lambda: pa.RecordBatchReader.from_stream(stream))
         self.names: tuple[str, ...] | None = tuple(self._reader.schema.names)
         self._read = False
 
@@ -30,7 +32,12 @@ class StreamTable:
                 "An Arrow stream was to be read a second time; it passes by once. Give a table or a file instead. Nothing was charged."
             )
         self._read = True
-        for batch in self._reader:
-            chosen = [pl.Series(column.name, batch.column(position)) for column, position in zip(columns, positions, strict=True)]
+        batches = iter(self._reader)
+        while (batch := quietly(self.label, lambda: next(batches, None))) is not None:
+            chosen = _series(self.label, batch, [column.name for column in columns], positions)
             for start in range(0, batch.num_rows, rows):
                 yield [series_values(series.slice(start, rows), column) for series, column in zip(chosen, columns, strict=True)]
+
+
+def _series(label: str, batch: pa.RecordBatch, names: list[str], positions: Sequence[int]) -> list[pl.Series]:
+    return quietly(label, lambda: [pl.Series(name, batch.column(position)) for name, position in zip(names, positions, strict=True)])

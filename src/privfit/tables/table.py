@@ -56,11 +56,18 @@ def wanted(column: Column) -> str:
     return "numbers"
 
 
+def only_absent(absent: NDArray[np.bool_], found: str, column: Category) -> NDArray[np.int32]:
+    """Codes of a column that holds values of the wrong kind: none of them may be there."""
+    if not absent.all():
+        raise wrong_type(column.name, found, wanted(column))
+    return np.full(len(absent), ABSENT, dtype=np.int32)
+
+
 def codes_of_numbers(values: NDArray[np.float64], column: Category) -> NDArray[np.int32]:
     """Positions of numeric values among a category's numeric levels."""
     numbers = np.array([float(level) if not isinstance(level, str) else np.nan for level in column.levels])
     order = np.argsort(numbers)
-    order = order[~np.isnan(numbers[order])]
+    order = order[~np.isnan(numbers[order])]  # numeric levels come with at least one number; the rest is "other"
     place = np.minimum(np.searchsorted(numbers[order], values), len(order) - 1)
     codes = np.where(numbers[order][place] == values, order[place], UNKNOWN)
     return np.where(np.isnan(values), ABSENT, codes).astype(np.int32)

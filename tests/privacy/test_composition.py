@@ -1,0 +1,209 @@
+"""What several releases cost together, against exact sums and against the true privacy loss."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from scipy.special import log_ndtr
+from scipy.stats import norm
+
+from privfit.privacy import Budget, PrivacyError, exact
+from privfit.privacy.composition import Cost, affordable, epsilon_of, order_for, rho_of, total
+
+WHOLE = (5.0, 1e-6)
+EPSILONS = st.floats(1e-3, 50)
+DELTAS = st.floats(-280, -1).map(lambda power: 10.0**power)
+RHOS = st.floats(1e-6, 10)
+
+
+def pure(*epsilons) -> list[Cost]:
+    return [Cost(exact(epsilon)) for epsilon in epsilons]
+
+
+def gaussian(*rhos) -> list[Cost]:
+    return [Cost(Fraction(0), rho=exact(rho)) for rho in rhos]
+
+
+def fits(costs, epsilon, delta=0.0) -> bool:
+    return affordable(total(costs, epsilon, delta), Budget(epsilon, delta))
+
+
+# -- pure and approximate costs add up ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("part", "times", "whole"), [(0.1, 10, 1.0), (0.1, 3, 0.3), (0.01, 100, 1.0), (0.7, 10, 7.0), (1e-4, 3000, 0.3)])
+def test_as_many_parts_fit_as_a_person_would_count_and_not_one_more(part, times, whole):
+    assert fits(pure(*[part] * times), whole)
+    assert not fits(pure(*[part] * (times + 1)), whole)
+
+
+@given(st.lists(st.floats(1e-6, 10), max_size=20), st.lists(st.floats(0, 1e-3), max_size=20))
+def test_epsilons_and_deltas_are_summed_exactly(epsilons, deltas):
+    costs = pure(*epsilons) + [Cost(exact(0.5), exact(delta)) for delta in deltas]
+    epsilon, delta = total(costs, 1.0, 0.0)
+    assert epsilon == sum(map(exact, epsilons), Fraction(len(deltas), 2))
+    assert delta == sum(map(exact, deltas), Fraction(0))
+
+
+def test_a_delta_beyond_the_budget_does_not_fit_though_epsilon_does():
+    cost = Cost(exact(0.1), exact(1e-6))
+    assert fits([cost] * 5, 1.0, 5e-6)
+    assert not fits([cost] * 6, 1.0, 5e-6)
+    assert not fits([cost], 1.0)
+
+
+def test_nothing_costs_nothing():
+    assert total([], *WHOLE) == (0, 0)
+    assert total([], 1.0, 0.0) == (0, 0)
+
+
+# -- zCDP -------------------------------------------------------------------------------------------------------------
+
+
+def true_epsilon(rho: float, delta: float) -> Decimal:
+    """rho + 2 sqrt(rho log(1/delta)) to 60 digits."""
+    with localcontext() as context:
+        context.prec = 60
+        rho_, delta_ = Decimal(rho), Decimal(delta)
+        return rho_ + 2 * (rho_ * -delta_.ln()).sqrt()
+
+
+@given(EPSILONS, DELTAS)
+@example(1.0, 1e-6)
+@example(1e-3, 1e-280)
+@example(50.0, 0.9999999)
+def test_rho_of_never_buys_more_than_epsilon_pays_for_and_hardly_less(epsilon, delta):
+    rho = rho_of(epsilon, delta)
+    assert true_epsilon(rho, delta) <= Decimal(epsilon)
+    assert true_epsilon(rho * (1 + 1e-12), delta) > Decimal(epsilon)
+
+
+@given(RHOS, DELTAS)
+def test_epsilon_of_is_never_below_the_lemma_and_hardly_above(rho, delta):
+    epsilon = Decimal(epsilon_of(rho, delta))
+    assert true_epsilon(rho, delta) <= epsilon <= true_epsilon(rho, delta) * (1 + Decimal("1e-12"))
+
+
+@given(EPSILONS, DELTAS)
+def test_there_and_back_never_gains_privacy(epsilon, delta):
+    assert epsilon * (1 - 1e-12) <= epsilon_of(rho_of(epsilon, delta), delta) <= epsilon
+
+
+@given(RHOS, DELTAS)
+def test_back_and_there_returns_the_rho(rho, delta):
+    assert rho_of(epsilon_of(rho, delta), delta) == pytest.approx(rho, rel=1e-12)
+
+
+@given(EPSILONS, DELTAS)
+def test_a_ledger_can_spend_on_one_gaussian_all_the_rho_that_its_budget_buys_and_not_more(epsilon, delta):
+    rho = rho_of(epsilon, delta / 2)
+    assert fits(gaussian(rho), epsilon, delta)
+    assert not fits(gaussian(rho * (1 + 1e-11)), epsilon, delta)
+
+
+@given(st.lists(RHOS, min_size=1, max_size=5), EPSILONS, DELTAS)
+def test_the_total_is_never_below_the_best_conversion_of_the_summed_rho(rhos, epsilon, delta):
+    spent, spent_delta = total(gaussian(*rhos), epsilon, delta)
+    best = true_epsilon(sum(rhos) * (1 - 1e-14), delta / 2)
+    assert spent_delta == exact(delta) / 2
+    assert Decimal(spent.numerator) / Decimal(spent.denominator) >= best * (1 - Decimal("1e-14"))
+
+
+@pytest.mark.parametrize("whole", [(0.5, 1e-9), (1.0, 1e-6), (5.0, 1e-6), (20.0, 1e-3)])
+@pytest.mark.parametrize("rho", [1e-5, 1e-3, 0.05, 0.5, 3.0])
+def test_the_total_covers_the_true_privacy_loss_of_a_gaussian_mechanism(whole, rho):
+    spent, spent_delta = total(gaussian(*[rho / 4] * 4), *whole)
+    assert gaussian_delta(rho, float(spent)) <= float(spent_delta)
+
+
+@pytest.mark.parametrize("whole", [(1.0, 1e-6), (5.0, 1e-6), (5.0, 1e-2)])
+@pytest.mark.parametrize("rho", [1e-4, 0.01, 0.2])
+@pytest.mark.parametrize("epsilons", [[0.1], [1.0], [0.5, 0.25, 2.0]])
+def test_the_total_covers_the_true_privacy_loss_of_randomised_answers_and_a_gaussian_together(whole, rho, epsilons):
+    spent, spent_delta = total(pure(*epsilons) + gaussian(rho), *whole)
+    assert mixed_delta(rho, epsilons, float(spent)) <= float(spent_delta)
+
+
+def test_the_true_privacy_loss_is_not_trivially_covered():
+    """The two checks above could fail: without the conversion's second term they do."""
+    assert gaussian_delta(0.5, 0.5) > 1e-3
+    assert mixed_delta(0.2, [1.0], 1.2) > 1e-3
+
+
+def gaussian_delta(rho: float, epsilon: float) -> float:
+    """The exact delta of the Gaussian mechanism that is rho-zCDP (Balle and Wang 2018)."""
+    if rho == 0:
+        return max(0.0, -math.expm1(epsilon)) if epsilon < 0 else 0.0
+    ratio = math.sqrt(2 * rho)  # sensitivity / sigma
+    return float(norm.cdf(ratio / 2 - epsilon / ratio) - math.exp(epsilon + log_ndtr(-ratio / 2 - epsilon / ratio)))
+
+
+def mixed_delta(rho: float, epsilons: list[float], epsilon: float) -> float:
+    """The exact delta of randomised response at each epsilon, and that Gaussian mechanism, together."""
+    if not epsilons:
+        return gaussian_delta(rho, epsilon)
+    first, rest = epsilons[0], epsilons[1:]
+    truth = 1 / (1 + math.exp(-first))
+    return truth * mixed_delta(rho, rest, epsilon - first) + (1 - truth) * mixed_delta(rho, rest, epsilon + first)
+
+
+@given(st.lists(RHOS, min_size=2, max_size=5), EPSILONS, DELTAS)
+def test_the_order_is_fixed_beforehand_so_that_every_rho_costs_the_same_whenever_it_comes(rhos, epsilon, delta):
+    """A total that is optimised after the fact is no filter: it would not be affine in rho."""
+    totals = [total(gaussian(*rhos[: i + 1]), epsilon, delta)[0] for i in range(len(rhos))]
+    slopes = {(after - before) / exact(rho) for before, after, rho in zip(totals, totals[1:], rhos[1:], strict=False)}
+    assert len(slopes) == 1
+    assert slopes.pop() > 1
+
+
+def test_the_order_is_the_one_at_which_the_budget_buys_the_most():
+    epsilon, delta = 1.0, 1e-6
+    order = order_for(epsilon, delta)
+
+    def bought(other):
+        return (epsilon - math.log(1 / delta) / (other - 1)) / other
+
+    assert bought(order) == pytest.approx(rho_of(epsilon, delta), rel=1e-9)
+    assert bought(order) > max(bought(order * 1.01), bought(order / 1.01))
+
+
+@given(st.lists(st.floats(1e-3, 1), min_size=1, max_size=5), st.lists(RHOS, min_size=1, max_size=5), st.randoms())
+def test_mixed_costs_are_the_direct_sum_plus_one_conversion_in_any_order(epsilons, rhos, random):
+    direct = [*pure(*epsilons), Cost(exact(0.25), exact(1e-7))]
+    costs = direct + gaussian(*rhos)
+    random.shuffle(costs)
+    epsilon, delta = total(costs, *WHOLE)
+    alone = total(gaussian(*rhos), *WHOLE)
+    assert epsilon == total(direct, *WHOLE)[0] + alone[0]
+    assert delta == exact(1e-7) + alone[1]
+
+
+def test_a_gaussian_release_is_priced_by_its_rho_and_not_by_its_nominal_epsilon_and_delta():
+    named = Cost(exact(3.0), exact(1e-7), exact(0.01))
+    assert total([named], *WHOLE) == total(gaussian(0.01), *WHOLE)
+
+
+@pytest.mark.parametrize("delta", [0.0, 5e-324, 1e-310])
+def test_a_ledger_without_delta_cannot_pay_for_a_gaussian(delta):
+    with pytest.raises(PrivacyError, match="no delta to pay with"):
+        total(gaussian(1e-9), 1.0, delta)
+
+
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-200, 1e-12, 1e6, math.inf])
+@pytest.mark.parametrize("delta", [1e-300, 1e-6, 0.999])
+def test_extreme_budgets_still_give_a_finite_and_growing_total(epsilon, delta):
+    small, large = (total(gaussian(rho), epsilon, delta)[0] for rho in (1e-9, 1e-3))
+    assert 0 < small < large
+    assert math.isfinite(float(large))
+
+
+def test_half_of_delta_is_kept_for_gaussians_once_there_is_one():
+    half = Cost(exact(0.1), exact(5e-7))
+    assert fits([half, *gaussian(0.001)], *WHOLE)
+    assert fits([half, half], *WHOLE)
+    assert not fits([half, half, *gaussian(0.001)], *WHOLE)

@@ -1,0 +1,487 @@
+"""The ledger under faults: killed processes, many processes, forks, full disks, read-only and damaged files."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import privfit as pf
+from privfit.privacy import Event, SecureNoise
+from privfit.privacy import ledger as ledger_module
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="faults are made with POSIX signals, limits and forks")
+
+# Starts in a tenth of the time of `import privfit`: the package without its models and engines.
+LIGHT = f"""
+import os, signal, sqlite3, sys, types
+package = types.ModuleType("privfit")
+package.__path__ = [{str(Path(pf.__file__).parent)!r}]
+sys.modules["privfit"] = package
+from privfit.privacy import BudgetExceeded, Ledger, LedgerError
+ledger = Ledger(sys.argv[1])
+os.write(1, b"ready\\n")
+sys.stdin.readline()
+"""
+
+
+def start(code: str, path: Path) -> subprocess.Popen:
+    return subprocess.Popen([sys.executable, "-c", LIGHT + code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def go(*processes: subprocess.Popen) -> None:
+    for process in processes:
+        assert process.stdout.readline() == b"ready\n"
+    for process in processes:
+        process.stdin.write(b"go\n")
+        process.stdin.flush()
+
+
+def finish(process: subprocess.Popen) -> list[bytes]:
+    lines = process.stdout.read().splitlines()
+    process.stdin.close()
+    process.stdout.close()
+    process.wait(60)
+    return lines
+
+
+def in_child(function) -> object:
+    """What a function returns in a forked process, which may drop rights and set limits that a test process could not take back."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            result = function()
+        except BaseException as error:
+            result = f"{type(error).__name__}: {error}"
+        os.write(writer, json.dumps(result).encode())
+        os._exit(0)
+    os.close(writer)
+    with open(reader, "rb") as pipe:
+        answer = pipe.read()
+    os.waitpid(child, 0)
+    return json.loads(answer)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "ledger.db"
+
+
+@pytest.fixture
+def no_noise(monkeypatch):
+    """Fails a test that draws noise."""
+    drawn = []
+    monkeypatch.setattr(SecureNoise, "laplace", lambda self, values, scale: drawn.append(scale) or values)
+    return drawn
+
+
+def fit(ledger):
+    X = np.random.default_rng(0).uniform(-1, 1, (40, 2))
+    return pf.LinearRegression(0.1, schema=pf.Schema.box(-1, 1, target=(-1, 1)), ledger=ledger).fit(X, X[:, 0])
+
+
+# -- killed ------------------------------------------------------------------------------------------------------------
+
+
+CHARGE_FOREVER = """
+while True:
+    ledger.charge(0.001)
+    os.write(1, b"released\\n")
+"""
+
+
+def test_a_ledger_never_shows_less_than_was_released_before_kill_9(path):
+    ledger = pf.Ledger(path, epsilon=1e6)
+    rng = random.Random(11)
+    released, kills = 0, 8
+    for _ in range(kills):
+        process = start(CHARGE_FOREVER, path)
+        go(process)
+        assert process.stdout.readline() == b"released\n"
+        time.sleep(rng.uniform(0, 0.12))
+        os.kill(process.pid, signal.SIGKILL)
+        released += 1 + finish(process).count(b"released")
+        assert process.returncode == -signal.SIGKILL
+        written = len(ledger.entries())
+        assert released <= written <= released + kills
+        released = written  # a charge without a release is allowed: at most one a kill
+    assert ledger.spent == pytest.approx(0.001 * written, rel=1e-12)
+    ledger.charge(0.001)
+    assert len(ledger.entries()) == written + 1
+
+
+DIE_AT_COMMIT = """
+connect = sqlite3.connect
+
+class Dying(sqlite3.Connection):
+    def execute(self, statement, *values):
+        if statement == "COMMIT" and MOMENT == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = super().execute(statement, *values)
+        if statement == "COMMIT" or (MOMENT == "written" and statement.startswith("INSERT")):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+sqlite3.connect = lambda *args, **options: connect(*args, **options, factory=Dying)
+ledger.charge(0.5)
+os.write(1, b"released\\n")
+"""
+
+
+@pytest.mark.parametrize(("moment", "written"), [("written", 0), ("before", 0), ("after", 1)])
+def test_a_charge_stands_from_its_commit_on_and_not_before(path, moment, written):
+    ledger = pf.Ledger(path, epsilon=1.0)
+    process = start(f"MOMENT = {moment!r}\n" + DIE_AT_COMMIT, path)
+    go(process)
+    assert finish(process) == []
+    assert process.returncode == -signal.SIGKILL
+    assert len(ledger.entries()) == written
+    ledger.charge(0.5)
+    assert ledger.spent == 0.5 * (written + 1)
+
+
+def test_a_fit_killed_at_its_first_draw_has_paid(path):
+    ledger = pf.Ledger(path, epsilon=1.0)
+
+    def die(self, values, scale):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    child = os.fork()
+    if child == 0:
+        SecureNoise.laplace = die
+        try:
+            fit(ledger)
+        finally:
+            os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert os.WTERMSIG(status) == signal.SIGKILL
+    assert ledger.spent == 0.1
+
+
+# -- many processes ----------------------------------------------------------------------------------------------------
+
+
+CHARGE_OFTEN = """
+for _ in range(15):
+    try:
+        ledger.charge(0.01)
+    except BudgetExceeded:
+        os.write(1, b"refused\\n")
+    else:
+        os.write(1, b"released\\n")
+"""
+
+
+def test_many_processes_never_pass_the_budget_and_spend_all_of_it(path):
+    ledger = pf.Ledger(path, epsilon=0.5)
+    processes = [start(CHARGE_OFTEN, path) for _ in range(6)]
+    go(*processes)
+    lines = [line for process in processes for line in finish(process)]
+    assert lines.count(b"released") == len(ledger.entries()) == 50
+    assert lines.count(b"refused") == 40
+    assert (ledger.spent, ledger.remaining) == (0.5, 0.0)
+
+
+def test_a_process_forked_while_a_thread_charges_can_charge_too(path, monkeypatch):
+    """SQLite's note of its own locks is inherited by a fork though the locks are not: the child would wait for itself."""
+    monkeypatch.setattr(ledger_module, "_WAIT_SECONDS", 15.0)
+    ledger = pf.Ledger(path, epsilon=1e6)
+    charged, stop = [], threading.Event()
+
+    def hammer():
+        while not stop.is_set():
+            ledger.charge(0.001)
+            charged.append(1)
+            time.sleep(0.002)
+
+    thread = threading.Thread(target=hammer)
+    thread.start()
+    try:
+        answers = [in_child(lambda: ledger.charge(1.0)) for _ in range(12)]
+    finally:
+        stop.set()
+        thread.join()
+    assert answers == [None] * 12
+    assert len(ledger.entries()) == len(charged) + 12
+
+
+def test_a_charge_that_waits_too_long_for_another_process_is_refused_and_nothing_is_written(path, monkeypatch, no_noise):
+    ledger = pf.Ledger(path, epsilon=1.0)
+    monkeypatch.setattr(ledger_module, "_WAIT_SECONDS", 0.05)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(pf.LedgerError, match="locked"):
+        fit(ledger)
+    other.execute("ROLLBACK")
+    other.close()
+    assert no_noise == []
+    assert ledger.entries() == []
+
+
+# -- no room ----------------------------------------------------------------------------------------------------------
+
+
+def limit_files_to(size: int) -> None:
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+@pytest.mark.parametrize("room", [0, 600, 4096])
+def test_a_disk_that_fills_up_refuses_and_every_release_is_written(path, room):
+    """The database may grow by `room` bytes; its journal is smaller."""
+    ledger = pf.Ledger(path, epsilon=1e6)
+    ledger.charge(1.0)
+    size = path.stat().st_size + room
+
+    def charge_until_refused():
+        limit_files_to(size)
+        for charged in range(500):
+            try:
+                ledger.charge(1.0, mechanism="x" * 300)
+            except pf.LedgerError as error:
+                return charged, str(error)
+        return None
+
+    charged, error = in_child(charge_until_refused)
+    assert "has room" in error
+    assert len(ledger.entries()) == 1 + charged
+    assert ledger.spent == 1 + charged
+    ledger.charge(1.0)
+
+
+def test_a_disk_without_room_for_the_journal_refuses_the_first_charge_and_the_fit(path):
+    ledger = pf.Ledger(path, epsilon=1.0)
+
+    def try_to_fit():
+        limit_files_to(100)
+        drawn = []
+        SecureNoise.laplace = lambda self, values, scale: drawn.append(scale) or values
+        with contextlib.suppress(pf.LedgerError):
+            fit(ledger)
+            return "fitted"
+        return len(drawn)
+
+    assert in_child(try_to_fit) == 0
+    assert ledger.entries() == []
+    ledger.charge(1.0)
+
+
+def test_a_ledger_that_there_is_no_room_for_is_not_made_and_leaves_nothing_behind(path):
+    def make():
+        limit_files_to(4096)
+        pf.Ledger(path, epsilon=1.0)
+
+    assert in_child(make).startswith("LedgerError: The ledger 'ledger.db' cannot be made")
+    assert list(path.parent.iterdir()) == []
+
+
+# -- no right -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def open_folder():
+    """A folder that another user can enter."""
+    folder = Path(tempfile.mkdtemp(prefix="privfit-faults-"))
+    folder.chmod(0o755)
+    yield folder
+    folder.chmod(0o755)
+    shutil.rmtree(folder)
+
+
+def as_nobody(function):
+    def run():
+        if os.getuid() == 0:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+        return function()
+
+    return in_child(run)
+
+
+def test_a_read_only_file_can_be_read_and_refuses_every_charge(open_folder):
+    path = open_folder / "ledger.db"
+    ledger = pf.Ledger(path, epsilon=1.0)
+    ledger.charge(0.25)
+    path.chmod(0o444)
+    open_folder.chmod(0o777)
+    before = path.read_bytes()
+
+    def try_to_fit():
+        drawn = []
+        SecureNoise.laplace = lambda self, values, scale: drawn.append(scale) or values
+        try:
+            fit(ledger)
+        except pf.LedgerError as error:
+            return float(ledger.spent), len(drawn), str(error)
+
+    spent, drawn, error = as_nobody(try_to_fit)
+    assert (spent, drawn) == (0.25, 0)
+    assert "readonly" in error
+    assert path.read_bytes() == before
+
+
+def test_a_read_only_folder_refuses_every_charge(open_folder):
+    path = open_folder / "ledger.db"
+    ledger = pf.Ledger(path, epsilon=1.0)
+    path.chmod(0o666)
+    open_folder.chmod(0o555)
+    assert as_nobody(lambda: ledger.charge(0.1)).startswith("LedgerError: The ledger 'ledger.db' cannot be read or written")
+    assert as_nobody(lambda: pf.Ledger(open_folder / "new.db", epsilon=1.0)).startswith("LedgerError: The ledger 'new.db' cannot be made")
+    assert ledger.entries() == []
+
+
+def test_a_folder_that_may_not_be_entered_refuses(open_folder):
+    ledger = pf.Ledger(open_folder / "ledger.db", epsilon=1.0)
+    open_folder.chmod(0o700 if os.getuid() == 0 else 0o000)
+    assert as_nobody(lambda: ledger.charge(0.1)).startswith("LedgerError: The ledger 'ledger.db' cannot be read or written")
+
+
+def test_a_folder_that_does_not_exist_is_not_made(tmp_path):
+    with pytest.raises(pf.LedgerError, match=r"folder of the ledger 'ledger\.db' does not exist"):
+        pf.Ledger(tmp_path / "missing" / "ledger.db", epsilon=1.0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_ledger_whose_folder_is_gone_refuses(tmp_path, no_noise):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    ledger = pf.Ledger(folder / "ledger.db", epsilon=1.0)
+    shutil.rmtree(folder)
+    with pytest.raises(pf.LedgerError, match="gone"):
+        fit(ledger)
+    assert no_noise == []
+    assert not folder.exists()
+
+
+def test_a_folder_in_the_place_of_a_ledger_is_refused(tmp_path):
+    with pytest.raises(pf.LedgerError):
+        pf.Ledger(tmp_path, epsilon=1.0)
+
+
+# -- damage ------------------------------------------------------------------------------------------------------------
+
+
+def run_sql(statement):
+    def damage(path):
+        connection = sqlite3.connect(path)
+        with connection:
+            connection.execute(statement)
+        connection.close()
+
+    return damage
+
+
+def overwrite(start, length):
+    def damage(path):
+        content = bytearray(path.read_bytes())
+        content[start : start + length] = random.Random(3).randbytes(len(content[start : start + length]))
+        path.write_bytes(content)
+
+    return damage
+
+
+DAMAGE = {
+    "random bytes": lambda path: path.write_bytes(random.Random(1).randbytes(20_000)),
+    "a text": lambda path: path.write_text("epsilon = 1.0\n"),
+    "emptied": lambda path: path.write_bytes(b""),
+    "cut in half": lambda path: os.truncate(path, path.stat().st_size // 2),
+    "one page left": lambda path: os.truncate(path, 4096),
+    "last byte lost": lambda path: os.truncate(path, path.stat().st_size - 1),
+    "header overwritten": overwrite(0, 100),
+    "pages overwritten": overwrite(4096, 100_000),
+    "another database": lambda path: (path.unlink(), run_sql("CREATE TABLE t (x)")(path)),
+    "no budget": run_sql("DELETE FROM budget"),
+    "no table of entries": run_sql("DROP TABLE entry"),
+}
+ENTRY_DAMAGE = {
+    "an entry deleted": run_sql("DELETE FROM entry WHERE id = 2"),
+    "the last entry deleted": run_sql("DELETE FROM entry WHERE id = 3"),
+    "all entries deleted": run_sql("DELETE FROM entry"),
+    "a price changed": run_sql("UPDATE entry SET epsilon = 0.01 WHERE id = 2"),
+    "a delta changed": run_sql("UPDATE entry SET delta = 0.01 WHERE id = 2"),
+    "an event changed": run_sql("UPDATE entry SET event = replace(event, '\"epsilon\": 0.25', '\"epsilon\": 0.01') WHERE id = 2"),
+    "a refund": run_sql("UPDATE entry SET epsilon = -1, event = replace(event, '\"epsilon\": 0.25', '\"epsilon\": -1') WHERE id = 2"),
+    "an event cut": run_sql("UPDATE entry SET event = '{' WHERE id = 2"),
+    "an event of another kind": run_sql("UPDATE entry SET event = '[1]' WHERE id = 2"),
+    "an event with an unknown field": run_sql("UPDATE entry SET event = replace(event, '{', '{\"new\": 1, ') WHERE id = 2"),
+    "an event that is no text": run_sql("UPDATE entry SET event = x'ff00ff' WHERE id = 2"),
+}
+
+
+@pytest.fixture
+def charged(path):
+    ledger = pf.Ledger(path, epsilon=1.0)
+    for _ in range(3):
+        ledger.charge(0.25)
+    return ledger
+
+
+@pytest.mark.parametrize("kind", [*DAMAGE, *ENTRY_DAMAGE])
+def test_a_damaged_ledger_refuses_with_its_own_error_and_draws_nothing(charged, kind, no_noise):
+    {**DAMAGE, **ENTRY_DAMAGE}[kind](charged.path)
+    before = charged.path.read_bytes()
+    with pytest.raises(pf.LedgerError) as refusal:
+        fit(charged)
+    for use in (lambda: charged.charge(0.1), lambda: charged.check(Event("test", 0.1)), lambda: charged.spent, lambda: charged.remaining):
+        with pytest.raises(pf.LedgerError):
+            use()
+    assert not isinstance(refusal.value, pf.BudgetExceeded)
+    assert no_noise == []
+    assert charged.path.read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+@pytest.mark.parametrize("budget", [{}, {"epsilon": 1.0}])
+def test_a_damaged_file_is_neither_opened_nor_started_again(charged, kind, budget):
+    DAMAGE[kind](charged.path)
+    before = charged.path.read_bytes()
+    with pytest.raises(pf.LedgerError):
+        pf.Ledger(charged.path, **budget).spent  # noqa: B018
+    assert charged.path.read_bytes() == before
+
+
+@pytest.mark.parametrize("statement", ["UPDATE budget SET version = 2", "INSERT INTO budget SELECT * FROM budget"])
+def test_a_ledger_of_another_version_or_with_two_budgets_is_not_opened(charged, statement):
+    run_sql(statement)(charged.path)
+    with pytest.raises(pf.LedgerError, match="not a ledger of this version"):
+        pf.Ledger(charged.path)
+
+
+def test_bytes_overwritten_anywhere_never_make_an_open_ledger_show_less(path):
+    """A scribble of 1 to 64 bytes at a random place: an error, or the whole truth."""
+    ledger = pf.Ledger(path, epsilon=10.0)
+    for _ in range(40):
+        ledger.charge(0.1, mechanism="a mechanism with a name of some length")
+    whole = path.read_bytes()
+    rng = random.Random(17)
+    refused = 0
+    for _ in range(150):
+        content = bytearray(whole)
+        place, length = rng.randrange(len(whole)), rng.choice([1, 2, 8, 64])
+        content[place : place + length] = rng.randbytes(len(content[place : place + length]))
+        path.write_bytes(content)
+        try:
+            spent = ledger.spent
+        except pf.LedgerError:
+            refused += 1
+        else:
+            assert spent >= 4.0
+    assert refused > 30
+    path.write_bytes(whole)
+    assert ledger.spent == 4.0
