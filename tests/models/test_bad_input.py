@@ -330,10 +330,7 @@ def test_a_fit_beyond_the_budget_is_refused_before_the_table_is_read(model: type
 
 # -- the model that a refused fit leaves behind ------------------------------------------------------------------------------
 
-BASE = "models/base.py sets n_features_in_ and classes_ before the rows are read; it should set every fitted attribute after the release"
 
-
-@pytest.mark.xfail(reason=BASE, raises=AttributeError, strict=True)
 @pytest.mark.parametrize("model", MODELS)
 def test_a_model_whose_first_fit_was_refused_is_not_fitted(model: type) -> None:
     estimator = model(schema=box(model), ledger=pf.Ledger(epsilon=1))
@@ -342,7 +339,6 @@ def test_a_model_whose_first_fit_was_refused_is_not_fitted(model: type) -> None:
         estimator.predict(array())
 
 
-@pytest.mark.xfail(reason=BASE, raises=AssertionError, strict=True)
 @pytest.mark.parametrize("model", MODELS)
 def test_a_fitted_model_is_what_it_was_after_a_refused_fit(model: type) -> None:
     estimator = model(epsilon=0.5, schema=box(model), ledger=pf.Ledger(epsilon=1)).fit(array(), goal(model))

@@ -64,13 +64,23 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         X : an array, a pandas or polars frame, an Arrow table or stream, or the path of a Parquet or CSV file.
         y : the target, unless X has a column with the name of the schema's target.
         """
+        before = dict(self.__dict__)
+        try:
+            self._fit(X, y)
+        except BaseException:
+            self.__dict__.clear()  # a refused fit leaves the model as it was
+            self.__dict__.update(before)
+            raise
+        return self
+
+    def _fit(self, X: Any, y: Any) -> None:
         terms = Terms(Budget(self.epsilon, self.delta), self.adjacency, self.rows_per_person, self.expected_rows)  # type: ignore[arg-type]
         mechanism = self._chosen_mechanism()
         noise = noise_source(self.random_state)
         reasons = self._reasons_not_private()
         ledger = self._chosen_ledger(reasons)
         given = self._prepared(fit_input(self, X, y, self.schema))
-        objective = Objective(mechanism.loss or self._loss, bool(self.fit_intercept))
+        objective = Objective(mechanism.loss or self._loss, self._checked_intercept())
         geometry = mechanism.geometry(given.schema, self._numeric_style(), objective)
         rows = Rows(given.table, given.schema, geometry)
         release = mechanism.release(rows, terms, ledger, noise, objective)
@@ -79,10 +89,9 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         fit = mechanism.solve(release, geometry, objective)
         self.schema_, self._geometry = given.schema, geometry
         self._strict_names = given.strict_names
-        self._public_array = given.strict_names and reasons != () and given.table.names is None
+        self._public_array = self._is_declared_public() and given.table.names is None
         self._keep(fit, mechanism)
         self.report_ = self._report(mechanism, release, fit, reasons)
-        return self
 
     # -- what subclasses say ----------------------------------------------------------------------------------------
 
@@ -110,17 +119,25 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         mechanism.check()
         return mechanism
 
+    def _checked_intercept(self) -> bool:
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise PrivacyError(f"fit_intercept={self.fit_intercept!r} was given; it is True or False. Write one of the two.")
+        return bool(self.fit_intercept)
+
     def _numeric_style(self) -> Literal["slope", "bins"]:
         """How numbers without bins of their own are encoded. For moments, slopes: fewer values to release, one coefficient a column."""
         if self.numeric not in ("auto", "slope", "bins"):
             raise PrivacyError(f"numeric={self.numeric!r} was given; it is 'auto', 'slope' or 'bins'. Use 'auto' if in doubt.")
         return "bins" if self.numeric == "bins" else "slope"
 
+    def _is_declared_public(self) -> bool:
+        return isinstance(self.schema, str) and self.schema == PUBLIC
+
     def _reasons_not_private(self) -> tuple[str, ...]:
         reasons = []
         if self.random_state is not None:
             reasons.append("random_state is set, so that the noise can be repeated and subtracted")
-        if isinstance(self.schema, str) and self.schema == PUBLIC:
+        if self._is_declared_public():
             reasons.append('schema="public": bounds, levels and classes were read from the table itself')
         return tuple(reasons)
 
@@ -161,10 +178,10 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         repairs = {
             "kind": str(mechanism.repair).lower(),
             "ridge": solution.ridge,
-            "eigenvalues changed": solution.eigenvalues_changed,
-            "directions kept": solution.directions_kept,
-            "of": len(solution.weights),
-            "has a minimum": solution.bounded,
+            "eigenvalues_changed": solution.eigenvalues_changed,
+            "directions_kept": solution.directions_kept,
+            "directions": len(solution.weights),
+            "bounded": solution.bounded,
         }
         notes = (*self._notes(mechanism), *(("delta was not needed: Laplace noise spends none of it",) if self.delta else ()))
         if not release.private and not reasons:

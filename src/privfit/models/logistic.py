@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from privfit.losses import truncated_logistic
 from privfit.mechanisms import FunctionalMechanism, LinearFit
 from privfit.models.base import PrivateLinearModel, original_units
 from privfit.models.inputs import Input
-from privfit.schema import Category, SchemaError
+from privfit.schema import Category, Level, SchemaError
 from privfit.solvers import calibrate
 
 
@@ -58,8 +59,8 @@ class LogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore[m
                 f"LogisticRegression was given the target {target.name!r} with {len(target.levels)} classes; it fits two. "
                 "Fit one class against the rest, or join classes in the schema."
             )
-        levels = np.unique(np.array(target.levels)).tolist()  # scikit-learn sorts classes, and its scorers rely on it
-        self.classes_ = np.array(levels)
+        levels = sorted(target.levels, key=lambda level: (isinstance(level, str), level))  # scikit-learn's scorers rely on it
+        self.classes_ = _classes(levels)
         return replace(given, schema=given.schema.with_target(replace(target, levels=levels)))
 
     def _keep(self, fit: LinearFit, mechanism: FunctionalMechanism) -> None:
@@ -77,7 +78,7 @@ class LogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore[m
         self.coef_, self.intercept_ = coef[None, :], intercept
         target = self.schema_.target
         assert isinstance(target, Category)
-        self.classes_ = np.array(target.levels)
+        self.classes_ = _classes(target.levels)
 
     def _notes(self, mechanism: FunctionalMechanism) -> tuple[str, ...]:
         return (f"coefficients are {self._length:.3g} times as long as Taylor's quadratic makes them",) if self._length != 1 else ()
@@ -107,3 +108,9 @@ class LogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore[m
         tags.classifier_tags.poor_score = True  # at epsilon 1 the few rows of scikit-learn's check are drowned, as they must be
         tags.target_tags.required = True
         return tags
+
+
+def _classes(levels: Sequence[Level]) -> NDArray[Any]:
+    """Classes as an array that keeps numbers numbers, also beside the text "other"."""
+    mixed = len({isinstance(level, str) for level in levels}) > 1
+    return np.array(levels, dtype=object) if mixed else np.array(levels)

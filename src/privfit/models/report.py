@@ -50,7 +50,7 @@ class Report:
             ("rows per person", f"at most {self.rows_per_person}"),
             ("sensitivity", f"{self.sensitivity:.6g}"),
             ("noise", f"{self.noise}, scale {self.noise_scale:.6g} on each of {self.released_values} released values"),
-            ("repairs", ", ".join(f"{key} {_short(value)}" for key, value in self.repairs.items()) or "none"),
+            ("repairs", self._repairs_in_words()),
             ("taken as public", "; ".join(self.public)),
             *(("note", note) for note in self.notes),
             ("private", "yes" if self.private else "NO: " + "; ".join(self.not_private_because)),
@@ -58,6 +58,19 @@ class Report:
         width = max(len(name) for name, _ in rows)
         lines = [f"Privacy report of {self.model}", ""]
         return "\n".join([*lines, *(f"  {name:<{width}}  {text}" for name, text in rows)])
+
+    def _repairs_in_words(self) -> str:
+        done = self.repairs
+        if not done:
+            return "none"
+        parts = [str(done["kind"]), f"{done['directions_kept']:.1f} of {done['directions']} directions kept"]
+        if done["eigenvalues_changed"]:
+            parts.append(f"{done['eigenvalues_changed']} eigenvalues changed")
+        if done["ridge"]:
+            parts.append(f"ridge {done['ridge']:.4g}")
+        if not done["bounded"]:
+            parts.append("the noisy objective has NO minimum")
+        return ", ".join(parts)
 
     def _repr_html_(self) -> str:
         return f"<pre>{str(self).replace('&', '&amp;').replace('<', '&lt;')}</pre>"
@@ -85,7 +98,3 @@ def make_report(
         notes=notes,
         event=event.to_dict(),
     )
-
-
-def _short(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -35,6 +35,8 @@ def save(model: Any, path: Path) -> None:
         "intercept": np.ravel(model.intercept_).tolist(),
         "coef": np.ravel(model.coef_).tolist(),
         "features": list(model._geometry.feature_names),
+        "names": list(getattr(model, "feature_names_in_", [])),
+        "strict_names": model._strict_names,
         "report": model.report_.to_dict(),
     }
     path.write_text(json.dumps(document, indent=1, default=_plain) + "\n", encoding="utf-8")
@@ -67,7 +69,9 @@ def _restore(document: dict[str, Any], kinds: dict[str, type]) -> Any:
     model._restore(np.array(document["coef"], dtype=np.float64), np.array(document["intercept"], dtype=np.float64))
     model.report_ = Report.from_dict(document["report"])
     model.n_features_in_ = len(schema.features)
-    model.feature_names_in_ = np.array([column.name for column in schema.features], dtype=object)
+    model._strict_names = bool(document["strict_names"])
+    if document["names"]:
+        model.feature_names_in_ = np.array(document["names"], dtype=object)
     return model
 
 

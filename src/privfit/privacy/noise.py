@@ -13,6 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.privacy.errors import PrivacyError
+
 Integers = NDArray[np.int64]
 
 
@@ -100,7 +102,13 @@ def seeded_generator(random_state: Any) -> np.random.Generator:
         return random_state
     if isinstance(random_state, np.random.RandomState):
         return np.random.Generator(random_state._bit_generator)
-    return np.random.default_rng(random_state)
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise PrivacyError(
+            f"random_state={random_state!r} was given; it is a whole number, a numpy Generator or RandomState, or None. "
+            "Leave it out to draw secret noise."
+        ) from None
 
 
 def noise_source(random_state: Any) -> Noise:

@@ -14,7 +14,7 @@ from privfit.schema.errors import SchemaError
 Parsed = tuple[list[Column], Column | None, tuple[float, float] | None]
 
 _NUMERIC_FIELDS = {"name", "type", "low", "high", "bins", "fill"}
-_CATEGORY_FIELDS = {"name", "type", "levels", "fill"}
+_CATEGORY_FIELDS = {"name", "type", "levels", "other", "fill"}
 
 
 def load(path: Path) -> Parsed:
@@ -71,7 +71,7 @@ def _column(entry: Any, where: str) -> Column:
         raise SchemaError(f"Column {name!r} in {where} has {unknown}, which a {kind} column does not know. It knows {sorted(fields)}.")
     if kind == "numeric":
         return Numeric(name, entry.get("low"), entry.get("high"), bins=entry.get("bins"), fill=entry.get("fill"))
-    return Category(name, entry.get("levels", ()), fill=entry.get("fill"))
+    return Category(name, entry.get("levels", ()), other=entry.get("other", False), fill=entry.get("fill"))
 
 
 def dump(features: Sequence[Column], target: Column | None, box: tuple[float, float] | None) -> str:
