@@ -91,9 +91,7 @@ def speed(
     if as_json:
         print_json({"speed": ratios})
         return
-    table = Table(
-        "what", "against", "ours (s)", "other (s)", "ratio", "wanted at most", "peak memory (GB)", title="Speed, best of each side"
-    )
+    table = Table("fit on", "against", "ours (s)", "other (s)", "ratio", "at most", "GB", title="Speed: the best time of each side")
     for ratio in ratios:
         peak = "" if ratio["peak_gigabytes"] is None else f"{ratio['peak_gigabytes']:.2f}"
         table.add_row(

@@ -40,7 +40,7 @@ class FileTable:
             raise DataError(f"There is no file {path.name!r}. Give the path of a Parquet or CSV file. Nothing was charged.")
         name = path.name.lower()
         if name.endswith(PARQUET):
-            return cls(quietly(path.name, lambda: pl.scan_parquet(path, glob=False)), path.name)
+            return cls(quietly(path.name, lambda: pl.scan_parquet(path, glob=False, low_memory=True)), path.name)
         if name.endswith(CSV):
             return cls(quietly(path.name, lambda: _scan_csv(path, {})), path.name, path)
         raise DataError(
