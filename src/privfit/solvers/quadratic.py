@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 
 EXPECTED_NORM = 0.5
-NORM_SPREAD = 1.0
+NORM_SPREAD = 2.0
 NOISE_SHARE = 0.7
 _SIZES = np.exp(np.linspace(np.log(1e-4), np.log(3.0), 60))[:, None]
 
