@@ -75,7 +75,7 @@ def loaded_by_name(model, folder):
 @pytest.mark.parametrize("content", ["", "{}", "[]", "not json", '{"format": 99}', '{"format": 1, "model": "Popen"}'])
 def test_what_is_not_a_model_is_refused_in_a_sentence(content, tmp_path) -> None:
     (tmp_path / "model.json").write_text(content)
-    with pytest.raises(pf.ModelFileError, match="model.json"):
+    with pytest.raises(pf.ModelFileError, match=r"model\.json"):
         pf.load_model(tmp_path / "model.json")
     with pytest.raises(pf.ModelFileError, match="There is no model file"):
         pf.load_model(tmp_path / "nothing.json")
