@@ -334,20 +334,41 @@ def test_a_pickle_holds_no_budget_of_its_own(path):
     assert pickle.loads(stored).remaining == 0.25
 
 
-def test_a_pickle_of_a_ledger_that_is_gone_is_refused(path):
+def test_a_pickle_of_a_ledger_that_is_gone_is_refused_when_it_is_used(path):
     stored = pickle.dumps(pf.Ledger(path, epsilon=1.0))
     path.unlink()
-    with pytest.raises(pf.LedgerError, match="gone"):
-        pickle.loads(stored)
+    for use in USES.values():
+        with pytest.raises(pf.LedgerError, match="gone"):
+            use(pickle.loads(stored))
     assert not path.exists()
+
+
+def test_a_pickled_model_predicts_without_its_ledger(path):
+    table = np.linspace(-1, 1, 50).reshape(-1, 1)
+    model = pf.LinearRegression(0.5, schema=pf.Schema.box(-1, 1, target=(-1, 1)), ledger=pf.Ledger(path, epsilon=1.0)).fit(table, table[:, 0])
+    stored = pickle.dumps(model)
+    path.unlink()
+    loaded = pickle.loads(stored)
+    np.testing.assert_array_equal(loaded.predict(table), model.predict(table))
+    with pytest.raises(pf.LedgerError, match="gone"):
+        loaded.fit(table, table[:, 0])
+
+
+def test_a_pickle_cannot_bring_a_larger_budget_along(path):
+    ledger = pf.Ledger(path, epsilon=1.0)
+    forged = copy.copy(pickle.loads(pickle.dumps(ledger)))
+    forged._budget = (100.0, 0.0)
+    with pytest.raises(pf.LedgerError, match="replaced"):
+        forged.charge(2.0)
 
 
 def test_a_pickle_of_a_ledger_that_was_replaced_is_refused(path):
     stored = pickle.dumps(pf.Ledger(path, epsilon=1.0))
     path.unlink()
     pf.Ledger(path, epsilon=1.0)
-    with pytest.raises(pf.LedgerError, match="replaced"):
-        pickle.loads(stored)
+    for use in USES.values():
+        with pytest.raises(pf.LedgerError, match="replaced"):
+            use(pickle.loads(stored))
 
 
 USES = {

@@ -98,6 +98,6 @@ def test_calibration_finds_the_length_and_intercept_of_normal_scores() -> None:
     products = np.array([[n, x.sum()], [x.sum(), x @ x]])
     moments = MomentValues(products, np.array([t.sum(), x @ t]), n)
     slope, intercept = np.linalg.solve(products, moments.with_target)[::-1] * 2
-    length, fitted = calibrate(np.array([slope]), intercept, moments, True, "auto")
+    length, fitted = calibrate(np.array([slope]), intercept, t.mean(), moments, True, "auto")
     assert length * slope == pytest.approx(1.5, abs=0.03)
     assert fitted == pytest.approx(-1.0, abs=0.03)

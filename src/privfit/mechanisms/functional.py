@@ -20,7 +20,18 @@ from privfit.mechanisms.release import Release
 from privfit.privacy import Event, Ledger, Noise, PrivacyError, Terms
 from privfit.rows import Rows
 from privfit.schema import Geometry, Schema
-from privfit.solvers import REPAIRS, NoiseLevel, Repair, Solution, consistent, is_bounded, minimise, reduce_quadratic
+from privfit.solvers import (
+    REPAIRS,
+    NoiseLevel,
+    Repair,
+    Solution,
+    consistent,
+    is_bounded,
+    minimise,
+    plausible_mean,
+    plausible_means,
+    reduce_quadratic,
+)
 from privfit.statistics import STEP, Moments, MomentValues, distinct_sensitivity
 
 Floats = NDArray[np.float64]
@@ -44,6 +55,7 @@ class LinearFit:
 
     weights: Floats
     intercept: float
+    target_mean: float
     solution: Solution
     moments: MomentValues
 
@@ -165,8 +177,12 @@ class FunctionalMechanism:
         solution = minimise(reduced.matrix, reduced.vector, noise, self.repair)
         stretch = loss.slope / (2 * loss.curvature)
         weights = stretch * (reduced.basis @ solution.weights)
-        intercept = stretch * reduced.target_mean - reduced.feature_means @ weights if fit_intercept and geometry.intercept else 0.0
-        return LinearFit(weights, float(intercept), solution, release.value)
+        if not (fit_intercept and geometry.intercept):
+            return LinearFit(weights, 0.0, 0.0, solution, release.value)
+        shift = loss.offset / loss.slope
+        mean = plausible_mean(reduced.target_mean - shift, noise.vector / max(release.value.n_rows, 1.0))
+        intercept = stretch * (mean + shift) - plausible_means(reduced.feature_means) @ weights
+        return LinearFit(weights, float(intercept), mean, solution, release.value)
 
 
 def target_weight(geometry: Geometry) -> float:

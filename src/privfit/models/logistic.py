@@ -66,8 +66,8 @@ class LogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore[m
     def _keep(self, fit: LinearFit, mechanism: FunctionalMechanism) -> None:
         length = 1.0
         if mechanism.calibration == "tight" and mechanism.loss is None:
-            centred = self._geometry.intercept
-            length, intercept = calibrate(fit.weights, fit.intercept, fit.moments, centred, mechanism.interval)
+            centred = self._geometry.intercept and self._checked_intercept()
+            length, intercept = calibrate(fit.weights, fit.intercept, fit.target_mean, fit.moments, centred, mechanism.interval)
             fit = replace(fit, weights=fit.weights * length, intercept=intercept)
         coef, intercept = original_units(fit, self._geometry)
         self._length = length

@@ -83,6 +83,10 @@ class Ledger:
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None, epsilon: float | None = None, delta: float | None = None) -> None:
+        if path is not None and not isinstance(path, str | os.PathLike):
+            raise LedgerError(
+                f"A ledger was given the path {path!r}; a path is a text. For a budget without a file write Ledger(epsilon={path!r})."
+            )
         if path is None:
             if epsilon is None:
                 raise LedgerError("A ledger was asked for without a budget. Say how much may be spent in all: Ledger(epsilon=1.0).")
@@ -299,7 +303,8 @@ class Ledger:
         connection = sqlite3.connect(f"{self._path.as_uri()}?mode=rw", uri=True, timeout=_WAIT_SECONDS, isolation_level=None)
         try:
             connection.execute(_DURABLE)
-            if self._identity and connection.execute("SELECT identity FROM budget").fetchone() != (self._identity,):
+            kept = connection.execute("SELECT identity, epsilon, delta FROM budget").fetchone() if self._identity else None
+            if self._identity and kept != (self._identity, *self._budget):
                 raise LedgerError(
                     f"The ledger {self._path.name!r} was replaced by another one. Nothing was charged or released. Restore the first file."
                 )
@@ -325,19 +330,16 @@ class Ledger:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (str(self._path), self._identity)
+        return _reopen, (str(self._path), self._identity, self._budget)
 
     def __repr__(self) -> str:
         return f"Ledger({self._path.name!r}, epsilon={self.epsilon:g}, delta={self.delta:g})"
 
 
-def _reopen(path: str, identity: str) -> Ledger:
+def _reopen(path: str, identity: str, budget: tuple[float, float]) -> Ledger:
+    """A reference to a ledger. Whether its file is still there, and still the same, is looked at when it is used."""
     ledger = Ledger.__new__(Ledger)
-    ledger._path = Path(path)
-    ledger._identity = identity
-    ledger._budget = ledger._open()
-    if ledger._identity != identity:
-        raise LedgerError(f"The ledger {ledger._path.name!r} was replaced by another one. Nothing was charged. Restore the first file.")
+    ledger._path, ledger._identity, ledger._budget = Path(path), identity, budget
     return ledger
 
 

@@ -1,7 +1,7 @@
 """Solvers: from released statistics to model weights. They never see a row."""
 
 from privfit.solvers.logistic import calibrate, chebyshev_curvature
-from privfit.solvers.quadratic import REPAIRS, NoiseLevel, Repair, Solution, is_bounded, minimise
+from privfit.solvers.quadratic import REPAIRS, NoiseLevel, Repair, Solution, is_bounded, minimise, plausible_mean, plausible_means
 from privfit.solvers.reduction import ReducedQuadratic, consistent, reduce_quadratic
 
 __all__ = [
@@ -15,5 +15,7 @@ __all__ = [
     "consistent",
     "is_bounded",
     "minimise",
+    "plausible_mean",
+    "plausible_means",
     "reduce_quadratic",
 ]

@@ -32,7 +32,12 @@ def chebyshev_curvature(interval: float) -> float:
 
 
 def calibrate(
-    weights: NDArray[np.float64], intercept: float, moments: MomentValues, centred: bool, interval: float | Literal["auto"]
+    weights: NDArray[np.float64],
+    intercept: float,
+    target_mean: float,
+    moments: MomentValues,
+    centred: bool,
+    interval: float | Literal["auto"],
 ) -> tuple[float, float]:
     """The factor that takes Taylor's weights to the length that suits the scores they give, and the intercept that goes with it.
 
@@ -52,7 +57,7 @@ def calibrate(
     means = moments.products[0, 1:] / n
     mean = float(means @ weights)
     deviation = math.sqrt(max(float(weights @ moments.products[1:, 1:] @ weights) / n - mean**2, 0.0))
-    share = min(max((moments.with_target[0] / n + 1) / 2, RAREST), 1 - RAREST)
+    share = min(max((target_mean + 1) / 2, RAREST), 1 - RAREST)
 
     def centre(length: float) -> float:
         return _bisect(lambda middle: float(_MASSES @ expit(middle + length * deviation * _NODES)) - share, -FARTHEST, FARTHEST)

@@ -15,6 +15,7 @@ Floats = NDArray[np.float64]
 
 
 EXPECTED_NORM = 0.5
+EXPECTED_MEAN = 0.5
 NORM_SPREAD = 2.0
 NOISE_SHARE = 0.7
 _SIZES = np.exp(np.linspace(np.log(1e-4), np.log(3.0), 60))[:, None]
@@ -77,7 +78,7 @@ def _shrinkage(values: Floats, along: Floats, noise: NoiseLevel) -> Floats:
     be  l / (l^2 + t^2 / g^2) v  for an eigenvalue l, where t^2 is the variance of the error: that of v, plus that of M times the squared
     size of the weights and of the mean. The size g is unknown; the released v itself says how likely each g is (empirical Bayes), with a
     vague public guess in front, and the factors are averaged over it. When v looks like noise alone, all factors go to zero and the model
-    predicts the mean.
+    predicts the mean, as noisy as that is.
     """
     d = len(values)
     error = NOISE_SHARE * (noise.vector**2 + noise.matrix**2 * (noise.target_mean**2 + d * _SIZES**2))
@@ -87,6 +88,21 @@ def _shrinkage(values: Floats, along: Floats, noise: NoiseLevel) -> Floats:
     likely = np.exp((surprise.min() - surprise) / 2)
     factors: Floats = (likely / likely.sum()) @ (values / (values**2 + error / _SIZES**2))
     return factors
+
+
+def plausible_mean(mean: float, noise_sd: float) -> float:
+    """A noisy mean of a target in [-1, 1], pulled to the middle of its bounds as far as it is noise.
+
+    As if the mean were normal around the middle with a standard deviation of half the half-width: next to nothing happens to a mean
+    that is known well, and one that is drowned in noise cannot leave the bounds or wander far.
+    """
+    trust = EXPECTED_MEAN**2 / (EXPECTED_MEAN**2 + noise_sd**2)
+    return float(np.clip(trust * mean, -1.0, 1.0))
+
+
+def plausible_means(means: Floats) -> Floats:
+    """Noisy means of encoded features, brought back into their bounds."""
+    return np.clip(means, -1.0, 1.0)
 
 
 assert set(REPAIRS) == {*get_args(get_args(Repair)[0]), None}
