@@ -189,7 +189,7 @@ FILES = {
     "an unknown ending": Case(r"'t.xlsx' is neither Parquet nor CSV", in_file("t.xlsx", b"")),
     "an unreadable Parquet file": Case(r"'t.parquet' cannot be read", in_file("t.parquet", TOKEN.encode() * 20)),
     "a CSV file with a bad cell": Case(
-        r"'t.csv' cannot be read", in_file("t.csv", f"age,city,code,goal\n20,Oslo,1,no\n{TOKEN},Rome,2,no\n".encode())
+        "Column 'age' holds texts that are not numbers", in_file("t.csv", f"age,city,code,goal\n20,Oslo,1,no\n{TOKEN},Rome,2,no\n".encode())
     ),
     "a CSV file with an unknown level": Case(
         r"'city' contains a level|'t.csv' cannot be read",

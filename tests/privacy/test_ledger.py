@@ -345,7 +345,9 @@ def test_a_pickle_of_a_ledger_that_is_gone_is_refused_when_it_is_used(path):
 
 def test_a_pickled_model_predicts_without_its_ledger(path):
     table = np.linspace(-1, 1, 50).reshape(-1, 1)
-    model = pf.LinearRegression(0.5, schema=pf.Schema.box(-1, 1, target=(-1, 1)), ledger=pf.Ledger(path, epsilon=1.0)).fit(table, table[:, 0])
+    model = pf.LinearRegression(0.5, schema=pf.Schema.box(-1, 1, target=(-1, 1)), ledger=pf.Ledger(path, epsilon=1.0)).fit(
+        table, table[:, 0]
+    )
     stored = pickle.dumps(model)
     path.unlink()
     loaded = pickle.loads(stored)

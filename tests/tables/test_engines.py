@@ -295,7 +295,7 @@ def test_a_mixed_column_is_refused_whatever_the_batch(rows: int) -> None:
 
 def test_a_missing_column_is_named_in_every_engine(named_engine: Callable[[Columns], Any]) -> None:
     table = named_engine({name: values for name, values in COLUMNS.items() if name not in ("code", "grade")})
-    with pytest.raises(DataError, match=r"no column 'code', 'grade', which the schema lists.*Add the column.*Nothing was charged"):
+    with pytest.raises(DataError, match=r"no column 'code', 'grade', which the schema lists.*It has 'age'.*Rename.*Nothing was charged"):
         summed(table)
 
 
@@ -397,7 +397,8 @@ UNREADABLE = {
 @pytest.mark.parametrize("name", UNREADABLE)
 def test_a_file_that_cannot_be_read_is_refused_without_quoting_it(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(UNREADABLE[name])
-    with pytest.raises(DataError, match=rf"'{name}' cannot be read as the schema says \(\w+\).*Nothing was charged") as caught:
+    told = "Column 'a' holds texts that are not numbers" if name == "t.csv" else rf"'{name}' cannot be read as the schema says \(\w+\)"
+    with pytest.raises(DataError, match=rf"{told}.*Nothing was charged") as caught:
         summed(tmp_path / name, Schema([Numeric("a", 0, 1)], Numeric("y", 0, 1)))
     assert "SECRET77" not in told_by(caught.value)
     assert caught.value.__context__ is None
@@ -440,7 +441,7 @@ def failing_tables(tmp_path: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", ["arrow csv", "polars query", "late csv", "generator"])
 def test_an_engine_that_fails_half_way_is_refused_without_quoting_it(tmp_path: Path, name: str) -> None:
-    with pytest.raises(DataError, match=r"cannot be read as the schema says") as caught:
+    with pytest.raises(DataError, match=r"cannot be read as the schema says|Column 'a' holds texts that are not numbers") as caught:
         summed(failing_tables(tmp_path)[name], Schema([Numeric("a", 0, 1)], Numeric("y", 0, 1)))
     assert "SECRET77" not in told_by(caught.value)
 

@@ -29,7 +29,8 @@ def ledger(
 
     Make one ledger per table of people and let every fit on that table pay from
     it: what the fits give away adds up. A budget is decided once; it cannot be
-    raised, and a ledger file that is lost is not started again.
+    raised. Keep the file safe, at one place: whoever deletes it and makes a new
+    one spends on the same people again, and nothing can notice.
 
     \b
     Examples:

@@ -145,7 +145,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         """The user's ledger, or the process's own; none for a fit that is not private, which no ledger accepts."""
         if self.ledger is not None and not isinstance(self.ledger, Ledger):
             raise PrivacyError(
-                f"ledger={type(self.ledger).__name__} was given; it is a pf.Ledger or None. Write ledger=pf.Ledger(epsilon=1.0)."
+                f"ledger={type(self.ledger).__name__} was given; it is a pf.Ledger or None. Write ledger=pf.Ledger('people.db', epsilon=1.0)."
             )
         if not reasons:
             return self.ledger if self.ledger is not None else process_ledger()

@@ -66,6 +66,8 @@ def predict_table(estimator: Any, X: Any) -> Table:
 def _given_schema(estimator: BaseEstimator, schema: Any) -> Schema:
     if isinstance(schema, Schema):
         return schema
+    if isinstance(schema, str) and schema.lower() == PUBLIC:
+        raise SchemaError(f"schema={schema!r} was given. If the table itself is public, write schema='public', in small letters.")
     if isinstance(schema, str | Path):
         return Schema.load(schema)
     name = type(estimator).__name__

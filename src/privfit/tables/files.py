@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from privfit.schema import Category, Column, Numeric
 from privfit.tables.frames import series_values, text_codes
 from privfit.tables.quiet import quietly
-from privfit.tables.table import ABSENT, UNKNOWN, Batch, DataError, Values, codes_of_numbers
+from privfit.tables.table import ABSENT, UNKNOWN, Batch, DataError, Values, codes_of_numbers, wanted, wrong_type
 
 PARQUET = (".parquet", ".pq")
 CSV = (".csv", ".csv.gz", ".tsv")
-MISSING_TEXTS = ("", "NA", "NaN", "nan")
+MISSING_TEXTS = ("", "NA", "N/A", "n/a", "<NA>", "NaN", "nan", "NULL", "null", "None")
 """What stands for a missing value in a CSV file, unless the schema lists it as a level."""
 
 
@@ -42,16 +42,15 @@ class FileTable:
         if name.endswith(PARQUET):
             return cls(quietly(path.name, lambda: pl.scan_parquet(path, glob=False, low_memory=True)), path.name)
         if name.endswith(CSV):
-            return cls(quietly(path.name, lambda: _scan_csv(path, {})), path.name, path)
+            return cls(quietly(path.name, lambda: _scan_csv(path, as_text=False)), path.name, path)
         raise DataError(
             f"The file {path.name!r} is neither Parquet nor CSV by its ending. Use one of {[*PARQUET, *CSV]}. Nothing was charged."
         )
 
     def batches(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
         names = [self.names[position] for position in positions]  # type: ignore[index]
-        kinds = {name: pl.Float64() if isinstance(column, Numeric) else pl.String() for name, column in zip(names, columns, strict=True)}
         csv = self._csv
-        scan = self.scan if csv is None else quietly(self.label, lambda: _scan_csv(csv, kinds))
+        scan = self.scan if csv is None else quietly(self.label, lambda: _scan_csv(csv, as_text=True))
         read = series_values if csv is None else csv_values
         frames = quietly(self.label, lambda: iter(scan.select(names).collect_batches(chunk_size=rows, maintain_order=True)))
         while (frame := quietly(self.label, lambda: next(frames, None))) is not None:
@@ -59,12 +58,19 @@ class FileTable:
 
 
 def csv_values(series: pl.Series, column: Column) -> Values:
-    """One column of a CSV file. Everything in it is text, so that numeric levels are read out of texts."""
-    if not isinstance(column, Category):
-        return series_values(series, column)
-    missing = [text for text in MISSING_TEXTS if text not in column.levels]
-    strings = series.set(series.is_in(missing), None)
+    """One column of a CSV file. Everything in it is text, so that numbers are read out of texts, cell by cell."""
+    listed = column.levels if isinstance(column, Category) else ()
+    strings = series.set(series.is_in([text for text in MISSING_TEXTS if text not in listed]), None)
+    if isinstance(column, Numeric):
+        return _parsed_numbers(strings, column)
     return text_codes(strings, column) if column.is_text else _parsed_codes(strings, column)
+
+
+def _parsed_numbers(strings: pl.Series, column: Numeric) -> NDArray[np.float64]:
+    numbers = strings.str.strip_chars().cast(pl.Float64, strict=False)
+    if numbers.null_count() > strings.null_count():
+        raise wrong_type(column.name, "texts that are not numbers (a number has a decimal point and no separators)", wanted(column))
+    return numbers.to_numpy()
 
 
 def _parsed_codes(strings: pl.Series, column: Category) -> NDArray[np.int32]:
@@ -74,15 +80,15 @@ def _parsed_codes(strings: pl.Series, column: Category) -> NDArray[np.int32]:
     return np.where(strings.is_null().to_numpy(), ABSENT, np.where(codes == ABSENT, UNKNOWN, codes)).astype(np.int32)
 
 
-def _scan_csv(path: Path, kinds: dict[str, pl.Float64 | pl.String]) -> pl.LazyFrame:
+def _scan_csv(path: Path, as_text: bool) -> pl.LazyFrame:
+    """The file, every cell as the text it is, or, for a draft of its schema, as the types that its first rows suggest."""
     first = _first_line(path)
     tab, semicolon = path.name.lower().endswith(".tsv"), first.count(";") > first.count(",")
     return pl.scan_csv(
         path,
         separator="\t" if tab else ";" if semicolon else ",",
-        schema_overrides=kinds or None,
-        infer_schema=not kinds,
-        null_values={name: "NA" for name, kind in kinds.items() if kind == pl.Float64} if kinds else list(MISSING_TEXTS),
+        infer_schema=not as_text,
+        null_values=None if as_text else list(MISSING_TEXTS),
         glob=False,
     )
 

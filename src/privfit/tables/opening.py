@@ -82,7 +82,8 @@ def column_positions(table: Table, columns: Sequence[Column]) -> list[int]:
     if missing:
         raise DataError(
             f"The table has no column {', '.join(map(repr, missing))}, which the schema lists. "
-            "Add the column, rename it, or take it out of the schema. Nothing was charged."
+            f"It has {', '.join(map(repr, table.names[:20]))}{' and more' if len(table.names) > 20 else ''}. "
+            "Rename the table's column or the schema's. Nothing was charged."
         )
     twice = [column.name for column in columns if table.names.count(column.name) > 1]
     if twice:

@@ -91,16 +91,19 @@ def draft_schema(path: Path, target: str | None = None) -> str:
     lines = [
         '# Drafted from column names and types alone. Replace every "?" by a public fact: what could be in the column,',
         '# known without looking at anybody\'s row. A level called "other" receives every level that is not listed.',
+        "# Delete the columns that the model should not use: names and numbers of people, dates (an age or a year can be used).",
+        '# Where values can be missing, add what stands for them: fill = 40. To cut a number into bins: bins = "auto".',
         "",
     ]
     for name in sorted(kinds.names(), key=lambda name: name != target):
         lines.append("[target]" if name == target else "[[feature]]")
-        lines.extend(_draft(name, kinds[name].is_numeric()))
+        lines.extend(_draft(name, kinds[name]))
     return "\n".join(lines) + "\n"
 
 
-def _draft(name: str, numeric: bool) -> Sequence[str]:
-    facts = ['type = "numeric"', 'low = "?"', 'high = "?"'] if numeric else ['type = "category"', 'levels = ["?"]']
+def _draft(name: str, kind: pl.DataType) -> Sequence[str]:
+    levels = "[false, true]" if kind == pl.Boolean else '["?"]'
+    facts = ['type = "numeric"', 'low = "?"', 'high = "?"'] if kind.is_numeric() else ['type = "category"', f"levels = {levels}"]
     return [f"name = {value_text(name)}", *facts, ""]
 
 
