@@ -191,9 +191,10 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     def _public_facts(self) -> tuple[str, ...]:
         schema = self.schema_
         numeric = sum(isinstance(column, Numeric) for column in schema.features)
-        facts = [f"bounds of {numeric} numeric columns"] if numeric else []
-        if numeric < len(schema.features):
-            facts.append(f"levels of {len(schema.features) - numeric} categories")
+        categories = len(schema.features) - numeric
+        facts = [f"bounds of {numeric} numeric column{'s' * (numeric != 1)}"] if numeric else []
+        if categories:
+            facts.append(f"levels of {categories} categor{'ies' if categories != 1 else 'y'}")
         facts.append("classes of the target" if isinstance(schema.target, Category) else "bounds of the target")
         if self.adjacency == "replace-one":
             facts.append("the number of rows")

@@ -81,7 +81,11 @@ class LogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore[m
         self.classes_ = _classes(target.levels)
 
     def _notes(self, mechanism: FunctionalMechanism) -> tuple[str, ...]:
-        return (f"coefficients are {self._length:.3g} times as long as Taylor's quadratic makes them",) if self._length != 1 else ()
+        return (
+            (f"coefficients are stretched {self._length:.3g} times, because a quadratic stands in for the logistic loss",)
+            if self._length != 1
+            else ()
+        )
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """coef_'x + intercept_ for every row: positive for the second class."""

@@ -65,7 +65,7 @@ class Report:
             return "none"
         parts = [str(done["kind"]), f"{done['directions_kept']:.1f} of {done['directions']} directions kept"]
         if done["eigenvalues_changed"]:
-            parts.append(f"{done['eigenvalues_changed']} eigenvalues changed")
+            parts.append(f"{done['eigenvalues_changed']} eigenvalue{'s' * (done['eigenvalues_changed'] != 1)} changed")
         if done["ridge"]:
             parts.append(f"ridge {done['ridge']:.4g}")
         if not done["bounded"]:
