@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import privfit as pf
+from privfit.privacy import Event
 from tests.cli.conftest import Run
 
 
@@ -72,3 +73,17 @@ def test_another_file_is_not_a_ledger(run: Run) -> None:
     assert result.exit_code == 1
     assert json.loads(result.stdout)["error"] == "LedgerError"
     assert Path("notes.txt").read_text() == "not a ledger"
+
+
+def test_entries_that_protect_against_different_neighbours_are_pointed_out(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    book = pf.Ledger("budget.db", epsilon=2.0)
+    book.charge(0.1, mechanism="made elsewhere")
+    book.charge(Event("one", 0.2))
+    alike = run("ledger", "budget.db").output
+    assert "replace-one" in alike
+    assert "different neighbours" not in alike
+    book.charge(Event("other", 0.2, adjacency="add-remove", rows_per_person=12))
+    mixed = run("ledger", "budget.db").output
+    assert "add-remove, 12 rows a person" in mixed
+    assert "different neighbours" in mixed

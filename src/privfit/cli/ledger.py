@@ -11,7 +11,7 @@ from rich.text import Text
 
 from privfit.cli.console import ledger_facts, ledger_sentence, print_json, stdout
 from privfit.cli.errors import CommandError
-from privfit.privacy import Budget, Ledger, LedgerError
+from privfit.privacy import OUTSIDE, Budget, Event, Ledger, LedgerError
 
 
 def ledger(
@@ -75,10 +75,20 @@ def _show(book: Ledger) -> None:
     lines.add_column("time (UTC)", no_wrap=True)
     lines.add_column("table", overflow="fold")
     lines.add_column("mechanism", overflow="fold")
+    lines.add_column("neighbours", overflow="fold")
     lines.add_column("epsilon", justify="right")
     lines.add_column("delta", justify="right")
     for entry in entries:
         time = entry.time.replace("T", " ").removesuffix("+00:00")
-        cells = (str(entry.id), time, entry.dataset, entry.mechanism, f"{entry.epsilon:.6g}", f"{entry.delta:.3g}")
+        cells = (str(entry.id), time, entry.dataset, entry.mechanism, _promise(entry.event), f"{entry.epsilon:.6g}", f"{entry.delta:.3g}")
         lines.add_row(*map(Text, cells))
     console.print(lines)
+    if len({_promise(entry.event) for entry in entries} - {""}) > 1:
+        console.print("These entries protect against different neighbours; their prices do not add up to one claim.", style="yellow")
+
+
+def _promise(event: Event) -> str:
+    """Whom an entry protects: nothing is known of a release made outside privfit."""
+    if event.noise == OUTSIDE:
+        return ""
+    return event.adjacency if event.rows_per_person == 1 else f"{event.adjacency}, {event.rows_per_person} rows a person"

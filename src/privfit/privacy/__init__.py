@@ -4,11 +4,12 @@ from privfit.privacy.adjacency import Adjacency, checked_adjacency
 from privfit.privacy.budget import Amount, Budget, exact
 from privfit.privacy.errors import BudgetExceeded, LedgerError, PrivacyError, PrivacyWarning
 from privfit.privacy.event import Event
-from privfit.privacy.ledger import Entry, Ledger, process_ledger, warn_of_running_total
+from privfit.privacy.ledger import OUTSIDE, Entry, Ledger, process_ledger, warn_of_running_total
 from privfit.privacy.noise import Noise, SecureNoise, SeededNoise, noise_source, seeded_generator
 from privfit.privacy.terms import Terms
 
 __all__ = [
+    "OUTSIDE",
     "Adjacency",
     "Amount",
     "Budget",
