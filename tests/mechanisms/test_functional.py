@@ -307,3 +307,11 @@ def test_seeded_noise_is_reproducible_and_stamped() -> None:
     assert not models[0].report_.private
     assert "random_state" in str(models[0].report_)
     assert SeededNoise(0).private is False
+
+
+def test_more_columns_than_can_be_multiplied_are_refused_with_the_widest_one_named() -> None:
+    schema = pf.Schema([pf.Numeric("x", 0, 1), pf.Category("town", [str(i) for i in range(5000)])], target=pf.Numeric("y", 0, 1))
+    ledger = pf.Ledger(epsilon=1.0)
+    with pytest.raises(pf.SchemaError, match=r"5002 encoded columns, 5000 of them for 'town'.*Join levels"):
+        pf.LinearRegression(1.0, schema=schema, ledger=ledger).fit(pl.DataFrame({"x": [0.5], "town": ["7"], "y": [0.1]}))
+    assert ledger.entries() == []

@@ -75,7 +75,7 @@ def _show(book: Ledger) -> None:
     lines.add_column("time (UTC)", no_wrap=True)
     lines.add_column("table", overflow="fold")
     lines.add_column("mechanism", overflow="fold")
-    lines.add_column("neighbours", overflow="fold")
+    lines.add_column("neighbours", overflow="fold", min_width=11)
     lines.add_column("epsilon", justify="right")
     lines.add_column("delta", justify="right")
     for entry in entries:

@@ -19,7 +19,7 @@ from privfit.losses import QuadraticLoss
 from privfit.mechanisms.release import Release
 from privfit.privacy import Event, Ledger, Noise, PrivacyError, Terms
 from privfit.rows import Rows
-from privfit.schema import Geometry, Schema
+from privfit.schema import Geometry, Schema, SchemaError
 from privfit.solvers import (
     REPAIRS,
     NoiseLevel,
@@ -39,6 +39,7 @@ Floats = NDArray[np.float64]
 EXPECTED_WEIGHT_NORM = 0.35
 MOST_TARGET_WEIGHT = 8.0
 USUAL_RERUNS = 1000
+MOST_COLUMNS = 4000
 
 
 @dataclass(frozen=True)
@@ -106,9 +107,16 @@ class FunctionalMechanism:
 
     def geometry(self, schema: Schema, numeric: Literal["slope", "bins"], objective: Objective) -> Geometry:
         """How rows are encoded for this mechanism. A loss with an offset needs the sums of the columns, as an intercept does."""
-        if self.calibration == "paper":
-            return schema.geometry(numeric=numeric, intercept=objective.loss.offset != 0, paper=True)
-        return schema.geometry(numeric=numeric, intercept=objective.fit_intercept or objective.loss.offset != 0)
+        paper = self.calibration == "paper"
+        intercept = objective.loss.offset != 0 or (objective.fit_intercept and not paper)
+        geometry = schema.geometry(numeric=numeric, intercept=intercept, paper=paper)
+        if geometry.n_columns > MOST_COLUMNS:
+            widest = max(geometry.blocks, key=lambda block: block.width)
+            raise SchemaError(
+                f"The schema has {geometry.n_columns} encoded columns, {widest.width} of them for {widest.column.name!r}; this mechanism releases about "
+                f"half their square and takes at most {MOST_COLUMNS}. Join levels, or let rare ones fall into 'other'. Nothing was charged."
+            )
+        return geometry
 
     def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Objective) -> Release[MomentValues]:
         """Sum the moments exactly, charge the ledger, then add noise."""
