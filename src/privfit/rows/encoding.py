@@ -1,6 +1,6 @@
 """From a batch of columns to bounded whole numbers: fill, clip, scale, round.
 
-Every encoded entry is an integer-valued float of at most 2^bits in size (the target: of at most `target_units`), so that products
+Every encoded entry is an integer-valued float of at most `step` in size (the target: of at most `target_units`), so that products
 and sums of them are exact in float64 and the same bits on every engine. Scaling happens element by element in one fixed order of
 operations; no sum of floats that are not whole numbers is ever taken.
 """
