@@ -90,7 +90,7 @@ def problem(seed: int) -> Problem:
 
 def lost(table: Problem, epsilon: float, seed: int) -> float:
     mechanism = FunctionalMechanism()
-    moments = mechanism.statistic(table.geometry, SQUARED)
+    moments = mechanism.statistic(table.geometry, OBJECTIVE)
     event = mechanism.event(moments, Terms(Budget(epsilon)), SQUARED)
     lattice = table.products * STEP**2
     lattice[:-1, -1] *= moments.target_weight

@@ -86,10 +86,12 @@ def variants(estimator: type) -> list[dict]:
     """Settings of an estimator that change what is released."""
     plain = [{}, {"fit_intercept": False}, {"numeric": "bins"}, {"rows_per_person": 3}]
     mechanisms = [pf.FunctionalMechanism(repair=repair) for repair in ("trim", "ridge", None)]
+    mechanisms += [pf.FunctionalMechanism(noise=noise) for noise in ("linf", "l2")]
     mechanisms += [
         pf.FunctionalMechanism(calibration="paper"),
         pf.FunctionalMechanism(loss=pf.QuadraticLoss(curvature=0.5, slope=1.0, offset=0.3)),
     ]
+    plain.append({"delta": 1e-6, "mechanism": pf.FunctionalMechanism(noise="gaussian")})
     return plain + [{"mechanism": mechanism} for mechanism in mechanisms] + [{"mechanism": mechanisms[-1], "fit_intercept": False}]
 
 

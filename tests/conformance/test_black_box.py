@@ -26,7 +26,7 @@ def worst_pair(features: list, fit_intercept: bool):
     schema = pf.Schema(features, target=pf.Numeric("y", -1, 1))
     objective = Objective(SQUARED, fit_intercept)
     geometry = pf.FunctionalMechanism().geometry(schema, "slope", objective)
-    moments = pf.FunctionalMechanism().statistic(geometry, SQUARED)
+    moments = pf.FunctionalMechanism().statistic(geometry, Objective(SQUARED))
     choices = [(-1.0, 0.0, 1.0) if isinstance(column, pf.Numeric) else (0.0, 1.0) for column in schema.columns]
     tables = [np.array([[0.0] * len(choices), row]) for row in itertools.product(*choices)]
     values = [moments.distinct(Rows(open_table(table), schema, geometry).sum(moments), 2, "replace-one") for table in tables]

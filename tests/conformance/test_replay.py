@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import numpy as np
@@ -14,10 +15,16 @@ from privfit.schema import Geometry, Schema
 from tests.conformance.cases import ALL, IDS, Neighbours, frame, neighbours, schema_for
 from tests.support.noise import RecordingNoise, ReplayingNoise
 
+NORMS = {
+    "laplace": lambda moved: sum(abs(int(move)) for move in moved),
+    "linf": lambda moved: max(abs(int(move)) for move in moved),
+    "l2": lambda moved: math.sqrt(sum(int(move) ** 2 for move in moved)),
+}
+
 
 def fitted(monkeypatch: pytest.MonkeyPatch, estimator: type, rows: list, noise, adjacency: str, variant: dict):
     monkeypatch.setattr(base, "noise_source", lambda random_state: noise)
-    ledger = pf.Ledger(epsilon=10.0)
+    ledger = pf.Ledger(epsilon=10.0, delta=1e-3)
     model = estimator(0.7, schema=schema_for(estimator), adjacency=adjacency, ledger=ledger, **variant)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -36,12 +43,16 @@ def test_noised_values_move_no_further_than_paid_for_and_nothing_else_leaves(mon
     assert shape == [(call.kind, call.values.shape, call.scale) for call in second.calls], "calls to noise depend on data"
     assert shape, "nothing was noised"
 
-    spent = 0.0
-    for one, other in zip(first.calls, second.calls, strict=True):
-        moved = int(sum(abs(int(a) - int(b)) for a, b in zip(one.values, other.values, strict=True)))
-        spent += moved * variant.get("rows_per_person", 1) / one.scale
-    claimed = left_ledger.spent
-    assert spent <= claimed.epsilon * (1 + 1e-12), f"a loss of {spent} at a claim of {claimed}"
+    people = variant.get("rows_per_person", 1)
+    moves = [(one, one.values.astype(object) - other.values.astype(object)) for one, other in zip(first.calls, second.calls, strict=True)]
+    if variant.get("delta"):
+        spent = sum(people**2 * sum(int(move) ** 2 for move in moved) / (2 * call.scale**2) for call, moved in moves)
+        claimed = sum(entry.event.rho for entry in left_ledger.entries())
+        assert all(call.kind == "gaussian" for call, _ in moves)
+    else:
+        spent = sum(people * NORMS[call.kind](moved) / call.scale for call, moved in moves)
+        claimed = left_ledger.spent.epsilon
+    assert spent <= claimed * (1 + 1e-12), f"a loss of {spent} at a claim of {claimed}"
 
     assert [entry.event for entry in left_ledger.entries()] == [entry.event for entry in right_ledger.entries()]
     assert left_warnings == right_warnings

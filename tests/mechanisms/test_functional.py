@@ -87,7 +87,7 @@ def test_paper_mode_scales_and_noises_as_printed() -> None:
     for loss in (SQUARED, truncated_logistic()):
         mechanism = pf.FunctionalMechanism(calibration="paper")
         geometry = mechanism.geometry(schema, "slope", Objective(loss))
-        moments = mechanism.statistic(geometry, loss)
+        moments = mechanism.statistic(geometry, Objective(loss))
         event = mechanism.event(moments, Terms(Budget(epsilon)), loss)
         assert event.scale / moments.unit == pytest.approx(loss.printed_sensitivity(d) / epsilon * d / loss.curvature)
         coefficient_noise = event.scale / (moments.step * moments.target_units) * loss.slope / np.sqrt(d)
@@ -195,7 +195,7 @@ def test_rerun_draws_at_half_of_epsilon_charges_all_of_it_and_ends_bounded() -> 
     objective = Objective(SQUARED)
     once, again = pf.FunctionalMechanism(), pf.FunctionalMechanism(repair="rerun")
     geometry = once.geometry(schema, "slope", objective)
-    moments = once.statistic(geometry, SQUARED)
+    moments = once.statistic(geometry, Objective(SQUARED))
     terms = Terms(Budget(1.0))
     assert again.event(moments, terms, SQUARED).scale == pytest.approx(2 * once.event(moments, terms, SQUARED).scale)
     noise = RecordingNoise(5)

@@ -172,13 +172,20 @@ def test_gaussian_releases_compose_by_rho_and_need_a_delta():
     assert len(ledger.entries()) == 16
 
 
-@pytest.mark.parametrize("epsilon", [1.0, math.inf])
-def test_a_gaussian_release_is_refused_before_it_is_written_where_there_is_no_delta(epsilon):
-    ledger = pf.Ledger(epsilon=epsilon)
+def test_a_gaussian_release_is_refused_before_it_is_written_where_there_is_no_delta():
+    ledger = pf.Ledger(epsilon=1.0)
+    with pytest.raises(pf.BudgetExceeded, match="delta 0 left"):
+        ledger.charge(Event("gaussian", 0.1, 1e-7, 1e-6))
     with pytest.raises(pf.PrivacyError, match="no delta"):
-        ledger.charge(Event("gaussian", 0.1, 1e-7, 1e-4))
+        ledger.charge(Event("gaussian", 0.0, 0.0, 1e-6))
     assert ledger.entries() == []
-    assert ledger.spent == 0
+
+
+def test_a_ledger_without_a_limit_adds_gaussian_releases_up_as_they_state_themselves():
+    ledger = pf.Ledger(epsilon=math.inf)
+    for _ in range(2):
+        ledger.charge(Event.gaussian("gaussian", Budget(0.5, 1e-7), sensitivity=3, adjacency="replace-one"))
+    assert (ledger.spent.epsilon, ledger.spent.delta) == (1.0, 2e-7)
 
 
 # -- making and opening -----------------------------------------------------------------------------------------------

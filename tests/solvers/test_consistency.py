@@ -23,7 +23,8 @@ def setup(intercept: bool, adjacency: str):
     geometry = schema.geometry(intercept=intercept)
     moments = Moments(geometry)
     sums = Rows(open_table(table), schema, geometry).sum(moments)
-    values = moments.distinct(sums, n, adjacency) / moments.unit
+    products, counted, _ = moments.unpack(moments.distinct(sums, n, adjacency).astype(float), adjacency)
+    values = products if counted is None else np.append(products, counted)
     return values, geometry, (float(n) if adjacency == "replace-one" else None)
 
 

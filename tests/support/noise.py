@@ -34,6 +34,12 @@ class RecordingNoise:
     def laplace(self, values: np.ndarray, scale: float) -> np.ndarray:
         return self._answer("laplace", values, scale)
 
+    def linf(self, values: np.ndarray, scale: float) -> np.ndarray:
+        return self._answer("linf", values, scale)
+
+    def l2(self, values: np.ndarray, scale: float) -> np.ndarray:
+        return self._answer("l2", values, scale)
+
     def one_in(self, count: int) -> bool:
         return self._source.one_in(count)
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from privfit.losses import QuadraticLoss
 from privfit.mechanisms.release import Release
-from privfit.privacy import Event, Ledger, Noise, PrivacyError, Terms
+from privfit.privacy import PURE, Event, Ledger, Noise, PrivacyError, Terms, noised
 from privfit.rows import Rows
 from privfit.schema import Geometry, Schema, SchemaError
 from privfit.solvers import (
@@ -32,22 +32,30 @@ from privfit.solvers import (
     plausible_means,
     reduce_quadratic,
 )
-from privfit.statistics import STEP, Moments, MomentValues, distinct_sensitivity
+from privfit.statistics import STEP, Moments, MomentValues, Norm, distinct_sensitivity, linf_sensitivities, squared_l2_sensitivity
 
 Floats = NDArray[np.float64]
 
 EXPECTED_WEIGHT_NORM = 0.35
+LEAST_TARGET_WEIGHT = 1 / 64
 MOST_TARGET_WEIGHT = 8.0
 USUAL_RERUNS = 1000
 MOST_COLUMNS = 4000
 
 
+NoiseKind = Literal["auto", "laplace", "linf", "l2", "gaussian"]
+NORMS: dict[str, Norm] = {"laplace": "l1", "linf": "linf", "l2": "l2", "gaussian": "l2"}
+CLEARLY = 0.98
+SQUARE_WEIGHT = 1 / 8
+
+
 @dataclass(frozen=True)
 class Objective:
-    """What is minimised: a loss of degree two, with or without an intercept."""
+    """What is minimised: a loss of degree two, with or without an intercept. `spread` buys the target's square besides, for intervals."""
 
     loss: QuadraticLoss
     fit_intercept: bool = True
+    spread: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,7 +71,7 @@ class LinearFit:
 
 @dataclass(frozen=True)
 class FunctionalMechanism:
-    """Release the moments of the encoded rows once, with Laplace noise; everything after that is free.
+    """Release the moments of the encoded rows once, with noise; everything after that is free.
 
     Parameters
     ----------
@@ -76,15 +84,19 @@ class FunctionalMechanism:
     interval : for logistic regression, the size of x'w on which the quadratic should follow the logistic loss best; it sets the
         length of the coefficients. "auto" calibrates length and intercept from the released moments. Paper mode always uses Taylor's
         expansion at zero.
+    noise : the shape of the noise. "laplace" protects against the sum of all moves that a row can make, "linf" (a cube) against the largest,
+        "l2" (a ball) against their length; these spend epsilon alone. "gaussian" needs a delta. "auto" takes whichever is
+        least for this schema: often "laplace" with categories, "linf" for numbers only, "gaussian" with a delta and many columns.
 
-    Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows; docs/proofs/moments.md,
-    Theorems 1 to 3. The guarantee of "rerun" is docs/proofs/rerun.md.
+    Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at most `rows_per_person`
+    rows; docs/proofs/moments.md, Theorems 1 to 5. The guarantee of "rerun" is docs/proofs/rerun.md.
     """
 
     calibration: Literal["tight", "paper"] = "tight"
     repair: Repair = "floor"
     loss: QuadraticLoss | None = None
     interval: float | Literal["auto"] = "auto"
+    noise: NoiseKind = "auto"
 
     name = "functional"
 
@@ -104,6 +116,14 @@ class FunctionalMechanism:
             raise PrivacyError(
                 f"interval={self.interval!r} was given; it is 'auto' or a positive number up to 100. Use 'auto' if in doubt."
             )
+        if self.noise not in ("auto", *NORMS):
+            raise PrivacyError(f"noise={self.noise!r} was given; it is one of {('auto', *NORMS)}. Use 'auto' if in doubt.")
+        if self.noise == "gaussian" and self.repair == "rerun":
+            raise PrivacyError(
+                "repair='rerun' was given with noise='gaussian'; drawing again is proved for pure noise. Use repair='floor'."
+            )
+        if self.calibration == "paper" and self.noise not in ("auto", "laplace"):
+            raise PrivacyError(f"noise={self.noise!r} was given with calibration='paper'; the paper prints Laplace noise. Use 'laplace'.")
 
     def geometry(self, schema: Schema, numeric: Literal["slope", "bins"], objective: Objective) -> Geometry:
         """How rows are encoded for this mechanism. A loss with an offset needs the sums of the columns, as an intercept does."""
@@ -120,8 +140,7 @@ class FunctionalMechanism:
 
     def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Objective) -> Release[MomentValues]:
         """Sum the moments exactly, charge the ledger, then add noise."""
-        moments = self.statistic(rows.geometry, objective.loss)
-        event = self.event(moments, terms, objective.loss)  # public facts only up to here
+        moments, event = self.plan(rows.geometry, terms, objective)  # public facts only up to here
         if ledger is not None:
             ledger.check(event)
         exact = rows.sum(moments)
@@ -131,35 +150,71 @@ class FunctionalMechanism:
             ledger.charge(event, dataset=rows.label)  # durable before any draw
 
         def draw() -> MomentValues:
-            noisy = noise.laplace(values, event.scale).astype(np.float64)
-            return consistent(moments, noisy, n_public)
+            return consistent(moments, noised(noise, values, event).astype(np.float64), n_public)
 
         value = self._until_bounded(draw, noise, rows.geometry, objective) if self.repair == "rerun" else draw()
         return Release(value, event, noise.private)
 
-    def statistic(self, geometry: Geometry, loss: QuadraticLoss) -> Moments:
+    def plan(self, geometry: Geometry, terms: Terms, objective: Objective) -> tuple[Moments, Event]:
+        """What is summed and with which noise it is released, from public facts alone: the noise named, or the least there is."""
+        if self.noise != "auto":
+            kinds: tuple[str, ...] = (self.noise,)
+        elif self.calibration == "paper":
+            kinds = ("laplace",)
+        else:
+            kinds = (*PURE, "gaussian") if terms.budget.delta > 0 and self.repair != "rerun" else PURE
+        plans = [self._plan_with(kind, geometry, terms, objective) for kind in kinds]
+        best = plans[0]
+        for plan in plans[1:]:
+            if _expected_error(*plan) < CLEARLY * _expected_error(*best):
+                best = plan
+        return best
+
+    def _plan_with(self, kind: str, geometry: Geometry, terms: Terms, objective: Objective) -> tuple[Moments, Event]:
+        moments = self.statistic(geometry, objective, kind)
+        return moments, self.event(moments, terms, objective.loss, kind)
+
+    def statistic(self, geometry: Geometry, objective: Objective, kind: str = "laplace") -> Moments:
         """The moments with the target weighed by a public rule."""
+        loss = objective.loss
         if self.calibration == "paper":
             weight = math.sqrt(geometry.n_columns) * abs(loss.slope) / loss.curvature
         else:
-            weight = target_weight(geometry)
-        return Moments(geometry, target_units=max(1, round(weight * STEP)))
+            weight = target_weight(geometry, kind)
+        bought = objective.spread and self.calibration == "tight"
+        square_units = round(STEP * math.sqrt(min(SQUARE_WEIGHT, weight))) if bought else 0
+        return Moments(geometry, target_units=max(1, round(weight * STEP)), square_units=square_units)
 
-    def event(self, moments: Moments, terms: Terms, loss: QuadraticLoss) -> Event:
+    def event(self, moments: Moments, terms: Terms, loss: QuadraticLoss, kind: str = "laplace") -> Event:
         """The price and the noise, from public facts alone."""
-        sensitivity = moments.sensitivity(terms.adjacency)
+        sensitivity = moments.sensitivity(terms.adjacency, NORMS[kind])
         if self.calibration == "paper":
             d = moments.geometry.n_columns
             printed = loss.printed_sensitivity(d) * d / loss.curvature  # of the coefficients that footnote 1 scales by 1 / sqrt(d)
             sensitivity = max(sensitivity, math.ceil(printed * moments.unit))
-        return Event.laplace(
-            f"functional mechanism, {self.calibration} calibration",
+        mechanism = f"functional mechanism, {self.calibration} calibration"
+        rows_per_person, n_values = int(terms.rows_per_person), moments.n_values(terms.adjacency)
+        parts = moments.parts(terms.adjacency) if kind == "linf" else ()
+        if kind == "gaussian":
+            return Event.gaussian(
+                mechanism,
+                terms.budget,
+                sensitivity=sensitivity,
+                adjacency=terms.adjacency,
+                rows_per_person=rows_per_person,
+                unit=moments.unit,
+                n_values=n_values,
+            )
+        return Event.pure(
+            mechanism,
             terms.budget,
+            noise=kind,
             sensitivity=sensitivity,
             adjacency=terms.adjacency,
-            rows_per_person=int(terms.rows_per_person),
+            rows_per_person=rows_per_person,
             unit=moments.unit,
-            n_values=moments.n_values(terms.adjacency),
+            n_values=n_values,
+            parts=parts,
             share=0.5 if self.repair == "rerun" else 1.0,
         )
 
@@ -179,9 +234,8 @@ class FunctionalMechanism:
         """The minimiser of the repaired noisy objective: post-processing of the release."""
         loss, fit_intercept = objective.loss, objective.fit_intercept
         reduced = reduce_quadratic(release.value, geometry, loss, fit_intercept)
-        noise_sd = release.event.noise_sd
-        weight = self.statistic(geometry, loss).target_weight
-        noise = NoiseLevel(noise_sd, noise_sd / weight, reduced.target_mean)
+        moments = self.statistic(geometry, objective, release.event.noise)
+        noise = noise_level(moments, release.event, reduced.target_mean)
         solution = minimise(reduced.matrix, reduced.vector, noise, self.repair)
         stretch = loss.slope / (2 * loss.curvature)
         weights = stretch * (reduced.basis @ solution.weights)
@@ -193,17 +247,35 @@ class FunctionalMechanism:
         return LinearFit(weights, float(intercept), mean, solution, release.value)
 
 
-def target_weight(geometry: Geometry) -> float:
+def noise_level(moments: Moments, event: Event, target_mean: float = 0.0) -> NoiseLevel:
+    """The standard deviations of the noise on the matrix's and the vector's entries, in units of 1."""
+    return NoiseLevel(event.part_sd(0), event.part_sd(-1) / moments.target_weight, target_mean)
+
+
+def _expected_error(moments: Moments, event: Event) -> float:
+    """The variance that `target_weight` makes small: what noise does to weights of the usual size."""
+    noise = noise_level(moments, event)
+    return noise.vector**2 + (noise.matrix * EXPECTED_WEIGHT_NORM) ** 2
+
+
+def target_weight(geometry: Geometry, kind: str = "laplace") -> float:
     """How much finer the target's lattice is than the others', by a public rule.
 
-    An error e in X't moves the weights as e does, an error E in X'X as E w does. With the target's moments at weight t, the noise
-    in both is proportional to D_x + t D_t, and the sum of squares (D_x + t D_t)^2 (1 / t^2 + |w|^2) is least at
-    t^3 = D_x / (D_t |w|^2). The norm of w, unknown and private, is replaced by a constant chosen on generated data.
+    An error e in X't moves the weights as e does, an error E in X'X as E w does. With the target's moments at weight t, Laplace noise is
+    proportional to D_x + t D_t in both, and the sum of squares (D_x + t D_t)^2 (1 / t^2 + |w|^2) is least at
+    t^3 = D_x / (D_t |w|^2). In L2 it is (D_x^2 + t^2 D_t^2) (1 / t^2 + |w|^2), least at t^4 = D_x^2 / (D_t^2 |w|^2). Cubes of p_x and p_t values have
+    noise proportional to their sizes: (D_x + t D_t)^2 (p_t^2 / t^2 + p_x^2 |w|^2), least at t^3 = D_x p_t^2 / (D_t p_x^2 |w|^2).
+    The norm of w, unknown and private, is replaced by a constant chosen on generated data.
     """
-    whole = distinct_sensitivity(geometry, Fraction(1), "replace-one")
-    features = distinct_sensitivity(geometry, Fraction(0), "replace-one")
-    target = whole - features
+    if kind == "linf":
+        features, target = linf_sensitivities(geometry, Fraction(1), "replace-one")
+        sizes = Moments(geometry).parts("replace-one")
+        ratio = float(features / target) * (sizes[-1] / sizes[0]) ** 2 if len(sizes) > 1 and target > 0 else 1.0
+        return float(min(max((ratio / EXPECTED_WEIGHT_NORM**2) ** (1 / 3), LEAST_TARGET_WEIGHT), MOST_TARGET_WEIGHT))
+    sensitivity = distinct_sensitivity if kind == "laplace" else squared_l2_sensitivity
+    features = sensitivity(geometry, Fraction(0), "replace-one")
+    target = sensitivity(geometry, Fraction(1), "replace-one") - features
     if features <= 0 or target <= 0:
         return 1.0
     best = float(features / target) / EXPECTED_WEIGHT_NORM**2
-    return float(min(max(best ** (1 / 3), 1.0), MOST_TARGET_WEIGHT))
+    return float(min(max(best ** (1 / 3 if kind == "laplace" else 1 / 4), 1.0), MOST_TARGET_WEIGHT))

@@ -7,6 +7,13 @@ from typing import Any
 
 from privfit.privacy import Event
 
+_NOISES = {
+    "laplace": "discrete Laplace",
+    "gaussian": "discrete Gaussian",
+    "linf": "whole numbers in a cube (L-infinity)",
+    "l2": "a ball (L2), rounded",
+}
+
 
 @dataclass(frozen=True)
 class Report:
@@ -89,7 +96,7 @@ def make_report(
         rows_per_person=event.rows_per_person,
         sensitivity=event.sensitivity / event.unit,
         noise_scale=event.scale / event.unit,
-        noise=f"discrete {event.noise.capitalize()}",
+        noise=_NOISES.get(event.noise, event.noise),
         released_values=event.n_values,
         repairs=repairs,
         public=public,

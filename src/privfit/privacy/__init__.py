@@ -3,13 +3,14 @@
 from privfit.privacy.adjacency import Adjacency, checked_adjacency
 from privfit.privacy.budget import Amount, Budget, exact
 from privfit.privacy.errors import BudgetExceeded, LedgerError, PrivacyError, PrivacyWarning
-from privfit.privacy.event import Event
+from privfit.privacy.event import PURE, Event
 from privfit.privacy.ledger import OUTSIDE, Entry, Ledger, process_ledger, warn_of_running_total
-from privfit.privacy.noise import Noise, SecureNoise, SeededNoise, noise_source, seeded_generator
+from privfit.privacy.noise import Noise, SecureNoise, SeededNoise, noise_source, noised, seeded_generator
 from privfit.privacy.terms import Terms
 
 __all__ = [
     "OUTSIDE",
+    "PURE",
     "Adjacency",
     "Amount",
     "Budget",
@@ -27,6 +28,7 @@ __all__ = [
     "checked_adjacency",
     "exact",
     "noise_source",
+    "noised",
     "process_ledger",
     "seeded_generator",
     "warn_of_running_total",

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from privfit.privacy.budget import Budget, exact
 from privfit.privacy.errors import PrivacyError
@@ -28,35 +29,64 @@ class Cost:
     rho: Fraction = Fraction(0)
 
 
-def rho_of(epsilon: float, delta: float) -> float:
-    """The largest rho whose zCDP guarantee implies (epsilon, delta), less a margin for rounding.
+def _fixed_part(order: float, delta: float) -> float:
+    """What a Renyi divergence of this order needs besides: it implies an epsilon larger by this much, at this delta (rounded up).
 
-    Guarantee: rho-zCDP implies (rho + 2 sqrt(rho log(1/delta)), delta)-DP; docs/proofs/composition.md, Lemma 1.
+    Guarantee: docs/proofs/composition.md, Lemma 1.
     """
-    log = -math.log(delta)
-    root = epsilon / (math.sqrt(epsilon + log) + math.sqrt(log))  # sqrt(epsilon + log) - sqrt(log) without cancellation
-    return root * root * (1 - 2.0**-47)  # each step above errs by at most 2^-52 of itself
+    shrink = math.log1p(-1 / order) if order > 2 else math.log((order - 1) / order)  # either way without cancellation
+    terms = shrink, -math.log(delta) / (order - 1), -math.log(order) / (order - 1)
+    return max(math.fsum(terms) + 2.0**-48 * math.fsum(map(abs, terms)), 0.0)  # each term errs by a few 2^-52 of itself
+
+
+def _best_order(gain: Callable[[float], float]) -> float:
+    """The Renyi order with the largest gain, as far as a grid and a search around its best point find it. Every order above 1 is valid."""
+
+    def at(exponent: float) -> float:
+        return gain(1 + math.exp(exponent))
+
+    centre = max(range(-30, 70), key=at)
+    low, high = centre - 1.0, centre + 1.0
+    for _ in range(80):
+        left, right = low + (high - low) / 3, high - (high - low) / 3
+        low, high = (left, high) if at(left) < at(right) else (low, right)
+    return 1 + math.exp((low + high) / 2)
+
+
+@lru_cache(maxsize=4096)
+def order_for(epsilon: float, delta: float) -> float:
+    """The Renyi order at which a budget of (epsilon, delta) buys the most zCDP."""
+    return _best_order(lambda order: (epsilon - _fixed_part(order, delta)) / order)
+
+
+def rho_of(epsilon: float, delta: float) -> float:
+    """A rho whose zCDP guarantee implies (epsilon, delta): the largest but for the margins of the search and of rounding.
+
+    Guarantee: rho-zCDP implies (epsilon, delta)-DP; docs/proofs/composition.md, Lemma 1.
+    """
+    order = order_for(epsilon, delta)
+    return max((epsilon - _fixed_part(order, delta)) / order * (1 - 2.0**-47), 0.0)
 
 
 def epsilon_of(rho: float, delta: float) -> float:
     """An epsilon that rho-zCDP implies at this delta, rounded up (docs/proofs/composition.md, Lemma 1)."""
-    return (rho + 2 * math.sqrt(rho * -math.log(delta))) * (1 + 2.0**-50)
-
-
-def order_for(epsilon: float, delta: float) -> float:
-    """The Renyi order at which a budget of (epsilon, delta) buys the most zCDP. Any order above 1 is valid; a huge one buys nothing."""
-    log = -math.log(delta)
-    return min(1 + math.sqrt(log) * (math.sqrt(epsilon + log) + math.sqrt(log)) / epsilon, 2.0**100)
+    order = _best_order(lambda order: -rho * order - _fixed_part(order, delta))
+    return (rho * order + _fixed_part(order, delta)) * (1 + 2.0**-50)
 
 
 def total(costs: Iterable[Cost], epsilon: float, delta: float) -> tuple[Fraction, Fraction]:
     """The epsilon and delta of these costs together, in a ledger whose budget is (epsilon, delta).
 
-    Half of the ledger's delta is set aside for zCDP costs, the other half for costs that state a delta of their own.
+    zCDP costs are pooled: half of the ledger's delta is set aside for them, the other half for costs that state a delta of their own.
+    But if the first of them states more than half of the ledger's delta, or nothing limits the ledger, each zCDP cost counts as the
+    (epsilon, delta) that it states.
 
     Guarantee: an adaptive sequence of releases with these costs is (returned)-DP; docs/proofs/composition.md, Theorem 1.
     """
     costs = list(costs)
+    first = next((cost for cost in costs if cost.rho), None)
+    if first is not None and first.delta and (math.isinf(epsilon) or 2 * first.delta > exact(delta)):
+        costs = [_stated(cost) if cost.rho else cost for cost in costs]
     direct = sum((cost.epsilon for cost in costs if not cost.rho), Fraction(0))
     spent_delta = sum((cost.delta for cost in costs if not cost.rho), Fraction(0))
     rho = sum((cost.rho for cost in costs), Fraction(0))
@@ -68,8 +98,21 @@ def total(costs: Iterable[Cost], epsilon: float, delta: float) -> tuple[Fraction
             "A Gaussian release was to be charged, and the ledger has no delta to pay with. Make one: Ledger(epsilon=1.0, delta=1e-6)."
         )
     order = Fraction(order_for(epsilon if math.isfinite(epsilon) else 1.0, float(aside)))
-    log = Fraction(-math.log(float(aside)) * (1 + 2.0**-50))  # rounded up; what follows is exact
-    return direct + rho * order + log / (order - 1), spent_delta + aside
+    fixed = Fraction(_fixed_part(float(order), float(aside)))  # rounded up; what follows is exact
+    return direct + rho * order + fixed, spent_delta + aside
+
+
+def _stated(cost: Cost) -> Cost:
+    """A zCDP cost as the (epsilon, delta) that it states, or the epsilon that its rho implies if that is more."""
+    if cost.delta < _LEAST_DELTA:
+        raise PrivacyError(
+            "A Gaussian release without a delta of its own was to be charged to a ledger that adds stated deltas up. Give the release a delta, or use a "
+            "new ledger with a delta for it."
+        )
+    epsilon, delta = float(cost.epsilon), float(cost.delta)
+    if epsilon > 0 and cost.rho <= exact(rho_of(epsilon, delta)):
+        return Cost(cost.epsilon, cost.delta)
+    return Cost(max(cost.epsilon, Fraction(epsilon_of(float(cost.rho), delta))), cost.delta)
 
 
 def affordable(spent: tuple[Fraction, Fraction], budget: Budget) -> bool:

@@ -12,8 +12,10 @@ from typing import Any
 
 from privfit.privacy.adjacency import Adjacency, checked_adjacency
 from privfit.privacy.budget import Budget, exact, number
-from privfit.privacy.composition import Cost
+from privfit.privacy.composition import Cost, rho_of
 from privfit.privacy.errors import PrivacyError
+
+PURE = ("laplace", "l2", "linf")
 
 
 @dataclass(frozen=True)
@@ -34,11 +36,18 @@ class Event:
     scale: float = 0.0
     unit: int = 1
     n_values: int = 0
+    parts: tuple[int, ...] = ()
+    """Sizes of the parts that are noised one after the other, each with noise of its own at the same scale. Empty: all values are one part."""
 
     def __post_init__(self) -> None:
         checked_adjacency(self.adjacency)
         for name, least in (("rows_per_person", 1), ("sensitivity", 0), ("unit", 1), ("n_values", 0)):
             self._settle(name, _whole(getattr(self, name)), least)
+        object.__setattr__(self, "parts", tuple(map(int, self.parts)))
+        if self.parts and (min(self.parts) < 1 or sum(self.parts) != self.n_values):
+            raise PrivacyError(
+                f"An event was given parts={self.parts!r} of {self.n_values} values. Parts are positive and add up to all values."
+            )
         for name in ("epsilon", "rho", "scale", "delta"):
             self._settle(name, number(getattr(self, name)), 0, below=1 if name == "delta" else math.inf)
         if not (self.epsilon or self.rho or self.delta):
@@ -57,7 +66,57 @@ class Event:
         object.__setattr__(self, name, value)
 
     @classmethod
-    def laplace(
+    def laplace(cls, mechanism: str, budget: Budget, *, sensitivity: int, adjacency: Adjacency, **facts: Any) -> Event:
+        """A release of whole numbers with discrete Laplace noise; `sensitivity` is the largest L1 change that one row can make.
+
+        Guarantee: as `pure`; docs/proofs/laplace.md.
+        """
+        return cls.pure(mechanism, budget, noise="laplace", sensitivity=sensitivity, adjacency=adjacency, **facts)
+
+    @classmethod
+    def pure(
+        cls,
+        mechanism: str,
+        budget: Budget,
+        *,
+        noise: str,
+        sensitivity: int,
+        adjacency: Adjacency,
+        rows_per_person: int = 1,
+        unit: int = 1,
+        n_values: int = 1,
+        parts: tuple[int, ...] = (),
+        share: float = 1.0,
+    ) -> Event:
+        """A release of whole numbers with noise that spends epsilon alone.
+
+        `noise` is "laplace", "l2" or "linf"; `sensitivity` is the largest change that one row can make, in the norm L1, L2 or L-infinity; with
+        `parts`, the sum of the changes of the parts. `rows_per_person` rows change it at most that many times as much. `share` is the part of epsilon that one draw may use, when a
+        mechanism draws more than once.
+
+        Guarantee: epsilon-DP for a person with at most `rows_per_person` rows, in the adjacency named; docs/proofs/laplace.md for
+        Laplace noise, docs/proofs/shapes.md for the others.
+        """
+        if not 0 < share <= 1:
+            raise PrivacyError(f"share={share!r} was given; it is above 0 and at most 1. Use 1.0 for a mechanism that draws once.")
+        if noise not in PURE:
+            raise PrivacyError(f"noise={noise!r} was given; noise that spends epsilon alone is one of {PURE}. Use 'laplace' if in doubt.")
+        reach = operator.index(sensitivity) * operator.index(rows_per_person)
+        return cls(
+            mechanism=mechanism,
+            epsilon=budget.epsilon,
+            adjacency=adjacency,
+            rows_per_person=rows_per_person,
+            noise=noise,
+            sensitivity=reach,
+            scale=laplace_scale(reach, exact(budget.epsilon) * exact(share)),
+            unit=unit,
+            n_values=n_values,
+            parts=parts,
+        )
+
+    @classmethod
+    def gaussian(
         cls,
         mechanism: str,
         budget: Budget,
@@ -67,26 +126,26 @@ class Event:
         rows_per_person: int = 1,
         unit: int = 1,
         n_values: int = 1,
-        share: float = 1.0,
     ) -> Event:
-        """A release of whole numbers with discrete Laplace noise.
+        """A release of whole numbers with discrete Gaussian noise; `sensitivity` is the largest L2 change that one row can make.
 
-        `sensitivity` is the largest L1 change that one row can make; `rows_per_person` rows change it at most that many times as
-        much. `share` is the part of epsilon that one draw may use, when a mechanism draws more than once.
-
-        Guarantee: epsilon-DP for a person with at most `rows_per_person` rows, in the adjacency named; docs/proofs/laplace.md.
+        Guarantee: rho-zCDP, hence (epsilon, delta)-DP, for a person with at most `rows_per_person` rows, in the adjacency named;
+        docs/proofs/gaussian.md.
         """
-        if not 0 < share <= 1:
-            raise PrivacyError(f"share={share!r} was given; it is above 0 and at most 1. Use 1.0 for a mechanism that draws once.")
+        if budget.delta <= 0:
+            raise PrivacyError("Gaussian noise was asked for with delta=0; it needs a small chance to fail. Give one: delta=1e-6.")
         reach = operator.index(sensitivity) * operator.index(rows_per_person)
-        scale = laplace_scale(reach, exact(budget.epsilon) * exact(share))
+        rho = rho_of(budget.epsilon, budget.delta)
         return cls(
             mechanism=mechanism,
             epsilon=budget.epsilon,
+            delta=budget.delta,
+            rho=rho,
             adjacency=adjacency,
             rows_per_person=rows_per_person,
+            noise="gaussian",
             sensitivity=reach,
-            scale=scale,
+            scale=gaussian_scale(reach, exact(rho)),
             unit=unit,
             n_values=n_values,
         )
@@ -98,12 +157,18 @@ class Event:
 
     @property
     def noise_sd(self) -> float:
-        """The standard deviation of the noise on one released value, in the units of the statistic."""
-        return (math.sqrt(2.0) if self.noise == "laplace" else 1.0) * self.scale / self.unit
+        """The standard deviation of the noise on one released value (of the first part), in the units of the statistic."""
+        return self.part_sd(0)
+
+    def part_sd(self, part: int) -> float:
+        """The standard deviation of the noise on one value of a part."""
+        p = self.parts[part] if self.parts else self.n_values
+        factors = {"laplace": math.sqrt(2.0), "l2": math.sqrt(p + 1), "linf": math.sqrt((p + 1) * (p + 2) / 3)}
+        return factors.get(self.noise, 1.0) * self.scale / self.unit
 
     def to_dict(self) -> dict[str, Any]:
         """The event as plain values."""
-        return asdict(self)
+        return {**asdict(self), "parts": list(self.parts)}
 
     def to_json(self) -> str:
         """The event as one line of JSON."""
@@ -133,8 +198,23 @@ def laplace_scale(sensitivity: int, epsilon: Fraction) -> float:
         scale = math.inf
     while math.isfinite(scale) and Fraction(sensitivity) > Fraction(scale) * epsilon:
         scale = math.nextafter(scale, math.inf)
-    if scale > 2.0**62:
+    return _held(scale, f"epsilon={float(epsilon):.3g}")
+
+
+def gaussian_scale(sensitivity: int, rho: Fraction) -> float:
+    """The smallest float scale, or the next, with sensitivity^2 / (2 scale^2) <= rho, compared exactly."""
+    if sensitivity <= 0 or rho <= 0:
         raise PrivacyError(
-            f"epsilon={float(epsilon):.3g} asks for more noise than 64-bit whole numbers can hold. Choose a larger epsilon, or fewer columns."
+            f"A Gaussian scale was asked for with sensitivity {sensitivity} and rho {float(rho)}; both must be positive. "
+            "A statistic that no row can change needs no noise; an epsilon too small to square needs another."
         )
+    scale = sensitivity / math.sqrt(2 * float(rho)) if sensitivity < 2**900 else math.inf
+    while math.isfinite(scale) and Fraction(sensitivity) ** 2 > 2 * rho * Fraction(scale) ** 2:
+        scale = math.nextafter(scale, math.inf)
+    return _held(scale, f"rho={float(rho):.3g}")
+
+
+def _held(scale: float, price: str) -> float:
+    if scale > 2.0**62:
+        raise PrivacyError(f"{price} asks for more noise than 64-bit whole numbers can hold. Choose a larger epsilon, or fewer columns.")
     return scale

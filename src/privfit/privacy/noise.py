@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.privacy.errors import PrivacyError
+from privfit.privacy.event import Event
+from privfit.privacy.shapes import ball, cube, secret_below, secret_geometric
 
 Integers = NDArray[np.int64]
 
@@ -31,13 +33,28 @@ class Noise(Protocol):
         """The values plus independent discrete Gaussian noise, P(k) proportional to exp(-k^2 / (2 scale^2))."""
         ...
 
+    def linf(self, values: Integers, scale: float) -> Integers:
+        """The values plus whole-number noise b in one piece, P(b) proportional to exp(-max|b| / scale)."""
+        ...
+
+    def l2(self, values: Integers, scale: float) -> Integers:
+        """The values plus noise b in one piece, of density proportional to exp(-|b| / scale), rounded."""
+        ...
+
     def one_in(self, count: int) -> bool:
         """True once in `count` times."""
         ...
 
 
+def noised(noise: Noise, values: Integers, event: Event) -> Integers:
+    """The values with the noise that an event describes, part by part."""
+    draw = {"laplace": noise.laplace, "gaussian": noise.gaussian, "linf": noise.linf, "l2": noise.l2}[event.noise]
+    ends = np.cumsum(event.parts or (values.size,))[:-1]
+    return np.concatenate([draw(part, event.scale) for part in np.split(values, ends)])
+
+
 class SecureNoise:
-    """OpenDP's integer samplers, one vector call for all values."""
+    """OpenDP's integer samplers, one vector call for all values, and shapes made of them."""
 
     private = True
 
@@ -49,6 +66,18 @@ class SecureNoise:
 
     def gaussian(self, values: Integers, scale: float) -> Integers:
         return _call(_opendp().m.make_gaussian, "l2_distance", "float", values, scale)
+
+    def linf(self, values: Integers, scale: float) -> Integers:
+        return values + cube(values.size, scale, self).reshape(values.shape)
+
+    def l2(self, values: Integers, scale: float) -> Integers:
+        return ball(values, scale)
+
+    def geometric(self, size: int, scale: float) -> Integers:
+        return secret_geometric(size, scale, self.laplace)
+
+    def below(self, limits: Integers) -> Integers:
+        return secret_below(limits)
 
 
 @cache
@@ -82,6 +111,20 @@ class SeededNoise:
 
     def one_in(self, count: int) -> bool:
         return bool(self._generator.integers(count) == 0)
+
+    def linf(self, values: Integers, scale: float) -> Integers:
+        return values + cube(values.size, scale, self).reshape(values.shape)
+
+    def geometric(self, size: int, scale: float) -> Integers:
+        return np.asarray(self._generator.geometric(-np.expm1(-1.0 / scale), size) - 1, dtype=np.int64)
+
+    def below(self, limits: Integers) -> Integers:
+        return np.asarray(self._generator.integers(limits), dtype=np.int64)
+
+    def l2(self, values: Integers, scale: float) -> Integers:
+        direction = self._generator.normal(size=values.shape)
+        length = self._generator.gamma(values.size, scale)
+        return np.asarray(values + np.rint(length * direction / np.sqrt(np.sum(direction**2))), dtype=np.int64)
 
     def gaussian(self, values: Integers, scale: float) -> Integers:
         """By rejection from discrete Laplace noise (Canonne, Kamath, Steinke 2020, Algorithm 3)."""

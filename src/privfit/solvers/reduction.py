@@ -30,10 +30,11 @@ class ReducedQuadratic:
 
 def consistent(moments: Moments, noisy: Floats, n_public: int | None) -> MomentValues:
     """Noisy lattice values as consistent moments; the number of rows is the public one, or the released one."""
-    geometry = moments.geometry
-    values = project(noisy / moments.unit, geometry, None if n_public is None else float(n_public))
-    n_rows = float(n_public) if n_public is not None else (values[-1] if len(values) > geometry.n_products else math.nan)
-    return moments.assemble(values[: geometry.n_products] * moments.unit, n_rows)
+    products, n_noisy, square = moments.unpack(noisy, "add-remove" if n_public is None else "replace-one")
+    size = len(products)
+    values = project(products if n_noisy is None else np.append(products, n_noisy), moments.geometry, n_public)
+    n_rows = float(n_public) if n_public is not None else float(values[size]) if n_noisy is not None else math.nan
+    return moments.assemble(values[:size], n_rows, square)
 
 
 def reduce_quadratic(value: MomentValues, geometry: Geometry, loss: QuadraticLoss, fit_intercept: bool) -> ReducedQuadratic:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from privfit.privacy import Adjacency
 from privfit.schema import CONSTANT, Geometry
+from privfit.statistics.sensitivity import Norm, distinct_sensitivity, linf_sensitivities, squared_l2_sensitivity
 
 STEP = 1 << 16
 
@@ -26,6 +27,8 @@ class MomentValues:
     products: NDArray[np.float64]
     with_target: NDArray[np.float64]
     n_rows: float
+    target_square: float | None = None
+    """The sum of t^2, where it was bought."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,8 @@ class Moments:
     geometry: Geometry
     target_units: int = STEP
     step: int = STEP
+    square_units: int = 0
+    """The whole number that stands for 1 in the target when its square is summed; 0 leaves the square out."""
 
     @property
     def unit(self) -> int:
@@ -56,10 +61,11 @@ class Moments:
         return self.step * max(self.step, self.target_units)
 
     def __call__(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
-        """All products of two encoded columns, summed over rows, but for the square of the target, which nobody may use."""
+        """All products of two encoded columns, summed over rows. The square of the target is taken on its own, coarser lattice, or not at all."""
         products = encoded @ encoded.T
         if self.geometry.target is not None:
-            products[-1, -1] = 0.0
+            coarse = np.rint(encoded[-1] * (self.square_units / self.target_units))
+            products[-1, -1] = coarse @ coarse
         return products
 
     @cached_property
@@ -73,59 +79,63 @@ class Moments:
         """Whether the number of rows is one of the released values: it is needed, and it is not public."""
         return adjacency == "add-remove" and bool((self.geometry.products == CONSTANT).any())
 
+    @property
+    def squares_target(self) -> bool:
+        """Whether the sum of the target's squares is one of the released values. Of a sign it is the number of rows: nothing to release."""
+        target = self.geometry.target
+        return self.square_units > 0 and target is not None and target.kind == "slope"
+
+    def parts(self, adjacency: Adjacency) -> tuple[int, ...]:
+        """How many released values are about features (the number of rows among them), and how many about the target."""
+        features = self._n_features + self.counts_rows(adjacency)
+        target = self.geometry.n_products - self._n_features + self.squares_target
+        return tuple(size for size in (features, target) if size)
+
     def n_values(self, adjacency: Adjacency) -> int:
         """How many values are released."""
-        return self.geometry.n_products + self.counts_rows(adjacency)
+        return sum(self.parts(adjacency))
+
+    @cached_property
+    def _n_features(self) -> int:
+        d = self.geometry.n_columns
+        return int(self.geometry.products[:d, :d].max(initial=-1)) + 1
 
     def distinct(self, sums: NDArray[np.int64], n_rows: int, adjacency: Adjacency) -> NDArray[np.int64]:
-        """The values to release, as one vector of whole numbers: distinct products, then the number of rows if it is one of them."""
+        """The values to release, as one vector of whole numbers: products of features, the number of rows if it is one of the
+        values, products with the target, and the target's square if it is one."""
         values = sums[self._places]
-        return np.append(values, n_rows * self.unit) if self.counts_rows(adjacency) else values
+        rows = [n_rows * self.unit] if self.counts_rows(adjacency) else []
+        square = [int(sums[-1, -1])] if self.squares_target else []
+        ordered = [values[: self._n_features], rows, values[self._n_features :], square]
+        return np.concatenate([np.asarray(part, dtype=np.int64) for part in ordered])
 
-    def assemble(self, values: NDArray[np.float64], n_rows: float) -> MomentValues:
-        """The matrix and the vector that a vector of distinct products stands for."""
+    def unpack(self, values: NDArray[np.float64], adjacency: Adjacency) -> tuple[NDArray[np.float64], float | None, float | None]:
+        """The products, the number of rows and the target's square of a vector in the order of `distinct`, in units of 1."""
+        counted = self.counts_rows(adjacency)
+        square = float(values[-1]) / self.square_units**2 if self.squares_target else None
+        products = np.delete(values, self._n_features) if counted else values
+        n_rows = float(values[self._n_features]) / self.unit if counted else None
+        return products[: self.geometry.n_products] / self.unit, n_rows, square
+
+    def assemble(self, products: NDArray[np.float64], n_rows: float, target_square: float | None = None) -> MomentValues:
+        """The matrix and the vector that distinct products, in units of 1, stand for."""
         d = self.geometry.n_columns
-        table = np.concatenate([values / self.unit, [n_rows, 0.0]])[self.geometry.products]  # CONSTANT = -2, ZERO = -1
-        return MomentValues(table[:d, :d], table[:d, -1] * (self.step / self.target_units), n_rows)
+        table = np.concatenate([products, [n_rows, 0.0]])[self.geometry.products]  # CONSTANT = -2, ZERO = -1
+        return MomentValues(table[:d, :d], table[:d, -1] * (self.step / self.target_units), n_rows, target_square)
 
-    def sensitivity(self, adjacency: Adjacency) -> int:
-        """The largest L1 change that one row makes to the released values, in lattice units.
+    def sensitivity(self, adjacency: Adjacency, norm: Norm = "l1") -> int:
+        """The largest change that one row makes to the released values, in lattice units and in this norm, rounded up.
 
-        Guarantee: holds for every pair of neighbouring tables of this geometry; docs/proofs/moments.md, Theorems 1 and 2.
+        In L-infinity it is the sum of the largest changes of the two parts, features and target.
+
+        Guarantee: holds for every pair of neighbouring tables of this geometry; docs/proofs/moments.md, Theorems 1, 2, 4 and 5.
         """
         weight = Fraction(self.target_units, self.step)
-        bound = distinct_sensitivity(self.geometry, weight, adjacency)
-        return math.ceil(bound * self.unit)
-
-
-def distinct_sensitivity(geometry: Geometry, target_weight: Fraction, adjacency: Adjacency) -> Fraction:
-    """The L1 sensitivity of the distinct products, the target's weighted by `target_weight`, in units of 1.
-
-    With k blocks of levels, s signs, q slopes (m = s + q), c = 1 for an intercept and w the target's weight:
-
-    add-remove     [1 if the number of rows is released] + k(k+1)/2 + k m + c m + m(m-1)/2 + q + w (c + k + m)
-    replace-one    k(k+1) + 2k(m + w) + max over f in 0..m of [2f(m+c-f) + 2w max(f, m+c-f)], and q/4 more when k = 1,
-                   and q more when k = 0, or ((c + m + w)^2 + q) / 2 if that is less
-
-    Shares and indicators (the paper's encoding) have no structure to use: twice the add-remove norm bounds both.
-
-    Guarantee: docs/proofs/moments.md, Theorem 1 (add-remove) and Theorem 2 (replace-one).
-    """
-    c = int(geometry.intercept)
-    w = target_weight if geometry.target is not None else Fraction(0)
-    if geometry.count("share") or geometry.count("indicators"):
-        blocks = c + geometry.n_blocks
-        norm = Fraction(blocks * (blocks + 1), 2) + w * blocks
-        return norm if adjacency == "add-remove" else 2 * norm
-    k, s, q = geometry.count("levels"), geometry.count("sign"), geometry.count("slope")
-    m = s + q
-    if adjacency == "add-remove":
-        counted = int(c or s > 0)
-        return counted + Fraction(k * (k + 1), 2) + k * m + c * m + Fraction(m * (m - 1), 2) + q + w * (c + k + m)
-    corner = max(2 * f * (m + c - f) + 2 * w * max(f, m + c - f) for f in range(m + 1))
-    bound = k * (k + 1) + 2 * k * (m + w) + corner
-    if k == 1:
-        return bound + Fraction(q, 4)
-    if k == 0:
-        return min(bound + q, ((c + m + w) ** 2 + q) / 2) if q else bound
-    return bound
+        square = Fraction(self.square_units**2, self.unit) if self.squares_target else Fraction(0)
+        if norm == "l2":
+            squared = (squared_l2_sensitivity(self.geometry, weight, adjacency) + square**2) * self.unit**2
+            return math.isqrt(math.ceil(squared) - 1) + 1
+        if norm == "linf":
+            features, target = linf_sensitivities(self.geometry, weight, adjacency)
+            return math.ceil((features + max(target, square)) * self.unit)
+        return math.ceil((distinct_sensitivity(self.geometry, weight, adjacency) + square) * self.unit)

@@ -1,0 +1,138 @@
+"""Noise in the shape of a cube or a ball: densities that fall with the largest entry, or with the length, of the noise.
+
+One draw moves all values together. Where a row can move many values by about as much each, a cube wastes less noise than independent
+Laplace noise, which protects against the sum of all moves.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator
+from decimal import Context, Decimal, localcontext
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.privacy.errors import PrivacyError
+
+Integers = NDArray[np.int64]
+
+_MOST = 1 << 61
+_UNIFORM_BYTES = 50
+_DIGITS = Context(prec=150)
+
+
+class Source(Protocol):
+    """What a cube is made of."""
+
+    def geometric(self, size: int, scale: float) -> Integers:
+        """Independent whole numbers from 0 on, P(j) proportional to exp(-j / scale)."""
+        ...
+
+    def below(self, limits: Integers) -> Integers:
+        """For each limit a whole number from 0 to limit - 1, all equally likely."""
+        ...
+
+
+def cube(size: int, scale: float, source: Source) -> Integers:
+    """Whole numbers b with P(b) proportional to exp(-max|b| / scale), exactly.
+
+    A half-width R with P(R) proportional to (2R+1)^size exp(-R / scale), then a point of {-R..R}^size: every b is in the cubes with
+    R >= max|b|, and the sum of exp(-R / scale) over them is proportional to exp(-max|b| / scale). R is proposed as the sum of size + 1
+    geometric numbers, which has weights C(R + size, size) exp(-R / scale), and kept with probability (2R+1) / (2R+2i), for i = 1..size,
+    one after the other.
+
+    Guarantee: exact law, for any scale; docs/proofs/shapes.md, Lemma 1.
+    """
+    if size > 40 * scale:
+        raise PrivacyError(
+            f"Noise with scale {scale:.3g} was asked for {size} values at once, and a cube needs a lattice finer than that. "
+            "Use noise='laplace', or a smaller epsilon."
+        )
+    while True:
+        half = sum(source.geometric(size + 1, scale).tolist())
+        if half + size > _MOST // 2:
+            raise PrivacyError(
+                "The noise is larger than 64-bit whole numbers can hold. The charge stands. Choose a larger epsilon, or fewer columns."
+            )
+        kept = source.below(2 * (half + np.arange(1, size + 1, dtype=np.int64))) <= 2 * half
+        if kept.all():
+            return source.below(np.full(size, 2 * half + 1, dtype=np.int64)) - half
+
+
+def ball(values: Integers, scale: float) -> Integers:
+    """The values plus noise b with density proportional to exp(-|b| / scale), |b| the length of b, rounded to whole numbers.
+
+    The noise is a Gamma length times a direction of normal numbers, in decimals of 150 digits made from 400 secret bits each. Rounding is
+    post-processing of the real-valued mechanism, which the digits follow but for a chance below 2^-64.
+
+    Guarantee: docs/proofs/shapes.md, Lemma 2.
+    """
+    flat = [int(value) for value in values.ravel()]
+    with localcontext(_DIGITS):
+        normals = _normals(len(flat))
+        length = sum((normal * normal for normal in normals), Decimal(0)).sqrt()
+        product = Decimal(1)
+        for _ in flat:
+            product *= _uniform()
+        stretch = -product.ln() * Decimal(scale) / length
+        noisy = [int((value + stretch * normal).to_integral_value()) for value, normal in zip(flat, normals, strict=True)]
+    held = [min(max(value, -_MOST), _MOST) for value in noisy]
+    return np.array(held, dtype=np.int64).reshape(values.shape)
+
+
+def _normals(size: int) -> list[Decimal]:
+    """Independent standard normal numbers, by Marsaglia's polar method."""
+    pairs = _pairs_in_the_disc()
+    normals: list[Decimal] = []
+    while len(normals) < size:
+        x, y, square = next(pairs)
+        factor = (-2 * square.ln() / square).sqrt()
+        normals += [x * factor, y * factor]
+    return normals[:size]
+
+
+def _pairs_in_the_disc() -> Iterator[tuple[Decimal, Decimal, Decimal]]:
+    while True:
+        x, y = 2 * _uniform() - 1, 2 * _uniform() - 1
+        square = x * x + y * y
+        if 0 < square < 1:
+            yield x, y, square
+
+
+def _uniform() -> Decimal:
+    """A secret number between 0 and 1: the middle of one of 2^400 equal parts."""
+    return (2 * Decimal(int.from_bytes(os.urandom(_UNIFORM_BYTES))) + 1) / _PARTS
+
+
+with localcontext(_DIGITS):
+    _PARTS = Decimal(2) ** (8 * _UNIFORM_BYTES + 1)
+
+
+def secret_below(limits: Integers) -> Integers:
+    """Uniform whole numbers below each limit from the operating system's entropy, by rejection: exact."""
+    bounds = limits.astype(np.uint64)
+    found = np.zeros(limits.shape, dtype=np.uint64)
+    open_ = np.ones(limits.shape, dtype=bool)
+    whole = np.uint64(1 << 63)  # 63 bits: whole // bound is exact
+    while open_.any():
+        count = int(open_.sum())
+        tried = np.frombuffer(os.urandom(8 * count), dtype=np.uint64) >> np.uint64(1)
+        bound = bounds[open_]
+        fits = tried < whole // bound * bound
+        found[open_] = np.where(fits, tried % bound, 0)
+        open_[open_] = ~fits
+    return found.astype(np.int64)
+
+
+def secret_geometric(size: int, scale: float, laplace: Callable[[Integers, float], Integers]) -> Integers:
+    """Geometric numbers from two-sided ones: those that are not negative have the law wanted."""
+    parts: list[Integers] = []
+    missing = size
+    while missing > 0:
+        drawn = laplace(np.zeros(math.ceil(2.1 * missing) + 8, dtype=np.int64), scale)
+        parts.append(drawn[drawn >= 0][:missing])
+        missing -= len(parts[-1])
+    return np.concatenate(parts)
