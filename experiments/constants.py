@@ -19,10 +19,10 @@ import numpy as np
 
 from privfit.losses import SQUARED
 from privfit.mechanisms import FunctionalMechanism, Objective, Release, functional
-from privfit.privacy import Budget, SeededNoise, Terms, seeded_generator
+from privfit.privacy import Budget, SeededNoise, Terms, noised, seeded_generator
 from privfit.rows import Rows
 from privfit.schema import Category, Geometry, Numeric, Schema
-from privfit.solvers import consistent, quadratic
+from privfit.solvers import Penalty, consistent, quadratic
 from privfit.statistics import STEP, Moments
 from privfit.tables import WithTarget, open_table
 
@@ -35,6 +35,10 @@ OTHERS = {
     "NORM_SPREAD": (0.5, 1.0, 4.0),
     "NOISE_SHARE": (0.4, 1.0),
     "EXPECTED_MEAN": (0.25, 1.0, 100.0),
+}
+PENALTIES = {
+    "AUTO_L2": (Penalty("auto", 0.0, ridge=True), (0.0, 0.03, 0.1, 0.3, 1.0)),
+    "AUTO_L1": (Penalty("auto", 1.0, ridge=False), (0.0, 0.1, 0.3, 1.0, 2.0)),
 }
 
 
@@ -88,26 +92,26 @@ def problem(seed: int) -> Problem:
     return Problem(geometry, sums, n_rows)
 
 
-def lost(table: Problem, epsilon: float, seed: int) -> float:
+def lost(table: Problem, epsilon: float, seed: int, penalty: Penalty | None = None) -> float:
     mechanism = FunctionalMechanism()
-    moments = mechanism.statistic(table.geometry, OBJECTIVE)
-    event = mechanism.event(moments, Terms(Budget(epsilon)), SQUARED)
+    objective = Objective(SQUARED, penalty=penalty)
+    moments, event = mechanism.plan(table.geometry, Terms(Budget(epsilon)), objective)
     lattice = table.products * STEP**2
     lattice[:-1, -1] *= moments.target_weight
     values = moments.distinct(np.rint(lattice).astype(np.int64), table.n_rows, "replace-one")
-    noisy = SeededNoise(seed).laplace(values, event.scale).astype(np.float64)
+    noisy = noised(SeededNoise(seed), values, event).astype(np.float64)
     release = Release(consistent(moments, noisy, table.n_rows), event, private=False)
-    fit = mechanism.solve(release, table.geometry, OBJECTIVE)
+    fit = mechanism.solve(release, table.geometry, objective)
     least = table.least()
     return (table.error(np.append(fit.intercept, fit.weights)) - least) / (table.mean() - least)
 
 
-def measure(tables: list[Problem], setting: dict[str, float]) -> str:
+def measure(tables: list[Problem], setting: dict[str, float], penalty: Penalty | None = None) -> str:
     for name, value in setting.items():
-        setattr(functional if name == "EXPECTED_WEIGHT_NORM" else quadratic, name, value)
+        setattr(functional if hasattr(functional, name) else quadratic, name, value)
     parts = []
     for epsilon in EPSILONS:
-        losses = np.array([lost(table, epsilon, 100 * i + run) for i, table in enumerate(tables) for run in range(3)])
+        losses = np.array([lost(table, epsilon, 100 * i + run, penalty) for i, table in enumerate(tables) for run in range(3)])
         parts.append(f"{np.minimum(losses, 3).mean():.4f} {np.quantile(losses, 0.9):.3f} {np.mean(losses > 1):.3f}")
     return "   ".join(parts)
 
@@ -119,6 +123,9 @@ def main() -> None:
     for name, values in OTHERS.items():
         for value in values:
             print(f"{name + ' = ' + format(value, 'g'):<32}{measure(tables, {**CHOSEN, name: value})}")
+    for name, (penalty, values) in PENALTIES.items():
+        for value in values:
+            print(f"{name + ' = ' + format(value, 'g'):<32}{measure(tables, {**CHOSEN, name: value}, penalty)}")
 
 
 if __name__ == "__main__":

@@ -4,9 +4,21 @@ A person who knows scikit-learn and has a table with people in it gets a regress
 guarantee that is proved, calibrated from public facts, and paid for from a budget that cannot be overdrawn.
 """
 
-from privfit.losses import QuadraticLoss
+from privfit import losses
+from privfit.losses import Part, PolynomialLoss, QuadraticLoss
 from privfit.mechanisms import FunctionalMechanism
-from privfit.models import LinearRegression, LogisticRegression, ModelFileError, Report, load_model
+from privfit.models import (
+    ElasticNet,
+    FunctionalClassifier,
+    FunctionalRegressor,
+    Lasso,
+    LinearRegression,
+    LogisticRegression,
+    ModelFileError,
+    Report,
+    Ridge,
+    load_model,
+)
 from privfit.privacy import BudgetExceeded, Ledger, LedgerError, PrivacyError, PrivacyWarning
 from privfit.schema import Category, Numeric, Schema, SchemaError
 from privfit.tables import DataError
@@ -16,19 +28,27 @@ __all__ = [
     "BudgetExceeded",
     "Category",
     "DataError",
+    "ElasticNet",
+    "FunctionalClassifier",
     "FunctionalMechanism",
+    "FunctionalRegressor",
+    "Lasso",
     "Ledger",
     "LedgerError",
     "LinearRegression",
     "LogisticRegression",
     "ModelFileError",
     "Numeric",
+    "Part",
+    "PolynomialLoss",
     "PrivacyError",
     "PrivacyWarning",
     "QuadraticLoss",
     "Report",
+    "Ridge",
     "Schema",
     "SchemaError",
     "__version__",
     "load_model",
+    "losses",
 ]

@@ -92,7 +92,29 @@ def variants(estimator: type) -> list[dict]:
         pf.FunctionalMechanism(loss=pf.QuadraticLoss(curvature=0.5, slope=1.0, offset=0.3)),
     ]
     plain.append({"delta": 1e-6, "mechanism": pf.FunctionalMechanism(noise="gaussian")})
+    if "loss" in estimator().get_params():  # whose loss is its own parameter, not the mechanism's
+        return plain + [{"mechanism": mechanism} for mechanism in mechanisms[:-1]] + _losses(estimator)
+    if "alpha" in estimator().get_params():
+        plain += [{"alpha": 2.0}, {"alpha": "select"}, {"alpha": "select", "alphas": [0.0, 5.0], "rows_per_person": 2}]
     return plain + [{"mechanism": mechanism} for mechanism in mechanisms] + [{"mechanism": mechanisms[-1], "fit_intercept": False}]
+
+
+def _losses(estimator: type) -> list[dict]:
+    """Losses that moments cannot fit, of every degree, with the settings that change what is released of them."""
+    if is_classifier(estimator()):
+        parts = [pf.Part(lambda g: np.logaddexp(0, g), at=0.3), pf.Part(lambda g: -g, slope=lambda y: (1 + y) / 2)]
+        return [
+            {"loss": pf.losses.logistic(4), "fit_intercept": False},
+            {"loss": pf.losses.logistic(4, interval=2, method="taylor"), "rows_per_person": 2},
+            {"loss": pf.PolynomialLoss.from_parts(parts, degree=3, link="logistic")},
+        ]
+    return [
+        {"loss": pf.losses.huber(1.0)},
+        {"loss": pf.losses.huber(1.0), "fit_intercept": False, "numeric": "bins"},
+        {"loss": pf.losses.poisson(3)},
+        {"loss": pf.losses.poisson(4), "fit_intercept": False},
+        {"loss": pf.PolynomialLoss.fit(lambda z, y: np.logaddexp(0, z - y) * (3 + np.sin(y)), degree=4, interval=(-1, 2))},
+    ]
 
 
 ALL = [(estimator, pair, variant) for estimator in ESTIMATORS for pair in neighbours(estimator) for variant in variants(estimator)]

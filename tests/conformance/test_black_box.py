@@ -12,11 +12,12 @@ import privfit as pf
 from privfit.losses import SQUARED
 from privfit.mechanisms import Objective
 from privfit.models import ESTIMATORS
-from privfit.privacy import Budget, SecureNoise, Terms
+from privfit.privacy import Budget, Event, SecureNoise, Terms, noised
 from privfit.rows import Rows
 from privfit.tables import open_table
 from tests.conformance.cases import frame, neighbours, schema_for
-from tests.support.audit import epsilon_at_least
+from tests.support.audit import delta_at_least, epsilon_at_least
+from tests.support.pooled import PooledNoise
 
 EPSILON = 1.0
 
@@ -76,6 +77,94 @@ def test_float_noise_is_caught_by_its_support() -> None:
     outputs = [set(SecureNoise().laplace(np.full(4000, value), 3.0).tolist()) for value in (7, 8)]
     common = outputs[0] & outputs[1]
     assert len(common) > 0.7 * min(len(outputs[0]), len(outputs[1])), "integer noise: one support"
+
+
+# -- noise of other shapes ------------------------------------------------------------------------------------------
+
+SHAPED_EPSILON = 2.0  # a loss that large is reached often, so that a few thousand draws prove something
+GAUSSIAN = Budget(1.0, 0.05)
+THREE_VALUES = ([pf.Category("s", [0, 1])], True)
+
+
+def distance(kind: str, parts: tuple[int, ...], moved: np.ndarray) -> np.ndarray:
+    """How far, in the norm of the noise; parts add up."""
+    moved = moved.astype(float)
+    if kind == "linf":
+        return sum(np.abs(part).max(axis=-1) for part in np.split(moved, np.cumsum(parts)[:-1], axis=-1))
+    return np.sqrt((moved**2).sum(axis=-1))
+
+
+def shaped_pair(kind: str, budget: Budget, case: tuple = THREE_VALUES) -> tuple[np.ndarray, np.ndarray, Event]:
+    """Two tables whose released values are as far apart as any two can be, in the norm that this kind of noise protects."""
+    features, fit_intercept = case
+    schema = pf.Schema(features, target=pf.Numeric("y", -1, 1))
+    objective, mechanism = Objective(SQUARED, fit_intercept), pf.FunctionalMechanism(noise=kind)
+    geometry = mechanism.geometry(schema, "slope", objective)
+    moments, event = mechanism.plan(geometry, Terms(budget), objective)
+    tables = [np.array([[0.0, 0.0], row]) for row in itertools.product((0.0, 1.0), (-1.0, 0.0, 1.0))]
+    values = [moments.distinct(Rows(open_table(table), schema, geometry).sum(moments), 2, "replace-one") for table in tables]
+    left, right = max(itertools.product(values, values), key=lambda pair: distance(kind, event.parts, pair[0] - pair[1]))
+    assert 0.99 * event.sensitivity < distance(kind, event.parts, left - right) <= event.sensitivity, "the pair should use all of it"
+    return left, right, event
+
+
+def shaped_scores(kind: str, left: np.ndarray, right: np.ndarray, event: Event, draws: int) -> tuple[np.ndarray, np.ndarray]:
+    """Likelihood ratios of real noise on either table, at the scale of the event."""
+
+    def scores(values: np.ndarray) -> np.ndarray:
+        if kind == "gaussian":
+            outputs = SecureNoise().gaussian(np.tile(values, (draws, 1)), event.scale)
+            return (distance(kind, (), outputs - right) ** 2 - distance(kind, (), outputs - left) ** 2) / (2 * event.scale**2)
+        source = PooledNoise()
+        outputs = np.array([noised(source, values, event) for _ in range(draws)])
+        return (distance(kind, event.parts, outputs - right) - distance(kind, event.parts, outputs - left)) / event.scale
+
+    return scores(left), scores(right)
+
+
+@pytest.mark.parametrize("kind", ["linf", "l2"])
+def test_noise_in_one_piece_stays_under_its_claim_and_close_to_it(kind: str) -> None:
+    left, right, event = shaped_pair(kind, Budget(SHAPED_EPSILON))
+    scores = shaped_scores(kind, left, right, event, 3000)
+    assert np.abs(np.concatenate(scores)).max() <= SHAPED_EPSILON * (1 + 1e-12), "no output tells more than epsilon"
+    found = epsilon_at_least(*scores)
+    assert found <= SHAPED_EPSILON
+    assert found > 0.1 * SHAPED_EPSILON, "an attack this weak would prove nothing (mean 0.5, deviation 0.06)"
+
+
+@pytest.mark.parametrize(("kind", "case", "draws"), [("linf", THREE_VALUES, 8000), ("l2", ONE_VALUE, 3000)])
+def test_half_the_noise_in_one_piece_is_caught(kind: str, case: tuple, draws: int) -> None:
+    left, right, event = shaped_pair(kind, Budget(SHAPED_EPSILON), case)
+    halved = dataclasses.replace(event, scale=event.scale / 2)
+    assert epsilon_at_least(*shaped_scores(kind, left, right, halved, draws)) > SHAPED_EPSILON
+
+
+def test_a_forgotten_part_is_caught() -> None:
+    """Calibrated to the larger of the two parts in place of their sum, as if one cube held both."""
+    left, right, event = shaped_pair("linf", Budget(SHAPED_EPSILON))
+    parts = np.split(left - right, np.cumsum(event.parts)[:-1])
+    largest = max(int(np.abs(part).max()) for part in parts)
+    assert largest < 0.8 * event.sensitivity
+    forgotten = dataclasses.replace(event, scale=largest / SHAPED_EPSILON)
+    assert np.abs(np.concatenate(shaped_scores("linf", left, right, forgotten, 200))).max() > SHAPED_EPSILON
+
+
+def test_gaussian_noise_stays_under_its_claim_and_half_of_it_is_caught() -> None:
+    left, right, event = shaped_pair("gaussian", GAUSSIAN)
+    scores = shaped_scores("gaussian", left, right, event, 6000)
+    assert delta_at_least(*scores, GAUSSIAN.epsilon) <= GAUSSIAN.delta
+    assert epsilon_at_least(*scores) > 0.25 * GAUSSIAN.epsilon, "an attack this weak would prove nothing"
+    halved = dataclasses.replace(event, scale=event.scale / 2)
+    assert delta_at_least(*shaped_scores("gaussian", left, right, halved, 12_000), GAUSSIAN.epsilon) > GAUSSIAN.delta
+
+
+@pytest.mark.parametrize("kind", ["linf", "l2"])
+def test_neighbours_share_one_support(kind: str) -> None:
+    """Precision attack: many outputs on one table are outputs on the other, low bits included."""
+    source = PooledNoise()
+    outputs = [{int(getattr(source, kind)(np.array([value]), 3.0)[0]) for _ in range(1500)} for value in (7, 8)]
+    common = outputs[0] & outputs[1]
+    assert len(common) > 0.6 * min(map(len, outputs))
 
 
 @pytest.mark.slow

@@ -12,9 +12,12 @@ import opendp.prelude as dp
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
-from privfit.privacy import Budget, Event, PrivacyError, exact
-from privfit.privacy.event import laplace_scale
+from privfit.privacy import PURE, Budget, Event, PrivacyError, exact
+from privfit.privacy.composition import rho_of
+from privfit.privacy.event import gaussian_scale, laplace_scale
+from tests.privacy.test_composition import gaussian_delta
 
 dp.enable_features("contrib")
 
@@ -193,3 +196,166 @@ def test_asking_for_the_cost_changes_neither_equality_nor_json():
     assert asked == fresh
     assert hash(asked) == hash(fresh)
     assert asked.to_json() == fresh.to_json()
+
+
+# -- noise in one piece, and in parts -----------------------------------------------------------------------------------
+
+
+def pure(noise="linf", epsilon=1.0, sensitivity=10, **facts) -> Event:
+    return Event.pure("test", Budget(epsilon), noise=noise, sensitivity=sensitivity, adjacency="replace-one", **facts)
+
+
+@given(st.sampled_from(PURE), SENSITIVITIES, EPSILONS, st.integers(1, 50), st.sampled_from([1.0, 0.5]))
+def test_every_pure_noise_has_the_smallest_scale_that_pays_for_a_person(noise, sensitivity, epsilon, rows, share):
+    assume(sensitivity * rows / epsilon < 2**60)
+    event = pure(noise, epsilon, sensitivity, rows_per_person=rows, share=share)
+    paid = exact(epsilon) * exact(share)
+    assert event.noise == noise
+    assert Fraction(sensitivity * rows) / Fraction(event.scale) <= paid
+    assert Fraction(sensitivity * rows) / Fraction(math.nextafter(event.scale, 0.0)) > paid
+    assert (event.sensitivity, event.rows_per_person) == (sensitivity * rows, rows)
+    assert (event.cost.epsilon, event.cost.delta, event.cost.rho) == (exact(epsilon), 0, 0)
+
+
+def test_laplace_is_one_of_the_pure_noises():
+    assert laplace(0.3, 77, rows_per_person=2, unit=4) == pure("laplace", 0.3, 77, rows_per_person=2, unit=4)
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "unknown", "Laplace", "", None])
+def test_noise_that_does_not_spend_epsilon_alone_is_refused(noise):
+    with pytest.raises(PrivacyError, match="noise="):
+        pure(noise)
+
+
+@pytest.mark.parametrize("noise", PURE)
+@pytest.mark.parametrize("wrong", [{"sensitivity": 0}, {"sensitivity": -3}, {"share": 0}, {"share": 1.5}, {"rows_per_person": 0}])
+def test_every_pure_noise_refuses_what_would_be_free(noise, wrong):
+    with pytest.raises(PrivacyError):
+        pure(noise, **wrong)
+
+
+@pytest.mark.parametrize("wrong", [{"sensitivity": 1.5}, {"rows_per_person": 1.5}])
+def test_a_sensitivity_that_is_no_whole_number_is_refused(wrong):
+    with pytest.raises((TypeError, PrivacyError)):
+        pure(**wrong)
+    with pytest.raises((TypeError, PrivacyError)):
+        gaussian(**wrong)
+
+
+@given(st.lists(st.integers(1, 10**6), min_size=1, max_size=6), st.sampled_from(PURE))
+def test_parts_are_the_same_after_a_round_trip_through_json(parts, noise):
+    event = pure(noise, parts=tuple(parts), n_values=sum(parts))
+    again = Event.from_json(event.to_json())
+    assert again == event
+    assert again.parts == tuple(parts)
+    assert hash(again) == hash(event)
+    assert json.loads(event.to_json())["parts"] == parts
+    assert [again.part_sd(part) for part in range(len(parts))] == [event.part_sd(part) for part in range(len(parts))]
+
+
+def test_an_event_that_was_written_before_there_were_parts_is_read_as_one_part():
+    plain = laplace(n_values=7).to_dict()
+    del plain["parts"]
+    assert Event.from_json(json.dumps(plain)) == laplace(n_values=7)
+
+
+@pytest.mark.parametrize("parts", [(3, 4), (3, 3, 3), (9,), (-1, 9), (0, 8), (8, 0), (4, 4, 0)])
+def test_parts_that_are_not_all_values_are_refused(parts):
+    with pytest.raises(PrivacyError, match="parts="):
+        pure(parts=parts, n_values=8)
+    with pytest.raises(PrivacyError, match="parts="):
+        Event.from_json(json.dumps({**laplace(n_values=8).to_dict(), "parts": parts}))
+
+
+def cube_sd(p: int, scale: float) -> float:
+    """The deviation of one of p values of a cube: uniform on -R..R, with P(R) proportional to (2R + 1)^p exp(-R / scale)."""
+    r = np.arange(int(scale * (p + 60)), dtype=float)
+    log_mass = p * np.log(2 * r + 1) - r / scale
+    mass = np.exp(log_mass - log_mass.max())
+    return math.sqrt((mass * r * (r + 1) / 3).sum() / mass.sum())
+
+
+@pytest.mark.parametrize("p", [1, 2, 5, 50])
+def test_the_deviations_of_the_shapes_are_those_of_their_laws(p):
+    facts = {"epsilon": 0.25, "sensitivity": 2000, "unit": 16, "n_values": p}
+    assert pure("linf", **facts).noise_sd == pytest.approx(cube_sd(p, 8000.0) / 16, rel=1e-3)
+    squared_length = stats.gamma(p, scale=8000.0).moment(2)
+    assert pure("l2", **facts).noise_sd == pytest.approx(math.sqrt(squared_length / p) / 16, rel=1e-12)
+    assert pure("linf", **facts).noise_sd > pure("l2", **facts).noise_sd * 0.99
+
+
+def test_every_part_has_a_deviation_of_its_own_at_one_scale():
+    event = pure("linf", 0.5, 4096, unit=64, n_values=13, parts=(9, 4))
+    scale = 2 * 4096 / 64
+    assert event.part_sd(0) == event.noise_sd == pytest.approx(math.sqrt(10 * 11 / 3) * scale)
+    assert event.part_sd(1) == event.part_sd(-1) == pytest.approx(math.sqrt(5 * 6 / 3) * scale)
+    whole = dataclasses.replace(event, parts=())
+    assert whole.part_sd(0) == whole.part_sd(-1) == pytest.approx(math.sqrt(14 * 15 / 3) * scale)
+    for noise, factor in (("laplace", math.sqrt(2)), ("gaussian", 1.0)):
+        parted = dataclasses.replace(event, noise=noise)
+        assert parted.part_sd(0) == parted.part_sd(-1) == pytest.approx(factor * scale)
+
+
+# -- Gaussian noise -----------------------------------------------------------------------------------------------------
+
+
+def gaussian(epsilon=1.0, delta=1e-6, sensitivity=10, **facts) -> Event:
+    return Event.gaussian("test", Budget(epsilon, delta), sensitivity=sensitivity, adjacency="replace-one", **facts)
+
+
+GAUSSIAN_EPSILONS = st.floats(1e-3, 20)
+GAUSSIAN_DELTAS = st.floats(-30, -1).map(lambda power: 10.0**power)
+
+
+@given(GAUSSIAN_EPSILONS, GAUSSIAN_DELTAS, st.integers(1, 2**40), st.integers(1, 20))
+def test_a_gaussian_scale_never_costs_more_than_the_rho_that_the_event_states_and_hardly_less(epsilon, delta, sensitivity, rows):
+    event = gaussian(epsilon, delta, sensitivity, rows_per_person=rows)
+    reach = sensitivity * rows
+    assert event.rho == rho_of(epsilon, delta)
+    assert event.sensitivity == reach
+    assert Fraction(reach) ** 2 <= 2 * event.cost.rho * Fraction(event.scale) ** 2
+    assert Fraction(reach) ** 2 > 2 * event.cost.rho * Fraction(event.scale * (1 - 2.0**-51)) ** 2
+    assert (event.cost.epsilon, event.cost.delta, event.cost.rho) == (exact(epsilon), exact(delta), exact(event.rho))
+
+
+@given(st.floats(0.05, 20), st.floats(-9, -1).map(lambda power: 10.0**power))
+def test_the_true_loss_of_a_gaussian_event_is_within_its_price(epsilon, delta):
+    event = gaussian(epsilon, delta, 2**30)
+    assert gaussian_delta((event.sensitivity / event.scale) ** 2 / 2, epsilon) <= delta
+    halved = event.scale / 2
+    assert gaussian_delta((event.sensitivity / halved) ** 2 / 2, epsilon) > delta, "half the noise would not do"
+
+
+@settings(deadline=None, max_examples=40)
+@given(GAUSSIAN_EPSILONS, GAUSSIAN_DELTAS, st.integers(1, 2**40))
+def test_opendp_agrees_that_the_gaussian_scale_pays_for_the_sensitivity(epsilon, delta, sensitivity):
+    event = gaussian(epsilon, delta, sensitivity)
+    measurement = dp.m.make_gaussian(dp.vector_domain(dp.atom_domain(T="i64"), size=1), dp.l2_distance(T=float), scale=event.scale)
+    assert event.rho * (1 - 1e-12) <= measurement.map(float(sensitivity)) <= event.rho * (1 + 1e-14)
+
+
+def test_a_gaussian_event_is_the_same_after_a_round_trip_through_json():
+    event = gaussian(0.3, 1e-7, 2**33 + 1, rows_per_person=3, unit=2**32, n_values=99)
+    again = Event.from_json(event.to_json())
+    assert again == event
+    assert again.cost == event.cost
+    assert again.noise_sd == event.scale / 2**32
+
+
+def test_gaussian_noise_without_a_delta_is_refused():
+    with pytest.raises(PrivacyError, match="delta=0"):
+        gaussian(delta=0.0)
+
+
+@pytest.mark.parametrize("sensitivity", [0, -1])
+def test_gaussian_noise_for_nothing_is_refused(sensitivity):
+    with pytest.raises(PrivacyError, match="sensitivity"):
+        gaussian(sensitivity=sensitivity)
+    with pytest.raises(PrivacyError, match="rho"):
+        gaussian_scale(1, Fraction(0))
+
+
+@pytest.mark.parametrize(("sensitivity", "epsilon"), [(2**62, 0.5), (2**40, 1e-12), (10**400, 1.0), (1, 1e-40)])
+def test_gaussian_noise_that_64_bits_cannot_hold_is_refused(sensitivity, epsilon):
+    with pytest.raises(PrivacyError, match="more noise than"):
+        gaussian(epsilon, 1e-6, sensitivity)

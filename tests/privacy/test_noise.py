@@ -230,9 +230,54 @@ def test_one_vector_call_draws_all_noise(opendp_calls, kind):
     assert opendp_calls.sizes == [600]
 
 
-@pytest.mark.parametrize("width", [1, 6])
-def test_a_fit_draws_once_for_all_released_values_at_the_scale_of_its_report(opendp_calls, width):
+@pytest.fixture
+def pieces(monkeypatch):
+    """The cubes and balls that were asked for: kind, number of values, scale."""
+    made: list[tuple[str, int, float]] = []
+
+    def counted(kind, draw, size):
+        def drawn(*arguments):
+            made.append((kind, size(arguments[0]), arguments[1]))
+            return draw(*arguments)
+
+        return drawn
+
+    monkeypatch.setattr(noise, "cube", counted("cube", noise.cube, int))
+    monkeypatch.setattr(noise, "ball", counted("ball", noise.ball, np.size))
+    return made
+
+
+def fitted(width, **settings):
     X = np.random.default_rng(0).uniform(-1, 1, (50, width))
-    model = pf.LinearRegression(schema=pf.Schema.box(-1, 1, target=(-1, 1)), ledger=pf.Ledger(epsilon=1.0)).fit(X, X[:, 0])
-    assert opendp_calls.sizes == [model.report_.released_values]
-    assert opendp_calls.made == [("make_laplace", model.report_.event["scale"])]
+    ledger = pf.Ledger(epsilon=1.0, delta=1e-6)
+    return pf.LinearRegression(schema=pf.Schema.box(-1, 1, target=(-1, 1)), ledger=ledger, **settings).fit(X, X[:, 0]).report_
+
+
+@pytest.mark.parametrize(("width", "settings"), [(1, {}), (6, {"mechanism": pf.FunctionalMechanism(noise="laplace")})])
+def test_a_fit_draws_once_for_all_released_values_at_the_scale_of_its_report(opendp_calls, pieces, width, settings):
+    report = fitted(width, **settings)
+    assert opendp_calls.sizes == [report.released_values]
+    assert opendp_calls.made == [("make_laplace", report.event["scale"])]
+    assert pieces == []
+
+
+def test_a_fit_with_a_cube_draws_one_for_each_part_at_the_scale_of_its_report(opendp_calls, pieces):
+    report = fitted(6)  # numbers only: the noise that is least
+    features, target = report.event["parts"]
+    assert (features, target) == (6 + 6 * 7 // 2, 7)
+    assert features + target == report.released_values
+    assert pieces == [("cube", features, report.event["scale"]), ("cube", target, report.event["scale"])]
+    assert set(opendp_calls.made) == {("make_laplace", report.event["scale"])}, "what half-widths are made of"
+
+
+def test_a_fit_with_a_ball_draws_one_at_the_scale_of_its_report(opendp_calls, pieces):
+    report = fitted(6, mechanism=pf.FunctionalMechanism(noise="l2"))
+    assert pieces == [("ball", report.released_values, report.event["scale"])]
+    assert opendp_calls.made == []
+
+
+def test_a_fit_with_gaussian_noise_draws_once_at_the_scale_of_its_report(opendp_calls, pieces):
+    report = fitted(6, delta=1e-6, mechanism=pf.FunctionalMechanism(noise="gaussian"))
+    assert opendp_calls.sizes == [report.released_values]
+    assert opendp_calls.made == [("make_gaussian", report.event["scale"])]
+    assert pieces == []

@@ -40,6 +40,14 @@ class RecordingNoise:
     def l2(self, values: np.ndarray, scale: float) -> np.ndarray:
         return self._answer("l2", values, scale)
 
+    def select(self, scores: list[int], scale: float) -> int:
+        return int(self._answer("select", np.array(scores, dtype=object), scale))
+
+    def coins(self):
+        from privfit.privacy.selection import KeyedCoins
+
+        return KeyedCoins(b"the same coins for both tables")
+
     def one_in(self, count: int) -> bool:
         return self._source.one_in(count)
 
@@ -57,4 +65,4 @@ class ReplayingNoise(RecordingNoise):
     def _answer(self, kind: str, values: np.ndarray, scale: float) -> np.ndarray:
         output = self._outputs[len(self.calls)]
         self.calls.append(Call(kind, values.copy(), scale, output))
-        return output.copy()
+        return output if isinstance(output, int) else output.copy()

@@ -15,6 +15,7 @@ from privfit.bench import speed as speed_bench
 from privfit.bench.census import census_schema, generated_census
 from privfit.cli.console import hint, print_json, stdout
 from privfit.cli.errors import in_one_sentence
+from privfit.cli.regularised import regularised
 from privfit.mechanisms import FunctionalMechanism
 from privfit.report import accuracy_figure
 
@@ -104,3 +105,6 @@ def speed(
             peak,
         )
     stdout().print(table)
+
+
+group.command()(in_one_sentence(regularised))

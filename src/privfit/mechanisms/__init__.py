@@ -1,6 +1,19 @@
 """Mechanisms: from rows to one release, with noise chosen from public facts alone."""
 
 from privfit.mechanisms.functional import FunctionalMechanism, LinearFit, Objective
+from privfit.mechanisms.intervals import Bootstrap, bootstrap
+from privfit.mechanisms.polynomial import PolynomialFit, PolynomialMechanism
 from privfit.mechanisms.release import Release
+from privfit.mechanisms.selection import PenaltySelection
 
-__all__ = ["FunctionalMechanism", "LinearFit", "Objective", "Release"]
+__all__ = [
+    "Bootstrap",
+    "FunctionalMechanism",
+    "LinearFit",
+    "Objective",
+    "PenaltySelection",
+    "PolynomialFit",
+    "PolynomialMechanism",
+    "Release",
+    "bootstrap",
+]

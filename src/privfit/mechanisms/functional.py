@@ -23,20 +23,27 @@ from privfit.schema import Geometry, Schema, SchemaError
 from privfit.solvers import (
     REPAIRS,
     NoiseLevel,
+    Penalty,
+    ReducedQuadratic,
     Repair,
     Solution,
     consistent,
     is_bounded,
     minimise,
+    minimise_penalised,
     plausible_mean,
     plausible_means,
     reduce_quadratic,
+    shown_columns,
 )
 from privfit.statistics import STEP, Moments, MomentValues, Norm, distinct_sensitivity, linf_sensitivities, squared_l2_sensitivity
 
 Floats = NDArray[np.float64]
 
 EXPECTED_WEIGHT_NORM = 0.35
+AUTO_L1 = 0.1
+AUTO_L2 = 0.1
+FLATTEST = 1e-8
 LEAST_TARGET_WEIGHT = 1 / 64
 MOST_TARGET_WEIGHT = 8.0
 USUAL_RERUNS = 1000
@@ -46,16 +53,21 @@ MOST_COLUMNS = 4000
 NoiseKind = Literal["auto", "laplace", "linf", "l2", "gaussian"]
 NORMS: dict[str, Norm] = {"laplace": "l1", "linf": "linf", "l2": "l2", "gaussian": "l2"}
 CLEARLY = 0.98
-SQUARE_WEIGHT = 1 / 8
+SQUARE_WEIGHTS = {"laplace": 0.25, "l2": 0.5, "gaussian": 0.5, "linf": MOST_TARGET_WEIGHT}
+"""How finely the target's square is bought for intervals: hardly felt by the other values, and in a cube not at all."""
 
 
 @dataclass(frozen=True)
 class Objective:
-    """What is minimised: a loss of degree two, with or without an intercept. `spread` buys the target's square besides, for intervals."""
+    """What is minimised: a loss of degree two, with or without an intercept, with or without a penalty on the coefficients.
+
+    `spread` buys the sum of the target's squares besides, for intervals.
+    """
 
     loss: QuadraticLoss
     fit_intercept: bool = True
     spread: bool = False
+    penalty: Penalty | None = None
 
 
 @dataclass(frozen=True)
@@ -67,6 +79,9 @@ class LinearFit:
     target_mean: float
     solution: Solution
     moments: MomentValues
+    penalty: tuple[Floats, Floats] | None = None
+    """What multiplied |c_j| and c_j^2 / 2, per column shown, where there was a penalty."""
+    gap: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -182,7 +197,7 @@ class FunctionalMechanism:
         else:
             weight = target_weight(geometry, kind)
         bought = objective.spread and self.calibration == "tight"
-        square_units = round(STEP * math.sqrt(min(SQUARE_WEIGHT, weight))) if bought else 0
+        square_units = round(STEP * math.sqrt(min(SQUARE_WEIGHTS[kind], weight))) if bought else 0
         return Moments(geometry, target_units=max(1, round(weight * STEP)), square_units=square_units)
 
     def event(self, moments: Moments, terms: Terms, loss: QuadraticLoss, kind: str = "laplace") -> Event:
@@ -238,13 +253,43 @@ class FunctionalMechanism:
         noise = noise_level(moments, release.event, reduced.target_mean)
         solution = minimise(reduced.matrix, reduced.vector, noise, self.repair)
         stretch = loss.slope / (2 * loss.curvature)
-        weights = stretch * (reduced.basis @ solution.weights)
+        weights, strengths, gap = reduced.basis @ solution.weights, None, 0.0
+        if objective.penalty is not None:
+            weights, strengths, gap = self._penalised(objective.penalty, solution, reduced, geometry, noise, release.value.n_rows)
+        weights = stretch * weights
         if not (fit_intercept and geometry.intercept):
-            return LinearFit(weights, 0.0, 0.0, solution, release.value)
+            return LinearFit(weights, 0.0, 0.0, solution, release.value, strengths, gap)
         shift = loss.offset / loss.slope
         mean = plausible_mean(reduced.target_mean - shift, noise.vector / max(release.value.n_rows, 1.0))
         intercept = stretch * (mean + shift) - plausible_means(reduced.feature_means) @ weights
-        return LinearFit(weights, float(intercept), mean, solution, release.value)
+        return LinearFit(weights, float(intercept), mean, solution, release.value, strengths, gap)
+
+    def _penalised(
+        self, penalty: Penalty, solution: Solution, reduced: ReducedQuadratic, geometry: Geometry, noise: NoiseLevel, n_rows: float
+    ) -> tuple[Floats, tuple[Floats, Floats], float]:
+        """The penalised minimum in the units that a person sees, as encoded weights; the penalty used; and the certified gap."""
+        target = geometry.target
+        half = target.unit if target is not None and target.kind == "slope" else 1.0
+        columns = shown_columns(geometry)
+        shown = columns @ reduced.basis
+        sizes = np.sqrt(np.sum(columns**2, axis=1))
+        least = FLATTEST * float(solution.factors.max(initial=0.0))
+        directions = shown @ solution.directions
+        matrix = (directions / np.maximum(solution.factors, least)) @ directions.T if least > 0 else np.zeros((len(sizes),) * 2)
+        start = half * np.asarray(np.linalg.lstsq(shown.T, solution.weights, rcond=None)[0], dtype=np.float64)
+        strengths = penalty.strengths(max(n_rows, 1.0), automatic_penalty(sizes, half, noise))
+        found = minimise_penalised(matrix, start, *strengths)
+        return columns.T @ found.coefficients / half, strengths, found.gap
+
+
+def automatic_penalty(sizes: Floats, half: float, noise: NoiseLevel) -> tuple[Floats, Floats]:
+    """The penalty that "auto" stands for, from public facts: the noise's level and the columns' units.
+
+    For |c_j|: a share of the standard deviation of the noise in the gradient, so that coefficients which noise alone would explain go to zero. For
+    c_j^2 / 2: a share of the size of the noise matrix, as encoded columns feel it. Both shares were chosen on generated data.
+    """
+    gradient = math.hypot(noise.vector, noise.matrix * math.hypot(EXPECTED_WEIGHT_NORM, 0.5))
+    return AUTO_L1 * gradient * half * sizes, AUTO_L2 * noise.matrix * math.sqrt(len(sizes)) * sizes**2
 
 
 def noise_level(moments: Moments, event: Event, target_mean: float = 0.0) -> NoiseLevel:

@@ -17,3 +17,5 @@ class Release(Generic[Value]):
     value: Value
     event: Event
     private: bool
+    choice: int | None = None
+    """Which of several public candidates was chosen, where there was a choice."""

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from privfit.models import saving
+from privfit.models.general import FunctionalClassifier, FunctionalRegressor
 from privfit.models.linear import LinearRegression
 from privfit.models.logistic import LogisticRegression
+from privfit.models.penalised import ElasticNet, Lasso, Ridge
 from privfit.models.report import Report
 from privfit.models.saving import ModelFileError
 
-ESTIMATORS = (LinearRegression, LogisticRegression)
+ESTIMATORS = (LinearRegression, Ridge, Lasso, ElasticNet, LogisticRegression, FunctionalRegressor, FunctionalClassifier)
 
 
 def load_model(path: str | Path) -> Any:
@@ -19,4 +21,16 @@ def load_model(path: str | Path) -> Any:
     return saving.load(path, {estimator.__name__: estimator for estimator in ESTIMATORS})
 
 
-__all__ = ["ESTIMATORS", "LinearRegression", "LogisticRegression", "ModelFileError", "Report", "load_model"]
+__all__ = [
+    "ESTIMATORS",
+    "ElasticNet",
+    "FunctionalClassifier",
+    "FunctionalRegressor",
+    "Lasso",
+    "LinearRegression",
+    "LogisticRegression",
+    "ModelFileError",
+    "Report",
+    "Ridge",
+    "load_model",
+]

@@ -26,6 +26,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     """Shared wiring of the linear models. Subclasses name a loss and turn weights into their own attributes."""
 
     _loss: QuadraticLoss
+    _bootstrap: tuple[Floats, Floats, float] | None
     _strict_names = False
     _public_array = False
 
@@ -80,7 +81,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         reasons = self._reasons_not_private()
         ledger = self._chosen_ledger(reasons)
         given = self._prepared(fit_input(self, X, y, self.schema))
-        objective = Objective(mechanism.loss or self._loss, self._checked_intercept())
+        objective = self._objective(mechanism)
         geometry = mechanism.geometry(given.schema, self._numeric_style(), objective)
         rows = Rows(given.table, given.schema, geometry)
         release = mechanism.release(rows, terms, ledger, noise, objective)
@@ -91,6 +92,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         self._strict_names = given.strict_names
         self._public_array = self._is_declared_public() and given.table.names is None
         self._keep(fit, mechanism)
+        self._bootstrap = None
+        self._released = (mechanism, release, fit, objective)
         self.report_ = self._report(mechanism, release, fit, reasons)
 
     # -- what subclasses say ----------------------------------------------------------------------------------------
@@ -98,6 +101,10 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     def _keep(self, fit: LinearFit, mechanism: FunctionalMechanism) -> None:
         """Set the fitted attributes."""
         raise NotImplementedError
+
+    def _objective(self, mechanism: FunctionalMechanism) -> Objective:
+        """What is minimised."""
+        return Objective(mechanism.loss or self._loss, self._checked_intercept())
 
     def _prepared(self, given: Input) -> Input:
         """The input, with its schema as this model wants it."""
@@ -183,7 +190,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             "directions": len(solution.weights),
             "bounded": solution.bounded,
         }
-        notes = (*self._notes(mechanism), *(("delta was not needed: Laplace noise spends none of it",) if self.delta else ()))
+        unspent = self.delta and not release.event.delta
+        notes = (*self._notes(mechanism), *(("delta was not needed: noise that spends epsilon alone is less here",) if unspent else ()))
         if not release.private and not reasons:
             reasons = ("the noise came from a source that is not secret",)
         return make_report(type(self).__name__, release.event, repairs=repairs, public=self._public_facts(), reasons=reasons, notes=notes)

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm
 from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
 from privfit.losses import SQUARED
-from privfit.mechanisms import FunctionalMechanism, LinearFit
+from privfit.mechanisms import FunctionalMechanism, LinearFit, Objective, bootstrap
 from privfit.models.base import PrivateLinearModel, original_units
+from privfit.models.inputs import predict_table
+from privfit.privacy import PrivacyError
+from privfit.rows import linear_scores
 from privfit.schema import Numeric
+
+Floats = NDArray[np.float64]
+USUAL_CONFIDENCE = 0.9
 
 
 class LinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
@@ -20,7 +29,7 @@ class LinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
     Parameters
     ----------
     epsilon : the privacy budget of one fit; smaller is more private and noisier.
-    delta : the chance that the promise fails. Laplace noise needs none, so that nothing of it is spent.
+    delta : the chance that the promise fails. With a delta above 0, Gaussian noise is used wherever it is less: with many columns it is.
     schema : the public facts: a pf.Schema or the path of a TOML file. "public" declares the table itself public.
     mechanism : "auto", "functional" or a pf.FunctionalMechanism.
     adjacency : "replace-one" (the number of rows is public) or "add-remove" (it is not).
@@ -35,11 +44,12 @@ class LinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
     ----------
     coef_ : one coefficient per name in get_feature_names_out(), in the units of the table.
     intercept_ : the intercept, in the units of the target.
+    coef_interval_, intercept_interval_ : 90% confidence intervals, computed when asked for; see confidence_intervals.
     report_ : what was promised and what it cost.
     schema_ : the schema that was used.
     n_features_in_, feature_names_in_ : as in scikit-learn.
 
-    Guarantee: epsilon-DP, replace-one or add-remove; docs/proofs/moments.md, Theorem 3.
+    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/moments.md, Theorem 3.
 
     Examples
     --------
@@ -56,19 +66,99 @@ class LinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         coef, intercept = original_units(fit, self._geometry)
         target = self.schema_.target
         assert isinstance(target, Numeric)
-        half, middle = target.high / 2 - target.low / 2, target.high / 2 + target.low / 2
-        self.coef_ = coef * half
-        self.intercept_ = intercept * half + middle
+        self.coef_ = coef * self._half()
+        self.intercept_ = intercept * self._half() + target.high / 2 + target.low / 2
 
-    def _restore(self, coef: NDArray[np.float64], intercept: NDArray[np.float64]) -> None:
+    def _objective(self, mechanism: FunctionalMechanism) -> Objective:
+        return replace(super()._objective(mechanism), spread=mechanism.calibration == "tight" and mechanism.loss is None)
+
+    def _restore(self, coef: Floats, intercept: Floats) -> None:
         self.coef_, self.intercept_ = coef, float(intercept[0])
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
+    def predict(self, X: Any) -> Floats:
         """coef_'x + intercept_ for every row."""
         return self._scores(X)
+
+    # -- how sure -------------------------------------------------------------------------------------------------
+
+    @property
+    def coef_interval_(self) -> Floats:
+        """90% confidence intervals of the coefficients: shape (columns, 2)."""
+        return self.confidence_intervals()[0]
+
+    @property
+    def intercept_interval_(self) -> Floats:
+        """The 90% confidence interval of the intercept: shape (2,)."""
+        return self.confidence_intervals()[1]
+
+    def confidence_intervals(self, confidence: float = USUAL_CONFIDENCE) -> tuple[Floats, Floats]:
+        """Intervals of the coefficients, shape (columns, 2), and of the intercept, shape (2,).
+
+        By a parametric bootstrap on the release, which costs no privacy: they cover what noise and the sample of people leave open. Where noise
+        has drowned most directions (report_.repairs says how many were kept), they can be too narrow.
+        """
+        coefs, intercepts = self._errors()
+        reach = np.quantile(np.abs(np.column_stack([coefs, intercepts])), _checked(confidence), axis=0)
+        coef = np.column_stack([self.coef_ - reach[:-1], self.coef_ + reach[:-1]])
+        return coef, np.array([self.intercept_ - reach[-1], self.intercept_ + reach[-1]])
+
+    def predict_interval(self, X: Any, confidence: float = USUAL_CONFIDENCE, of: Literal["mean", "target"] = "mean") -> Floats:
+        """An interval for every row of X: of the mean of the target for such a row, or of the target itself. Shape (rows, 2)."""
+        if of not in ("mean", "target"):
+            raise PrivacyError(f"of={of!r} was given; it is 'mean' or 'target'. Use 'mean' for the prediction's own uncertainty.")
+        coefs, intercepts = self._errors()
+        table = predict_table(self, X)
+        errors = np.asarray(linear_scores(table, self.schema_, self._geometry, coefs.T, intercepts))
+        predicted = self.predict(X)
+        if of == "target":
+            spread = self._spread()
+            reach = _normal_quantile(confidence) * np.sqrt(np.mean(errors**2, axis=1) + spread)
+        else:
+            reach = np.quantile(np.abs(errors), _checked(confidence), axis=1)
+        return np.column_stack([predicted - reach, predicted + reach])
+
+    def _errors(self) -> tuple[Floats, Floats]:
+        """How far coefficients (one row per draw) and intercepts fall from a truth like this one, in the units of the table."""
+        check_is_fitted(self)
+        made = self._bootstrapped()
+        fit = self._released[2]
+        shown = [original_units(replace(fit, weights=w, intercept=float(b)), self._geometry) for w, b in zip(*made[:2], strict=True)]
+        return self._half() * np.array([coef for coef, _ in shown]), self._half() * np.array([intercept for _, intercept in shown])
+
+    def _bootstrapped(self) -> tuple[Floats, Floats, float]:
+        if getattr(self, "_released", None) is None or self._released[1].value.target_square is None:
+            raise AttributeError(
+                f"Intervals were asked of a {type(self).__name__} that has none: it was loaded from a file, or its mechanism has a loss or calibration of its own. "
+                "Fit it with mechanism='auto', and ask before saving."
+            )
+        if self._bootstrap is None:
+            mechanism, release, fit, objective = self._released
+            made = bootstrap(mechanism, release, fit, self._geometry, objective)
+            self._bootstrap = (made.weights, made.intercepts, made.residual_variance)
+        return self._bootstrap
+
+    def _spread(self) -> float:
+        return self._half() ** 2 * self._bootstrapped()[2]
+
+    def _half(self) -> float:
+        target = self.schema_.target
+        assert isinstance(target, Numeric)
+        return target.high / 2 - target.low / 2
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.regressor_tags.poor_score = True  # at epsilon 1 the 200 rows of scikit-learn's check are drowned, as they must be
         return tags
+
+
+def _checked(confidence: float) -> float:
+    if not (isinstance(confidence, int | float) and 0 < confidence < 1):
+        raise PrivacyError(
+            f"confidence={confidence!r} was given; it is between 0 and 1. Use 0.9 for intervals that cover nine times in ten."
+        )
+    return float(confidence)
+
+
+def _normal_quantile(confidence: float) -> float:
+    return float(norm.ppf((1 + _checked(confidence)) / 2))

@@ -38,6 +38,7 @@ def save(model: Any, path: Path) -> None:
         "names": list(getattr(model, "feature_names_in_", [])),
         "strict_names": model._strict_names,
         "report": model.report_.to_dict(),
+        "facts": model._facts() if hasattr(model, "_facts") else {},
     }
     path.write_text(json.dumps(document, indent=1, default=_plain) + "\n", encoding="utf-8")
 
@@ -68,6 +69,8 @@ def _restore(document: dict[str, Any], kinds: dict[str, type]) -> Any:
     model._geometry = schema.geometry(numeric=encoding["numeric"], paper=encoding["paper"])
     model._restore(np.array(document["coef"], dtype=np.float64), np.array(document["intercept"], dtype=np.float64))
     model.report_ = Report.from_dict(document["report"])
+    if document.get("facts"):
+        model._restore_facts(document["facts"])
     model.n_features_in_ = len(schema.features)
     model._strict_names = bool(document["strict_names"])
     if document["names"]:

@@ -7,6 +7,7 @@ source exists for tests and experiments; every result it touches is stamped not 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, Protocol
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from privfit.privacy.errors import PrivacyError
 from privfit.privacy.event import Event
+from privfit.privacy.selection import KeyedCoins, permute_and_flip
 from privfit.privacy.shapes import ball, cube, secret_below, secret_geometric
 
 Integers = NDArray[np.int64]
@@ -45,6 +47,14 @@ class Noise(Protocol):
         """True once in `count` times."""
         ...
 
+    def select(self, scores: Sequence[int], scale: float) -> int:
+        """The place of one of the scores, by permute-and-flip."""
+        ...
+
+    def coins(self) -> KeyedCoins:
+        """A coin for every row."""
+        ...
+
 
 def noised(noise: Noise, values: Integers, event: Event) -> Integers:
     """The values with the noise that an event describes, part by part."""
@@ -72,6 +82,12 @@ class SecureNoise:
 
     def l2(self, values: Integers, scale: float) -> Integers:
         return ball(values, scale)
+
+    def select(self, scores: Sequence[int], scale: float) -> int:
+        return permute_and_flip(scores, scale, self)
+
+    def coins(self) -> KeyedCoins:
+        return KeyedCoins(secrets.token_bytes(32))
 
     def geometric(self, size: int, scale: float) -> Integers:
         return secret_geometric(size, scale, self.laplace)
@@ -114,6 +130,12 @@ class SeededNoise:
 
     def linf(self, values: Integers, scale: float) -> Integers:
         return values + cube(values.size, scale, self).reshape(values.shape)
+
+    def select(self, scores: Sequence[int], scale: float) -> int:
+        return permute_and_flip(scores, scale, self)
+
+    def coins(self) -> KeyedCoins:
+        return KeyedCoins(self._generator.bytes(32))
 
     def geometric(self, size: int, scale: float) -> Integers:
         return np.asarray(self._generator.geometric(-np.expm1(-1.0 / scale), size) - 1, dtype=np.int64)

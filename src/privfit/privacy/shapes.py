@@ -59,7 +59,7 @@ def cube(size: int, scale: float, source: Source) -> Integers:
             )
         kept = source.below(2 * (half + np.arange(1, size + 1, dtype=np.int64))) <= 2 * half
         if kept.all():
-            return source.below(np.full(size, 2 * half + 1, dtype=np.int64)) - half
+            return np.asarray(source.below(np.full(size, 2 * half + 1, dtype=np.int64)) - half, dtype=np.int64)
 
 
 def ball(values: Integers, scale: float) -> Integers:

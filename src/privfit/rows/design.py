@@ -17,8 +17,10 @@ from privfit.tables import Table, column_positions
 PREDICT_ROWS = 1 << 15
 
 
-def linear_scores(table: Table, schema: Schema, geometry: Geometry, coef: NDArray[np.float64], intercept: float) -> NDArray[np.float64]:
-    """coef'x + intercept for every row, one coefficient per name in `geometry.feature_names`."""
+def linear_scores(
+    table: Table, schema: Schema, geometry: Geometry, coef: NDArray[np.float64], intercept: float | NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """coef'x + intercept for every row, one coefficient per name in `geometry.feature_names`; or several at once, one column each."""
     parts = [design @ coef + intercept for design in _designs(table, schema, geometry)]
     return np.concatenate(parts) if parts else np.empty(0)
 

@@ -1,4 +1,4 @@
-"""Rows: a table behind its schema. `Rows.sum` is the only way privfit reads data."""
+"""Rows: a table behind its schema. `Rows.sum` (and `split_sum`, the same over two parts) is the only way privfit reads data."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from threading import Lock
 from typing import Protocol
 
 import numpy as np
@@ -60,6 +61,17 @@ class Kernel(Protocol):
         ...
 
 
+class Coins(Protocol):
+    """A coin per row, thrown without looking at it."""
+
+    def heads(self, first: int, count: int) -> NDArray[np.bool_]:
+        """Which of `count` rows from number `first` on show heads. The same answer whenever asked."""
+        ...
+
+
+_counting = Lock()
+
+
 class Rows:
     """Encoded, clipped and quantised rows of a table, read batch by batch and never handed out.
 
@@ -88,6 +100,27 @@ class Rows:
 
     def sum(self, kernel: Kernel) -> NDArray[np.int64]:
         """The exact sum of the kernel over all rows."""
+
+        def chunk_sum(encoded: NDArray[np.float64], first: int) -> NDArray[np.int64]:
+            return kernel(encoded).astype(np.int64)
+
+        return self._total(kernel, chunk_sum)
+
+    def split_sum(self, kernel: Kernel, coins: Coins) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+        """The exact sums over the rows whose coin shows tails and over those that show heads, and how many show heads. One pass."""
+        heads = [0]
+
+        def chunk_sum(encoded: NDArray[np.float64], first: int) -> NDArray[np.int64]:
+            shown = coins.heads(first, encoded.shape[1])
+            with _counting:
+                heads[0] += int(shown.sum())
+            return np.stack([kernel(encoded[:, ~shown]), kernel(encoded[:, shown])]).astype(np.int64)
+
+        tails_sum, heads_sum = self._total(kernel, chunk_sum)
+        return tails_sum, heads_sum, heads[0]
+
+    def _total(self, kernel: Kernel, chunk_sum: Callable[[NDArray[np.float64], int], NDArray[np.int64]]) -> NDArray[np.int64]:
+        """The sum over chunks of what `chunk_sum` makes of encoded rows and the number of the first of them."""
         if kernel.largest > _EXACT_FLOAT:
             raise ValueError(
                 f"One row could add {kernel.largest} to a sum, and whole numbers are exact up to 2^53 only. "
@@ -97,8 +130,8 @@ class Rows:
         size = min(CHUNK_ROWS, _EXACT_FLOAT // kernel.largest)
         most = _EXACT_INT // kernel.largest
 
-        def chunk_sum(batch: Batch, start: int, stop: int) -> NDArray[np.int64]:
-            return kernel(encoder.encode(batch, start, stop)).astype(np.int64)
+        def task(batch: Batch, start: int, stop: int, first: int) -> NDArray[np.int64]:
+            return chunk_sum(encoder.encode(batch, start, stop), first)
 
         total: NDArray[np.int64] | None = None
         rows = 0
@@ -107,13 +140,13 @@ class Rows:
             pending: deque[Future[NDArray[np.int64]]] = deque()
             for batch in self._table.batches(self._columns, self._positions, self._batch_rows):
                 length = len(batch[0])
-                rows += length
+                before, rows = rows, rows + length
                 if rows > most:
                     raise DataError(
                         f"The table has more than {most} rows, and 64-bit sums would overflow. Split the table. Nothing was charged."
                     )
                 for start in range(0, length, size):
-                    pending.append(pool.submit(chunk_sum, batch, start, min(start + size, length)))
+                    pending.append(pool.submit(task, batch, start, min(start + size, length), before + start))
                 while len(pending) > 4 * self._threads:
                     total = _added(total, pending.popleft().result())
                 if report is not None:

@@ -1,21 +1,31 @@
 """Solvers: from released statistics to model weights. They never see a row."""
 
 from privfit.solvers.logistic import calibrate, chebyshev_curvature
+from privfit.solvers.penalised import PenalisedSolution, Penalty, minimise_penalised
+from privfit.solvers.polynomial import PolynomialSolution, consistent_sums, minimise_polynomial
 from privfit.solvers.quadratic import REPAIRS, NoiseLevel, Repair, Solution, is_bounded, minimise, plausible_mean, plausible_means
 from privfit.solvers.reduction import ReducedQuadratic, consistent, reduce_quadratic
+from privfit.solvers.units import shown_columns
 
 __all__ = [
     "REPAIRS",
     "NoiseLevel",
+    "PenalisedSolution",
+    "Penalty",
+    "PolynomialSolution",
     "ReducedQuadratic",
     "Repair",
     "Solution",
     "calibrate",
     "chebyshev_curvature",
     "consistent",
+    "consistent_sums",
     "is_bounded",
     "minimise",
+    "minimise_penalised",
+    "minimise_polynomial",
     "plausible_mean",
     "plausible_means",
     "reduce_quadratic",
+    "shown_columns",
 ]

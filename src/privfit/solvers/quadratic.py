@@ -39,6 +39,13 @@ class Solution:
     eigenvalues_changed: int
     directions_kept: float
     bounded: bool
+    directions: Floats
+    factors: Floats
+    """What v was multiplied by along each of the directions: the inverse of the repaired matrix."""
+    kept: Floats
+    """Which share of each direction was kept: the factor times the eigenvalue."""
+    size: float
+    """How large a weight is taken to be along a direction, where shrinkage had to know."""
 
 
 def is_bounded(matrix: Floats) -> bool:
@@ -61,18 +68,19 @@ def minimise(matrix: Floats, vector: Floats, noise: NoiseLevel, repair: Repair) 
     if repair == "floor":
         changed = int(np.count_nonzero(values < 0))
         values = np.maximum(values, 0.0)
-        factors, bounded = _shrinkage(values, along, noise), True
+        (factors, size), bounded = _shrinkage(values, along, noise), True
     else:
-        values = values + ridge
+        values, size = values + ridge, 0.0
         keep = (values > 0) if repair == "trim" else (values != 0)
         changed = int(d - np.count_nonzero(keep)) if repair == "trim" else 0
         factors = np.divide(1.0, values, out=np.zeros(d), where=keep)
         bounded = bool((values[keep] > 0).all())
-    return Solution(vectors @ (factors * along), float(ridge), changed, float(factors @ values), bounded)
+    kept = factors * values
+    return Solution(vectors @ (factors * along), float(ridge), changed, float(kept.sum()), bounded, vectors, factors, kept, size)
 
 
-def _shrinkage(values: Floats, along: Floats, noise: NoiseLevel) -> Floats:
-    """What to multiply v by in each eigendirection instead of 1 / eigenvalue.
+def _shrinkage(values: Floats, along: Floats, noise: NoiseLevel) -> tuple[Floats, float]:
+    """What to multiply v by in each eigendirection instead of 1 / eigenvalue, and the likely size g of weights.
 
     If w were normal with standard deviation g in every direction, v = M w + error would be normal, and the best estimate of w would
     be  l / (l^2 + t^2 / g^2) v  for an eigenvalue l, where t^2 is the variance of the error: that of v, plus that of M times the squared
@@ -86,8 +94,9 @@ def _shrinkage(values: Floats, along: Floats, noise: NoiseLevel) -> Floats:
     guess = np.log(_SIZES[:, 0] * np.sqrt(d) / EXPECTED_NORM) / NORM_SPREAD
     surprise = np.sum(np.log(spread) + along**2 / spread, axis=1) + guess**2
     likely = np.exp((surprise.min() - surprise) / 2)
-    factors: Floats = (likely / likely.sum()) @ (values / (values**2 + error / _SIZES**2))
-    return factors
+    likely = likely / likely.sum()
+    factors: Floats = likely @ (values / (values**2 + error / _SIZES**2))
+    return factors, float(np.sqrt(likely @ _SIZES[:, 0] ** 2))
 
 
 def plausible_mean(mean: float, noise_sd: float) -> float:

@@ -1,6 +1,20 @@
 """Statistics: what is summed over rows. Each knows how far one row can move it."""
 
 from privfit.statistics.moments import STEP, Moments, MomentValues
+from privfit.statistics.monomials import products_of
 from privfit.statistics.sensitivity import Norm, distinct_sensitivity, linf_sensitivities, squared_l2_sensitivity
+from privfit.statistics.weighted import EXPECTED_SIZE, TargetLattice, WeightedMonomials
 
-__all__ = ["STEP", "MomentValues", "Moments", "Norm", "distinct_sensitivity", "linf_sensitivities", "squared_l2_sensitivity"]
+__all__ = [
+    "EXPECTED_SIZE",
+    "STEP",
+    "MomentValues",
+    "Moments",
+    "Norm",
+    "TargetLattice",
+    "WeightedMonomials",
+    "distinct_sensitivity",
+    "linf_sensitivities",
+    "products_of",
+    "squared_l2_sensitivity",
+]

@@ -1,0 +1,271 @@
+"""Any loss of one linear predictor, replaced by a polynomial of low degree: Algorithm 2 of the functional-mechanism paper, and more.
+
+A row costs f(z, y), where z = x'w + b and y is its target. The functional mechanism needs the cost as a polynomial in z, because then
+a table enters only by sums over its rows. The paper expands every part of f by Taylor at a point; a Chebyshev series follows f on
+a whole interval instead. Only the public function f and the public bounds of y are used here: no row is ever seen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.polynomial.polynomial import polyval
+from numpy.typing import NDArray
+
+from privfit.losses.expansion import chebyshev_series, rescaled, taylor_series, values
+from privfit.losses.quadratic import QuadraticLoss
+
+Floats = NDArray[np.float64]
+Method = Literal["chebyshev", "taylor"]
+Link = Literal["identity", "exp", "logistic"]
+Interval = float | tuple[float, float] | Literal["target"]
+
+LINKS: tuple[str, ...] = get_args(Link)
+DEGREES = (2, 3, 4)
+GRID = 2001
+SAME = 1e-7
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of the paper's f_l(g_l): a function of  shift + slope * z,  expanded at its own point.
+
+    Parameters
+    ----------
+    f : a function of one array.
+    shift, slope : numbers, or functions of the target, that make g = shift + slope * z.
+    at : the point z_l that Taylor's expansion is made at, as a value of g.
+    method : "taylor", as in the paper, or "chebyshev", which follows f over the loss's whole interval of z.
+    derivatives : f and its derivatives at `at`, one number for every degree from 0; found numerically if left out.
+    """
+
+    f: Callable[[Any], Any]
+    shift: float | Callable[[Any], Any] = 0.0
+    slope: float | Callable[[Any], Any] = 1.0
+    at: float = 0.0
+    method: Method = "taylor"
+    derivatives: tuple[float, ...] | None = None
+
+    def value(self, z: Floats, y: Floats) -> Any:
+        """f(shift + slope z)."""
+        return self.f(_at(self.shift, y) + _at(self.slope, y) * z)
+
+    def taylor(self, degree: int, y: Floats, middle: float, half: float) -> Floats:
+        """The expansion as coefficients of powers of  (z - middle) / half,  one column per target."""
+        if self.derivatives is None:
+            series = taylor_series(lambda z, _: self.f(z), degree, np.zeros(1), self.at, half)
+        else:
+            series = np.array([[value / math.factorial(k)] for k, value in enumerate(self.derivatives)])
+        shift, slope = _at(self.shift, y), _at(self.slope, y)
+        return rescaled(series, np.broadcast_to(shift + slope * middle - self.at, y.shape), slope * half)
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A loss f(z, y) that is expanded as it is. `derivatives` are functions of y: f and its derivatives in z at `at`."""
+
+    f: Callable[[Any, Any], Any]
+    at: float | None = None
+    method: Method = "chebyshev"
+    derivatives: tuple[Callable[[Any], Any], ...] | None = None
+
+    def value(self, z: Floats, y: Floats) -> Any:
+        """f(z, y)."""
+        return self.f(z, y)
+
+    def taylor(self, degree: int, y: Floats, middle: float, half: float) -> Floats:
+        """The expansion as coefficients of powers of  (z - middle) / half,  one column per target."""
+        at = middle if self.at is None else self.at
+        if self.derivatives is None:
+            series = taylor_series(self.f, degree, y, at, half)
+        else:
+            series = np.array([np.broadcast_to(d(y), y.shape) / math.factorial(k) for k, d in enumerate(self.derivatives)])
+        return rescaled(series, middle - at, half)
+
+
+@dataclass(frozen=True, repr=False)
+class PolynomialLoss:
+    """A row's loss f(z, y) and the polynomial in z that stands in for it. Make one with `fit`, `from_parts` or a ready-made function.
+
+    y is the target in the user's units, or -1 and 1 for the first and the second of two classes. The functions are public: they are called with points
+    of the public bounds, never with rows.
+    """
+
+    parts: tuple[Whole | Part, ...]
+    degree: int = 2
+    interval: Interval = 4.0
+    link: Link = "identity"
+    name: str = "loss"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.degree, bool) or self.degree not in DEGREES:
+            raise ValueError(
+                f"A loss was given degree={self.degree!r}; a degree is 2, 3 or 4. Use 2 unless there are few columns and many rows."
+            )
+        if self.link not in LINKS:
+            raise ValueError(
+                f"A loss was given link={self.link!r}; a link is one of {LINKS}. Use 'identity' and transform predictions yourself."
+            )
+        object.__setattr__(self, "interval", _checked_interval(self.interval))
+        if not self.parts:
+            raise ValueError("A loss was given no parts, and there is nothing to minimise. Give at least one Part.")
+        for part in self.parts:
+            _check_part(part, self.degree)
+
+    @classmethod
+    def fit(
+        cls,
+        f: Callable[[Any, Any], Any],
+        *,
+        degree: int = 2,
+        interval: Interval = 4.0,
+        method: Method = "chebyshev",
+        at: float | None = None,
+        derivatives: Sequence[Callable[[Any], Any]] | None = None,
+        link: Link = "identity",
+    ) -> PolynomialLoss:
+        """A polynomial for f(z, y), a function that takes numpy arrays of either and broadcasts.
+
+        Parameters
+        ----------
+        f : the loss of a row. Constants that do not depend on z do not matter.
+        degree : 2, 3 or 4. The number of released values grows like columns^degree.
+        interval : where z is expected: L for [-L, L], a pair (low, high), or "target" for the public bounds of the target.
+        method : "chebyshev" cuts the Chebyshev series on the interval, close to the best uniform approximation there; "taylor" expands
+            at a point.
+        at : Taylor's point; the middle of the interval if left out.
+        derivatives : for Taylor, functions of y: f and its derivatives in z at that point, degree + 1 of them. Found numerically
+            if left out.
+        link : what predictions are: "identity" is z, "exp" is e^z, "logistic" is 1 / (1 + e^-z).
+        """
+        name = getattr(f, "__name__", type(f).__name__)
+        return cls((Whole(f, at, method, None if derivatives is None else tuple(derivatives)),), degree, interval, link, name)
+
+    @classmethod
+    def from_parts(cls, parts: Sequence[Part], *, degree: int = 2, interval: Interval = 4.0, link: Link = "identity") -> PolynomialLoss:
+        """A sum of parts f_l(shift_l + slope_l z), each expanded in its own way (the paper's Algorithm 2).
+
+        `interval` says where z is expected. A part that is expanded by Chebyshev follows its function there, and the reported error is that of
+        the whole sum there.
+        """
+        return cls(tuple(parts), degree, interval, link, "sum of parts")
+
+    # -- the interval ---------------------------------------------------------------------------------------------
+
+    def on_target(self, low: float, high: float) -> PolynomialLoss:
+        """The same loss with its interval settled, for a target with these bounds."""
+        return replace(self, interval=(low, high)) if self.interval == "target" else self
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The ends of the interval."""
+        if isinstance(self.interval, tuple):
+            return self.interval
+        if self.interval == "target":
+            raise ValueError(
+                "A loss was given interval='target', and its bounds depend on the target's. Write loss.on_target(low, high) first, or give a pair."
+            )
+        return -self.interval, self.interval
+
+    @property
+    def reach(self) -> float:
+        """The largest |z| of the interval."""
+        return max(abs(end) for end in self.bounds)
+
+    # -- the polynomial -------------------------------------------------------------------------------------------
+
+    def coefficients(self, y: Any, middle: float = 0.0, half: float = 1.0) -> Floats:
+        """c_0(y), ..., c_degree(y), one column per target: the loss is about the sum of c_j(y) ((z - middle) / half)^j."""
+        targets = np.atleast_1d(np.asarray(y, dtype=np.float64))
+        low, high = self.bounds
+        centre, radius = low / 2 + high / 2, high / 2 - low / 2
+        total = np.zeros((self.degree + 1, len(targets)))
+        for part in self.parts:
+            if part.method == "taylor":
+                total += part.taylor(self.degree, targets, centre, radius)
+            else:
+                total += chebyshev_series(part.value, self.degree, targets, centre, radius)
+        if not np.isfinite(total).all():
+            raise ValueError(
+                f"The {self.name} was given on [{low:g}, {high:g}], where it or its expansion is not a finite number for some target; a polynomial needs finite "
+                "values. Choose an interval, or bounds of the target, on which it is finite."
+            )
+        return rescaled(total, (middle - centre) / radius, half / radius)
+
+    def approximation_error(self, y: Any) -> float:
+        """The largest |f - polynomial| for z in the interval and these targets, on a grid of 2,001 values of z.
+
+        A fit that keeps z in the interval for every row costs a row at most twice this much more than the best such fit (the paper's Lemma 3).
+        """
+        targets = np.atleast_1d(np.asarray(y, dtype=np.float64))
+        low, high = self.bounds
+        centre, radius = low / 2 + high / 2, high / 2 - low / 2
+        scaled = np.linspace(-1.0, 1.0, GRID)
+        coefficients = self.coefficients(targets, centre, radius)
+        true = sum(values(part.value, centre + radius * scaled, targets) for part in self.parts)
+        error = float(np.abs(true - polyval(scaled, coefficients).T).max())
+        return error if error > 1e-12 * float(np.abs(true).max()) else 0.0
+
+    def as_quadratic(self, t: Floats, y: Floats) -> QuadraticLoss | None:
+        """The same loss as a QuadraticLoss in the scaled target t, if it is one: c_2 does not depend on the target, c_1 is a line in it.
+
+        `t` are points of [-1, 1] and `y` the targets that they stand for. Moments then suffice, and their noise is far smaller.
+        """
+        reach = self.reach
+        _, first, second, *others = self.coefficients(y, 0.0, reach)
+        size = SAME * max(float(np.abs(first).max()), float(np.abs(second).max()))
+        middle, tilt = np.linalg.lstsq(np.column_stack([np.ones(len(t)), t]), first, rcond=None)[0]
+        if np.ptp(second) > size or np.abs(middle + tilt * t - first).max() > size or np.abs(others).max(initial=0.0) > size:
+            return None
+        offset = -float(middle) / reach if abs(middle) > size else 0.0
+        return QuadraticLoss(curvature=float(second.mean()) / reach**2, slope=-float(tilt) / reach, offset=offset)
+
+    def __repr__(self) -> str:
+        methods = sorted({part.method for part in self.parts})
+        return f"PolynomialLoss({self.name}, degree={self.degree}, interval={self.interval}, {' and '.join(methods)}, link={self.link!r})"
+
+
+def _at(value: float | Callable[[Any], Any], y: Floats) -> Any:
+    return value(y) if callable(value) else value
+
+
+# -- checks --------------------------------------------------------------------------------------------------------------
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _checked_interval(interval: Any) -> Interval:
+    if isinstance(interval, str) and interval == "target":
+        return "target"
+    if _is_number(interval) and interval > 0:
+        return float(interval)
+    if isinstance(interval, tuple | list) and len(interval) == 2 and all(map(_is_number, interval)) and interval[0] < interval[1]:
+        return float(interval[0]), float(interval[1])
+    raise ValueError(
+        f"A loss was given interval={interval!r}; an interval is a positive number L for [-L, L], a pair (low, high), or 'target'. "
+        "Write where you expect the linear predictor, for example 4.0."
+    )
+
+
+def _check_part(part: Any, degree: int) -> None:
+    if not isinstance(part, Whole | Part):
+        raise ValueError(f"A loss was given a part of type {type(part).__name__}; parts are pf.Part(f, shift, slope, at). Write one.")
+    if not callable(part.f):
+        raise ValueError(f"A loss was given f={part.f!r}; it is a function of arrays. Write, for example, lambda z, y: (y - z) ** 2.")
+    if part.method not in get_args(Method):
+        raise ValueError(f"A loss was given method={part.method!r}; it is 'chebyshev' or 'taylor'. Use 'chebyshev' if in doubt.")
+    if part.at is not None and not _is_number(part.at):
+        raise ValueError(
+            f"A loss was given at={part.at!r}; Taylor's point is a finite number. Leave it out for the middle of the interval."
+        )
+    if part.derivatives is not None and len(part.derivatives) != degree + 1:
+        raise ValueError(
+            f"A loss of degree {degree} was given {len(part.derivatives)} derivatives; it needs {degree + 1}, beginning with the function itself. "
+            "List them, or leave them out to have them found."
+        )

@@ -1,0 +1,156 @@
+"""A penalty chosen by the data, privately: fit on most rows, choose on the others.
+
+Algorithm 3 of Chaudhuri, Monteleoni and Sarwate (JMLR 2011) trains one model per candidate on a part of the rows of its own and chooses by the mistakes on one
+more part. Here all candidates come from one release, because a penalty is post-processing: four fifths of the rows serve all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.losses import QuadraticLoss
+from privfit.mechanisms.functional import FunctionalMechanism, LinearFit, Objective
+from privfit.mechanisms.release import Release
+from privfit.privacy import Event, Ledger, Noise, PrivacyError, Terms, exact, noised
+from privfit.rows import Rows
+from privfit.schema import Geometry, Schema
+from privfit.solvers import Penalty, Repair, consistent
+from privfit.statistics import Moments, MomentValues
+
+Floats = NDArray[np.float64]
+
+WEIGHT_STEP = 1 << 12
+SCORE_UNIT = 1 << 22
+LARGEST_WEIGHT = 1 << 6
+
+
+@dataclass(frozen=True)
+class PenaltySelection:
+    """The functional mechanism on the rows whose coin shows tails, and a private choice among penalties by the rows that show heads.
+
+    Every row takes part in one of the two, so that both together cost what the dearer one costs.
+
+    Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at most `rows_per_person` rows;
+    docs/proofs/selection.md, Theorem 1.
+    """
+
+    functional: FunctionalMechanism
+    penalties: tuple[Penalty, ...]
+
+    name = "functional"
+
+    @property
+    def repair(self) -> Repair:
+        """How a noisy objective is made to have a minimum."""
+        return self.functional.repair
+
+    @property
+    def calibration(self) -> Literal["tight", "paper"]:
+        """How the noise is calibrated."""
+        return self.functional.calibration
+
+    @property
+    def loss(self) -> QuadraticLoss | None:
+        """A loss of the mechanism's own: none."""
+        return self.functional.loss
+
+    def check(self) -> None:
+        """Refuse parameters that mean nothing, before anything is read."""
+        self.functional.check()
+        if self.functional.repair == "rerun" or self.functional.loss is not None or self.functional.calibration == "paper":
+            raise PrivacyError(
+                f"alpha='select' was given with {self.functional}; it goes with repair='floor' and the tight calibration of least squares. "
+                "Leave the mechanism out, or give alpha a number."
+            )
+
+    def geometry(self, schema: Schema, numeric: Literal["slope", "bins"], objective: Objective) -> Geometry:
+        """How rows are encoded."""
+        return self.functional.geometry(schema, numeric, objective)
+
+    def statistic(self, geometry: Geometry, objective: Objective, kind: str = "laplace") -> Moments:
+        """What is summed."""
+        return self.functional.statistic(geometry, objective, kind)
+
+    def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Objective) -> Release[MomentValues]:
+        """Sum the moments of both parts, charge the ledger, add noise to the first, and choose by the second."""
+        moments, event = self.functional.plan(rows.geometry, terms, objective)
+        event = replace(event, mechanism=f"{event.mechanism}, penalty selected privately")  # public facts only up to here
+        if ledger is not None:
+            ledger.check(event)
+        fitted, held, n_held = rows.split_sum(moments, noise.coins())
+        n_fitted = rows.n_rows - n_held
+        if ledger is not None:
+            ledger.charge(event, dataset=rows.label)  # durable before any draw
+        values = moments.distinct(fitted, n_fitted, terms.adjacency)
+        n_public = n_fitted if terms.adjacency == "replace-one" else None
+        value = consistent(moments, noised(noise, values, event).astype(np.float64), n_public)
+        release = Release(value, event, noise.private)
+        candidates = [
+            self._whole_weights(self._fit(release, rows.geometry, objective, choice), rows.geometry)
+            for choice in range(len(self.penalties))
+        ]
+        scores = [held_out_score(moments, held, weights) for weights in candidates]
+        reach = score_range(candidates, rows.geometry) * int(terms.rows_per_person) * (2 if terms.adjacency == "replace-one" else 1)
+        scale = float((reach * SCORE_UNIT + 2) / selection_epsilon(event)) * (1 + 2.0**-50)
+        return replace(release, choice=noise.select(scores, scale))
+
+    def _fit(self, release: Release[MomentValues], geometry: Geometry, objective: Objective, choice: int) -> LinearFit:
+        return self.functional.solve(release, geometry, replace(objective, penalty=self.penalties[choice]))
+
+    def _whole_weights(self, fit: LinearFit, geometry: Geometry) -> list[int]:
+        weights = np.append(fit.intercept, fit.weights) if geometry.intercept else fit.weights
+        held = np.clip(np.nan_to_num(weights), -LARGEST_WEIGHT, LARGEST_WEIGHT)
+        return [int(weight) for weight in np.rint(held * WEIGHT_STEP)]
+
+    def solve(self, release: Release[MomentValues], geometry: Geometry, objective: Objective) -> LinearFit:
+        """The fit with the penalty that was chosen."""
+        assert release.choice is not None
+        return self._fit(release, geometry, objective, release.choice)
+
+
+def selection_epsilon(event: Event) -> Fraction:
+    """What the choice may spend on its own rows: epsilon, or with Gaussian noise an epsilon that is no dearer than rho."""
+    if not event.rho:
+        return exact(event.epsilon)
+    return Fraction(math.isqrt(int(2 * exact(event.rho) * 2**100)), 2**50)  # epsilon^2 / 2 <= rho
+
+
+def held_out_score(moments: Moments, held: NDArray[np.int64], weights: list[int]) -> int:
+    """Minus the sum of squared errors on the rows held out, but for the sum of the targets' squares, which all candidates share.
+
+    Exact in whole numbers up to the last step, which rounds down to a lattice of SCORE_UNIT steps to 1.
+    """
+    d = len(weights)
+    w = np.array(weights, dtype=object)
+    quadratic = int(w @ held[:d, :d].astype(object) @ w) * moments.target_units
+    linear = int(held[:d, -1].astype(object) @ w) * WEIGHT_STEP * moments.step
+    unit = moments.unit * moments.target_units * WEIGHT_STEP**2
+    return (2 * linear - quadratic) * SCORE_UNIT // unit
+
+
+def score_range(candidates: list[list[int]], geometry: Geometry) -> Fraction:
+    """The most by which one row can tell two candidates' scores apart, in units of 1.
+
+    Guarantee: docs/proofs/selection.md, Lemma 2.
+    """
+    most = Fraction(0)
+    for i, one in enumerate(candidates):
+        for other in candidates[:i]:
+            apart = largest_prediction([a - b for a, b in zip(one, other, strict=True)], geometry)
+            together = largest_prediction([a + b for a, b in zip(one, other, strict=True)], geometry)
+            most = max(most, apart * (together + 2))
+    return most
+
+
+def largest_prediction(weights: list[int], geometry: Geometry) -> Fraction:
+    """The largest |x'w| of an encoded row: every block counts with its largest weight."""
+    total = abs(weights[0]) if geometry.intercept else 0
+    for block in geometry.blocks:
+        total += max(abs(weight) for weight in weights[block.start : block.stop])
+    return Fraction(total, WEIGHT_STEP)

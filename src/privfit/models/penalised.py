@@ -1,0 +1,247 @@
+"""Ridge, lasso and elastic net under differential privacy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.mechanisms import FunctionalMechanism, LinearFit, Objective, PenaltySelection
+from privfit.models.linear import LinearRegression
+from privfit.privacy import Ledger, PrivacyError
+from privfit.schema import Schema
+from privfit.solvers import Penalty
+
+Alpha = float | Literal["auto", "select"]
+AUTO_STEPS = (0.0, 1.0, 3.0, 10.0, 30.0, 100.0)
+
+
+class _Penalised(LinearRegression):
+    """What the three share: a penalty that is a number, or chosen from public facts, or selected privately."""
+
+    _ridge = False
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        alpha: Alpha = "auto",
+        alphas: Sequence[float] | None = None,
+        delta: float = 0.0,
+        schema: Schema | str | Path | None = None,
+        mechanism: Any = "auto",
+        adjacency: str = "replace-one",
+        fit_intercept: bool = True,
+        numeric: str = "auto",
+        rows_per_person: int = 1,
+        expected_rows: int | None = None,
+        ledger: Ledger | None = None,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            epsilon,
+            delta=delta,
+            schema=schema,
+            mechanism=mechanism,
+            adjacency=adjacency,
+            fit_intercept=fit_intercept,
+            numeric=numeric,
+            rows_per_person=rows_per_person,
+            expected_rows=expected_rows,
+            ledger=ledger,
+            random_state=random_state,
+        )
+        self.alpha = alpha
+        self.alphas = alphas
+
+    def _ratio(self) -> float:
+        """The share of the penalty that is on absolute values."""
+        raise NotImplementedError
+
+    def _objective(self, mechanism: FunctionalMechanism) -> Objective:
+        return replace(super()._objective(mechanism), penalty=None if self._selects() else self._penalty())
+
+    def _selects(self) -> bool:
+        return isinstance(self.alpha, str) and self.alpha == "select"
+
+    def _penalty(self) -> Penalty:
+        alpha = "auto" if isinstance(self.alpha, str) and self.alpha == "auto" else _strength("alpha", self.alpha)
+        return Penalty(alpha, self._ratio(), self._ridge)  # type: ignore[arg-type]
+
+    def _chosen_mechanism(self) -> Any:
+        functional = super()._chosen_mechanism()
+        if not self._selects():
+            return functional
+        mechanism = PenaltySelection(functional, self._candidates())
+        mechanism.check()
+        return mechanism
+
+    def _candidates(self) -> tuple[Penalty, ...]:
+        """The penalties that alpha="select" chooses among: the alphas given, or multiples of the automatic one."""
+        if self.alphas is None:
+            return tuple(Penalty("auto", self._ratio(), self._ridge, times) for times in AUTO_STEPS)
+        given = list(self.alphas) if isinstance(self.alphas, Sequence | np.ndarray) and not isinstance(self.alphas, str) else []
+        if not given:
+            raise PrivacyError(f"alphas={self.alphas!r} was given; it is a list of numbers to choose from. Write alphas=[0.1, 1.0, 10.0].")
+        return tuple(Penalty(_strength("alpha", alpha), self._ratio(), self._ridge) for alpha in given)
+
+    def _keep(self, fit: LinearFit, mechanism: FunctionalMechanism) -> None:
+        super()._keep(fit, mechanism)
+        assert fit.penalty is not None
+        strength = fit.penalty[0] / self._ratio() if self._ratio() > 0.5 else fit.penalty[1] / (1 - self._ratio())
+        per_column = strength if self._ridge else strength / max(fit.moments.n_rows, 1.0)
+        numbers = self.alphas is not None if self._selects() else self.alpha != "auto"
+        self.alpha_: float | NDArray[np.float64] = float(per_column[0]) if numbers else per_column
+        self.dual_gap_ = fit.gap
+
+    def _notes(self, mechanism: FunctionalMechanism) -> tuple[str, ...]:
+        kind = "selected privately on a fifth of the rows" if self._selects() else "as given"
+        kind = "from public facts, one per column" if isinstance(self.alpha, str) and self.alpha == "auto" else kind
+        alpha = np.ravel(self.alpha_)
+        shown = f"{alpha[0]:.4g}" if alpha.min() == alpha.max() else f"{alpha.min():.4g} to {alpha.max():.4g}"
+        return (f"alpha {shown} ({kind}); the solution is within {self.dual_gap_:.1g} of the least penalised objective",)
+
+
+class Ridge(_Penalised):
+    """Least squares with a penalty alpha |coef|^2, fitted under differential privacy by the functional mechanism.
+
+    The objective is scikit-learn's: |y - X coef|^2 + alpha |coef|^2, with one column per level of every category and the intercept not
+    penalised. The penalty is applied to what was released, so it costs no privacy.
+
+    Parameters
+    ----------
+    alpha : the penalty's strength. "auto" chooses one per column from public facts, namely the noise's level and the columns' bounds. "select" lets the
+        data choose, privately, within the same epsilon: a fifth of the rows, taken by chance, is kept for that.
+    alphas : with alpha="select", the numbers to choose from; None takes multiples of "auto".
+    epsilon, delta, schema, mechanism, adjacency, fit_intercept, numeric, rows_per_person, expected_rows, ledger, random_state : as in
+        LinearRegression.
+
+    Attributes
+    ----------
+    alpha_ : the alpha used: a number, or one per column with "auto".
+    dual_gap_ : a certified bound on how far the objective is from its minimum, as a share of what the fit explains.
+    coef_, intercept_, coef_interval_, report_, schema_, n_features_in_, feature_names_in_ : as in LinearRegression.
+
+    Notes
+    -----
+    Dandekar, Basu and Bressan write the penalty as lambda (a |w|^2 + (1 - a) |w|_1) beside the sum of squared errors. Their ridge (a = 1) is
+    Ridge(alpha=lambda), their lasso (a = 0) Lasso(alpha=lambda / (2 n)), and in between it is ElasticNet with
+    alpha l1_ratio = lambda (1 - a) / (2 n) and alpha (1 - l1_ratio) = lambda a / n, n being the number of rows.
+
+    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/moments.md, Theorem 3.
+
+    Examples
+    --------
+    >>> import numpy as np, privfit as pf
+    >>> X = np.linspace(-1, 1, 20_000).reshape(-1, 1)
+    >>> model = pf.Ridge(epsilon=1.0, alpha=10.0, schema=pf.Schema.box(-1, 1, target=(-1, 1))).fit(X, 0.5 * X[:, 0])
+    >>> bool(abs(model.coef_[0] - 0.5) < 0.1)
+    True
+    """
+
+    _ridge = True
+
+    def _ratio(self) -> float:
+        return 0.0
+
+
+class Lasso(_Penalised):
+    """Least squares with a penalty alpha |coef|_1, fitted under differential privacy by the functional mechanism.
+
+    The objective is scikit-learn's: |y - X coef|^2 / (2 n) + alpha |coef|_1, with one column per level of every category and the intercept
+    not penalised. The noisy quadratic is repaired to be convex first, because no L1 term bounds one that is not. The penalty is applied to what
+    was released, so it costs no privacy.
+
+    Parameters
+    ----------
+    alpha : the penalty's strength. "auto" chooses one per column from public facts: a share of what noise alone would explain. "select" as in Ridge.
+    alphas : as in Ridge.
+    epsilon, delta, schema, mechanism, adjacency, fit_intercept, numeric, rows_per_person, expected_rows, ledger, random_state : as in
+        LinearRegression.
+
+    Attributes
+    ----------
+    alpha_, dual_gap_ : as in Ridge.
+    coef_, intercept_, coef_interval_, report_, schema_, n_features_in_, feature_names_in_ : as in LinearRegression.
+
+    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/moments.md, Theorem 3.
+    """
+
+    def _ratio(self) -> float:
+        return 1.0
+
+
+class ElasticNet(_Penalised):
+    """Least squares with a penalty on absolute values and on squares, fitted under differential privacy by the functional mechanism.
+
+    The objective is scikit-learn's: |y - X coef|^2 / (2 n) + alpha (l1_ratio |coef|_1 + (1 - l1_ratio) |coef|^2 / 2), with one column per level of
+    every category and the intercept not penalised. The penalty is applied to what was released, so it costs no privacy.
+
+    Parameters
+    ----------
+    alpha : the penalty's strength. "auto" chooses one per column from public facts. "select" as in Ridge.
+    l1_ratio : the share of the penalty that is on absolute values, from 0 (as Ridge, up to a factor) to 1 (as Lasso).
+    alphas : as in Ridge.
+    epsilon, delta, schema, mechanism, adjacency, fit_intercept, numeric, rows_per_person, expected_rows, ledger, random_state : as in
+        LinearRegression.
+
+    Attributes
+    ----------
+    alpha_, dual_gap_ : as in Ridge.
+    coef_, intercept_, coef_interval_, report_, schema_, n_features_in_, feature_names_in_ : as in LinearRegression.
+
+    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/moments.md, Theorem 3.
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        alpha: Alpha = "auto",
+        l1_ratio: float = 0.5,
+        alphas: Sequence[float] | None = None,
+        delta: float = 0.0,
+        schema: Schema | str | Path | None = None,
+        mechanism: Any = "auto",
+        adjacency: str = "replace-one",
+        fit_intercept: bool = True,
+        numeric: str = "auto",
+        rows_per_person: int = 1,
+        expected_rows: int | None = None,
+        ledger: Ledger | None = None,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            epsilon,
+            alpha=alpha,
+            alphas=alphas,
+            delta=delta,
+            schema=schema,
+            mechanism=mechanism,
+            adjacency=adjacency,
+            fit_intercept=fit_intercept,
+            numeric=numeric,
+            rows_per_person=rows_per_person,
+            expected_rows=expected_rows,
+            ledger=ledger,
+            random_state=random_state,
+        )
+        self.l1_ratio = l1_ratio
+
+    def _ratio(self) -> float:
+        ratio = _strength("l1_ratio", self.l1_ratio)
+        if ratio > 1:
+            raise PrivacyError(f"l1_ratio={self.l1_ratio!r} was given; it is between 0 and 1. Use 0.5 if in doubt.")
+        return ratio
+
+
+def _strength(name: str, value: Any) -> float:
+    plain = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not plain or not 0 <= float(value) < np.inf:
+        words = ", 'auto' or 'select'. Use 'auto' if in doubt." if name == "alpha" else ". Use 0.5 if in doubt."
+        raise PrivacyError(f"{name}={value!r} was given; it is a number of at least 0{words}")
+    return float(value)

@@ -1,0 +1,119 @@
+"""The private choice of a penalty: every row in one part only, scores exact, and no row tells candidates apart by more than claimed."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import privfit as pf
+from privfit.losses import SQUARED
+from privfit.mechanisms import Objective, PenaltySelection
+from privfit.mechanisms.selection import SCORE_UNIT, WEIGHT_STEP, held_out_score, largest_prediction, score_range, selection_epsilon
+from privfit.privacy import Budget, Event, SeededNoise
+from privfit.privacy.selection import KeyedCoins
+from privfit.rows import Rows
+from privfit.solvers import Penalty
+from privfit.statistics import Moments
+from privfit.tables import open_table
+
+SCHEMA = pf.Schema(
+    [pf.Numeric("a", -1, 1), pf.Category("c", [0, 1, 2]), pf.Category("s", [0, 1]), pf.Numeric("b", 0, 4)], target=pf.Numeric("y", -1, 3)
+)
+
+
+def rows(n: int, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return np.column_stack(
+        [rng.uniform(-1, 1, n), rng.integers(0, 3, n), rng.integers(0, 2, n), rng.uniform(0, 4, n), rng.uniform(-1, 3, n)]
+    ).astype(float)
+
+
+@pytest.mark.parametrize("n", [1, 5, 70_000])
+def test_the_two_parts_are_all_rows_once(n: int) -> None:
+    geometry = SCHEMA.geometry()
+    moments = Moments(geometry, target_units=1 << 17)
+    table = Rows(open_table(rows(n)), SCHEMA, geometry)
+    tails, heads, n_heads = table.split_sum(moments, KeyedCoins(b"k"))
+    np.testing.assert_array_equal(tails + heads, table.sum(moments))
+    assert n_heads == KeyedCoins(b"k").heads(0, n).sum()
+    for batch in (7, 1000):
+        again = Rows(open_table(rows(n)), SCHEMA, geometry, batch_rows=batch, threads=3).split_sum(moments, KeyedCoins(b"k"))
+        np.testing.assert_array_equal(again[1], heads)
+        if n > 10_000:
+            break
+
+
+def test_scores_are_minus_the_squared_errors_but_for_a_constant() -> None:
+    geometry = SCHEMA.geometry()
+    moments = Moments(geometry, target_units=3 << 15)
+    data = rows(500)
+    held = Rows(open_table(data), SCHEMA, geometry).sum(moments)
+    rng = np.random.default_rng(1)
+    candidates = [[int(w) for w in rng.normal(0, 0.4 * WEIGHT_STEP, geometry.n_columns)] for _ in range(3)]
+    encoded = np.column_stack([np.ones(500), data[:, 0], np.eye(3)[data[:, 1].astype(int)], 2 * data[:, 2] - 1, data[:, 3] / 2 - 1])
+    target = (data[:, 4] - 1) / 2
+    errors = [np.sum((target - encoded @ np.array(w) / WEIGHT_STEP) ** 2) for w in candidates]
+    scores = np.array([held_out_score(moments, held, w) for w in candidates]) / SCORE_UNIT
+    np.testing.assert_allclose(scores - scores[0], errors[0] - np.array(errors), atol=0.02)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_no_row_tells_two_candidates_apart_by_more_than_claimed(intercept: bool) -> None:
+    """Corners and random rows, on the whole numbers that are compared."""
+    geometry = SCHEMA.geometry(intercept=intercept)
+    moments = Moments(geometry, target_units=1 << 17)
+    rng = np.random.default_rng(2)
+    worst = 0.0
+    for _ in range(15):
+        candidates = [[int(w) for w in rng.normal(0, WEIGHT_STEP, geometry.n_columns)] for _ in range(3)]
+        claimed = score_range(candidates, geometry)
+        for row in [*rows(20, seed=3), *np.array(np.meshgrid([-1, 1], [0, 1, 2], [0, 1], [0, 4], [-1, 3])).reshape(5, -1).T.astype(float)]:
+            sums = Rows(open_table(row[None, :]), SCHEMA, geometry).sum(moments)
+            scores = [held_out_score(moments, sums, w) for w in candidates]
+            apart = (max(scores) - min(scores)) / SCORE_UNIT
+            assert apart <= float(claimed) + 2 / SCORE_UNIT
+            worst = max(worst, apart / float(claimed))
+    assert worst > 0.6, "the claim should be close to what is reached"
+
+
+def test_the_largest_prediction_counts_each_block_once() -> None:
+    geometry = SCHEMA.geometry()
+    weights = [WEIGHT_STEP, -2 * WEIGHT_STEP, WEIGHT_STEP, -3 * WEIGHT_STEP, 0, WEIGHT_STEP, 0]
+    assert largest_prediction(weights, geometry) == 1 + 2 + 3 + 1
+
+
+def test_a_choice_beside_gaussian_noise_is_no_dearer_than_its_rho() -> None:
+    event = Event.gaussian("test", Budget(1.0, 1e-6), sensitivity=5, adjacency="replace-one")
+    epsilon = selection_epsilon(event)
+    assert epsilon**2 / 2 <= Fraction(event.rho)
+    assert float(epsilon**2 / 2) > 0.999 * event.rho
+    assert selection_epsilon(Event.laplace("test", Budget(0.1), sensitivity=5, adjacency="replace-one")) == Fraction(1, 10)
+
+
+def test_all_candidates_come_from_one_release_and_the_rows_held_out_do_not_enter_it() -> None:
+    """Changing rows whose coin shows heads changes the choice at most, never the moments."""
+    key = KeyedCoins(b"held")
+
+    class Noise(SeededNoise):
+        def coins(self):
+            return key
+
+    data = rows(2000)
+    changed = data.copy()
+    heads = key.heads(0, 2000)
+    changed[heads] = changed[heads][::-1] * [1, 1, 1, 1, -1]
+    penalties = (Penalty(0.0), Penalty(100.0))
+    mechanism = PenaltySelection(pf.FunctionalMechanism(), penalties)
+    objective = Objective(SQUARED)
+    geometry = mechanism.geometry(SCHEMA, "slope", objective)
+    from privfit.privacy import Terms
+
+    releases = [
+        mechanism.release(Rows(open_table(table), SCHEMA, geometry), Terms(Budget(1.0)), None, Noise(5), objective)
+        for table in (data, changed)
+    ]
+    np.testing.assert_array_equal(releases[0].value.products, releases[1].value.products)
+    np.testing.assert_array_equal(releases[0].value.with_target, releases[1].value.with_target)
+    assert {release.choice for release in releases} <= {0, 1}
