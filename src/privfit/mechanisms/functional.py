@@ -43,7 +43,7 @@ Floats = NDArray[np.float64]
 EXPECTED_WEIGHT_NORM = 0.35
 AUTO_L1 = 0.1
 AUTO_L2 = 0.1
-FLATTEST = 1e-8
+STIFFEST = 10.0
 LEAST_TARGET_WEIGHT = 1 / 64
 MOST_TARGET_WEIGHT = 8.0
 USUAL_RERUNS = 1000
@@ -273,9 +273,12 @@ class FunctionalMechanism:
         columns = shown_columns(geometry)
         shown = columns @ reduced.basis
         sizes = np.sqrt(np.sum(columns**2, axis=1))
-        least = FLATTEST * float(solution.factors.max(initial=0.0))
         directions = shown @ solution.directions
-        matrix = (directions / np.maximum(solution.factors, least)) @ directions.T if least > 0 else np.zeros((len(sizes),) * 2)
+        known = float(
+            np.max(np.divide(solution.kept, solution.factors, out=np.zeros_like(solution.kept), where=solution.factors > 0), initial=0.0)
+        )
+        curvature = np.minimum(1 / np.maximum(solution.factors, 1e-300), STIFFEST * known)  # pinned directions need no more than that
+        matrix = (directions * curvature) @ directions.T
         start = half * np.asarray(np.linalg.lstsq(shown.T, solution.weights, rcond=None)[0], dtype=np.float64)
         strengths = penalty.strengths(max(n_rows, 1.0), automatic_penalty(sizes, half, noise))
         found = minimise_penalised(matrix, start, *strengths)

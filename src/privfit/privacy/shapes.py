@@ -6,7 +6,6 @@ Laplace noise, which protects against the sum of all moves.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterator
 from decimal import Context, Decimal, localcontext
@@ -128,11 +127,6 @@ def secret_below(limits: Integers) -> Integers:
 
 
 def secret_geometric(size: int, scale: float, laplace: Callable[[Integers, float], Integers]) -> Integers:
-    """Geometric numbers from two-sided ones: those that are not negative have the law wanted."""
-    parts: list[Integers] = []
-    missing = size
-    while missing > 0:
-        drawn = laplace(np.zeros(math.ceil(2.1 * missing) + 8, dtype=np.int64), scale)
-        parts.append(drawn[drawn >= 0][:missing])
-        missing -= len(parts[-1])
-    return np.concatenate(parts)
+    """Geometric numbers from two-sided ones: k stays if it is not negative and becomes -k - 1 if it is; both halves have the law wanted."""
+    drawn = laplace(np.zeros(size, dtype=np.int64), scale)
+    return np.asarray(np.where(drawn >= 0, drawn, -drawn - 1), dtype=np.int64)

@@ -22,6 +22,7 @@ from privfit.tables import Batch, DataError, Table, WithTarget, column_positions
 
 BATCH_ROWS = 1 << 16
 CHUNK_ROWS = 1 << 14
+CHUNK_VALUES = 1 << 22  # wide rows in shorter chunks, which stay in the processor's cache
 _EXACT_FLOAT = 1 << 53
 _EXACT_INT = 1 << 62
 
@@ -127,7 +128,7 @@ class Rows:
                 "Weigh the target less: a loss with more curvature or less slope. Nothing was charged."
             )
         encoder = Encoder(self.geometry, kernel.step, kernel.target_units)
-        size = min(CHUNK_ROWS, _EXACT_FLOAT // kernel.largest)
+        size = max(1, min(CHUNK_ROWS, CHUNK_VALUES // encoder.height, _EXACT_FLOAT // kernel.largest))
         most = _EXACT_INT // kernel.largest
 
         def task(batch: Batch, start: int, stop: int, first: int) -> NDArray[np.int64]:
