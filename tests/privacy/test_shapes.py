@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import privfit as pf
 from privfit.privacy import Budget, Event, PrivacyError, SecureNoise, SeededNoise
 from privfit.privacy.shapes import ball, cube, secret_below
 from tests.support.pooled import PooledNoise
@@ -286,7 +288,7 @@ def ball_p_value(sample: np.ndarray, scale: float) -> float:
     return min(1.0, 14 * lowest)
 
 
-@pytest.mark.parametrize(("p", "n"), [(1, 3000), (2, 3000), (3, 3000), (7, 1500), (40, 400)])
+@pytest.mark.parametrize(("p", "n"), [(1, 2000), (2, 2000), (3, 2000), (7, 800), (40, 250)])
 @pytest.mark.parametrize("name", ["secure", "seeded"])
 def test_a_ball_has_its_length_and_its_direction(name: str, p: int, n: int) -> None:
     source = SecureNoise() if name == "secure" else SeededNoise(8)
@@ -338,7 +340,7 @@ def test_the_check_catches_a_wrong_ball(fault: str) -> None:
 
 
 def test_the_deviation_of_a_ball_is_the_one_that_reports_state() -> None:
-    p, n, scale = 12, 800, 2.0**30
+    p, n, scale = 12, 500, 2.0**30
     event = Event.pure("test", Budget(1.0), noise="l2", sensitivity=2**30, adjacency="replace-one", n_values=p, unit=2**30)
     squares = (balls(SecureNoise(), p, scale, n) / scale) ** 2
     length_variance = (p * (p + 1) * (p + 2) * (p + 3) - (p * (p + 1)) ** 2) / p**2  # of the mean square of a row
@@ -348,10 +350,10 @@ def test_the_deviation_of_a_ball_is_the_one_that_reports_state() -> None:
 
 def test_a_ball_at_a_small_scale_is_rounded_noise() -> None:
     """At scale 1 one value of a ball is a Laplace number, rounded."""
-    sample = balls(SecureNoise(), 1, 1.0, 4000).ravel()
+    sample = balls(SecureNoise(), 1, 1.0, 3000).ravel()
     zero, side = 1 - math.exp(-0.5), [math.exp(-(k - 0.5)) * -math.expm1(-1) / 2 for k in range(1, 4)]
     far = math.exp(-3.5) / 2
-    expected = 4000 * np.array([far, *side[::-1], zero, *side, far])
+    expected = 3000 * np.array([far, *side[::-1], zero, *side, far])
     assert stats.chisquare(np.bincount(np.clip(sample, -4, 4) + 4, minlength=9), expected).pvalue > FALSE_ALARM
 
 
@@ -393,3 +395,64 @@ def test_a_cube_that_64_bits_cannot_hold_is_refused(size: int, scale: float) -> 
     for source in (SecureNoise(), SeededNoise(0)):
         with pytest.raises(PrivacyError, match="64-bit whole numbers"):
             cube(size, scale, source)
+
+
+# -- known faults: each mark goes with the fault that it names ----------------------------------------------------------
+
+
+@pytest.mark.xfail(
+    strict=True, reason="a half-width beyond 2^60 is refused after it was drawn: the law that is left is cut off, and not private"
+)
+def test_whether_a_cube_is_refused_depends_on_public_facts_alone() -> None:
+    """A draw that is refused when it is large tells neighbours apart: what lies just within reach of one is out of reach of the other."""
+    source, refused = SeededNoise(2), 0
+    for _ in range(200):
+        try:
+            cube(1, 2.0**59, source)
+        except PrivacyError:
+            refused += 1
+    assert refused in (0, 200)
+
+
+class Impatient(SeededNoise):
+    """A source that is asked for at most so many half-widths."""
+
+    def __init__(self, tries: int) -> None:
+        super().__init__(3)
+        self.left = tries
+
+    def geometric(self, size: int, scale: float) -> np.ndarray:
+        self.left -= 1
+        assert self.left >= 0, "still no half-width was kept"
+        return super().geometric(size, scale)
+
+
+@pytest.mark.xfail(
+    strict=True, raises=AssertionError, reason="where p is up to 40 scales, one half-width in 10^8 is kept: hours, after the charge"
+)
+@pytest.mark.parametrize(("size", "scale"), [(40, 1.0), (400, 10.5)])
+def test_a_cube_that_is_not_refused_is_drawn_soon(size: int, scale: float) -> None:
+    with contextlib.suppress(PrivacyError):
+        cube(size, scale, Impatient(5000))
+
+
+@pytest.mark.xfail(strict=True, reason="a lattice too coarse for a cube is noticed by the draw, when the ledger has been charged")
+def test_a_fit_that_no_cube_can_noise_is_refused_before_it_is_charged() -> None:
+    X = np.random.default_rng(0).uniform(-1, 1, (50, 3))
+    ledger = pf.Ledger(epsilon=1e13)
+    with contextlib.suppress(PrivacyError):
+        pf.LinearRegression(1e12, schema=pf.Schema.box(-1, 1, target=(-1, 1)), ledger=ledger).fit(X, X[:, 0])
+        return  # another noise was taken: as good
+    assert ledger.spent.epsilon == 0
+
+
+@pytest.mark.xfail(strict=True, reason="a ball is held at 2^61, and sums may be as large as 2^62")
+def test_a_ball_does_not_cut_sums_that_rows_may_have() -> None:
+    values = np.array([2**62, -(2**62)], dtype=np.int64)
+    assert np.abs(ball(values, 1.0) - values).max() < 100
+
+
+@pytest.mark.xfail(strict=True, reason="seeded balls are added in doubles, which drop the low bits of values beyond 2^53")
+def test_a_seeded_ball_is_added_to_the_values_to_the_last_bit() -> None:
+    values = np.array([2**53 + 1, 2**60 + 1], dtype=np.int64)
+    assert (SeededNoise(0).l2(values, 1e-6) == values).all()

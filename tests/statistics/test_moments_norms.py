@@ -230,7 +230,7 @@ def released(moments: Moments, schema: Schema, rows: list, adjacency: str) -> np
     st.booleans(),
     st.booleans(),
     st.sampled_from([1, 3, 1000, 1 << 14, (1 << 16) - 1, 1 << 16, 165_000, 1 << 19]),
-    st.sampled_from([0, 1, 77, 23_170, 1 << 16]),
+    st.sampled_from([0, 1, 77, 23_170, 1 << 16, 185_363]),
 )
 @settings(max_examples=150, deadline=None)
 def test_summed_integers_never_move_more_than_claimed_in_any_norm(pair, adjacency, intercept, paper, units, square_units) -> None:
@@ -315,3 +315,13 @@ def test_all_rows_of_a_person_together_lose_no_more_than_the_event_says(kind: st
         norm = {"laplace": "l1", "linf": "linf"}[kind]
         loss = max(Fraction(moved_in(norm, move, event.parts)) for move in moves) / Fraction(event.scale)
         assert Fraction(75, 100) * event.cost.epsilon <= loss <= event.cost.epsilon
+
+
+@pytest.mark.xfail(strict=True, reason="Moments.largest forgets the target's square, which can be a little larger than any product")
+def test_no_row_adds_more_to_a_sum_than_exact_arithmetic_was_planned_for() -> None:
+    objective, mechanism = Objective(SQUARED, spread=True), FunctionalMechanism(noise="linf")
+    for s, q, c in [shape[1:] for shape in SHAPES if shape[0] == 0]:
+        schema = schema_of(0, s, q)
+        moments, _ = mechanism.plan(schema.geometry(intercept=c), Terms(Budget(1.0)), objective)
+        row = released(moments, schema, [[*[0.0] * s, *[1.0] * q, 1.0]], "add-remove")
+        assert np.abs(row).max() <= moments.largest

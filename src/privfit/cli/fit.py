@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,7 +12,7 @@ from privfit.cli.console import counting_rows, hint, ledger_facts, ledger_senten
 from privfit.cli.errors import CommandError
 from privfit.cli.output import check_output
 from privfit.cli.schema import complete_schema
-from privfit.models import LinearRegression, LogisticRegression
+from privfit.models import ElasticNet, Lasso, LinearRegression, LogisticRegression, Ridge
 from privfit.privacy import Budget, Ledger, LedgerError, PrivacyError, Terms
 from privfit.schema import Numeric, Schema, SchemaError
 from privfit.tables import column_positions, open_table
@@ -22,6 +22,9 @@ class Model(StrEnum):
     """The models that `privfit fit` knows."""
 
     linear = "linear"
+    ridge = "ridge"
+    lasso = "lasso"
+    elastic_net = "elastic-net"
     logistic = "logistic"
 
 
@@ -40,7 +43,13 @@ class NumericStyle(StrEnum):
     bins = "bins"
 
 
-ESTIMATORS = {Model.linear: LinearRegression, Model.logistic: LogisticRegression}
+ESTIMATORS = {
+    Model.linear: LinearRegression,
+    Model.ridge: Ridge,
+    Model.lasso: Lasso,
+    Model.elastic_net: ElasticNet,
+    Model.logistic: LogisticRegression,
+}
 
 
 PRIVACY = "Privacy"
@@ -56,7 +65,11 @@ def fit(
     model: Annotated[
         Model,
         typer.Option(
-            "--model", "-m", metavar="KIND", help="linear (predicts a number) or logistic (one of two classes).", rich_help_panel=MODEL
+            "--model",
+            "-m",
+            metavar="KIND",
+            help="linear, ridge, lasso or elastic-net (predict a number), or logistic (one of two classes).",
+            rich_help_panel=MODEL,
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="JSON", help="Where to write the model.", rich_help_panel=MODEL)],
@@ -71,13 +84,19 @@ def fit(
     ledger_epsilon: Annotated[
         float | None, typer.Option(help="Make the ledger, with this budget, if there is none.", show_default=False, rich_help_panel=PRIVACY)
     ] = None,
+    ledger_delta: Annotated[
+        float | None, typer.Option(help="The delta of a ledger made so; 0 if left out.", show_default=False, rich_help_panel=PRIVACY)
+    ] = None,
     rows_per_person: Annotated[int, typer.Option(help="The most rows that one person can have.", rich_help_panel=PRIVACY)] = 1,
     adjacency: Annotated[
         Adjacency,
         typer.Option(metavar="KIND", help="replace-one (the number of rows is public) or add-remove (it is not).", rich_help_panel=PRIVACY),
     ] = Adjacency.replace_one,
     delta: Annotated[
-        float, typer.Option(help="The chance that the promise fails. These models spend none.", rich_help_panel=PRIVACY)
+        float,
+        typer.Option(
+            help="The chance that the promise may fail. Above 0, Gaussian noise is used where it is less.", rich_help_panel=PRIVACY
+        ),
     ] = 0.0,
     seed: Annotated[
         int | None,
@@ -87,6 +106,19 @@ def fit(
     numeric: Annotated[
         NumericStyle, typer.Option(metavar="KIND", help="Numbers as lines (slope), as steps (bins), or auto.", rich_help_panel=MODEL)
     ] = NumericStyle.auto,
+    alpha: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="The penalty of ridge, lasso and elastic-net: a number, auto (from public facts) or select (by the data, privately).",
+            show_default="auto",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
+    l1_ratio: Annotated[
+        float | None,
+        typer.Option(help="The share of elastic-net's penalty on absolute values.", show_default="0.5", rich_help_panel=MODEL),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Fit a private model on a file and write it as JSON.
@@ -102,7 +134,8 @@ def fit(
           -l new.db --ledger-epsilon 1 -o model.json
     """
     Terms(Budget(epsilon, delta), adjacency.value, rows_per_person)  # refuses what no guarantee could be given for
-    _check_options(seed, ledger, ledger_epsilon)
+    _check_options(seed, ledger, ledger_epsilon, ledger_delta)
+    penalty = _penalty(model, alpha, l1_ratio)
     check_output(output, table, schema, ledger)
     facts = complete_schema(schema)
     _check_target(model, facts)
@@ -115,8 +148,9 @@ def fit(
         fit_intercept=not no_intercept,
         numeric=numeric.value,
         rows_per_person=rows_per_person,
-        ledger=None if ledger is None else _opened(ledger, ledger_epsilon),
+        ledger=None if ledger is None else _opened(ledger, ledger_epsilon, ledger_delta),
         random_state=seed,
+        **penalty,
     )
     with counting_rows(f"Reading {table.name}"):
         estimator.fit(table)
@@ -124,7 +158,26 @@ def fit(
     _show(estimator, output, as_json)
 
 
-def _check_options(seed: int | None, ledger: Path | None, ledger_epsilon: float | None) -> None:
+def _penalty(model: Model, alpha: str | None, l1_ratio: float | None) -> dict[str, Any]:
+    """The options about a penalty, as the estimator takes them."""
+    chosen: dict[str, Any] = {}
+    if alpha is not None:
+        if model not in (Model.ridge, Model.lasso, Model.elastic_net):
+            raise CommandError(
+                f"--alpha {alpha} was given with --model {model}, which has no penalty. Use --model ridge, lasso or elastic-net."
+            )
+        try:
+            chosen["alpha"] = alpha if alpha in ("auto", "select") else float(alpha)
+        except ValueError:
+            raise CommandError(f"--alpha {alpha} was given; it is a number, auto or select. Leave it out if in doubt.") from None
+    if l1_ratio is not None:
+        if model is not Model.elastic_net:
+            raise CommandError(f"--l1-ratio {l1_ratio:g} was given with --model {model}; only elastic-net has it. Leave it out.")
+        chosen["l1_ratio"] = l1_ratio
+    return chosen
+
+
+def _check_options(seed: int | None, ledger: Path | None, ledger_epsilon: float | None, ledger_delta: float | None) -> None:
     if seed is not None and ledger is not None:
         raise PrivacyError(
             f"--seed {seed} was given together with --ledger; noise from a seed can be repeated and subtracted, so the model is not private "
@@ -132,33 +185,40 @@ def _check_options(seed: int | None, ledger: Path | None, ledger_epsilon: float 
         )
     if ledger_epsilon is not None and ledger is None:
         raise CommandError(f"--ledger-epsilon {ledger_epsilon:g} was given without --ledger. Say which file: --ledger budget.db.")
+    if ledger_delta is not None and ledger_epsilon is None:
+        raise CommandError(
+            f"--ledger-delta {ledger_delta:g} was given without --ledger-epsilon. A new budget needs both: add --ledger-epsilon 1."
+        )
 
 
 def _check_target(model: Model, schema: Schema) -> None:
-    needed = "a numeric column" if model is Model.linear else "a category with two levels"
+    numeric = model is not Model.logistic
+    needed = "a numeric column" if numeric else "a category with two levels"
     if schema.target is None:
         raise SchemaError(
             f"--model {model} was given, and the schema names no column to predict. Rename its [[feature]] to [target]; it must be {needed}."
         )
-    if isinstance(schema.target, Numeric) != (model is Model.linear):
-        other = Model.logistic if model is Model.linear else Model.linear
+    if isinstance(schema.target, Numeric) != numeric:
+        other = Model.logistic if numeric else Model.linear
         raise SchemaError(
             f"--model {model} predicts {needed}, and the schema's target {schema.target.name!r} is of another type. "
             f"Use --model {other}, or correct the target in the schema. Nothing was charged."
         )
 
 
-def _opened(path: Path, epsilon: float | None) -> Ledger:
+def _opened(path: Path, epsilon: float | None, delta: float | None) -> Ledger:
     """The ledger in this file; a new one only where the user says how much it may spend."""
     if path.exists():
-        return Ledger(path, epsilon)
+        return Ledger(path, epsilon, delta)
     if epsilon is None:
         raise LedgerError(
             f"There is no ledger {str(path)!r}, and a new one needs a budget. Check the path, add --ledger-epsilon 1, "
             f"or make it first: privfit ledger {path} --create --epsilon 1. Nothing was charged."
         )
-    made = Ledger(path, Budget(epsilon).epsilon)
-    hint(f"Made the ledger {path} with a budget of epsilon {made.epsilon:g}.")
+    budget = Budget(epsilon, delta or 0.0)
+    made = Ledger(path, budget.epsilon, budget.delta)
+    and_delta = f" and delta {made.delta:g}" if made.delta else ""
+    hint(f"Made the ledger {path} with a budget of epsilon {made.epsilon:g}{and_delta}.")
     return made
 
 

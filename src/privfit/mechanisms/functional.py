@@ -250,7 +250,8 @@ class FunctionalMechanism:
         loss, fit_intercept = objective.loss, objective.fit_intercept
         reduced = reduce_quadratic(release.value, geometry, loss, fit_intercept)
         moments = self.statistic(geometry, objective, release.event.noise)
-        noise = noise_level(moments, release.event, reduced.target_mean)
+        shift = loss.offset / loss.slope
+        noise = noise_level(moments, release.event, reduced.target_mean - shift)
         solution = minimise(reduced.matrix, reduced.vector, noise, self.repair)
         stretch = loss.slope / (2 * loss.curvature)
         weights, strengths, gap = reduced.basis @ solution.weights, None, 0.0
@@ -259,7 +260,6 @@ class FunctionalMechanism:
         weights = stretch * weights
         if not (fit_intercept and geometry.intercept):
             return LinearFit(weights, 0.0, 0.0, solution, release.value, strengths, gap)
-        shift = loss.offset / loss.slope
         mean = plausible_mean(reduced.target_mean - shift, noise.vector / max(release.value.n_rows, 1.0))
         intercept = stretch * (mean + shift) - plausible_means(reduced.feature_means) @ weights
         return LinearFit(weights, float(intercept), mean, solution, release.value, strengths, gap)
