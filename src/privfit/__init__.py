@@ -6,7 +6,7 @@ guarantee that is proved, calibrated from public facts, and paid for from a budg
 
 from privfit import losses
 from privfit.losses import Part, PolynomialLoss, QuadraticLoss
-from privfit.mechanisms import FunctionalMechanism
+from privfit.mechanisms import AdaSSP, FunctionalMechanism
 from privfit.models import (
     ElasticNet,
     FunctionalClassifier,
@@ -25,6 +25,7 @@ from privfit.tables import DataError
 from privfit.version import VERSION as __version__
 
 __all__ = [
+    "AdaSSP",
     "BudgetExceeded",
     "Category",
     "DataError",

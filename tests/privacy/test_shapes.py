@@ -360,9 +360,8 @@ def test_a_ball_at_a_small_scale_is_rounded_noise() -> None:
 def test_a_ball_is_added_to_the_values_to_the_last_bit() -> None:
     values = np.array([[-(2**60), -7, 0], [3, 2**53 + 1, 2**60 - 1]], dtype=np.int64)
     before = values.copy()
-    assert (ball(values, 1e-6) == values).all()  # a length of 0.5 is 500,000 scales away
-    assert (values == before).all()
     moved = SecureNoise().l2(values, 50.0) - values
+    assert (values == before).all()
     assert moved.shape == values.shape
     assert 0 < np.abs(moved).max() < 50 * 100
 
@@ -385,7 +384,7 @@ def test_seeded_shapes_are_repeatable() -> None:
 @pytest.mark.parametrize(("size", "scale"), [(41, 1.0), (2, 0.04), (10_000, 3.0)])
 def test_a_lattice_too_coarse_for_a_cube_is_refused(size: int, scale: float) -> None:
     for source in (SecureNoise(), SeededNoise(0)):
-        with pytest.raises(PrivacyError, match="finer than that") as refused:
+        with pytest.raises(PrivacyError, match="finer than its noise") as refused:
             cube(size, scale, source)
         assert "noise='laplace'" in str(refused.value)
 
@@ -400,9 +399,6 @@ def test_a_cube_that_64_bits_cannot_hold_is_refused(size: int, scale: float) -> 
 # -- known faults: each mark goes with the fault that it names ----------------------------------------------------------
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a half-width beyond 2^60 is refused after it was drawn: the law that is left is cut off, and not private"
-)
 def test_whether_a_cube_is_refused_depends_on_public_facts_alone() -> None:
     """A draw that is refused when it is large tells neighbours apart: what lies just within reach of one is out of reach of the other."""
     source, refused = SeededNoise(2), 0
@@ -427,16 +423,12 @@ class Impatient(SeededNoise):
         return super().geometric(size, scale)
 
 
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="where p is up to 40 scales, one half-width in 10^8 is kept: hours, after the charge"
-)
 @pytest.mark.parametrize(("size", "scale"), [(40, 1.0), (400, 10.5)])
 def test_a_cube_that_is_not_refused_is_drawn_soon(size: int, scale: float) -> None:
     with contextlib.suppress(PrivacyError):
         cube(size, scale, Impatient(5000))
 
 
-@pytest.mark.xfail(strict=True, reason="a lattice too coarse for a cube is noticed by the draw, when the ledger has been charged")
 def test_a_fit_that_no_cube_can_noise_is_refused_before_it_is_charged() -> None:
     X = np.random.default_rng(0).uniform(-1, 1, (50, 3))
     ledger = pf.Ledger(epsilon=1e13)
@@ -446,13 +438,11 @@ def test_a_fit_that_no_cube_can_noise_is_refused_before_it_is_charged() -> None:
     assert ledger.spent.epsilon == 0
 
 
-@pytest.mark.xfail(strict=True, reason="a ball is held at 2^61, and sums may be as large as 2^62")
 def test_a_ball_does_not_cut_sums_that_rows_may_have() -> None:
     values = np.array([2**62, -(2**62)], dtype=np.int64)
     assert np.abs(ball(values, 1.0) - values).max() < 100
 
 
-@pytest.mark.xfail(strict=True, reason="seeded balls are added in doubles, which drop the low bits of values beyond 2^53")
 def test_a_seeded_ball_is_added_to_the_values_to_the_last_bit() -> None:
     values = np.array([2**53 + 1, 2**60 + 1], dtype=np.int64)
     assert (SeededNoise(0).l2(values, 1e-6) == values).all()

@@ -1,5 +1,6 @@
 """Mechanisms: from rows to one release, with noise chosen from public facts alone."""
 
+from privfit.mechanisms.adassp import BOOSTED_ROUNDS, AdaSSP
 from privfit.mechanisms.functional import FunctionalMechanism, LinearFit, Objective
 from privfit.mechanisms.intervals import Bootstrap, bootstrap
 from privfit.mechanisms.polynomial import PolynomialFit, PolynomialMechanism
@@ -7,6 +8,8 @@ from privfit.mechanisms.release import Release
 from privfit.mechanisms.selection import PenaltySelection
 
 __all__ = [
+    "BOOSTED_ROUNDS",
+    "AdaSSP",
     "Bootstrap",
     "FunctionalMechanism",
     "LinearFit",

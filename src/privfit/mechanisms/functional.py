@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from privfit.losses import QuadraticLoss
 from privfit.mechanisms.release import Release
-from privfit.privacy import PURE, Event, Ledger, Noise, PrivacyError, Terms, noised
+from privfit.privacy import Event, Ledger, Noise, PrivacyError, Terms, noised
 from privfit.rows import Rows
 from privfit.schema import Geometry, Schema, SchemaError
 from privfit.solvers import (
@@ -101,10 +101,12 @@ class FunctionalMechanism:
         expansion at zero.
     noise : the shape of the noise. "laplace" protects against the sum of all moves that a row can make, "linf" (a cube) against the largest,
         "l2" (a ball) against their length; these spend epsilon alone. "gaussian" needs a delta. "auto" takes whichever is
-        least for this schema: often "laplace" with categories, "linf" for numbers only, "gaussian" with a delta and many columns.
+        least for this schema ("l2", which never is by much, left out): often "laplace" with categories, "linf" for numbers only, "gaussian" with a delta
+        and many columns.
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at most `rows_per_person`
-    rows; docs/proofs/moments.md, Theorems 1 to 5. The guarantee of "rerun" is docs/proofs/rerun.md.
+    rows; docs/proofs/moments.md, Theorems 1 to 5 ("l2" up to a chance below 2^-64; docs/proofs/shapes.md). The guarantee of "rerun" is
+    docs/proofs/rerun.md.
     """
 
     calibration: Literal["tight", "paper"] = "tight"
@@ -177,8 +179,14 @@ class FunctionalMechanism:
         elif self.calibration == "paper":
             kinds = ("laplace",)
         else:
-            kinds = (*PURE, "gaussian") if terms.budget.delta > 0 and self.repair != "rerun" else PURE
-        plans = [self._plan_with(kind, geometry, terms, objective) for kind in kinds]
+            kinds = ("laplace", "linf", "gaussian") if terms.budget.delta > 0 and self.repair != "rerun" else ("laplace", "linf")
+        plans: list[tuple[Moments, Event]] = []
+        for kind in kinds:
+            try:
+                plans.append(self._plan_with(kind, geometry, terms, objective))
+            except PrivacyError:  # more noise than this kind can hold
+                if kind == kinds[-1] and not plans:
+                    raise
         best = plans[0]
         for plan in plans[1:]:
             if _expected_error(*plan) < CLEARLY * _expected_error(*best):
@@ -189,9 +197,9 @@ class FunctionalMechanism:
         moments = self.statistic(geometry, objective, kind)
         return moments, self.event(moments, terms, objective.loss, kind)
 
-    def statistic(self, geometry: Geometry, objective: Objective, kind: str = "laplace") -> Moments:
-        """The moments with the target weighed by a public rule."""
-        loss = objective.loss
+    def statistic(self, geometry: Geometry, objective: Objective, kind: str | None = None) -> Moments:
+        """The moments with the target weighed by a public rule; for the noise named, or the mechanism's own."""
+        loss, kind = objective.loss, kind or self._usual_kind
         if self.calibration == "paper":
             weight = math.sqrt(geometry.n_columns) * abs(loss.slope) / loss.curvature
         else:
@@ -200,8 +208,13 @@ class FunctionalMechanism:
         square_units = round(STEP * math.sqrt(min(SQUARE_WEIGHTS[kind], weight))) if bought else 0
         return Moments(geometry, target_units=max(1, round(weight * STEP)), square_units=square_units)
 
-    def event(self, moments: Moments, terms: Terms, loss: QuadraticLoss, kind: str = "laplace") -> Event:
+    @property
+    def _usual_kind(self) -> str:
+        return "laplace" if self.noise == "auto" else self.noise
+
+    def event(self, moments: Moments, terms: Terms, loss: QuadraticLoss, kind: str | None = None) -> Event:
         """The price and the noise, from public facts alone."""
+        kind = kind or self._usual_kind
         sensitivity = moments.sensitivity(terms.adjacency, NORMS[kind])
         if self.calibration == "paper":
             d = moments.geometry.n_columns

@@ -73,7 +73,7 @@ class PenaltySelection:
         """How rows are encoded."""
         return self.functional.geometry(schema, numeric, objective)
 
-    def statistic(self, geometry: Geometry, objective: Objective, kind: str = "laplace") -> Moments:
+    def statistic(self, geometry: Geometry, objective: Objective, kind: str | None = None) -> Moments:
         """What is summed."""
         return self.functional.statistic(geometry, objective, kind)
 

@@ -12,7 +12,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from privfit.losses import SQUARED
-from privfit.mechanisms import FunctionalMechanism, LinearFit, Objective, bootstrap
+from privfit.mechanisms import BOOSTED_ROUNDS, AdaSSP, FunctionalMechanism, LinearFit, Objective, bootstrap
 from privfit.models.base import PrivateLinearModel, original_units
 from privfit.models.inputs import predict_table
 from privfit.privacy import PrivacyError
@@ -21,6 +21,7 @@ from privfit.schema import Numeric
 
 Floats = NDArray[np.float64]
 USUAL_CONFIDENCE = 0.9
+ADAPTIVE = {"adassp": AdaSSP(), "boosted-adassp": AdaSSP(rounds=BOOSTED_ROUNDS)}
 
 
 class LinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
@@ -31,7 +32,7 @@ class LinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
     epsilon : the privacy budget of one fit; smaller is more private and noisier.
     delta : the chance that the promise fails. With a delta above 0, Gaussian noise is used wherever it is less: with many columns it is.
     schema : the public facts: a pf.Schema or the path of a TOML file. "public" declares the table itself public.
-    mechanism : "auto", "functional" or a pf.FunctionalMechanism.
+    mechanism : "auto", "functional" or a pf.FunctionalMechanism; "adassp", "boosted-adassp" or a pf.AdaSSP.
     adjacency : "replace-one" (the number of rows is public) or "add-remove" (it is not).
     fit_intercept : whether to fit an intercept.
     numeric : how numeric columns without bins of their own enter: "slope", "bins", or "auto", which is "slope" here.
@@ -68,6 +69,16 @@ class LinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         assert isinstance(target, Numeric)
         self.coef_ = coef * self._half()
         self.intercept_ = intercept * self._half() + target.high / 2 + target.low / 2
+
+    def _chosen_mechanism(self) -> Any:
+        mechanism = ADAPTIVE.get(self.mechanism) if isinstance(self.mechanism, str) else self.mechanism
+        if not isinstance(mechanism, AdaSSP):
+            return super()._chosen_mechanism()
+        mechanism.check()
+        return mechanism
+
+    def _notes(self, mechanism: Any) -> tuple[str, ...]:
+        return mechanism.notes(self._geometry) if isinstance(mechanism, AdaSSP) else ()
 
     def _objective(self, mechanism: FunctionalMechanism) -> Objective:
         return replace(super()._objective(mechanism), spread=mechanism.calibration == "tight" and mechanism.loss is None)
@@ -128,8 +139,8 @@ class LinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
     def _bootstrapped(self) -> tuple[Floats, Floats, float]:
         if getattr(self, "_released", None) is None or self._released[1].value.target_square is None:
             raise AttributeError(
-                f"Intervals were asked of a {type(self).__name__} that has none: it was loaded from a file, or its mechanism has a loss or calibration of its own. "
-                "Fit it with mechanism='auto', and ask before saving."
+                f"Intervals were asked of a {type(self).__name__} that has none: it was loaded from a file, or its mechanism has a loss, calibration or release of its own. "
+                "Fit it with mechanism='auto' or 'functional', and ask before saving."
             )
         if self._bootstrap is None:
             mechanism, release, fit, objective = self._released

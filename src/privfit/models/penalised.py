@@ -74,6 +74,11 @@ class _Penalised(LinearRegression):
 
     def _chosen_mechanism(self) -> Any:
         functional = super()._chosen_mechanism()
+        if not isinstance(functional, FunctionalMechanism):
+            raise PrivacyError(
+                f"mechanism={self.mechanism!r} was given to {type(self).__name__}; a penalty goes with the functional mechanism, and AdaSSP has a ridge of its own. "
+                "Use mechanism='auto', or LinearRegression with this one."
+            )
         if not self._selects():
             return functional
         mechanism = PenaltySelection(functional, self._candidates())

@@ -56,7 +56,7 @@ class Report:
             ("neighbours", f"{self.adjacency}: {neighbours}"),
             ("rows per person", f"at most {self.rows_per_person}"),
             ("sensitivity", f"{self.sensitivity:.6g}"),
-            ("noise", f"{self.noise}, scale {self.noise_scale:.6g} on each of {self.released_values} released values"),
+            ("noise", f"{self.noise}, scale {self.noise_scale:.6g}, on {self.released_values} released values"),
             ("repairs", self._repairs_in_words()),
             ("taken as public", "; ".join(self.public)),
             *(("note", note) for note in self.notes),

@@ -14,6 +14,7 @@ from privfit.privacy.adjacency import Adjacency, checked_adjacency
 from privfit.privacy.budget import Budget, exact, number
 from privfit.privacy.composition import Cost, rho_of
 from privfit.privacy.errors import PrivacyError
+from privfit.privacy.shapes import check_ball, check_cube
 
 PURE = ("laplace", "l2", "linf")
 
@@ -43,8 +44,8 @@ class Event:
         checked_adjacency(self.adjacency)
         for name, least in (("rows_per_person", 1), ("sensitivity", 0), ("unit", 1), ("n_values", 0)):
             self._settle(name, _whole(getattr(self, name)), least)
-        object.__setattr__(self, "parts", tuple(map(int, self.parts)))
-        if self.parts and (min(self.parts) < 1 or sum(self.parts) != self.n_values):
+        object.__setattr__(self, "parts", tuple(map(_whole, self.parts)))
+        if self.parts and not (min(self.parts) >= 1 and sum(self.parts) == self.n_values):
             raise PrivacyError(
                 f"An event was given parts={self.parts!r} of {self.n_values} values. Parts are positive and add up to all values."
             )
@@ -95,13 +96,17 @@ class Event:
         mechanism draws more than once.
 
         Guarantee: epsilon-DP for a person with at most `rows_per_person` rows, in the adjacency named; docs/proofs/laplace.md for
-        Laplace noise, docs/proofs/shapes.md for the others.
+        Laplace noise, docs/proofs/shapes.md for the others (up to a chance below 2^-64 for "l2", 2^-150 for "linf").
         """
         if not 0 < share <= 1:
             raise PrivacyError(f"share={share!r} was given; it is above 0 and at most 1. Use 1.0 for a mechanism that draws once.")
         if noise not in PURE:
             raise PrivacyError(f"noise={noise!r} was given; noise that spends epsilon alone is one of {PURE}. Use 'laplace' if in doubt.")
         reach = operator.index(sensitivity) * operator.index(rows_per_person)
+        scale = laplace_scale(reach, exact(budget.epsilon) * exact(share))
+        for size in parts or (n_values,):
+            if noise != "laplace":
+                (check_cube if noise == "linf" else check_ball)(size, scale)
         return cls(
             mechanism=mechanism,
             epsilon=budget.epsilon,
@@ -109,7 +114,7 @@ class Event:
             rows_per_person=rows_per_person,
             noise=noise,
             sensitivity=reach,
-            scale=laplace_scale(reach, exact(budget.epsilon) * exact(share)),
+            scale=scale,
             unit=unit,
             n_values=n_values,
             parts=parts,
@@ -202,7 +207,7 @@ def laplace_scale(sensitivity: int, epsilon: Fraction) -> float:
 
 
 def gaussian_scale(sensitivity: int, rho: Fraction) -> float:
-    """The smallest float scale, or the next, with sensitivity^2 / (2 scale^2) <= rho, compared exactly."""
+    """The smallest float scale, or one of the next two, with sensitivity^2 / (2 scale^2) <= rho, compared exactly."""
     if sensitivity <= 0 or rho <= 0:
         raise PrivacyError(
             f"A Gaussian scale was asked for with sensitivity {sensitivity} and rho {float(rho)}; both must be positive. "

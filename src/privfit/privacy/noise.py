@@ -146,7 +146,7 @@ class SeededNoise:
     def l2(self, values: Integers, scale: float) -> Integers:
         direction = self._generator.normal(size=values.shape)
         length = self._generator.gamma(values.size, scale)
-        return np.asarray(values + np.rint(length * direction / np.sqrt(np.sum(direction**2))), dtype=np.int64)
+        return np.asarray(values + np.rint(length * direction / np.sqrt(np.sum(direction**2))).astype(np.int64), dtype=np.int64)
 
     def gaussian(self, values: Integers, scale: float) -> Integers:
         """By rejection from discrete Laplace noise (Canonne, Kamath, Steinke 2020, Algorithm 3)."""

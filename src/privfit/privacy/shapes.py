@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from decimal import Context, Decimal, localcontext
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from typing import Protocol
 
 import numpy as np
@@ -18,9 +18,10 @@ from privfit.privacy.errors import PrivacyError
 
 Integers = NDArray[np.int64]
 
-_MOST = 1 << 61
+_MOST = (1 << 63) - 1
+_MOST_CUBE = 2.0**53
 _UNIFORM_BYTES = 50
-_DIGITS = Context(prec=150)
+_DIGITS = Context(prec=150, Emin=MIN_EMIN, Emax=MAX_EMAX)
 
 
 class Source(Protocol):
@@ -43,22 +44,37 @@ def cube(size: int, scale: float, source: Source) -> Integers:
     geometric numbers, which has weights C(R + size, size) exp(-R / scale), and kept with probability (2R+1) / (2R+2i), for i = 1..size,
     one after the other.
 
-    Guarantee: exact law, for any scale; docs/proofs/shapes.md, Lemma 1.
+    Guarantee: exact law, but for a chance below 2^-150 of a half-width beyond 2^60; docs/proofs/shapes.md, Lemma 1.
     """
-    if size > 40 * scale:
-        raise PrivacyError(
-            f"Noise with scale {scale:.3g} was asked for {size} values at once, and a cube needs a lattice finer than that. "
-            "Use noise='laplace', or a smaller epsilon."
-        )
+    check_cube(size, scale)
     while True:
         half = sum(source.geometric(size + 1, scale).tolist())
-        if half + size > _MOST // 2:
-            raise PrivacyError(
-                "The noise is larger than 64-bit whole numbers can hold. The charge stands. Choose a larger epsilon, or fewer columns."
-            )
         kept = source.below(2 * (half + np.arange(1, size + 1, dtype=np.int64))) <= 2 * half
         if kept.all():
             return np.asarray(source.below(np.full(size, 2 * half + 1, dtype=np.int64)) - half, dtype=np.int64)
+
+
+def check_cube(size: int, scale: float) -> None:
+    """Refuse, from public facts alone, a cube that 64 bits cannot hold or that a lattice is too coarse for."""
+    if size > 8 * scale:
+        raise PrivacyError(
+            f"A cube of {size} values with scale {scale:.3g} was asked for; it needs a lattice that is finer than its noise. "
+            "Use noise='laplace', or a smaller epsilon."
+        )
+    if (size + 1) * scale > _MOST_CUBE:
+        raise PrivacyError(
+            f"A cube of {size} values with scale {scale:.3g} was asked for, and its noise does not fit 64-bit whole numbers. "
+            "Use noise='laplace', a larger epsilon, or fewer columns."
+        )
+
+
+def check_ball(size: int, scale: float) -> None:
+    """Refuse, from public facts alone, a ball that the decimals were not made for."""
+    if not (size <= 1 << 20 and scale >= 1 and (size + 1) * scale <= _MOST_CUBE):
+        raise PrivacyError(
+            f"A ball of {size} values with scale {scale:.3g} was asked for; it has at most 2^20 values, a scale of at least 1, and fits 64 bits. "
+            "Use noise='laplace'."
+        )
 
 
 def ball(values: Integers, scale: float) -> Integers:
@@ -69,6 +85,7 @@ def ball(values: Integers, scale: float) -> Integers:
 
     Guarantee: docs/proofs/shapes.md, Lemma 2.
     """
+    check_ball(values.size, scale)
     flat = [int(value) for value in values.ravel()]
     with localcontext(_DIGITS):
         normals = _normals(len(flat))
@@ -78,7 +95,7 @@ def ball(values: Integers, scale: float) -> Integers:
             product *= _uniform()
         stretch = -product.ln() * Decimal(scale) / length
         noisy = [int((value + stretch * normal).to_integral_value()) for value, normal in zip(flat, normals, strict=True)]
-    held = [min(max(value, -_MOST), _MOST) for value in noisy]
+    held = [min(max(value, -_MOST), _MOST) for value in noisy]  # to 64 bits, as OpenDP does
     return np.array(held, dtype=np.int64).reshape(values.shape)
 
 

@@ -93,6 +93,11 @@ class Rows:
         self._counted: int | None = table.n_rows
 
     @property
+    def passes_once(self) -> bool:
+        """Whether the table can be summed once only: a stream."""
+        return bool(getattr(self._table, "passes_once", False))
+
+    @property
     def n_rows(self) -> int:
         """The number of rows: public under replace-one, private under add-remove. A stream knows it after its first sum."""
         if self._counted is None:

@@ -58,7 +58,7 @@ class Moments:
     @property
     def largest(self) -> int:
         """The most that one row can add to a product that is released."""
-        return self.step * max(self.step, self.target_units)
+        return max(self.unit, self.step * self.target_units, self.square_units**2)
 
     def __call__(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """All products of two encoded columns, summed over rows. The square of the target is taken on its own, coarser lattice, or not at all."""
@@ -134,8 +134,9 @@ class Moments:
         square = Fraction(self.square_units**2, self.unit) if self.squares_target else Fraction(0)
         if norm == "l2":
             squared = (squared_l2_sensitivity(self.geometry, weight, adjacency) + square**2) * self.unit**2
-            return math.isqrt(math.ceil(squared) - 1) + 1
+            return math.isqrt(max(math.ceil(squared), 1) - 1) + 1
         if norm == "linf":
             features, target = linf_sensitivities(self.geometry, weight, adjacency)
-            return math.ceil((features + max(target, square)) * self.unit)
+            released = self._n_features + self.counts_rows(adjacency) > 0
+            return math.ceil((features * released + max(target, square)) * self.unit)
         return math.ceil((distinct_sensitivity(self.geometry, weight, adjacency) + square) * self.unit)

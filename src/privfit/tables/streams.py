@@ -19,6 +19,7 @@ class StreamTable:
 
     label = "Arrow stream"
     n_rows: int | None = None
+    passes_once = True
 
     def __init__(self, stream: Any) -> None:
         opened = isinstance(stream, pa.RecordBatchReader)
