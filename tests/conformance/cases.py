@@ -94,8 +94,16 @@ def variants(estimator: type) -> list[dict]:
     plain.append({"delta": 1e-6, "mechanism": pf.FunctionalMechanism(noise="gaussian")})
     if "loss" in estimator().get_params():  # whose loss is its own parameter, not the mechanism's
         return plain + [{"mechanism": mechanism} for mechanism in mechanisms[:-1]] + _losses(estimator)
-    if "alpha" in estimator().get_params():
-        plain += [{"alpha": 2.0}, {"alpha": "select"}, {"alpha": "select", "alphas": [0.0, 5.0], "rows_per_person": 2}]
+    if "alpha" in estimator().get_params():  # what is released is LinearRegression's, but for a penalty that is selected
+        return [{}, {"alpha": 2.0}, {"alpha": "select"}, {"alpha": "select", "alphas": [0.0, 5.0], "rows_per_person": 2}]
+    if estimator is pf.LinearRegression:
+        plain += [{"mechanism": name, "delta": delta} for name in ("adassp", "boosted-adassp") for delta in (1e-6, 0.0)]
+        plain += [
+            {"mechanism": "boosted-adassp", "delta": 1e-6, "rows_per_person": 3},
+            {"mechanism": "adassp", "delta": 1e-6, "fit_intercept": False},
+            {"mechanism": pf.AdaSSP(rounds=2, residual_bound=0.25), "delta": 1e-6, "fit_intercept": False},
+            {"mechanism": pf.AdaSSP(rounds=2), "fit_intercept": False, "numeric": "bins"},
+        ]
     return plain + [{"mechanism": mechanism} for mechanism in mechanisms] + [{"mechanism": mechanisms[-1], "fit_intercept": False}]
 
 

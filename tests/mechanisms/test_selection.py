@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -11,12 +13,13 @@ import privfit as pf
 from privfit.losses import SQUARED
 from privfit.mechanisms import Objective, PenaltySelection
 from privfit.mechanisms.selection import SCORE_UNIT, WEIGHT_STEP, held_out_score, largest_prediction, score_range, selection_epsilon
-from privfit.privacy import Budget, Event, SeededNoise
+from privfit.privacy import Budget, Event, SeededNoise, Terms
 from privfit.privacy.selection import KeyedCoins
 from privfit.rows import Rows
 from privfit.solvers import Penalty
 from privfit.statistics import Moments
 from privfit.tables import open_table
+from tests.support.noise import RecordingNoise, ReplayingNoise
 
 SCHEMA = pf.Schema(
     [pf.Numeric("a", -1, 1), pf.Category("c", [0, 1, 2]), pf.Category("s", [0, 1]), pf.Numeric("b", 0, 4)], target=pf.Numeric("y", -1, 3)
@@ -108,8 +111,6 @@ def test_all_candidates_come_from_one_release_and_the_rows_held_out_do_not_enter
     mechanism = PenaltySelection(pf.FunctionalMechanism(), penalties)
     objective = Objective(SQUARED)
     geometry = mechanism.geometry(SCHEMA, "slope", objective)
-    from privfit.privacy import Terms
-
     releases = [
         mechanism.release(Rows(open_table(table), SCHEMA, geometry), Terms(Budget(1.0)), None, Noise(5), objective)
         for table in (data, changed)
@@ -117,3 +118,73 @@ def test_all_candidates_come_from_one_release_and_the_rows_held_out_do_not_enter
     np.testing.assert_array_equal(releases[0].value.products, releases[1].value.products)
     np.testing.assert_array_equal(releases[0].value.with_target, releases[1].value.with_target)
     assert {release.choice for release in releases} <= {0, 1}
+
+
+# -- persons with several rows, some of which fit and some of which choose -------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class GivenCoins:
+    """Coins as listed, one per row."""
+
+    shown: tuple[bool, ...]
+
+    def heads(self, first: int, count: int) -> np.ndarray:
+        return np.array(self.shown[first : first + count], dtype=bool)
+
+
+def privacy_loss(mechanism: PenaltySelection, schema: pf.Schema, tables, coins: list[bool], terms: Terms) -> tuple[float, Event]:
+    """What the noisy moments and the choice together can tell of two tables, in shares of the claim, whichever the noise was."""
+    objective = Objective(SQUARED)
+    geometry = mechanism.geometry(schema, "slope", objective)
+    first = RecordingNoise(seed=5)
+    second = ReplayingNoise(first.calls)
+    for noise, table in zip((first, second), tables, strict=True):
+        noise._outputs = [call.output for call in first.calls]
+        noise.coins = lambda: GivenCoins(tuple(coins))
+        release = mechanism.release(Rows(open_table(np.array(table)), schema, geometry), terms, None, noise, objective)
+    (one, chosen), (other, chosen_too) = first.calls, second.calls
+    assert (one.kind, one.scale, chosen.kind, chosen.scale) == (other.kind, other.scale, chosen_too.kind, chosen_too.scale)
+    moved = [int(move) for move in one.values - other.values]
+    changes = chosen.values - chosen_too.values
+    choice = (max(changes) - min(changes)) / chosen.scale
+    if release.event.rho:
+        return (sum(move**2 for move in moved) / (2 * one.scale**2) + choice**2 / 2) / release.event.rho, release.event
+    return (sum(map(abs, moved)) / one.scale + choice) / release.event.epsilon, release.event
+
+
+CORNER, OPPOSITE = (1.0, 2.0, 1.0, 4.0, 3.0), (-1.0, 0.0, 0.0, 0.0, -1.0)
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("people", [1, 2, 3])
+def test_however_a_person_s_rows_are_split_they_cost_no_more_than_claimed(people: int, noise, adjacency) -> None:
+    base = [tuple(row) for row in rows(30, seed=4)]
+    left = [*base, *[CORNER] * people]
+    right = [*base, *[OPPOSITE] * people] if adjacency == "replace-one" else base
+    terms = Terms(Budget(0.7, 1e-6 if noise == "gaussian" else 0.0), adjacency, people)
+    mechanism = PenaltySelection(pf.FunctionalMechanism(noise=noise), (Penalty(0.0), Penalty(5.0), Penalty(1e6)))
+    reached = []
+    for split in itertools.product([False, True], repeat=people):
+        coins = [*(i % 4 == 0 for i in range(len(base))), *split]
+        loss, event = privacy_loss(mechanism, SCHEMA, (left, right), coins, terms)
+        assert (event.rho > 0) == (noise == "gaussian")
+        assert loss <= 1 + 1e-12, f"{loss} of the claim with coins {split}"
+        reached.append(loss)
+    assert max(reached) > 0.5, "an attack this weak would prove nothing"
+
+
+def test_rounding_is_paid_for_when_one_of_two_rows_chooses(monkeypatch) -> None:
+    """Two weights next to each other, a row that fits at a corner and a row that chooses next to one: 1.0002 of the claim."""
+    schema = pf.Schema([pf.Numeric("a", -1, 1)], target=pf.Numeric("y", -1, 1))
+    given = itertools.cycle([[6, 0], [7, 0]])
+    monkeypatch.setattr(PenaltySelection, "_whole_weights", lambda self, fit, geometry: next(given))
+    mechanism = PenaltySelection(pf.FunctionalMechanism(noise="laplace"), (Penalty(0.0), Penalty(1.0)))
+    units = mechanism.statistic(schema.geometry(), Objective(SQUARED), "laplace").target_units
+    terms = Terms(Budget(1.0), "add-remove", rows_per_person=2)
+    fits, chooses = (1.0, 1.0), (1.0, -1 + 2 / units)
+    for place in range(2700, 2740):
+        base = [(1.0, place / units)]
+        loss, _ = privacy_loss(mechanism, schema, ([*base, fits, chooses], base), [True, False, True], terms)
+        assert loss <= 1 + 1e-12

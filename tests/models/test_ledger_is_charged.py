@@ -209,7 +209,7 @@ def test_a_mechanism_that_draws_again_pays_once_for_all_draws(kind, ledger, monk
     answers = iter([False, False, True])
     monkeypatch.setattr(functional, "is_bounded", lambda matrix: next(answers))
     monkeypatch.setattr(SecureNoise, "one_in", lambda self, count: False)
-    model(kind, ledger, 0.5, mechanism=pf.FunctionalMechanism(repair="rerun")).fit(X, TARGETS[kind])
+    model(kind, ledger, 0.5, mechanism=pf.FunctionalMechanism(repair="rerun", noise="laplace")).fit(X, TARGETS[kind])
     assert prices(ledger) == [0.5]
     assert order.count("draw") == 3
     assert order.count("charge") == 1
@@ -222,7 +222,7 @@ def test_a_mechanism_that_gives_up_has_paid(kind, ledger, monkeypatch, order):
     monkeypatch.setattr(functional, "is_bounded", lambda matrix: False)
     monkeypatch.setattr(SecureNoise, "one_in", lambda self, count: next(coins))
     with pytest.raises(pf.PrivacyError, match="The charge stands"):
-        model(kind, ledger, 0.5, mechanism=pf.FunctionalMechanism(repair="rerun")).fit(X, TARGETS[kind])
+        model(kind, ledger, 0.5, mechanism=pf.FunctionalMechanism(repair="rerun", noise="laplace")).fit(X, TARGETS[kind])
     assert prices(ledger) == [0.5]
     assert order.count("draw") == 2
 
@@ -249,7 +249,9 @@ def test_an_entry_says_whom_it_protects(kind, ledger, adjacency, rows_per_person
 
 def test_the_charge_is_written_before_the_first_draw_and_after_the_rows_are_read(kind, ledger, order):
     model(kind, ledger).fit(X, TARGETS[kind])
-    assert order == ["read", "read done", "charge", "charge done", "draw", "draw done"]
+    assert order[:4] == ["read", "read done", "charge", "charge done"]
+    assert order[4:6] == ["draw", "draw done"]
+    assert set(order[4:]) == {"draw", "draw done"}
 
 
 def test_the_charge_can_be_seen_by_others_when_the_first_noise_is_drawn(kind, ledger, monkeypatch):
@@ -259,7 +261,7 @@ def test_the_charge_can_be_seen_by_others_when_the_first_noise_is_drawn(kind, le
         SecureNoise, "laplace", lambda self, values, scale: seen.append(pf.Ledger(ledger.path).spent) or original(self, values, scale)
     )
     model(kind, ledger).fit(X, TARGETS[kind])
-    assert seen == [0.1]
+    assert set(seen) == {0.1}
 
 
 def test_a_spent_budget_refuses_before_rows_are_read_and_before_noise_is_drawn(kind, tmp_path, order):

@@ -127,3 +127,17 @@ def test_penalised_fits_stay_finite_under_any_repair_and_much_noise(ours, settin
     for seed in range(5):
         model = ours(0.01, schema=SCHEMA, random_state=seed, mechanism=pf.FunctionalMechanism(repair=repair), **settings).fit(table(500))
         assert np.all(np.isfinite(model.coef_))
+
+
+@pytest.mark.parametrize("settings", [{"alpha": 0.01}, {}, {"alpha": "select"}, {"alpha": "select", "alphas": [0, 0.01]}])
+@pytest.mark.parametrize("ours", [pf.Ridge, pf.Lasso, pf.ElasticNet])
+@pytest.mark.parametrize("features", [[pf.Numeric("a", 0, 10)], [pf.Numeric("a", 0, 10), pf.Category("c", list("xyz"))]])
+def test_a_private_number_of_rows_is_released_where_it_is_needed(ours, settings, features) -> None:
+    """Add-remove without an intercept: nothing but the penalty and the intervals needs the number of rows."""
+    schema = pf.Schema(features, target=pf.Numeric("y", -6, 13))
+    model = ours(5.0, schema=schema, adjacency="add-remove", fit_intercept=False, random_state=0, **settings).fit(table(3000))
+    assert np.all(np.isfinite(model.coef_))
+    assert np.all(np.isfinite(model.alpha_))
+    low, high = model.coef_interval_.T
+    assert np.all(np.isfinite(low) & np.isfinite(high) & (low <= model.coef_) & (model.coef_ <= high))
+    assert model.report_.released_values > model._geometry.n_products + 1

@@ -213,6 +213,71 @@ def test_sums_are_exact_and_do_not_depend_on_blocks_of_rows() -> None:
     np.testing.assert_array_equal(whole, Rows(open_table(table[::-1]), schema, geometry, batch_rows=37).sum(statistic))
 
 
+def any_coefficients(rng: np.random.Generator, degree: int, t: np.ndarray) -> np.ndarray:
+    """Functions of the target of all sorts: constants, lines, cusps, waves, jumps and nothing at all; of sizes far apart."""
+    made = [
+        np.full(len(t), rng.normal()),
+        rng.normal() + rng.normal() * t,
+        np.abs(t) ** rng.uniform(0.2, 3),
+        np.sin(rng.uniform(1, 9) * t + rng.normal()),
+        np.where(t > rng.uniform(-1, 1), 1.0, 0.0),
+        np.zeros(len(t)),
+    ]
+    return np.array([made[rng.integers(6)] * 10 ** rng.uniform(-3, 3) for _ in range(degree - 1)] + [made[rng.integers(2)]])
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_function_of_the_target_moves_the_values_further_than_claimed(seed: int) -> None:
+    """Corners, rows from inside, and a climb from the worst pair; what is held to be public is the same in every row."""
+    rng = np.random.default_rng(seed)
+    shape, intercept, degree = SHAPES[rng.integers(len(SHAPES))], bool(rng.integers(2)), int(rng.integers(2, 5))
+    geometry = schema_of(*shape, classes=bool(rng.integers(2))).geometry(intercept=intercept)
+    assert geometry.target is not None
+    lattice = TargetLattice.of(geometry.target)
+    statistic = WeightedMonomials.of(geometry, lattice, any_coefficients(rng, degree, lattice.scaled))
+    rows = encoded_rows(statistic, rng)[:, :400]
+    own = contributions(statistic, rows)
+    assert np.abs(own).sum(axis=1).max() <= statistic.sensitivity("add-remove")
+    released, claimed = statistic.released("replace-one"), statistic.sensitivity("replace-one")
+    public = np.delete(own, released, axis=1)
+    assert (public == public[0]).all()
+    apart = [np.abs(own[:, released] - row).sum(axis=1) for row in own[:, released]]
+    first = max(range(len(apart)), key=lambda i: apart[i].max())
+    assert apart[first].max() <= claimed
+    pair = rows[:, [first, int(np.argmax(apart[first]))]]
+    reached = 0
+    for _ in range(60):
+        changed = pair.copy()
+        places = [(block.start, block.stop) for block in geometry.blocks] + [(len(rows) - 1, len(rows))]
+        start, stop = places[rng.integers(len(places))]
+        changed[start:stop, rng.integers(2)] = rows[start:stop, rng.integers(rows.shape[1])]
+        one, other = contributions(statistic, changed)[:, released]
+        moved = int(np.abs(one - other).sum())
+        assert moved <= claimed
+        if moved >= reached:
+            reached, pair = moved, changed
+
+
+@pytest.mark.parametrize("degree", [2, 3, 4])
+def test_whole_chunks_of_the_largest_rows_are_summed_exactly(degree: int) -> None:
+    """As many rows as a chunk holds, all next to one corner: whole numbers of Python are the judge."""
+    statistic = statistic_of(0, 1, 2, True, degree, "line")
+    step, units = statistic.step, statistic.target_units
+    kinds = np.array([[step, step, step, step, units], [step, -step, step, 1 - step, -units]], dtype=np.float64).T
+    times = (12_000, 4_384)
+    total = statistic(np.repeat(kinds, times, axis=1)).astype(np.int64)
+    for (r, monomial), found in zip(statistic.values, total.tolist(), strict=True):
+        weighting = statistic.weightings[r]
+        expected = 0
+        for row, count in zip(kinds.T.astype(int).tolist(), times, strict=True):
+            value = int(weighting.table[row[-1] + units]) * step ** (weighting.degree - len(monomial))
+            for column in monomial:
+                value *= row[column]
+            expected += count * value
+        assert found == expected
+    assert np.abs(total).max() > 1 << 51
+
+
 def test_one_row_can_add_what_float64_and_int64_hold() -> None:
     for degree in (1, 2, 3, 4):
         for kind in ("wave", "line"):

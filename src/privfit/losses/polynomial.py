@@ -207,7 +207,10 @@ class PolynomialLoss:
         scaled = np.linspace(-1.0, 1.0, GRID)
         coefficients = self.coefficients(targets, centre, radius)
         true = sum(values(part.value, centre + radius * scaled, targets) for part in self.parts)
-        error = float(np.abs(true - polyval(scaled, coefficients).T).max())
+        with np.errstate(invalid="ignore"):
+            error = float(np.abs(true - polyval(scaled, coefficients).T).max())
+        if not math.isfinite(error):
+            return math.inf
         return error if error > 1e-12 * float(np.abs(true).max()) else 0.0
 
     def as_quadratic(self, t: Floats, y: Floats) -> QuadraticLoss | None:

@@ -33,7 +33,7 @@ from privfit.tables import DataError
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-BOOSTED_ROUNDS = 3
+BOOSTED_ROUNDS = 4
 MOST_ROUNDS = 10
 PLAIN_SHARES = {"the moments": Fraction(9, 10), "the smallest eigenvalue": Fraction(1, 10)}
 BOOSTED_SHARES = {
@@ -45,8 +45,10 @@ BOOSTED_SHARES = {
 GROWTH = Fraction(3, 2)
 """How much more each round of residuals is given than the one before: the noise of early rounds is corrected by later ones."""
 LEAST_CUT = 1.5
-CUT_OFFSET = 1.5
+CUT = 0.4
+"""Residuals are cut at their mean size times this, over the root of what noise would do to predictions if they were not cut; times LEAST_CUT at least."""
 SPREAD_MARGIN = 1.5
+"""How many standard deviations of its noise are added to the mean size of residuals."""
 LEAST_BOUND = 2.0**-12
 
 
@@ -161,8 +163,9 @@ class AdaSSP:
             del shares["the target's mean"]
         if self.residual_bound != "auto":
             del shares["the target's spread"]
-        rest = (1 - sum(shares.values())) / sum(GROWTH**t for t in range(self.rounds))
-        return shares | {f"round {t + 1}": rest * GROWTH**t for t in range(self.rounds)}
+        sizes = [Fraction(GROWTH**t) for t in range(self.rounds)]
+        rest = Fraction(1 - sum(shares.values())) / sum(sizes)
+        return shares | {f"round {t}": rest * size for t, size in enumerate(sizes, start=1)}
 
     def notes(self, geometry: Geometry) -> tuple[str, ...]:
         """A line for the report: what the price was spent on."""
@@ -179,6 +182,7 @@ class AdaSSP:
         """The price of everything, and the noise of the moments, from public facts alone."""
         prices, shares = Prices.of(terms), self.shares(geometry)
         moments = self.statistic(geometry, prices.kind)
+        self._check_count(moments, geometry, terms)
         sensitivity = moments.sensitivity(terms.adjacency, prices.norm)
         widest = ResidualMoments(geometry, (0,) * geometry.n_columns).sensitivity(terms.adjacency, prices.norm)
         prices.scale(
@@ -199,6 +203,15 @@ class AdaSSP:
             unit=moments.unit,
             n_values=moments.n_values(terms.adjacency) + singles + rounds * geometry.n_columns,
         )
+
+    def _check_count(self, moments: Moments, geometry: Geometry, terms: Terms) -> None:
+        """Where residuals are cut follows from the number of rows: public, released, or a public guess."""
+        known = terms.adjacency == "replace-one" or moments.counts_rows(terms.adjacency) or terms.expected_rows is not None
+        if "the target's spread" in self.shares(geometry) and not known:
+            raise PrivacyError(
+                "residual_bound='auto' was given without an intercept and with adjacency='add-remove'; the bound follows from the number of rows, which nothing "
+                "releases here. Give a public guess, expected_rows=..., or a residual_bound between 0 and 1. Nothing was charged."
+            )
 
     def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Objective) -> Release[Adapted]:
         """Sum the moments exactly, charge the ledger for everything, add noise; then, round by round, sum residuals and add noise."""
@@ -266,22 +279,26 @@ class Boosting:
 
     @property
     def n_rows(self) -> float:
-        """The number of rows: public, or as released."""
-        return max(self.value.moments.n_rows, 1.0)
+        """The number of rows: public, as released, or a public guess; without any of them nothing is taken for too large."""
+        n_rows = self.value.moments.n_rows
+        if math.isnan(n_rows):
+            return float(self.prices.terms.expected_rows or math.inf)
+        return max(n_rows, 1.0)
 
     def release(self, target_sum: int) -> Adapted:
         """All rounds, from the sum of the target on."""
-        ridge = AdaptiveRidge(self.value.moments, self.geometry, self.value.smallest, self.noise_sd)
+        moments = replace(self.value.moments, n_rows=self.n_rows)
+        ridge = AdaptiveRidge(moments, self.geometry, self.value.smallest, self.noise_sd)
         weights = np.zeros(self.geometry.n_columns)
         mean_sd = 0.0
         if self.geometry.intercept:
             weights[0], mean_sd = self._mean(target_sum)
-        bound = self._bound(weights, mean_sd)
+        bound = self._bound(ridge, weights, mean_sd)
         for t in range(self.mechanism.rounds):
             whole = whole_weights(weights)
             left = self._left(ResidualMoments(self.geometry, whole, bound), self.shares[f"round {t + 1}"])
             weights = np.array(whole) / WEIGHT_STEP + ridge.step(left).weights
-        return Adapted(replace(self.value.moments, with_target=left), self.value.smallest, weights)
+        return Adapted(replace(moments, with_target=left), self.value.smallest, weights)
 
     def _mean(self, target_sum: int) -> tuple[float, float]:
         """The noisy mean of the target, and how noisy it is."""
@@ -292,7 +309,7 @@ class Boosting:
         sd = self.prices.sd(scale) / unit / self.n_rows
         return plausible_mean(noisy / unit / self.n_rows, sd), sd
 
-    def _bound(self, weights: Floats, mean_sd: float) -> float:
+    def _bound(self, ridge: AdaptiveRidge, weights: Floats, mean_sd: float) -> float:
         """Where residuals are cut: as given, or a multiple of the noisy mean of their size."""
         if self.mechanism.residual_bound != "auto":
             return float(self.mechanism.residual_bound)
@@ -301,14 +318,14 @@ class Boosting:
         noisy = float(self.prices.drawn(self.noise, self.rows.sum(statistic), scale)[0]) / statistic.unit
         sd = self.prices.sd(scale) / statistic.unit / self.n_rows
         spread = max(noisy / self.n_rows, 0.0) + SPREAD_MARGIN * sd + mean_sd
-        return float(np.clip(self._multiple() * spread, LEAST_BOUND, 1.0))
+        multiple = max(LEAST_CUT, CUT / math.sqrt(max(ridge.error_in_predictions(self._last_sd()), LEAST_BOUND**2)))
+        return float(np.clip(multiple * spread, LEAST_BOUND, 1.0))
 
-    def _multiple(self) -> float:
-        """How many times their mean size residuals may have: the more, the less the noise of the last round would do at a bound of 1."""
+    def _last_sd(self) -> float:
+        """The standard deviation of the noise in the last round, if residuals were not cut."""
         widest = ResidualMoments(self.geometry, (0,) * self.geometry.n_columns)
         sensitivity = widest.sensitivity(self.prices.terms.adjacency, self.prices.norm)
-        sd = self.prices.sd(self.prices.scale(sensitivity, self.shares[f"round {self.mechanism.rounds}"])) / widest.unit
-        return max(LEAST_CUT, -math.log(math.sqrt(self.geometry.n_columns) * sd / self.n_rows) - CUT_OFFSET)
+        return self.prices.sd(self.prices.scale(sensitivity, self.shares[f"round {self.mechanism.rounds}"])) / widest.unit
 
     def _left(self, statistic: ResidualMoments, share: Fraction) -> Floats:
         """Noisy products of the columns with residuals, held where those of any table would be."""

@@ -206,7 +206,8 @@ class FunctionalMechanism:
             weight = target_weight(geometry, kind)
         bought = objective.spread and self.calibration == "tight"
         square_units = round(STEP * math.sqrt(min(SQUARE_WEIGHTS[kind], weight))) if bought else 0
-        return Moments(geometry, target_units=max(1, round(weight * STEP)), square_units=square_units)
+        needs_rows = bought or (objective.penalty is not None and not objective.penalty.ridge)
+        return Moments(geometry, max(1, round(weight * STEP)), square_units=square_units, needs_rows=needs_rows)
 
     @property
     def _usual_kind(self) -> str:

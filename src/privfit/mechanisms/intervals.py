@@ -22,6 +22,8 @@ from privfit.statistics import Moments, MomentValues
 Floats = NDArray[np.float64]
 
 DRAWS = 200
+BOOTSTRAP_SEED = 20220328123
+"""No secret: anybody may know it, the release is all there is. Long, so that it is nobody's random_state."""
 LEAST_SPREAD = 0.05
 """The least share of the target's released variance that is taken to be left over."""
 
@@ -49,7 +51,7 @@ def bootstrap(
     what the shrinkage took for likely, along each direction as far as it was not kept.
     """
     moments = mechanism.statistic(geometry, objective, release.event.noise)
-    generator = seeded_generator(0)  # no secret: anybody may know it, the release is all there is
+    generator = seeded_generator(BOOTSTRAP_SEED)
     reduced = reduce_quadratic(release.value, geometry, objective.loss, objective.fit_intercept)
     truth = _plausible(release.value, reduced, geometry)
     weights = np.append(fit.intercept, fit.weights) if geometry.intercept else fit.weights

@@ -94,6 +94,7 @@ class PolynomialMechanism:
     def geometry(self, schema: Schema, numeric: Literal["slope", "bins"], objective: Objective) -> Geometry:
         """How rows are encoded for this mechanism."""
         geometry = schema.geometry(numeric=numeric, intercept=objective.fit_intercept)
+        self.approximation_error(_target(geometry))  # whatever the user's function may raise, it raises now
         quadratic = self.quadratic(_target(geometry))
         if quadratic is not None:
             return self.functional.geometry(schema, numeric, _for_moments(quadratic, objective))

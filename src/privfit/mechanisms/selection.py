@@ -28,6 +28,7 @@ Floats = NDArray[np.float64]
 WEIGHT_STEP = 1 << 12
 SCORE_UNIT = 1 << 22
 LARGEST_WEIGHT = 1 << 6
+MOST_CANDIDATES = 100
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,13 @@ class PenaltySelection:
         self.functional.check()
         if self.functional.repair == "rerun" or self.functional.loss is not None or self.functional.calibration == "paper":
             raise PrivacyError(
-                f"alpha='select' was given with {self.functional}; it goes with repair='floor' and the tight calibration of least squares. "
+                f"alpha='select' was given with {self.functional}; it goes with the tight calibration of least squares and one draw of noise. "
                 "Leave the mechanism out, or give alpha a number."
+            )
+        if len(self.penalties) > MOST_CANDIDATES:
+            raise PrivacyError(
+                f"{len(self.penalties)} alphas were given to select from; every one of them is compared with every other, and {MOST_CANDIDATES} are the most. "
+                "Give fewer: they can be far apart."
             )
 
     def geometry(self, schema: Schema, numeric: Literal["slope", "bins"], objective: Objective) -> Geometry:
@@ -96,8 +102,9 @@ class PenaltySelection:
             for choice in range(len(self.penalties))
         ]
         scores = [held_out_score(moments, held, weights) for weights in candidates]
-        reach = score_range(candidates, rows.geometry) * int(terms.rows_per_person) * (2 if terms.adjacency == "replace-one" else 1)
-        scale = float((reach * SCORE_UNIT + 2) / selection_epsilon(event)) * (1 + 2.0**-50)
+        reach = score_range(candidates, rows.geometry) * (2 if terms.adjacency == "replace-one" else 1)
+        rounded = (reach * SCORE_UNIT + 2) * int(terms.rows_per_person)
+        scale = float(rounded / selection_epsilon(event)) * (1 + 2.0**-50)
         return replace(release, choice=noise.select(scores, scale))
 
     def _fit(self, release: Release[MomentValues], geometry: Geometry, objective: Objective, choice: int) -> LinearFit:

@@ -27,6 +27,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
 
     _loss: QuadraticLoss
     _bootstrap: tuple[Floats, Floats, float] | None
+    _mechanisms = "'auto', 'functional' and pf.FunctionalMechanism(...)"
     _strict_names = False
     _public_array = False
 
@@ -120,8 +121,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         mechanism = FunctionalMechanism() if self.mechanism in ("auto", "functional") else self.mechanism
         if not isinstance(mechanism, FunctionalMechanism):
             raise PrivacyError(
-                f"mechanism={self.mechanism!r} was given to {type(self).__name__}; it knows 'auto', 'functional' and pf.FunctionalMechanism(...). "
-                "Use 'auto' if in doubt."
+                f"mechanism={self.mechanism!r} was given to {type(self).__name__}; it knows {self._mechanisms}. Use 'auto' if in doubt."
             )
         mechanism.check()
         return mechanism

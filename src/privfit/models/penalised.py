@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.mechanisms import FunctionalMechanism, LinearFit, Objective, PenaltySelection
+from privfit.models.base import PrivateLinearModel
 from privfit.models.linear import LinearRegression
 from privfit.privacy import Ledger, PrivacyError
 from privfit.schema import Schema
@@ -24,6 +25,7 @@ class _Penalised(LinearRegression):
     """What the three share: a penalty that is a number, or chosen from public facts, or selected privately."""
 
     _ridge = False
+    _mechanisms = PrivateLinearModel._mechanisms
 
     def __init__(
         self,
@@ -137,7 +139,8 @@ class Ridge(_Penalised):
     Ridge(alpha=lambda), their lasso (a = 0) Lasso(alpha=lambda / (2 n)), and in between it is ElasticNet with
     alpha l1_ratio = lambda (1 - a) / (2 n) and alpha (1 - l1_ratio) = lambda a / n, n being the number of rows.
 
-    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/moments.md, Theorem 3.
+    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/moments.md, Theorem 3, and
+    docs/proofs/selection.md, Theorem 1, with alpha="select".
 
     Examples
     --------
@@ -173,7 +176,8 @@ class Lasso(_Penalised):
     alpha_, dual_gap_ : as in Ridge.
     coef_, intercept_, coef_interval_, report_, schema_, n_features_in_, feature_names_in_ : as in LinearRegression.
 
-    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/moments.md, Theorem 3.
+    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/moments.md, Theorem 3, and
+    docs/proofs/selection.md, Theorem 1, with alpha="select".
     """
 
     def _ratio(self) -> float:
@@ -199,7 +203,8 @@ class ElasticNet(_Penalised):
     alpha_, dual_gap_ : as in Ridge.
     coef_, intercept_, coef_interval_, report_, schema_, n_features_in_, feature_names_in_ : as in LinearRegression.
 
-    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/moments.md, Theorem 3.
+    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/moments.md, Theorem 3, and
+    docs/proofs/selection.md, Theorem 1, with alpha="select".
     """
 
     def __init__(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,17 +23,17 @@ def permute_and_flip(scores: Sequence[int], scale: float, source: Source) -> int
     """
     best = max(scores)
     open_ = list(range(len(scores)))
-    while True:
-        place = open_.pop(int(source.below(np.array([len(open_)]))[0]))
-        if int(source.geometric(1, scale)[0]) >= min(best - scores[place], _MOST):
-            return place
+    order = [open_.pop(int(place)) for place in source.below(np.arange(len(scores), 0, -1))]
+    flips = source.geometric(len(scores), scale)  # all at once: how many are needed must not show
+    taken = [place for place, flip in zip(order, flips.tolist(), strict=True) if flip >= min(best - scores[place], _MOST)]
+    return taken[0]
 
 
 @dataclass(frozen=True)
 class KeyedCoins:
     """A coin for every row number, heads about one time in five, from a key: nobody who does not know the key can tell them."""
 
-    key: bytes
+    key: bytes = field(repr=False)
 
     def heads(self, first: int, count: int) -> NDArray[np.bool_]:
         """Which of `count` rows from number `first` on show heads."""

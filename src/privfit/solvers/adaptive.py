@@ -72,6 +72,17 @@ class AdaptiveRidge:
         values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
         return values, vectors
 
+    @property
+    def _factors(self) -> Floats:
+        """What a vector is multiplied by along each direction."""
+        return 1.0 / np.maximum(np.maximum(self._directions[0], 0.0) + self.ridge, LEAST_SHARE * self.noise_size)
+
+    def error_in_predictions(self, vector_sd: float) -> float:
+        """The root of the mean squared error, over rows, that noise of this size on the entries of a vector makes in predictions."""
+        n = max(self.moments.n_rows, 1.0)
+        squares = np.maximum(self._directions[0], 0.0) @ self._factors**2 + self.geometry.intercept / n
+        return float(vector_sd * math.sqrt(squares / n))
+
     def _quadratic(self, with_target: Floats) -> ReducedQuadratic:
         value = MomentValues(self.moments.products, with_target, self.moments.n_rows)
         return reduce_quadratic(value, self.geometry, SQUARED, self.geometry.intercept)
@@ -80,10 +91,9 @@ class AdaptiveRidge:
         """The ridge fit to a target with these products."""
         reduced = self._quadratic(with_target)
         values, vectors = self._directions
-        held = np.maximum(values, 0.0)
-        factors = 1.0 / np.maximum(held + self.ridge, LEAST_SHARE * self.noise_size)
+        factors = self._factors
         found = vectors @ (factors * (vectors.T @ reduced.vector))
-        kept = factors * held
+        kept = factors * np.maximum(values, 0.0)
         changed = int(np.count_nonzero(values < 0))
         solution = Solution(found, self.ridge, changed, float(kept.sum()), True, vectors, factors, kept, 0.0)
         weights = reduced.basis @ found

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.linalg import lsqr
 
-from privfit.schema import CONSTANT, ZERO, Geometry
+from privfit.schema import ZERO, Geometry
 
 
 def project(values: NDArray[np.float64], geometry: Geometry, n_rows: float | None) -> NDArray[np.float64]:
@@ -48,7 +48,7 @@ def _constraints(geometry: Geometry, size: int, n_rows: float | None) -> tuple[c
         counts = table[levels, levels].tolist()
         if n_rows is not None:
             add(counts, [], n_rows)
-        elif CONSTANT in table:
+        elif size > geometry.n_products:
             add(counts, [size - 1], 0.0)
         for column in range(int(geometry.intercept), len(table)):
             own = _own_total(geometry, table, column, blocks)

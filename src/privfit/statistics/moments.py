@@ -44,6 +44,8 @@ class Moments:
     step: int = STEP
     square_units: int = 0
     """The whole number that stands for 1 in the target when its square is summed; 0 leaves the square out."""
+    needs_rows: bool = False
+    """Whether the number of rows is needed although no product is constant."""
 
     @property
     def unit(self) -> int:
@@ -77,7 +79,11 @@ class Moments:
 
     def counts_rows(self, adjacency: Adjacency) -> bool:
         """Whether the number of rows is one of the released values: it is needed, and it is not public."""
-        return adjacency == "add-remove" and bool((self.geometry.products == CONSTANT).any())
+        return adjacency == "add-remove" and (self.needs_rows or self._has_constant)
+
+    @cached_property
+    def _has_constant(self) -> bool:
+        return bool((self.geometry.products == CONSTANT).any())
 
     @property
     def squares_target(self) -> bool:
@@ -132,11 +138,12 @@ class Moments:
         """
         weight = Fraction(self.target_units, self.step)
         square = Fraction(self.square_units**2, self.unit) if self.squares_target else Fraction(0)
+        counted = int(self.counts_rows(adjacency) and not self._has_constant)  # the formulas count the rows where a product is constant
         if norm == "l2":
-            squared = (squared_l2_sensitivity(self.geometry, weight, adjacency) + square**2) * self.unit**2
+            squared = (squared_l2_sensitivity(self.geometry, weight, adjacency) + square**2 + counted) * self.unit**2
             return math.isqrt(max(math.ceil(squared), 1) - 1) + 1
         if norm == "linf":
             features, target = linf_sensitivities(self.geometry, weight, adjacency)
             released = self._n_features + self.counts_rows(adjacency) > 0
             return math.ceil((features * released + max(target, square)) * self.unit)
-        return math.ceil((distinct_sensitivity(self.geometry, weight, adjacency) + square) * self.unit)
+        return math.ceil((distinct_sensitivity(self.geometry, weight, adjacency) + square + counted) * self.unit)

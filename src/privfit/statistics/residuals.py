@@ -82,7 +82,7 @@ class ResidualMoments:
     def residuals(self, encoded: Floats) -> Floats:
         """One whole number per row, of at most `cut` in size."""
         left = encoded[-1] - np.array(self.weights, dtype=np.float64) @ encoded[:-1]
-        return np.clip(np.rint(left / (1 << self.shift)), -self.cut, self.cut)
+        return np.asarray(np.clip(np.rint(left / (1 << self.shift)), -self.cut, self.cut), dtype=np.float64)
 
     def __call__(self, encoded: Floats) -> Floats:
         return np.asarray(encoded[:-1] @ self.residuals(encoded), dtype=np.float64)
@@ -112,7 +112,7 @@ class AbsoluteResidual(ResidualMoments):
         return self.cut
 
     def __call__(self, encoded: Floats) -> Floats:
-        return np.abs(self.residuals(encoded)).sum(keepdims=True)
+        return np.asarray([np.abs(self.residuals(encoded)).sum()], dtype=np.float64)
 
     def sensitivity(self, adjacency: Adjacency, norm: Norm) -> int:
         """The largest change that one row makes to the sum: |r| is between 0 and `cut`, under either adjacency.
