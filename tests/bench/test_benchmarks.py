@@ -40,6 +40,9 @@ def test_the_speed_benchmark_measures_both_sides(tmp_path) -> None:
     assert memory.ours > 0
     assert memory.other > 0
     assert memory.to_dict()["ratio"] == memory.ratio
+    wide = speed.wide(2000, 1)
+    assert wide.ours > 0
+    assert wide.other > 0
     parquet = speed.from_parquet(20_000, 1, tmp_path)
     assert parquet.peak_gigabytes is not None
     assert parquet.peak_gigabytes > 0.01

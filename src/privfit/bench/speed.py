@@ -24,6 +24,7 @@ from privfit.privacy import Ledger, seeded_generator
 from privfit.schema import Numeric, Schema
 
 COLUMNS = 14
+WIDE = 500
 PEER = ("diffprivlib==0.6.6", "scikit-learn==1.7.2")
 _PEER_SCRIPT = """
 import sys, time, warnings
@@ -58,11 +59,11 @@ class Ratio:
         return {**asdict(self), "ratio": self.ratio}
 
 
-def generated(rows: int, seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def generated(rows: int, seed: int = 0, columns: int = COLUMNS) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Uniform columns, some of them out of bounds, and a target that depends on them."""
     generator = seeded_generator(seed)
-    X = generator.uniform(-1.1, 1.1, (rows, COLUMNS))
-    y = np.clip(X @ np.linspace(-0.2, 0.2, COLUMNS) + 0.2 * generator.standard_normal(rows), -1, 1)
+    X = generator.uniform(-1.1, 1.1, (rows, columns))
+    y = np.clip(X @ np.linspace(-0.2, 0.2, columns) + 0.2 * generator.standard_normal(rows), -1, 1)
     return X, y
 
 
@@ -77,6 +78,14 @@ def in_memory(rows: int, repeats: int) -> Ratio:
 
     ours, other = _alternate(lambda: model.fit(X, y), bare, repeats)
     return Ratio(f"memory, {rows:,} x {COLUMNS}", "numpy clip, X'X", ours, other, wanted=3.0)
+
+
+def wide(rows: int, repeats: int) -> Ratio:
+    """A fit on an array with many columns against the bare product of the array with itself."""
+    X, y = generated(rows, columns=WIDE)
+    model = LinearRegression(schema=Schema.box(-1, 1, target=(-1, 1)), ledger=_ledger())
+    ours, other = _alternate(lambda: model.fit(X, y), lambda: X.T @ X, repeats)
+    return Ratio(f"memory, {rows:,} x {WIDE}", "numpy X'X", ours, other, wanted=1.5)
 
 
 def against_peer(rows: int, repeats: int, environment: Path) -> Ratio:

@@ -72,6 +72,9 @@ def _shares(folder: Path | None, splits: int, runs: int) -> Iterable[accuracy_be
 def speed(
     rows: Annotated[int, typer.Option(min=1000, help="Rows in memory.")] = 2_000_000,
     parquet_rows: Annotated[int, typer.Option(min=1000, help="Rows of the Parquet file.")] = 10_000_000,
+    wide_rows: Annotated[
+        int, typer.Option(min=0, help="Rows of the table with 500 columns (a million takes 4 GB); 0 leaves it out.")
+    ] = 1_000_000,
     repeats: Annotated[int, typer.Option(min=1, help="Times that each side is measured; the best counts.")] = 3,
     peer: Annotated[
         bool, typer.Option(help="Compare with diffprivlib 0.6.6 in an environment of its own (installed on first use).")
@@ -84,6 +87,9 @@ def speed(
     ratios: list[dict[str, Any]] = []
     hint("Measuring in memory ...")
     ratios.append(speed_bench.in_memory(rows, repeats).to_dict())
+    if wide_rows:
+        hint("Measuring many columns ...")
+        ratios.append(speed_bench.wide(wide_rows, repeats).to_dict())
     if peer:
         hint("Measuring the peer ...")
         ratios.append(speed_bench.against_peer(rows, repeats, folder / "peer").to_dict())

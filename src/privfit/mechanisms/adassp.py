@@ -17,21 +17,19 @@ from numpy.typing import NDArray
 
 from privfit.losses import QuadraticLoss
 from privfit.mechanisms.functional import FunctionalMechanism, LinearFit, Objective, target_weight
+from privfit.mechanisms.prices import Prices
 from privfit.mechanisms.release import Release
-from privfit.privacy import Event, Ledger, Noise, PrivacyError, Terms, exact
-from privfit.privacy.composition import rho_of
-from privfit.privacy.event import gaussian_scale, laplace_scale
+from privfit.privacy import Event, Ledger, Noise, PrivacyError, Terms
 from privfit.rows import Rows
 from privfit.schema import Geometry, Schema
 from privfit.solvers import consistent, plausible_mean
 from privfit.solvers.adaptive import AdaptiveRidge, whole_basis
-from privfit.statistics import STEP, Moments, MomentValues, Norm
+from privfit.statistics import STEP, Moments, MomentValues
 from privfit.statistics.eigenvalue import GRID, eigenvalue_sensitivity, smallest_eigenvalue
 from privfit.statistics.residuals import WEIGHT_STEP, AbsoluteResidual, ResidualMoments, whole_weights
 from privfit.tables import DataError
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 BOOSTED_ROUNDS = 4
 MOST_ROUNDS = 10
@@ -50,48 +48,6 @@ CUT = 0.4
 SPREAD_MARGIN = 1.5
 """How many standard deviations of its noise are added to the mean size of residuals."""
 LEAST_BOUND = 2.0**-12
-
-
-@dataclass(frozen=True)
-class Prices:
-    """What parts of one release may cost: shares of rho with Gaussian noise, of epsilon with Laplace noise. They add up to at most the whole.
-
-    Guarantee: a part drawn at `scale` costs its share for persons with at most `rows_per_person` rows; docs/proofs/laplace.md and gaussian.md.
-    """
-
-    terms: Terms
-    rho: float
-
-    @classmethod
-    def of(cls, terms: Terms) -> Prices:
-        """Gaussian noise if there is a delta, Laplace noise if there is none."""
-        budget = terms.budget
-        return cls(terms, rho_of(budget.epsilon, budget.delta) if budget.delta > 0 else 0.0)
-
-    @property
-    def kind(self) -> Literal["laplace", "gaussian"]:
-        """The kind of noise."""
-        return "gaussian" if self.terms.budget.delta > 0 else "laplace"
-
-    @property
-    def norm(self) -> Norm:
-        """The norm in which the noise protects."""
-        return "l2" if self.kind == "gaussian" else "l1"
-
-    def scale(self, sensitivity: int, share: Fraction) -> float:
-        """The scale of the noise on a part with this sensitivity and this share of the whole price."""
-        reach = sensitivity * int(self.terms.rows_per_person)
-        if self.kind == "gaussian":
-            return gaussian_scale(reach, exact(self.rho) * share)
-        return laplace_scale(reach, exact(self.terms.budget.epsilon) * share)
-
-    def sd(self, scale: float) -> float:
-        """The standard deviation of noise with this scale."""
-        return scale if self.kind == "gaussian" else math.sqrt(2) * scale
-
-    def drawn(self, noise: Noise, values: Integers, scale: float) -> Integers:
-        """The values with noise."""
-        return noise.gaussian(values, scale) if self.kind == "gaussian" else noise.laplace(values, scale)
 
 
 @dataclass(frozen=True)
@@ -123,8 +79,8 @@ class AdaSSP:
 
     With a delta the noise is Gaussian and the parts of a release share rho; without one it is Laplace noise and they share epsilon.
 
-    The shares, the growth from round to round and the rule for the bound were chosen on generated tables: python experiments/adassp.py. A tenth (a twentieth when boosted)
-    for the smallest eigenvalue makes its noise small beside the size that it is compared with, which grows with the number of columns.
+    The shares, the growth from round to round and the rule for the bound were chosen on generated tables: python experiments/adassp.py. The smallest eigenvalue needs
+    no more than a tenth (a twentieth when boosted): it is compared with the size of the whole noise matrix, beside which its own noise is small.
 
     Guarantee: (epsilon, delta)-DP with a delta, epsilon-DP without one, replace-one or add-remove, for persons with at most `rows_per_person` rows;
     docs/proofs/adassp.md, Theorem 1.
@@ -185,9 +141,7 @@ class AdaSSP:
         self._check_count(moments, geometry, terms)
         sensitivity = moments.sensitivity(terms.adjacency, prices.norm)
         widest = ResidualMoments(geometry, (0,) * geometry.n_columns).sensitivity(terms.adjacency, prices.norm)
-        prices.scale(
-            max(sensitivity, 2 * widest), min(shares.values())
-        )  # refuses noise beyond 64 bits, of any part, before anything is read
+        prices.scale(max(sensitivity, 2 * widest), min(shares.values()))  # refuses more noise than 64 bits hold, in any part, now
         singles = sum(part in shares for part in ("the smallest eigenvalue", "the target's mean", "the target's spread"))
         rounds = self.rounds if self.rounds > 1 else 0
         return Event(

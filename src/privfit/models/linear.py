@@ -50,7 +50,8 @@ class LinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
     schema_ : the schema that was used.
     n_features_in_, feature_names_in_ : as in scikit-learn.
 
-    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/moments.md, Theorem 3, and for AdaSSP docs/proofs/adassp.md, Theorem 1.
+    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/moments.md, Theorem 3, and for AdaSSP
+    docs/proofs/adassp.md, Theorem 1.
 
     Examples
     --------

@@ -6,6 +6,7 @@ Laplace noise, which protects against the sum of all moves.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
@@ -20,6 +21,9 @@ Integers = NDArray[np.int64]
 
 _MOST = (1 << 63) - 1
 _MOST_CUBE = 2.0**53
+_MOST_SCALE = 1 << 53
+_MOST_COINS = 200
+FINE = 2.0**20
 _UNIFORM_BYTES = 50
 _DIGITS = Context(prec=150, Emin=MIN_EMIN, Emax=MAX_EMAX)
 
@@ -42,11 +46,13 @@ def cube(size: int, scale: float, source: Source) -> Integers:
     A half-width R with P(R) proportional to (2R+1)^size exp(-R / scale), then a point of {-R..R}^size: every b is in the cubes with
     R >= max|b|, and the sum of exp(-R / scale) over them is proportional to exp(-max|b| / scale). R is proposed as the sum of size + 1
     geometric numbers, which has weights C(R + size, size) exp(-R / scale), and kept with probability (2R+1) / (2R+2i), for i = 1..size,
-    one after the other.
+    one after the other. A scale of at least 2^20 is rounded up to a whole number.
 
     Guarantee: exact law, but for a chance below 2^-150 of a half-width beyond 2^60; docs/proofs/shapes.md, Lemma 1.
     """
     check_cube(size, scale)
+    if scale >= FINE:
+        scale = float(math.ceil(scale))
     while True:
         half = sum(source.geometric(size + 1, scale).tolist())
         kept = source.below(2 * (half + np.arange(1, size + 1, dtype=np.int64))) <= 2 * half
@@ -144,6 +150,37 @@ def secret_below(limits: Integers) -> Integers:
 
 
 def secret_geometric(size: int, scale: float, laplace: Callable[[Integers, float], Integers]) -> Integers:
-    """Geometric numbers from two-sided ones: k stays if it is not negative and becomes -k - 1 if it is; both halves have the law wanted."""
-    drawn = laplace(np.zeros(size, dtype=np.int64), scale)
-    return np.asarray(np.where(drawn >= 0, drawn, -drawn - 1), dtype=np.int64)
+    """Independent geometric numbers, P(j) proportional to exp(-j / scale).
+
+    For a whole-number scale by Algorithm 2 of Canonne, Kamath and Steinke (2020), all at once: a uniform number u below the scale, kept with
+    probability exp(-u / scale), plus the scale times the number of coins of probability 1/e that come up in a row. For other
+    scales from two-sided numbers: k stays if it is not negative and becomes -k - 1 if it is; both halves have the law wanted.
+    """
+    whole = int(scale)
+    if whole != scale or not 1 <= whole <= _MOST_SCALE:
+        drawn = laplace(np.zeros(size, dtype=np.int64), scale)
+        return np.asarray(np.where(drawn >= 0, drawn, -drawn - 1), dtype=np.int64)
+    low = np.zeros(size, dtype=np.int64)
+    open_ = np.arange(size)
+    while len(open_):
+        low[open_] = secret_below(np.full(len(open_), whole, dtype=np.int64))
+        open_ = open_[~_exp_coins(low[open_], whole)]
+    high = np.zeros(size, dtype=np.int64)
+    open_ = np.arange(size)
+    while len(open_):
+        open_ = open_[_exp_coins(np.full(len(open_), whole, dtype=np.int64), whole)]
+        high[open_] += 1
+    return low + whole * high
+
+
+def _exp_coins(parts: Integers, whole: int) -> NDArray[np.bool_]:
+    """Coins that come up with probability exp(-parts / whole), exactly: coins of probability parts / (k whole), k = 1, 2, ..., are thrown until
+    one fails; the number thrown is odd with that probability."""
+    odd = np.ones(len(parts), dtype=bool)
+    open_ = np.arange(len(parts))
+    for k in range(1, _MOST_COINS):
+        open_ = open_[secret_below(np.full(len(open_), whole * k, dtype=np.int64)) < parts[open_]]
+        if not len(open_):
+            break
+        odd[open_] = k % 2 == 0
+    return odd

@@ -19,7 +19,7 @@ from privfit.tables import ABSENT, UNKNOWN, Batch, DataError
 
 Floats = NDArray[np.float64]
 MANY_COLUMNS = 8
-CACHED_VALUES = 1 << 18
+CACHED_VALUES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -72,30 +72,40 @@ class Encoder:
 
 def _encode_numbers(blocks: list[Block], columns: list[Any], out: Floats, units: int) -> None:
     """Numbers measured from their centres, `units` to a block's unit, clipped to the bounds and rounded."""
-    centers = np.array([[block.center] for block in blocks])
-    stretch = np.array([[units / block.unit] for block in blocks])
-    least = 0.0 if blocks[0].kind == "share" else -units
+    centers = np.array([block.center for block in blocks])
+    stretch = np.array([units / block.unit for block in blocks])
+    least = 0.0 if blocks[0].kind == "share" else -float(units)
     together = _as_one_array(blocks, columns)
     if together is None:
         for block, values, row in zip(blocks, columns, out, strict=True):
             column = block.column
             assert isinstance(column, Numeric)
             row[:] = values if column.fill is None else np.where(np.isnan(values), column.fill, values)
-    few = max(CACHED_VALUES // len(blocks), 1)
-    for start in range(0, out.shape[1], few):  # a few rows at a time stay in the processor's cache from one step to the next
-        rows = slice(start, start + few)
-        part = out[:, rows]
-        with np.errstate(over="ignore"):  # a warning would tell of a single huge value
-            np.subtract(part if together is None else together[:, rows], centers, out=part)
-            np.multiply(part, stretch, out=part)
-        np.clip(part, least, units, out=part)
-        np.rint(part, out=part)
-    if np.isnan(np.max(out, initial=least)):  # a NaN is larger than all
+        found = _scaled(out, centers[:, None], stretch[:, None], least, float(units), out)
+    else:
+        few = max(CACHED_VALUES // len(blocks), 1)
+        found = False
+        for start in range(0, out.shape[1], few):  # a few rows at a time, as they lie in memory; then turned
+            part = together[start : start + few]
+            scaled = np.empty(part.shape)
+            found |= _scaled(part, centers, stretch, least, float(units), scaled)
+            out[:, start : start + few] = scaled.T
+    if found:
         raise absent_values(next(block for block, row in zip(blocks, out, strict=True) if np.isnan(row).any()).column)
 
 
+def _scaled(values: Floats, centers: Floats, stretch: Floats, least: float, most: float, out: Floats) -> bool:
+    """Write (values - centers) * stretch, clipped and rounded, to `out`, and say whether a NaN is among them."""
+    with np.errstate(over="ignore"):  # a warning would tell of a single huge value
+        np.subtract(values, centers, out=out)
+        np.multiply(out, stretch, out=out)
+    np.clip(out, least, most, out=out)
+    np.rint(out, out=out)
+    return bool(np.isnan(np.max(out, initial=least)))  # a NaN is larger than all
+
+
 def _as_one_array(blocks: list[Block], columns: list[Any]) -> Floats | None:
-    """Neighbouring columns of one array as that part of it, turned: far faster to read than column by column. None if they are not that."""
+    """Neighbouring columns of one array as that part of it: far faster to read than column by column. None if they are not that."""
     first = columns[0]
     if (
         len(columns) < MANY_COLUMNS
@@ -108,7 +118,7 @@ def _as_one_array(blocks: list[Block], columns: list[Any]) -> Floats | None:
         same = column.base is first.base and column.dtype == np.float64 and column.strides == first.strides and column.shape == first.shape
         if not same or column.__array_interface__["data"][0] != start + place * first.itemsize:
             return None
-    return np.lib.stride_tricks.as_strided(first, (len(columns), len(first)), (first.itemsize, first.strides[0]), writeable=False)
+    return np.lib.stride_tricks.as_strided(first, (len(first), len(columns)), (first.strides[0], first.itemsize), writeable=False)
 
 
 def spread(block: Block, codes: NDArray[np.intp], out: Floats, units: float) -> None:

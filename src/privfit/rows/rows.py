@@ -22,7 +22,7 @@ from privfit.tables import Batch, DataError, Table, WithTarget, column_positions
 
 BATCH_ROWS = 1 << 16
 CHUNK_ROWS = 1 << 14
-CHUNK_VALUES = 1 << 22  # wide rows in shorter chunks, which stay in the processor's cache
+CHUNK_VALUES = 1 << 21  # wide rows in shorter chunks, whose memory is used again and not asked for anew
 _EXACT_FLOAT = 1 << 53
 _EXACT_INT = 1 << 62
 
