@@ -43,6 +43,9 @@ def kind(request):
     return request.param
 
 
+DRAWS = ("laplace", "linf")
+
+
 def model(kind, ledger, epsilon=0.1, **params):
     return kind(epsilon, **{"schema": SCHEMAS[kind], "ledger": ledger, **params})
 
@@ -55,7 +58,7 @@ def prices(ledger) -> list[float]:
 def order(monkeypatch):
     """Reading rows, charging and drawing, in the order in which they happen."""
     seen = []
-    for owner, name, word in ((Rows, "sum", "read"), (pf.Ledger, "charge", "charge"), (SecureNoise, "laplace", "draw")):
+    for owner, name, word in ((Rows, "sum", "read"), (pf.Ledger, "charge", "charge"), *((SecureNoise, kind, "draw") for kind in DRAWS)):
         original = getattr(owner, name)
 
         def spy(self, *args, _original=original, _word=word, **options):
@@ -256,10 +259,12 @@ def test_the_charge_is_written_before_the_first_draw_and_after_the_rows_are_read
 
 def test_the_charge_can_be_seen_by_others_when_the_first_noise_is_drawn(kind, ledger, monkeypatch):
     seen = []
-    original = SecureNoise.laplace
-    monkeypatch.setattr(
-        SecureNoise, "laplace", lambda self, values, scale: seen.append(pf.Ledger(ledger.path).spent) or original(self, values, scale)
-    )
+
+    def looking(original):
+        return lambda self, values, scale: seen.append(pf.Ledger(ledger.path).spent) or original(self, values, scale)
+
+    for kind_of_noise in DRAWS:
+        monkeypatch.setattr(SecureNoise, kind_of_noise, looking(getattr(SecureNoise, kind_of_noise)))
     model(kind, ledger).fit(X, TARGETS[kind])
     assert set(seen) == {0.1}
 
@@ -282,7 +287,8 @@ def test_a_budget_spent_by_another_while_rows_are_read_refuses_before_noise_is_d
         return original(self, kernel)
 
     monkeypatch.setattr(Rows, "sum", sum_while_another_spends)
-    monkeypatch.setattr(SecureNoise, "laplace", lambda self, values, scale: drawn.append(scale) or values)
+    for noise in DRAWS:
+        monkeypatch.setattr(SecureNoise, noise, lambda self, values, scale: drawn.append(scale) or values)
     with pytest.raises(pf.BudgetExceeded):
         model(kind, ledger).fit(X, TARGETS[kind])
     assert drawn == []
@@ -301,7 +307,8 @@ def raising(*args, **options):
 
 
 def test_noise_that_fails_leaves_the_charge_and_no_model(kind, ledger, monkeypatch):
-    monkeypatch.setattr(SecureNoise, "laplace", raising)
+    for noise in DRAWS:
+        monkeypatch.setattr(SecureNoise, noise, raising)
     estimator = model(kind, ledger)
     with pytest.raises(Broken):
         estimator.fit(X, TARGETS[kind])
@@ -315,7 +322,8 @@ def test_an_interruption_during_the_draw_leaves_the_charge(kind, ledger, monkeyp
     def interrupted(self, values, scale):
         raise error
 
-    monkeypatch.setattr(SecureNoise, "laplace", interrupted)
+    for noise in DRAWS:
+        monkeypatch.setattr(SecureNoise, noise, interrupted)
     with pytest.raises(error):
         model(kind, ledger).fit(X, TARGETS[kind])
     assert prices(ledger) == [0.1]

@@ -12,7 +12,7 @@ from scipy import stats
 
 import privfit as pf
 from privfit.privacy import Budget, Event, PrivacyError, SecureNoise, SeededNoise
-from privfit.privacy.shapes import ball, cube, secret_below
+from privfit.privacy.shapes import _exp_coins, ball, cube, secret_below, secret_geometric
 from tests.support.pooled import PooledNoise
 
 FALSE_ALARM = 1e-7
@@ -446,3 +446,31 @@ def test_a_ball_does_not_cut_sums_that_rows_may_have() -> None:
 def test_a_seeded_ball_is_added_to_the_values_to_the_last_bit() -> None:
     values = np.array([2**53 + 1, 2**60 + 1], dtype=np.int64)
     assert (SeededNoise(0).l2(values, 1e-6) == values).all()
+
+
+# -- geometric numbers made of secret bits -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [1, 2, 7, 50])
+def test_geometric_numbers_of_a_whole_scale_follow_their_law(scale: int) -> None:
+    draws = 60_000
+    counts = np.bincount(secret_geometric(draws, float(scale), SecureNoise().laplace))
+    law = np.exp(-np.arange(len(counts)) / scale) * -np.expm1(-1 / scale)
+    often = law * draws >= 10
+    seen = np.append(counts[often], counts[~often].sum())
+    expected = np.append(law[often] * draws, draws * (1 - law[often].sum()))
+    assert stats.chisquare(seen, expected).pvalue > 1e-7
+
+
+def test_geometric_numbers_of_a_fine_lattice_are_exponential() -> None:
+    drawn = secret_geometric(50_000, 2.0**40, SecureNoise().laplace) / 2.0**40
+    assert stats.kstest(drawn, "expon").pvalue > 1e-7
+    low = (secret_geometric(50_000, 2.0**40, SecureNoise().laplace) % 256).astype(int)
+    assert stats.chisquare(np.bincount(low, minlength=256)).pvalue > 1e-7
+
+
+@pytest.mark.parametrize(("parts", "whole"), [(0, 5), (1, 5), (5, 5), (3, 1 << 53), (1 << 53, 1 << 53)])
+def test_coins_come_up_with_their_odds(parts: int, whole: int) -> None:
+    draws = 40_000
+    up = int(_exp_coins(np.full(draws, parts, dtype=np.int64), whole).sum())
+    assert stats.binomtest(up, draws, np.exp(-parts / whole)).pvalue > 1e-7 if parts else up == draws
