@@ -189,3 +189,41 @@ def test_progress_is_for_terminals_only(run: Run, folder: Path, monkeypatch: pyt
     monkeypatch.setattr(console, "stderr", lambda: Console(file=screen, force_terminal=terminal, width=100))
     assert run(*LINEAR, "-e", 1, "-o", "model.json", "--json").exit_code == 0
     assert ("3,000 rows" in screen.getvalue()) is terminal
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--delta", 1e-6], ["-e", 5], ["--model", "lasso", "--alpha", "-1"], ["--model", "linear", "--alpha", "1"], ["--l1-ratio", 0.2]],
+)
+def test_a_fit_that_is_refused_leaves_no_ledger_behind(run: Run, folder: Path, options: list) -> None:
+    result = run(*LINEAR, "-e", 0.5, *options, "-l", "new.db", "--ledger-epsilon", 1, "-o", "model.json")
+    assert result.exit_code != 0
+    assert not Path("new.db").exists()
+    assert not Path("model.json").exists()
+
+
+@pytest.mark.parametrize(("model", "kind"), [("ridge", "Ridge"), ("lasso", "Lasso"), ("elastic-net", "ElasticNet")])
+def test_penalised_models_from_the_command_line(run: Run, folder: Path, model: str, kind: str) -> None:
+    for alpha in ("auto", "select", "0.5"):
+        result = run(
+            *LINEAR,
+            "--model",
+            model,
+            "--alpha",
+            alpha,
+            "-e",
+            1,
+            "--delta",
+            1e-6,
+            "-l",
+            f"{alpha}.db",
+            "--ledger-epsilon",
+            2,
+            "--ledger-delta",
+            1e-5,
+            "-o",
+            "m.json",
+        )
+        assert result.exit_code == 0, result.stderr
+        assert json.loads(Path("m.json").read_text())["model"] == kind
+        assert run("predict", "m.json", LINEAR[1]).exit_code == 0

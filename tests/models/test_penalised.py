@@ -141,3 +141,57 @@ def test_a_private_number_of_rows_is_released_where_it_is_needed(ours, settings,
     low, high = model.coef_interval_.T
     assert np.all(np.isfinite(low) & np.isfinite(high) & (low <= model.coef_) & (model.coef_ <= high))
     assert model.report_.released_values > model._geometry.n_products + 1
+
+
+ORIGIN = [
+    (pf.LinearRegression, linear_model.LinearRegression, {}),
+    (pf.Ridge, linear_model.Ridge, {"alpha": 1000.0}),
+    (pf.ElasticNet, linear_model.ElasticNet, {"alpha": 0.05, "l1_ratio": 0.3}),
+]
+
+
+@pytest.mark.parametrize(("ours", "theirs", "settings"), ORIGIN)
+@pytest.mark.parametrize("columns", [["a", "b"], ["a", "b", "s"], ["a", "c", "s"]])
+def test_without_an_intercept_a_model_runs_through_the_origin_as_in_scikit_learn(ours, theirs, settings, columns) -> None:
+    frame = table()
+    features = [column for column in SCHEMA.features if column.name in columns]
+    schema = pf.Schema(features, target=pf.Numeric("y", -6, 13))
+    parts = [
+        np.column_stack([(frame[column.name] == level).to_numpy() for level in column.levels])
+        if isinstance(column, pf.Category)
+        else frame[column.name]
+        for column in features
+    ]
+    X = np.column_stack(parts).astype(float)
+    model = ours(1e7, schema=schema, fit_intercept=False, random_state=0, **settings).fit(frame)
+    reference = theirs(fit_intercept=False, **settings).fit(X, frame["y"])
+    assert model.intercept_ == 0
+    if ours is pf.LinearRegression or "s" not in columns or "c" not in columns:  # a second category's share of the constant is not unique
+        np.testing.assert_allclose(model.predict(frame), reference.predict(X), atol=2e-3)
+
+
+def test_alphas_without_a_choice_are_refused() -> None:
+    with pytest.raises(pf.PrivacyError, match="alpha='select'"):
+        pf.Ridge(1.0, alphas=[1, 10], schema=SCHEMA, random_state=0).fit(table(100))
+
+
+@pytest.mark.parametrize(("ours", "settings"), [(ours, settings) for ours, _, settings in MODELS])
+def test_a_saved_model_keeps_its_penalty_and_its_intervals(ours, settings, tmp_path) -> None:
+    model = ours(1.0, schema=SCHEMA, random_state=0, **settings).fit(table(3000))
+    automatic = ours(1.0, schema=SCHEMA, random_state=0).fit(table(3000))
+    for fitted in (model, automatic):
+        fitted.save(tmp_path / "model.json")
+        loaded = pf.load_model(tmp_path / "model.json")
+        assert {name: loaded.get_params()[name] for name in settings} == {name: fitted.get_params()[name] for name in settings}
+        np.testing.assert_allclose(loaded.alpha_, fitted.alpha_)
+        np.testing.assert_allclose(loaded.coef_interval_, fitted.coef_interval_)
+        assert loaded.dual_gap_ == fitted.dual_gap_
+        with pytest.raises(AttributeError, match="loaded from a file"):
+            loaded.confidence_intervals(0.5)
+
+
+def test_a_delta_that_protects_nobody_is_remarked_on() -> None:
+    with pytest.warns(pf.PrivacyWarning, match="more than one in 500 rows"):
+        pf.LinearRegression(1.0, delta=0.01, schema=SCHEMA, random_state=0, mechanism=pf.FunctionalMechanism(noise="gaussian")).fit(
+            table(500)
+        )

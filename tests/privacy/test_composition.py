@@ -152,6 +152,36 @@ def test_a_stated_epsilon_below_what_the_rho_implies_is_not_believed():
     assert float(total([liar], 50.0, 1e-6)[0]) >= epsilon_of(1.0, 1e-6)
 
 
+def test_a_few_gaussians_add_up_as_stated_and_many_are_pooled():
+    cost = Cost(exact(0.5), exact(1e-7), exact(rho_of(0.5, 1e-7)))
+    assert total([cost], 10.0, 1e-5) == (exact(0.5), exact(1e-7))
+    assert total([cost, Cost(exact(1.5))], 2.0, 1e-5) == (2, exact(1e-7))
+    many = total([cost] * 30, 10.0, 1e-5)
+    assert many[0] < 15
+    assert many[1] == exact(1e-5) / 2
+    assert total([cost] * 30, 10.0, 1e-5)[0] <= sum(c.epsilon for c in [cost] * 30)
+
+
+def test_stated_deltas_beyond_half_of_the_ledger_s_are_not_added_up_as_stated():
+    cost = Cost(exact(0.01), exact(3e-6), exact(rho_of(0.01, 3e-6)))
+    assert total([cost], 10.0, 1e-5)[1] == exact(3e-6)
+    assert total([cost] * 2, 10.0, 1e-5)[1] == exact(1e-5) / 2  # 6e-6 is more than half: pooled
+
+
+def test_a_history_that_chooses_its_rule_by_what_it_saw_stays_within_the_budget():
+    """After one fair answer a transcript goes on either as stated or pooled: the two failures together stay below delta."""
+    epsilon, delta = 1.0, 1e-3
+    stated = [Cost(exact(0.3), exact(1e-4), exact(rho_of(0.3, 1e-4)))] * 3
+    assert fits(stated, epsilon, delta)
+    rho = rho_of(epsilon, delta / 2)
+    assert fits(gaussian(rho), epsilon, delta)
+    as_stated = gaussian_delta(3 * rho_of(0.3, 1e-4), epsilon)
+    pooled = gaussian_delta(rho, epsilon)
+    assert as_stated <= 3e-4
+    assert pooled <= delta / 2
+    assert as_stated + pooled <= delta
+
+
 def test_without_a_limit_stated_costs_add_up():
     cost = Cost(exact(1.0), exact(1e-6), exact(rho_of(1.0, 1e-6)))
     assert total([cost, cost], math.inf, 0.0) == (2, exact(2e-6))

@@ -148,10 +148,13 @@ def fit(
         fit_intercept=not no_intercept,
         numeric=numeric.value,
         rows_per_person=rows_per_person,
-        ledger=None if ledger is None else _opened(ledger, ledger_epsilon, ledger_delta),
         random_state=seed,
         **penalty,
     )
+    estimator._objective(estimator._chosen_mechanism())  # refuses options that mean nothing, before a ledger is made
+    if ledger is not None:
+        _check_new_budget(ledger, Budget(epsilon, delta), ledger_epsilon, ledger_delta or 0.0)
+        estimator.set_params(ledger=_opened(ledger, ledger_epsilon, ledger_delta))
     with counting_rows(f"Reading {table.name}"):
         estimator.fit(table)
     estimator.save(output)
@@ -203,6 +206,17 @@ def _check_target(model: Model, schema: Schema) -> None:
         raise SchemaError(
             f"--model {model} predicts {needed}, and the schema's target {schema.target.name!r} is of another type. "
             f"Use --model {other}, or correct the target in the schema. Nothing was charged."
+        )
+
+
+def _check_new_budget(path: Path, asked: Budget, epsilon: float | None, delta: float) -> None:
+    """A ledger that could not pay even for the first fit is not made: its budget would stand for ever."""
+    if path.exists() or epsilon is None:
+        return
+    if asked.epsilon > epsilon or asked.delta > delta:
+        raise CommandError(
+            f"This fit asks for epsilon {asked.epsilon:g} and delta {asked.delta:g}, and the new ledger would have epsilon {epsilon:g} and delta {delta:g} in all. "
+            "It was not made. Give a larger --ledger-epsilon or --ledger-delta, or ask for less."
         )
 
 

@@ -136,10 +136,11 @@ class AdaSSP:
 
     def event(self, geometry: Geometry, terms: Terms) -> Event:
         """The price of everything, and the noise of the moments, from public facts alone."""
+        self.check()
         prices, shares = Prices.of(terms), self.shares(geometry)
         moments = self.statistic(geometry, prices.kind)
         self._check_count(moments, geometry, terms)
-        sensitivity = moments.sensitivity(terms.adjacency, prices.norm)
+        sensitivity = max(moments.sensitivity(terms.adjacency, prices.norm), 1)
         widest = ResidualMoments(geometry, (0,) * geometry.n_columns).sensitivity(terms.adjacency, prices.norm)
         prices.scale(max(sensitivity, 2 * widest), min(shares.values()))  # refuses more noise than 64 bits hold, in any part, now
         singles = sum(part in shares for part in ("the smallest eigenvalue", "the target's mean", "the target's spread"))
@@ -226,6 +227,14 @@ class Boosting:
     value: Adapted
     noise_sd: float
 
+    def _sum(self, statistic: AbsoluteResidual | ResidualMoments) -> NDArray[np.int64]:
+        """A later reading of the table: after the charge, so an error must not say that nothing was charged."""
+        try:
+            return self.rows.sum(statistic)
+        except DataError as error:
+            told = str(error).replace(" Nothing was charged.", "")
+        raise DataError(f"{told} The table was being read again, and is not what it was at first. The charge stands.")
+
     @property
     def geometry(self) -> Geometry:
         """The shape of encoded rows."""
@@ -269,7 +278,7 @@ class Boosting:
             return float(self.mechanism.residual_bound)
         statistic = AbsoluteResidual(self.geometry, whole_weights(weights))
         scale = self.prices.scale(statistic.sensitivity(self.prices.terms.adjacency, self.prices.norm), self.shares["the target's spread"])
-        noisy = float(self.prices.drawn(self.noise, self.rows.sum(statistic), scale)[0]) / statistic.unit
+        noisy = float(self.prices.drawn(self.noise, self._sum(statistic), scale)[0]) / statistic.unit
         sd = self.prices.sd(scale) / statistic.unit / self.n_rows
         spread = max(noisy / self.n_rows, 0.0) + SPREAD_MARGIN * sd + mean_sd
         multiple = max(LEAST_CUT, CUT / math.sqrt(max(ridge.error_in_predictions(self._last_sd()), LEAST_BOUND**2)))
@@ -284,6 +293,6 @@ class Boosting:
     def _left(self, statistic: ResidualMoments, share: Fraction) -> Floats:
         """Noisy products of the columns with residuals, held where those of any table would be."""
         scale = self.prices.scale(statistic.sensitivity(self.prices.terms.adjacency, self.prices.norm), share)
-        noisy = self.prices.drawn(self.noise, self.rows.sum(statistic), scale) / statistic.unit
+        noisy = self.prices.drawn(self.noise, self._sum(statistic), scale) / statistic.unit
         most = statistic.bound * self.n_rows
         return np.clip(noisy, -most, most)

@@ -146,7 +146,8 @@ class FunctionalMechanism:
         """How rows are encoded for this mechanism. A loss with an offset needs the sums of the columns, as an intercept does."""
         paper = self.calibration == "paper"
         intercept = objective.loss.offset != 0 or (objective.fit_intercept and not paper)
-        geometry = schema.geometry(numeric=numeric, intercept=intercept, paper=paper)
+        anchored: Literal["no", "features", "all"] = "no" if objective.fit_intercept else "features" if objective.loss.offset else "all"
+        geometry = schema.geometry(numeric=numeric, intercept=intercept, paper=paper, anchored="no" if paper else anchored)
         if geometry.n_columns > MOST_COLUMNS:
             widest = max(geometry.blocks, key=lambda block: block.width)
             raise SchemaError(

@@ -93,7 +93,8 @@ class PolynomialMechanism:
 
     def geometry(self, schema: Schema, numeric: Literal["slope", "bins"], objective: Objective) -> Geometry:
         """How rows are encoded for this mechanism."""
-        geometry = schema.geometry(numeric=numeric, intercept=objective.fit_intercept)
+        anchored: Literal["no", "features"] = "no" if objective.fit_intercept else "features"
+        geometry = schema.geometry(numeric=numeric, intercept=objective.fit_intercept, anchored=anchored)
         self.approximation_error(_target(geometry))  # whatever the user's function may raise, it raises now
         quadratic = self.quadratic(_target(geometry))
         if quadratic is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ from privfit.mechanisms import FunctionalMechanism, LinearFit, Objective, Releas
 from privfit.models import saving
 from privfit.models.inputs import PUBLIC, Input, fit_input, predict_table
 from privfit.models.report import Report, make_report
-from privfit.privacy import Budget, Ledger, PrivacyError, Terms, noise_source, process_ledger, warn_of_running_total
+from privfit.privacy import Budget, Ledger, PrivacyError, PrivacyWarning, Terms, noise_source, process_ledger, warn_of_running_total
 from privfit.rows import Rows, linear_scores
 from privfit.schema import Category, Geometry, Numeric, Schema
 
@@ -27,6 +28,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
 
     _loss: QuadraticLoss
     _bootstrap: tuple[Floats, Floats, float] | None
+    _kept_intervals: tuple[Floats, Floats]
     _mechanisms = "'auto', 'functional' and pf.FunctionalMechanism(...)"
     _strict_names = False
     _public_array = False
@@ -88,12 +90,20 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         release = mechanism.release(rows, terms, ledger, noise, objective)
         if self.ledger is None and ledger is not None:
             warn_of_running_total(ledger)
+        if terms.adjacency == "replace-one" and release.event.delta * rows.n_rows > 1:
+            warnings.warn(
+                f"delta={release.event.delta:g} is more than one in {rows.n_rows} rows: so large a chance to fail protects nobody in particular. "
+                "Use a delta far below one over the number of rows, such as 1e-6.",
+                PrivacyWarning,
+                stacklevel=4,
+            )
         fit = mechanism.solve(release, geometry, objective)
         self.schema_, self._geometry = given.schema, geometry
         self._strict_names = given.strict_names
         self._public_array = self._is_declared_public() and given.table.names is None
         self._keep(fit, mechanism)
         self._bootstrap = None
+        self.__dict__.pop("_kept_intervals", None)
         self._released = (mechanism, release, fit, objective)
         self.report_ = self._report(mechanism, release, fit, reasons)
 
@@ -190,11 +200,18 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             "directions": len(solution.weights),
             "bounded": solution.bounded,
         }
-        unspent = self.delta and not release.event.delta
-        notes = (*self._notes(mechanism), *(("delta was not needed: noise that spends epsilon alone is less here",) if unspent else ()))
+        notes = list(self._notes(mechanism))
+        if self.delta and not release.event.delta:
+            notes.append("delta was not spent: this noise needs epsilon alone")
+        if mechanism.repair == "floor" and solution.directions_kept < len(solution.weights) / 2:
+            notes.append(
+                "noise drowned more than half of the directions: what is left is mostly a cautious guess; more rows, fewer columns or a larger epsilon would help"
+            )
         if not release.private and not reasons:
             reasons = ("the noise came from a source that is not secret",)
-        return make_report(type(self).__name__, release.event, repairs=repairs, public=self._public_facts(), reasons=reasons, notes=notes)
+        return make_report(
+            type(self).__name__, release.event, repairs=repairs, public=self._public_facts(), reasons=reasons, notes=tuple(notes)
+        )
 
     def _public_facts(self) -> tuple[str, ...]:
         schema = self.schema_

@@ -17,7 +17,7 @@ from privfit.mechanisms import PolynomialMechanism
 from privfit.models.base import PrivateLinearModel, original_units
 from privfit.models.inputs import Input
 from privfit.models.logistic import _classes
-from privfit.privacy import Ledger
+from privfit.privacy import Ledger, PrivacyError
 from privfit.schema import Category, Schema, SchemaError
 
 Floats = NDArray[np.float64]
@@ -61,6 +61,10 @@ class _FunctionalModel(PrivateLinearModel):
         raise NotImplementedError
 
     def _chosen_mechanism(self) -> Any:
+        if self.loss is None and getattr(self, "_loss_not_kept", False):
+            raise PrivacyError(
+                f"This {type(self).__name__} was loaded from a file, which does not keep the loss it was fitted with. Set it before fitting again: set_params(loss=...)."
+            )
         loss = self._default_loss() if self.loss is None else self.loss
         mechanism = PolynomialMechanism(loss, super()._chosen_mechanism())
         mechanism.check()
@@ -99,6 +103,7 @@ class _FunctionalModel(PrivateLinearModel):
             raise TypeError("a saved link is one of those that exist")
         self.link_ = facts["link"]
         self.approximation_error_ = float(facts["approximation_error"])
+        self._loss_not_kept = True
 
 
 class FunctionalRegressor(RegressorMixin, _FunctionalModel):  # type: ignore[misc]
@@ -116,7 +121,7 @@ class FunctionalRegressor(RegressorMixin, _FunctionalModel):  # type: ignore[mis
     schema : the public facts: a pf.Schema with a Numeric target, or the path of a TOML file. "public" declares the table itself public.
     mechanism : "auto", "functional" or a pf.FunctionalMechanism, whose settings count for losses that moments can fit.
     adjacency : "replace-one" (the number of rows is public) or "add-remove" (it is not).
-    fit_intercept : whether to fit an intercept. Without one, z is zero where every number is in the middle of its bounds.
+    fit_intercept : whether to fit an intercept. Without one, z is zero where every number is.
     numeric : how numeric columns without bins of their own enter: "slope", "bins", or "auto", which is "slope" here.
     rows_per_person : the most rows that one person can have; the promise is made to people.
     expected_rows : a public guess of the number of rows. This mechanism does not need it.

@@ -25,6 +25,7 @@ class _Penalised(LinearRegression):
     """What the three share: a penalty that is a number, or chosen from public facts, or selected privately."""
 
     _ridge = False
+    alpha_: float | NDArray[np.float64]
     _mechanisms = PrivateLinearModel._mechanisms
 
     def __init__(
@@ -74,7 +75,20 @@ class _Penalised(LinearRegression):
         alpha = "auto" if isinstance(self.alpha, str) and self.alpha == "auto" else _strength("alpha", self.alpha)
         return Penalty(alpha, self._ratio(), self._ridge)  # type: ignore[arg-type]
 
+    def _facts(self) -> dict[str, Any]:
+        return {**super()._facts(), "alpha_": np.asarray(self.alpha_).tolist(), "dual_gap": self.dual_gap_}
+
+    def _restore_facts(self, facts: dict[str, Any]) -> None:
+        super()._restore_facts(facts)
+        alpha = facts["alpha_"]
+        self.alpha_ = np.array(alpha) if isinstance(alpha, list) else float(alpha)
+        self.dual_gap_ = float(facts["dual_gap"])
+
     def _chosen_mechanism(self) -> Any:
+        if self.alphas is not None and not self._selects():
+            raise PrivacyError(
+                f"alphas={self.alphas!r} was given with alpha={self.alpha!r}; a list is chosen from with alpha='select'. Set it, or leave alphas out."
+            )
         functional = super()._chosen_mechanism()
         if not isinstance(functional, FunctionalMechanism):
             raise PrivacyError(
@@ -94,7 +108,7 @@ class _Penalised(LinearRegression):
         given = list(self.alphas) if isinstance(self.alphas, Sequence | np.ndarray) and not isinstance(self.alphas, str) else []
         if not given:
             raise PrivacyError(f"alphas={self.alphas!r} was given; it is a list of numbers to choose from. Write alphas=[0.1, 1.0, 10.0].")
-        return tuple(Penalty(_strength("alpha", alpha), self._ratio(), self._ridge) for alpha in given)
+        return tuple(Penalty(_strength("alphas", alpha), self._ratio(), self._ridge) for alpha in given)
 
     def _keep(self, fit: LinearFit, mechanism: FunctionalMechanism) -> None:
         super()._keep(fit, mechanism)
@@ -102,7 +116,7 @@ class _Penalised(LinearRegression):
         strength = fit.penalty[0] / self._ratio() if self._ratio() > 0.5 else fit.penalty[1] / (1 - self._ratio())
         per_column = strength if self._ridge else strength / max(fit.moments.n_rows, 1.0)
         numbers = self.alphas is not None if self._selects() else self.alpha != "auto"
-        self.alpha_: float | NDArray[np.float64] = float(per_column[0]) if numbers else per_column
+        self.alpha_ = float(per_column[0]) if numbers else per_column
         self.dual_gap_ = fit.gap
 
     def _notes(self, mechanism: FunctionalMechanism) -> tuple[str, ...]:
@@ -110,7 +124,8 @@ class _Penalised(LinearRegression):
         kind = "from public facts, one per column" if isinstance(self.alpha, str) and self.alpha == "auto" else kind
         alpha = np.ravel(self.alpha_)
         shown = f"{alpha[0]:.4g}" if alpha.min() == alpha.max() else f"{alpha.min():.4g} to {alpha.max():.4g}"
-        return (f"alpha {shown} ({kind}); the solution is within {self.dual_gap_:.1g} of the least penalised objective",)
+        exactly = "solved exactly" if self.dual_gap_ < 1e-9 else f"solved to a share of {self.dual_gap_:.1g} of what the fit explains"
+        return (f"alpha {shown} ({kind}); {exactly}",)
 
 
 class Ridge(_Penalised):
@@ -252,6 +267,10 @@ class ElasticNet(_Penalised):
 def _strength(name: str, value: Any) -> float:
     plain = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if not plain or not 0 <= float(value) < np.inf:
-        words = ", 'auto' or 'select'. Use 'auto' if in doubt." if name == "alpha" else ". Use 0.5 if in doubt."
-        raise PrivacyError(f"{name}={value!r} was given; it is a number of at least 0{words}")
+        words = {
+            "alpha": "it is a number of at least 0, 'auto' or 'select'. Use 'auto' if in doubt.",
+            "alphas": "each of them is a number of at least 0. Write alphas=[0.1, 1.0, 10.0].",
+            "l1_ratio": "it is between 0 and 1. Use 0.5 if in doubt.",
+        }[name]
+        raise PrivacyError(f"{name}={value!r} was given; {words}")
     return float(value)

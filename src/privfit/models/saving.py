@@ -13,7 +13,18 @@ from privfit.schema import Schema
 from privfit.version import VERSION
 
 _FORMAT = 1
-_PARAMETERS = ("epsilon", "delta", "adjacency", "fit_intercept", "numeric", "rows_per_person", "expected_rows")
+_PARAMETERS = (
+    "epsilon",
+    "delta",
+    "adjacency",
+    "fit_intercept",
+    "numeric",
+    "rows_per_person",
+    "expected_rows",
+    "alpha",
+    "alphas",
+    "l1_ratio",
+)
 
 
 class ModelFileError(ValueError):
@@ -26,7 +37,7 @@ def save(model: Any, path: Path) -> None:
         "format": _FORMAT,
         "privfit": VERSION,
         "model": type(model).__name__,
-        "parameters": {name: _plain(getattr(model, name)) for name in _PARAMETERS},
+        "parameters": {name: _plain(getattr(model, name)) for name in _PARAMETERS if hasattr(model, name)},
         "schema": model.schema_.to_toml(),
         "encoding": {
             "numeric": model._numeric_style(),
@@ -79,5 +90,7 @@ def _restore(document: dict[str, Any], kinds: dict[str, type]) -> Any:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | list | tuple):
+        return [_plain(entry) for entry in value]
     item = getattr(value, "item", None)
     return item() if callable(item) else value

@@ -77,21 +77,24 @@ def epsilon_of(rho: float, delta: float) -> float:
 def total(costs: Iterable[Cost], epsilon: float, delta: float) -> tuple[Fraction, Fraction]:
     """The epsilon and delta of these costs together, in a ledger whose budget is (epsilon, delta).
 
-    zCDP costs are pooled: half of the ledger's delta is set aside for them, the other half for costs that state a delta of their own.
-    But if the first of them states more than half of the ledger's delta, or nothing limits the ledger, each zCDP cost counts as the
-    (epsilon, delta) that it states.
+    Costs add up as they are stated while their deltas stay within half of the ledger's. zCDP costs are also pooled, the other half of delta set
+    aside for them; whichever of the two totals has the smaller epsilon counts. But if the first zCDP cost states more than half of the
+    ledger's delta, or nothing limits the ledger, all costs add up as stated, within the whole delta.
 
     Guarantee: an adaptive sequence of releases with these costs is (returned)-DP; docs/proofs/composition.md, Theorem 1.
     """
     costs = list(costs)
     first = next((cost for cost in costs if cost.rho), None)
-    if first is not None and first.delta and (math.isinf(epsilon) or 2 * first.delta > exact(delta)):
-        costs = [_stated(cost) if cost.rho else cost for cost in costs]
-    direct = sum((cost.epsilon for cost in costs if not cost.rho), Fraction(0))
-    spent_delta = sum((cost.delta for cost in costs if not cost.rho), Fraction(0))
-    rho = sum((cost.rho for cost in costs), Fraction(0))
-    if not rho:
-        return direct, spent_delta
+    if first is None:
+        return _added(costs)
+    stated = [_stated(cost) for cost in costs] if all(cost.delta >= _LEAST_DELTA for cost in costs if cost.rho) else None
+    if first.delta and (math.isinf(epsilon) or 2 * first.delta > exact(delta)):
+        if stated is None:
+            raise PrivacyError(
+                "A Gaussian release without a delta of its own was to be charged to a ledger that adds stated deltas up. "
+                "Give the release a delta, or use a new ledger with a delta for it."
+            )
+        return _added(stated)
     aside = exact(delta) / 2
     if aside < _LEAST_DELTA:
         raise PrivacyError(
@@ -99,18 +102,23 @@ def total(costs: Iterable[Cost], epsilon: float, delta: float) -> tuple[Fraction
         )
     order = Fraction(order_for(epsilon if math.isfinite(epsilon) else 1.0, float(aside)))
     fixed = Fraction(_fixed_part(float(order), float(aside)))  # rounded up; what follows is exact
-    return direct + rho * order + fixed, spent_delta + aside
+    direct, spent_delta = _added([cost for cost in costs if not cost.rho])
+    pooled = direct + sum((cost.rho for cost in costs), Fraction(0)) * order + fixed
+    if stated is not None:
+        simple = _added(stated)
+        if simple[0] <= pooled and simple[1] <= aside:
+            return simple
+    return pooled, spent_delta + aside
+
+
+def _added(costs: list[Cost]) -> tuple[Fraction, Fraction]:
+    return sum((cost.epsilon for cost in costs), Fraction(0)), sum((cost.delta for cost in costs), Fraction(0))
 
 
 def _stated(cost: Cost) -> Cost:
-    """A zCDP cost as the (epsilon, delta) that it states, or the epsilon that its rho implies if that is more."""
-    if cost.delta < _LEAST_DELTA:
-        raise PrivacyError(
-            "A Gaussian release without a delta of its own was to be charged to a ledger that adds stated deltas up. Give the release a delta, or use a "
-            "new ledger with a delta for it."
-        )
+    """A cost as the (epsilon, delta) that it states, or the epsilon that its rho implies if that is more."""
     epsilon, delta = float(cost.epsilon), float(cost.delta)
-    if epsilon > 0 and cost.rho <= exact(rho_of(epsilon, delta)):
+    if not cost.rho or (epsilon > 0 and cost.rho <= exact(rho_of(epsilon, delta))):
         return Cost(cost.epsilon, cost.delta)
     return Cost(max(cost.epsilon, Fraction(epsilon_of(float(cost.rho), delta))), cost.delta)
 

@@ -203,10 +203,15 @@ class Ledger:
         before = self._total(costs)
         left_epsilon, left_delta = _not_above(exact(self.epsilon) - before[0]), _not_above(exact(self.delta) - before[1])
         delta = f" and delta {event.delta:.3g}" if event.delta else ""
+        no_delta = (
+            " This ledger has no delta: ask for delta=0, or make a ledger that has one (delta=1e-5)."
+            if event.delta and not self.delta
+            else ""
+        )
         refusal = BudgetExceeded(
             f"epsilon {event.epsilon:.6g}{delta} was asked for, and the ledger has epsilon {left_epsilon:.6g} and delta {left_delta:.3g} left "
             f"of epsilon {self.epsilon:.6g} and delta {self.delta:.3g}. Nothing was charged or released. Ask for less, or stop here: "
-            "a budget that grows is not a budget."
+            f"a budget that grows is not a budget.{no_delta}"
         )
         refusal.remaining = Amount(left_epsilon, left_delta)
         raise refusal
@@ -385,7 +390,7 @@ def warn_of_running_total(ledger: Ledger) -> None:
     fits = len(ledger.entries())
     if fits > 1:
         warnings.warn(
-            f"{fits} private fits in this process have spent epsilon {ledger.spent.epsilon:.6g} together, and no budget limits them. "
+            f"{fits} private fits in this process have spent epsilon {ledger.spent!r} together, and no budget limits them. "
             "Pass ledger=pf.Ledger(epsilon=...) to set one.",
             PrivacyWarning,
             stacklevel=4,

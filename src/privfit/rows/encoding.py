@@ -74,34 +74,35 @@ def _encode_numbers(blocks: list[Block], columns: list[Any], out: Floats, units:
     """Numbers measured from their centres, `units` to a block's unit, clipped to the bounds and rounded."""
     centers = np.array([block.center for block in blocks])
     stretch = np.array([units / block.unit for block in blocks])
-    least = 0.0 if blocks[0].kind == "share" else -float(units)
+    reach = np.array([block.reach for block in blocks]) * float(units)
+    least, most = reach[:, 0], reach[:, 1]
     together = _as_one_array(blocks, columns)
     if together is None:
         for block, values, row in zip(blocks, columns, out, strict=True):
             column = block.column
             assert isinstance(column, Numeric)
             row[:] = values if column.fill is None else np.where(np.isnan(values), column.fill, values)
-        found = _scaled(out, centers[:, None], stretch[:, None], least, float(units), out)
+        found = _scaled(out, centers[:, None], stretch[:, None], least[:, None], most[:, None], out)
     else:
         few = max(CACHED_VALUES // len(blocks), 1)
         found = False
         for start in range(0, out.shape[1], few):  # a few rows at a time, as they lie in memory; then turned
             part = together[start : start + few]
             scaled = np.empty(part.shape)
-            found |= _scaled(part, centers, stretch, least, float(units), scaled)
+            found |= _scaled(part, centers, stretch, least, most, scaled)
             out[:, start : start + few] = scaled.T
     if found:
         raise absent_values(next(block for block, row in zip(blocks, out, strict=True) if np.isnan(row).any()).column)
 
 
-def _scaled(values: Floats, centers: Floats, stretch: Floats, least: float, most: float, out: Floats) -> bool:
+def _scaled(values: Floats, centers: Floats, stretch: Floats, least: Floats, most: Floats, out: Floats) -> bool:
     """Write (values - centers) * stretch, clipped and rounded, to `out`, and say whether a NaN is among them."""
     with np.errstate(over="ignore"):  # a warning would tell of a single huge value
         np.subtract(values, centers, out=out)
         np.multiply(out, stretch, out=out)
     np.clip(out, least, most, out=out)
     np.rint(out, out=out)
-    return bool(np.isnan(np.max(out, initial=least)))  # a NaN is larger than all
+    return bool(np.isnan(np.max(out, initial=0.0)))  # a NaN is larger than all
 
 
 def _as_one_array(blocks: list[Block], columns: list[Any]) -> Floats | None:

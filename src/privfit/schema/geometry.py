@@ -45,6 +45,8 @@ class Block:
     width: int
     labels: tuple[str, ...]
     edges: tuple[float, ...] = ()
+    anchored: bool = False
+    """Whether a number is measured from zero and not from the middle of its bounds: for models that run through the origin."""
 
     @property
     def stop(self) -> int:
@@ -54,13 +56,25 @@ class Block:
     def center(self) -> float:
         """The value that a number is measured from: the middle of its bounds, or the lower one for a share."""
         low, high = self._bounds()
+        if self.anchored:
+            return 0.0
         return low if self.kind == "share" else low / 2 + high / 2
 
     @property
     def unit(self) -> float:
         """The distance from the centre that becomes 1."""
         low, high = self._bounds()
+        if self.anchored:
+            return max(abs(low), abs(high))
         return high - low if self.kind == "share" else high / 2 - low / 2
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """The bounds as encoded: -1 and 1, or less on one side for a number that is measured from zero."""
+        low, high = self._bounds()
+        if self.anchored:
+            return max(low / self.unit, -1.0), min(high / self.unit, 1.0)
+        return (0.0 if self.kind == "share" else -1.0), 1.0
 
     def _bounds(self) -> tuple[float, float]:
         if not isinstance(self.column, Numeric) or self.edges:
@@ -68,15 +82,15 @@ class Block:
         return self.column.low, self.column.high
 
 
-def make_block(column: Column, start: int, *, bins: Bins = None, paper: bool = False) -> Block:
-    """The block of one column, starting at encoded column `start`."""
+def make_block(column: Column, start: int, *, bins: Bins = None, paper: bool = False, anchored: bool = False, whole: bool = False) -> Block:
+    """The block of one column, starting at encoded column `start`. `whole` gives two levels a column each, so that they can carry a constant."""
     if isinstance(column, Numeric) and column.bins is None and bins is None:
-        return Block(column, "share" if paper else "slope", start, 1, (column.name,))
+        return Block(column, "share" if paper else "slope", start, 1, (column.name,), anchored=anchored and not paper)
     edges = column.edges(bins) if isinstance(column, Numeric) else ()
     labels = _level_labels(column, edges)
     if paper:
         return Block(column, "indicators", start, len(labels) - 1, labels, edges)
-    if len(labels) == 2:
+    if len(labels) == 2 and not whole:
         return Block(column, "sign", start, 1, labels, edges)
     return Block(column, "levels", start, len(labels), labels, edges)
 

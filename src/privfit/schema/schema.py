@@ -131,18 +131,33 @@ class Schema:
         return changed
 
     def geometry(
-        self, *, numeric: Literal["slope", "bins"] = "slope", intercept: bool = True, target: bool = True, paper: bool = False
+        self,
+        *,
+        numeric: Literal["slope", "bins"] = "slope",
+        intercept: bool = True,
+        target: bool = True,
+        paper: bool = False,
+        anchored: Literal["no", "features", "all"] = "no",
     ) -> Geometry:
-        """The public shape of the encoded rows. `numeric` says how numbers without bins of their own are encoded."""
+        """The public shape of the encoded rows. `numeric` says how numbers without bins of their own are encoded.
+
+        `anchored` measures numbers (the features, or the target too) from zero, for a model without a constant: it then runs through the origin. The
+        first category still carries a constant, one column per level, as it does in a table of such columns.
+        """
         if self.any_width:
             raise SchemaError("This schema is a box of open width. Settle it first: schema.with_features(names).")
         bins: Bins = "auto" if numeric == "bins" else None
         blocks: list[Block] = []
+        through_origin = anchored != "no" and not paper
+        plain = [make_block(column, 0, bins=bins, paper=paper) for column in self.features]
+        carrier = None
+        if through_origin and not any(block.kind == "levels" for block in plain):
+            carrier = next((block.column for block in plain if block.kind == "sign"), None)
         for column in self.features:
             start = blocks[-1].stop if blocks else int(intercept)
-            blocks.append(make_block(column, start, bins=bins, paper=paper))
+            blocks.append(make_block(column, start, bins=bins, paper=paper, anchored=through_origin, whole=column is carrier))
         stop = blocks[-1].stop
-        target_block = None if self.target is None or not target else make_block(self.target, stop)
+        target_block = None if self.target is None or not target else make_block(self.target, stop, anchored=anchored == "all")
         if target_block is not None and (target_block.edges or target_block.width > 1):
             raise SchemaError(
                 f"The target {target_block.column.name!r} has {len(target_block.labels)} {'bins' if target_block.edges else 'classes'}; "
