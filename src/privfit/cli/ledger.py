@@ -74,12 +74,12 @@ def _show(book: Ledger) -> None:
     lines.add_column("#", justify="right")
     lines.add_column("time (UTC)", no_wrap=True)
     lines.add_column("table", overflow="fold")
-    lines.add_column("mechanism", overflow="fold")
+    lines.add_column("mechanism", overflow="fold", min_width=12)
     lines.add_column("neighbours", overflow="fold", min_width=11)
     lines.add_column("epsilon", justify="right")
     lines.add_column("delta", justify="right")
     for entry in entries:
-        time = entry.time.replace("T", " ").removesuffix("+00:00")
+        time = entry.time.replace("T", " ").removesuffix("+00:00")[:16]
         cells = (str(entry.id), time, entry.dataset, entry.mechanism, _promise(entry.event), f"{entry.epsilon:.6g}", f"{entry.delta:.3g}")
         lines.add_row(*map(Text, cells))
     console.print(lines)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
 from privfit.losses import LINKS, PolynomialLoss, logistic, squared
 from privfit.mechanisms import PolynomialMechanism
 from privfit.models.base import PrivateLinearModel, original_units
-from privfit.models.inputs import Input
-from privfit.models.logistic import _classes
+from privfit.models.classes import TwoClassModel
 from privfit.privacy import Ledger, PrivacyError
-from privfit.schema import Category, Schema, SchemaError
+from privfit.schema import Schema
 
 Floats = NDArray[np.float64]
 
@@ -184,7 +182,7 @@ def _has_probabilities(model: Any) -> bool:
     return bool(link == "logistic")
 
 
-class FunctionalClassifier(ClassifierMixin, _FunctionalModel):  # type: ignore[misc]
+class FunctionalClassifier(TwoClassModel, _FunctionalModel):
     """Classification into two classes with any loss f(z, y), y being -1 or 1, of the linear predictor z, under differential privacy.
 
     As FunctionalRegressor, with a Category of two classes as target. The predicted class is the second one where z is positive.
@@ -208,47 +206,13 @@ class FunctionalClassifier(ClassifierMixin, _FunctionalModel):  # type: ignore[m
     def _default_loss(self) -> PolynomialLoss:
         return logistic()
 
-    def _prepared(self, given: Input) -> Input:
-        target = given.schema.target
-        assert isinstance(target, Category)
-        if len(target.levels) != 2:
-            raise SchemaError(
-                f"FunctionalClassifier was given the target {target.name!r} with {len(target.levels)} classes; it fits two. "
-                "Fit one class against the rest, or join classes in the schema."
-            )
-        levels = sorted(target.levels, key=lambda level: (isinstance(level, str), level))  # scikit-learn's scorers rely on it
-        self.classes_ = _classes(levels)
-        return replace(given, schema=given.schema.with_target(replace(target, levels=levels)))
-
     def _keep(self, fit: Any, mechanism: Any) -> None:
         coef, intercept = original_units(fit, self._geometry)
         self.coef_, self.intercept_ = coef[None, :], np.array([intercept])
         self._keep_loss(fit, mechanism)
-
-    def _restore(self, coef: Floats, intercept: Floats) -> None:
-        self.coef_, self.intercept_ = coef[None, :], intercept
-        target = self.schema_.target
-        assert isinstance(target, Category)
-        self.classes_ = _classes(target.levels)
-
-    def decision_function(self, X: Any) -> Floats:
-        """z = coef_'x + intercept_ for every row: positive for the second class."""
-        return self._scores(X)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The second class where z is positive, the first one elsewhere."""
-        second = self._scores(X) > 0
-        return self.classes_[second.astype(np.intp)]
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each class, in the order of classes_; only for losses with the logistic link."""
         second = expit(self._scores(X))
         return np.column_stack([1.0 - second, second])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.classifier_tags.poor_score = True  # at epsilon 1 the few rows of scikit-learn's check are drowned, as they must be
-        tags.target_tags.required = True
-        return tags

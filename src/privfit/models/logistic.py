@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.base import ClassifierMixin
 
 from privfit.losses import truncated_logistic
 from privfit.mechanisms import FunctionalMechanism, LinearFit
-from privfit.models.base import PrivateLinearModel, original_units
-from privfit.models.inputs import Input
-from privfit.schema import Category, Level, SchemaError
+from privfit.models.base import original_units
+from privfit.models.classes import TwoClassModel
 from privfit.solvers import calibrate
 
 
-class LogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
+class LogisticRegression(TwoClassModel):
     """Logistic regression for two classes, fitted under differential privacy by the functional mechanism.
 
     The logistic loss is replaced by a quadratic that follows it on an interval, so that moments suffice to fit it. The direction
@@ -51,18 +48,6 @@ class LogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore[m
 
     _loss = truncated_logistic()
 
-    def _prepared(self, given: Input) -> Input:
-        target = given.schema.target
-        assert isinstance(target, Category)
-        if len(target.levels) != 2:
-            raise SchemaError(
-                f"LogisticRegression was given the target {target.name!r} with {len(target.levels)} classes; it fits two. "
-                "Fit one class against the rest, or join classes in the schema."
-            )
-        levels = sorted(target.levels, key=lambda level: (isinstance(level, str), level))  # scikit-learn's scorers rely on it
-        self.classes_ = _classes(levels)
-        return replace(given, schema=given.schema.with_target(replace(target, levels=levels)))
-
     def _keep(self, fit: LinearFit, mechanism: FunctionalMechanism) -> None:
         length = 1.0
         if mechanism.calibration == "tight" and mechanism.loss is None:
@@ -74,27 +59,12 @@ class LogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore[m
         self.coef_ = coef[None, :]
         self.intercept_ = np.array([intercept])
 
-    def _restore(self, coef: NDArray[np.float64], intercept: NDArray[np.float64]) -> None:
-        self.coef_, self.intercept_ = coef[None, :], intercept
-        target = self.schema_.target
-        assert isinstance(target, Category)
-        self.classes_ = _classes(target.levels)
-
     def _notes(self, mechanism: FunctionalMechanism) -> tuple[str, ...]:
         return (
             (f"coefficients are stretched {self._length:.3g} times, because a quadratic stands in for the logistic loss",)
             if self._length != 1
             else ()
         )
-
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """coef_'x + intercept_ for every row: positive for the second class."""
-        return self._scores(X)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The more likely class of every row."""
-        second = self._scores(X) > 0
-        return self.classes_[second.astype(np.intp)]
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """The probability of each class, in the order of classes_."""
@@ -105,16 +75,3 @@ class LogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore[m
         """The logarithm of predict_proba."""
         scores = self._scores(X)
         return np.column_stack([-np.logaddexp(0.0, scores), -np.logaddexp(0.0, -scores)])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.classifier_tags.poor_score = True  # at epsilon 1 the few rows of scikit-learn's check are drowned, as they must be
-        tags.target_tags.required = True
-        return tags
-
-
-def _classes(levels: Sequence[Level]) -> NDArray[Any]:
-    """Classes as an array that keeps numbers numbers, also beside the text "other"."""
-    mixed = len({isinstance(level, str) for level in levels}) > 1
-    return np.array(levels, dtype=object) if mixed else np.array(levels)
