@@ -25,8 +25,7 @@ EPSILON = 1.0
 def worst_pair(features: list, fit_intercept: bool):
     """Two tables of a few columns that differ as much as any two can, as the whole numbers that are released."""
     schema = pf.Schema(features, target=pf.Numeric("y", -1, 1))
-    objective = Objective(SQUARED, fit_intercept)
-    geometry = pf.FunctionalMechanism().geometry(schema, "slope", objective)
+    geometry = schema.geometry(intercept=fit_intercept)
     moments = pf.FunctionalMechanism().statistic(geometry, Objective(SQUARED))
     choices = [(-1.0, 0.0, 1.0) if isinstance(column, pf.Numeric) else (0.0, 1.0) for column in schema.columns]
     tables = [np.array([[0.0] * len(choices), row]) for row in itertools.product(*choices)]
@@ -99,7 +98,7 @@ def shaped_pair(kind: str, budget: Budget, case: tuple = THREE_VALUES) -> tuple[
     features, fit_intercept = case
     schema = pf.Schema(features, target=pf.Numeric("y", -1, 1))
     objective, mechanism = Objective(SQUARED, fit_intercept), pf.FunctionalMechanism(noise=kind)
-    geometry = mechanism.geometry(schema, "slope", objective)
+    geometry = schema.geometry(intercept=fit_intercept)
     moments, event = mechanism.plan(geometry, Terms(budget), objective)
     tables = [np.array([[0.0, 0.0], row]) for row in itertools.product((0.0, 1.0), (-1.0, 0.0, 1.0))]
     values = [moments.distinct(Rows(open_table(table), schema, geometry).sum(moments), 2, "replace-one") for table in tables]
