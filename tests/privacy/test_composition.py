@@ -158,14 +158,29 @@ def test_a_few_gaussians_add_up_as_stated_and_many_are_pooled():
     assert total([cost, Cost(exact(1.5))], 2.0, 1e-5) == (2, exact(1e-7))
     many = total([cost] * 30, 10.0, 1e-5)
     assert many[0] < 15
-    assert many[1] == exact(1e-5) / 2
+    assert exact(1e-5) / 2 < many[1] <= exact(1e-5)  # what the first ones stated stays spent
     assert total([cost] * 30, 10.0, 1e-5)[0] <= sum(c.epsilon for c in [cost] * 30)
 
 
 def test_stated_deltas_beyond_half_of_the_ledger_s_are_not_added_up_as_stated():
     cost = Cost(exact(0.01), exact(3e-6), exact(rho_of(0.01, 3e-6)))
     assert total([cost], 10.0, 1e-5)[1] == exact(3e-6)
-    assert total([cost] * 2, 10.0, 1e-5)[1] == exact(1e-5) / 2  # 6e-6 is more than half: pooled
+    assert total([cost] * 2, 10.0, 1e-5)[1] == exact(3e-6) + exact(1e-5) / 2  # 6e-6 is more than half: pooled, and the first stays spent
+
+
+def test_who_stops_when_a_stated_delta_has_failed_and_goes_on_otherwise_cannot_fail_more_often_than_delta():
+    """Stated deltas, then the pool, then direct deltas: a history that stops at its first failure meets all three, and they must fit together."""
+    epsilon, delta = 1.0, exact(1e-3)
+    gauss = Cost(exact(0.2), exact(1e-4), exact(rho_of(0.2, 1e-4)))
+    for stated in range(1, 6):
+        for direct in (0, 1, 2, 3, 4, 5):
+            history = [gauss] * stated + [Cost(exact(0.0), exact(1e-4))] * direct + gaussian(1e-9)
+            if not fits(history, epsilon, 1e-3):
+                continue
+            could_fail = sum((cost.delta for cost in [gauss] * stated), Fraction(0)) + direct * exact(1e-4) + delta / 2
+            assert could_fail <= delta, (stated, direct)
+    assert fits([gauss] * 4 + gaussian(1e-9), epsilon, 1e-3)
+    assert not fits([gauss] * 4 + [Cost(exact(0.0), exact(1e-4))] * 2 + gaussian(1e-9), epsilon, 1e-3)
 
 
 def test_a_history_that_chooses_its_rule_by_what_it_saw_stays_within_the_budget():
@@ -266,7 +281,9 @@ def test_mixed_costs_are_the_direct_sum_plus_one_conversion_in_any_order(epsilon
 
 def test_a_gaussian_release_is_priced_by_its_rho_and_not_by_its_nominal_epsilon_and_delta():
     named = Cost(exact(3.0), exact(1e-7), exact(0.01))
-    assert total([named], *WHOLE) == total(gaussian(0.01), *WHOLE)
+    epsilon, delta = total([named], *WHOLE)
+    assert epsilon == total(gaussian(0.01), *WHOLE)[0]
+    assert delta == total(gaussian(0.01), *WHOLE)[1] + exact(1e-7)  # a history may have stopped at what it states
 
 
 @pytest.mark.parametrize("delta", [0.0, 5e-324, 1e-310])

@@ -75,11 +75,12 @@ def epsilon_of(rho: float, delta: float) -> float:
 
 
 def total(costs: Iterable[Cost], epsilon: float, delta: float) -> tuple[Fraction, Fraction]:
-    """The epsilon and delta of these costs together, in a ledger whose budget is (epsilon, delta).
+    """The epsilon and delta of these costs, in the order in which they came, in a ledger whose budget is (epsilon, delta).
 
     Costs add up as they are stated while their deltas stay within half of the ledger's. zCDP costs are also pooled, the other half of delta set
-    aside for them; whichever of the two totals has the smaller epsilon counts. But if the first zCDP cost states more than half of the
-    ledger's delta, or nothing limits the ledger, all costs add up as stated, within the whole delta.
+    aside for them; whichever of the two totals has the smaller epsilon counts. What pooled costs stated while they could still have been added up stays
+    spent: a history may have stopped there. But if the first zCDP cost states more than half of the ledger's delta, or nothing limits the ledger,
+    all costs add up as stated, within the whole delta.
 
     Guarantee: an adaptive sequence of releases with these costs is (returned)-DP; docs/proofs/composition.md, Theorem 1.
     """
@@ -102,13 +103,26 @@ def total(costs: Iterable[Cost], epsilon: float, delta: float) -> tuple[Fraction
         )
     order = Fraction(order_for(epsilon if math.isfinite(epsilon) else 1.0, float(aside)))
     fixed = Fraction(_fixed_part(float(order), float(aside)))  # rounded up; what follows is exact
-    direct, spent_delta = _added([cost for cost in costs if not cost.rho])
-    pooled = direct + sum((cost.rho for cost in costs), Fraction(0)) * order + fixed
+    pooled = sum((cost.rho * order if cost.rho else cost.epsilon for cost in costs), Fraction(0)) + fixed
     if stated is not None:
         simple = _added(stated)
         if simple[0] <= pooled and simple[1] <= aside:
             return simple
-    return pooled, spent_delta + aside
+    return pooled, _counted_delta(costs, epsilon, aside) + aside
+
+
+def _counted_delta(costs: list[Cost], epsilon: float, aside: Fraction) -> Fraction:
+    """The deltas that can have failed besides the pool: of direct costs, and of zCDP costs while all that had come could be added up as stated."""
+    counted, so_far_epsilon, so_far_delta, could_stop = Fraction(0), Fraction(0), Fraction(0), True
+    for cost in costs:
+        could_stop = could_stop and (not cost.rho or cost.delta >= _LEAST_DELTA)
+        if could_stop:
+            stated = _stated(cost)
+            so_far_epsilon, so_far_delta = so_far_epsilon + stated.epsilon, so_far_delta + stated.delta
+            could_stop = (math.isinf(epsilon) or so_far_epsilon <= exact(epsilon)) and so_far_delta <= aside
+        if could_stop or not cost.rho:
+            counted += cost.delta
+    return counted
 
 
 def _added(costs: list[Cost]) -> tuple[Fraction, Fraction]:
