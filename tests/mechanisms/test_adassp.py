@@ -23,6 +23,7 @@ from privfit.statistics.residuals import FINE, WEIGHT_STEP, AbsoluteResidual, Re
 from privfit.tables import open_table
 from tests.support.beats import assert_told_in_order
 from tests.support.noise import RecordingNoise
+from tests.support.people import people
 
 MIXED = [pf.Numeric("x", -1, 1), pf.Category("s", [0, 1]), pf.Category("l", [0, 1, 2])]
 NUMBER = [pf.Numeric("x", -1, 1)]
@@ -42,22 +43,6 @@ def corners(features: list) -> list[tuple[float, ...]]:
 
 def rows_of(table: np.ndarray, schema: pf.Schema, geometry) -> Rows:
     return Rows(open_table(table), schema, geometry, threads=1)
-
-
-def people(n: int, half: float, seed: int = 0) -> tuple[pl.DataFrame, pf.Schema]:
-    """Incomes around 60 with an error of 8; the target's bounds are `half` to either side of 100."""
-    rng = np.random.default_rng(seed)
-    age, hours = rng.uniform(18, 80, n), rng.normal(40, 10, n).clip(0, 80)
-    region, member = rng.choice(["n", "e", "s", "w"], n, p=[0.4, 0.3, 0.2, 0.1]), rng.choice(["no", "yes"], n)
-    income = 20 + 0.4 * age + 0.5 * hours + 10 * (region == "w") - 5 * (region == "e") + 6 * (member == "yes") + rng.normal(0, 8, n)
-    frame = pl.DataFrame({"age": age, "hours": hours, "region": region, "member": member, "income": income})
-    features = [
-        pf.Numeric("age", 18, 80),
-        pf.Numeric("hours", 0, 80),
-        pf.Category("region", ["n", "e", "s", "w"]),
-        pf.Category("member", ["no", "yes"]),
-    ]
-    return frame, pf.Schema(features, target=pf.Numeric("income", 100 - half, 100 + half))
 
 
 # -- the smallest eigenvalue ----------------------------------------------------------------------------------------
@@ -208,7 +193,7 @@ def test_shares_are_positive_and_add_up_to_exactly_one(mechanism: pf.AdaSSP, fit
 
 
 def fitted(monkeypatch, mechanism, noise, epsilon: float = 0.7, **settings):
-    frame, schema = people(300, 100)
+    frame, schema = people(300, 0, 200)
     monkeypatch.setattr(base, "noise_source", lambda random_state: noise)
     ledger = pf.Ledger(epsilon=10.0, delta=1e-3)
     model = pf.LinearRegression(epsilon, schema=schema, mechanism=mechanism, ledger=ledger, **settings).fit(frame)
@@ -261,7 +246,7 @@ def test_the_ledger_is_charged_once_and_before_the_first_draw(monkeypatch) -> No
         def _answer(self, kind, values, scale):
             raise RuntimeError("no noise today")
 
-    frame, schema = people(300, 100)
+    frame, schema = people(300, 0, 200)
     monkeypatch.setattr(base, "noise_source", lambda random_state: Broken())
     ledger = pf.Ledger(epsilon=1.0, delta=1e-5)
     model = pf.LinearRegression(0.5, delta=DELTA, schema=schema, mechanism="boosted-adassp", ledger=ledger)
@@ -272,7 +257,7 @@ def test_the_ledger_is_charged_once_and_before_the_first_draw(monkeypatch) -> No
 
 def test_a_budget_that_is_too_small_refuses_before_anything_is_drawn(monkeypatch) -> None:
     noise = RecordingNoise()
-    frame, schema = people(300, 100)
+    frame, schema = people(300, 0, 200)
     monkeypatch.setattr(base, "noise_source", lambda random_state: noise)
     ledger = pf.Ledger(epsilon=0.5, delta=1e-5)
     with pytest.raises(pf.BudgetExceeded):
@@ -283,7 +268,7 @@ def test_a_budget_that_is_too_small_refuses_before_anything_is_drawn(monkeypatch
 
 def test_noise_beyond_64_bits_is_refused_before_anything_is_charged(monkeypatch) -> None:
     for epsilon in (1e-9, 3e-9, 1e-8, 3e-8):
-        frame, schema = people(300, 100)
+        frame, schema = people(300, 0, 200)
         ledger = pf.Ledger(epsilon=1.0, delta=1e-5)
         model = pf.LinearRegression(epsilon, schema=schema, mechanism=pf.AdaSSP(rounds=10), ledger=ledger)
         try:
@@ -323,7 +308,7 @@ def stream(frame: pl.DataFrame):
 
 
 def test_a_stream_is_refused_by_rounds_before_it_is_read_and_taken_by_one() -> None:
-    frame, schema = people(300, 100)
+    frame, schema = people(300, 0, 200)
     ledger = pf.Ledger(epsilon=5.0, delta=1e-5)
     passing = stream(frame)
     model = pf.LinearRegression(1.0, delta=DELTA, schema=schema, mechanism="boosted-adassp", ledger=ledger)
@@ -338,7 +323,7 @@ def test_a_stream_is_refused_by_rounds_before_it_is_read_and_taken_by_one() -> N
 @pytest.mark.parametrize("estimator", [pf.Ridge, pf.Lasso, pf.ElasticNet])
 @pytest.mark.parametrize("mechanism", ["adassp", "boosted-adassp", pf.AdaSSP(rounds=2)])
 def test_penalties_refuse_it(estimator, mechanism) -> None:
-    frame, schema = people(100, 100)
+    frame, schema = people(100, 0, 200)
     with pytest.raises(pf.PrivacyError) as caught:
         estimator(1.0, schema=schema, mechanism=mechanism, random_state=0).fit(frame)
     assert_told_in_order(str(caught.value), ["was given to", "a penalty goes with the functional mechanism", "Use mechanism='auto'"])
@@ -353,7 +338,7 @@ def test_classifiers_refuse_it(mechanism) -> None:
 
 
 def test_an_unknown_name_is_told_all_known_ones() -> None:
-    frame, schema = people(100, 100)
+    frame, schema = people(100, 0, 200)
     with pytest.raises(pf.PrivacyError, match="'adassp', 'boosted-adassp'"):
         pf.LinearRegression(1.0, schema=schema, mechanism="adasp", random_state=0).fit(frame)
 
@@ -374,7 +359,7 @@ def test_bounds_that_mean_nothing_are_refused(bound) -> None:
 
 @pytest.mark.parametrize("mechanism", ["adassp", "boosted-adassp"])
 def test_there_are_no_intervals(mechanism) -> None:
-    frame, schema = people(300, 100)
+    frame, schema = people(300, 0, 200)
     model = pf.LinearRegression(1.0, delta=DELTA, schema=schema, mechanism=mechanism, random_state=0).fit(frame)
     with pytest.raises(AttributeError, match="Intervals were asked"):
         _ = model.coef_interval_
@@ -395,7 +380,7 @@ def design(frame: pl.DataFrame) -> np.ndarray:
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("delta", [DELTA, 0.0])
 def test_without_noise_it_is_least_squares(mechanism, adjacency: str, delta: float) -> None:
-    frame, schema = people(3000, 100)
+    frame, schema = people(3000, 0, 200)
     model = pf.LinearRegression(1e7, delta=delta, schema=schema, mechanism=mechanism, adjacency=adjacency, random_state=0).fit(frame)
     plain = PlainLinear().fit(design(frame), frame["income"].to_numpy())
     np.testing.assert_allclose(model.predict(frame), plain.predict(design(frame)), atol=0.02)
@@ -441,7 +426,7 @@ def test_few_columns_are_fitted_or_refused_before_the_charge(features, fit_inter
 
 
 def error(mechanism, half: float, epsilon: float, seed: int, delta: float = DELTA) -> float:
-    frame, schema = people(20_000, half, seed)
+    frame, schema = people(20_000, 100 - half, 100 + half, seed)
     model = pf.LinearRegression(epsilon, delta=delta, schema=schema, mechanism=mechanism, random_state=seed).fit(frame)
     return float(np.sqrt(np.mean((model.predict(frame) - frame["income"].to_numpy()) ** 2)))
 
@@ -455,7 +440,7 @@ def test_with_wide_target_bounds_the_boosted_form_is_far_better(delta: float) ->
 
 
 def test_tables_drowned_in_noise_stay_near_the_bounds() -> None:
-    frame, schema = people(40, 100)
+    frame, schema = people(40, 0, 200)
     for mechanism in ("adassp", "boosted-adassp"):
         for seed in range(5):
             model = pf.LinearRegression(0.1, delta=DELTA, schema=schema, mechanism=mechanism, random_state=seed).fit(frame)
@@ -463,7 +448,7 @@ def test_tables_drowned_in_noise_stay_near_the_bounds() -> None:
 
 
 def test_the_report_says_what_the_price_was_spent_on() -> None:
-    frame, schema = people(300, 100)
+    frame, schema = people(300, 0, 200)
     model = pf.LinearRegression(1.0, delta=DELTA, schema=schema, mechanism="boosted-adassp", random_state=0).fit(frame)
     told = str(model.report_)
     assert_told_in_order(told, ["AdaSSP, boosted in 4 rounds", "adaptive ridge", "share its price", "smallest eigenvalue 5%", "round 4"])

@@ -18,23 +18,9 @@ from privfit.rows import Rows
 from privfit.statistics import Moments
 from privfit.tables import open_table
 from tests.support.noise import RecordingNoise
+from tests.support.people import people
 
 ALMOST_NO_NOISE = 1e7
-
-
-def people(n: int, seed: int = 0) -> tuple[pl.DataFrame, pf.Schema]:
-    rng = np.random.default_rng(seed)
-    age, hours = rng.uniform(18, 80, n), rng.normal(40, 10, n).clip(0, 80)
-    region, member = rng.choice(["n", "e", "s", "w"], n, p=[0.4, 0.3, 0.2, 0.1]), rng.choice(["no", "yes"], n)
-    income = 20 + 0.4 * age + 0.5 * hours + 10 * (region == "w") - 5 * (region == "e") + 6 * (member == "yes") + rng.normal(0, 8, n)
-    frame = pl.DataFrame({"age": age, "hours": hours, "region": region, "member": member, "income": income})
-    features = [
-        pf.Numeric("age", 18, 80),
-        pf.Numeric("hours", 0, 80),
-        pf.Category("region", ["n", "e", "s", "w"]),
-        pf.Category("member", ["no", "yes"]),
-    ]
-    return frame, pf.Schema(features, target=pf.Numeric("income", -20, 150))
 
 
 def plain_design(frame: pl.DataFrame, names: np.ndarray) -> np.ndarray:

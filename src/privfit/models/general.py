@@ -115,16 +115,9 @@ class FunctionalRegressor(RegressorMixin, _FunctionalModel):  # type: ignore[mis
     epsilon : the privacy budget of one fit; smaller is more private and noisier.
     loss : a pf.PolynomialLoss; pf.losses has squared(), poisson(...) and huber(...). None is least squares. It is public: choose it without
         looking at the rows.
-    delta : the chance that the promise fails. Laplace noise needs none of it.
-    schema : the public facts: a pf.Schema with a Numeric target, or the path of a TOML file. "public" declares the table itself public.
     mechanism : "auto", "functional" or a pf.FunctionalMechanism, whose settings count for losses that moments can fit.
-    adjacency : "replace-one" (the number of rows is public) or "add-remove" (it is not).
     fit_intercept : whether to fit an intercept. Without one, z is zero where every number is.
-    numeric : how numeric columns without bins of their own enter: "slope", "bins", or "auto", which is "slope" here.
-    rows_per_person : the most rows that one person can have; the promise is made to people.
-    expected_rows : a public guess of the number of rows. This mechanism does not need it.
-    ledger : the pf.Ledger to charge. Without one, a ledger without a limit keeps the running total of the process.
-    random_state : a seed makes the noise repeatable and the result NOT private. For tests and experiments.
+    delta, schema, adjacency, numeric, rows_per_person, expected_rows, ledger, random_state : as in LinearRegression. The schema has a Numeric target.
 
     Attributes
     ----------
@@ -139,9 +132,8 @@ class FunctionalRegressor(RegressorMixin, _FunctionalModel):  # type: ignore[mis
     Examples
     --------
     >>> import numpy as np, privfit as pf
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.uniform(-1, 1, (50_000, 1))
-    >>> counts = rng.poisson(np.exp(0.8 * X[:, 0]))
+    >>> X = np.tile(np.linspace(-1, 1, 100), 500).reshape(-1, 1)
+    >>> counts = np.rint(np.exp(0.8 * X[:, 0]) + np.tile([-0.5, 0.5], 25_000))
     >>> schema = pf.Schema.box(-1, 1, target=(0, 10))
     >>> model = pf.FunctionalRegressor(epsilon=2.0, loss=pf.losses.poisson(interval=1.5), schema=schema).fit(X, counts)
     >>> bool(abs(model.coef_[0] - 0.8) < 0.2)
