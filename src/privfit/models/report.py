@@ -35,6 +35,11 @@ class Report:
     not_private_because: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     event: dict[str, Any] = field(default_factory=dict, repr=False)
+    noise_deviation: float | None = None
+    """The standard deviation of the noise on one released value (about features, where a cube has two parts)."""
+
+    def _deviation(self) -> str:
+        return "" if self.noise_deviation is None else f"standard deviation {self.noise_deviation:.4g}, "
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain values, ready for JSON."""
@@ -56,7 +61,7 @@ class Report:
             ("neighbours", f"{self.adjacency}: {neighbours}"),
             ("rows per person", f"at most {self.rows_per_person}"),
             ("sensitivity", f"{self.sensitivity:.6g}"),
-            ("noise", f"{self.noise}, scale {self.noise_scale:.6g}, on {self.released_values} released values"),
+            ("noise", f"{self.noise}, scale {self.noise_scale:.6g}, {self._deviation()}on {self.released_values} released values"),
             ("repairs", self._repairs_in_words()),
             ("taken as public", "; ".join(self.public)),
             *(("note", note) for note in self.notes),
@@ -104,4 +109,5 @@ def make_report(
         not_private_because=reasons,
         notes=notes,
         event=event.to_dict(),
+        noise_deviation=event.noise_sd,
     )
