@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import kstest, laplace
 
 import privfit as pf
-from privfit.losses import SQUARED, truncated_logistic
+from privfit.losses import SQUARED
 from privfit.mechanisms import Objective
 from privfit.mechanisms.functional import USUAL_RERUNS
 from privfit.privacy import Budget, SeededNoise, Terms
@@ -18,13 +18,9 @@ from privfit.rows import Rows
 from privfit.tables import open_table
 from tests.support.noise import Call, RecordingNoise
 
-ALMOST_NO_NOISE = 1e9
-TAYLOR = truncated_logistic()
-PRINTED_ERROR = 0.015
-TIGHT_ERROR = 0.00489
-AS_PRINTED = pf.FunctionalMechanism(calibration="paper", repair=None)
-TIGHT = pf.FunctionalMechanism(calibration="tight", repair=None)
-
+BOX = pf.Schema([pf.Numeric("a", 0, 1), pf.Numeric("b", 0, 1)], target=pf.Numeric("y", -1, 1))
+LINEAR_EXAMPLE = [(1.0, 0.4), (0.9, 0.3), (-0.5, -1.0)]
+"""The paper's worked example of linear regression."""
 
 # -- Lemma 5: drawing again until the objective is bounded --------------------------------------------------------------
 
