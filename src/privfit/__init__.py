@@ -4,15 +4,17 @@ A person who knows scikit-learn and has a table with people in it gets a regress
 guarantee that is proved, calibrated from public facts, and paid for from a budget that cannot be overdrawn.
 """
 
-from privfit import losses
-from privfit.losses import Part, PolynomialLoss, QuadraticLoss
-from privfit.mechanisms import AdaSSP, FunctionalMechanism
+from privfit import baselines, losses
+from privfit.losses import ConvexLoss, Part, PolynomialLoss, QuadraticLoss
+from privfit.mechanisms import AdaSSP, FunctionalMechanism, ObjectivePerturbation, OutputPerturbation
 from privfit.models import (
+    ERM,
     ElasticNet,
     FunctionalClassifier,
     FunctionalRegressor,
     Lasso,
     LinearRegression,
+    LinearSVC,
     LogisticRegression,
     ModelFileError,
     Report,
@@ -25,9 +27,11 @@ from privfit.tables import DataError
 from privfit.version import VERSION as __version__
 
 __all__ = [
+    "ERM",
     "AdaSSP",
     "BudgetExceeded",
     "Category",
+    "ConvexLoss",
     "DataError",
     "ElasticNet",
     "FunctionalClassifier",
@@ -37,9 +41,12 @@ __all__ = [
     "Ledger",
     "LedgerError",
     "LinearRegression",
+    "LinearSVC",
     "LogisticRegression",
     "ModelFileError",
     "Numeric",
+    "ObjectivePerturbation",
+    "OutputPerturbation",
     "Part",
     "PolynomialLoss",
     "PrivacyError",
@@ -50,6 +57,7 @@ __all__ = [
     "Schema",
     "SchemaError",
     "__version__",
+    "baselines",
     "load_model",
     "losses",
 ]

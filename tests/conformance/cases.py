@@ -82,8 +82,48 @@ def frame(rows: list[tuple]):
     return pl.DataFrame(rows, schema=[*[column.name for column in FEATURES], "y"], orient="row")
 
 
+def releases_weights(estimator: type, variant: dict) -> bool:
+    """Whether a setting perturbs an objective or its minimum: what is noised is then no sum over rows, and has an attack of its own (test_perturbed)."""
+    if estimator in (pf.LinearSVC, pf.ERM):
+        return True
+    return estimator is pf.LogisticRegression and not isinstance(variant.get("mechanism", "auto"), pf.FunctionalMechanism)
+
+
 def variants(estimator: type) -> list[dict]:
     """Settings of an estimator that change what is released."""
+    if estimator in (pf.LinearSVC, pf.ERM):
+        return perturbed_variants(estimator)
+    return moment_variants(estimator) + (perturbed_variants(estimator) if estimator is pf.LogisticRegression else [])
+
+
+def perturbed_variants(estimator: type) -> list[dict]:
+    """Settings of an estimator that releases weights."""
+    found = [
+        {},
+        {"fit_intercept": False},
+        {"numeric": "bins"},
+        {"numeric": "slope"},
+        {"rows_per_person": 3},
+        {"expected_rows": 1000},
+        {"delta": 1e-6},
+        {"delta": 1e-6, "mechanism": pf.ObjectivePerturbation(noise="gaussian"), "rows_per_person": 2},
+        {"mechanism": "output"},
+        {"mechanism": "output", "delta": 1e-6},
+        {"mechanism": pf.OutputPerturbation(ridge=50.0, noise="laplace")},
+        {"mechanism": pf.ObjectivePerturbation(ridge=0.001)},
+        *({"mechanism": pf.ObjectivePerturbation(noise=noise)} for noise in ("laplace", "linf", "l2", "mixed")),
+    ]
+    if estimator is pf.LogisticRegression:
+        found += [{"mechanism": pf.ObjectivePerturbation(steepest=1.0)}, {"mechanism": pf.ObjectivePerturbation(steepest=0.3, ridge=20.0)}]
+    if estimator is pf.ERM:
+        return [*found, {"penalty": 7.0}, {"loss": pf.losses.smooth_hinge(0.2)}]
+    if estimator is pf.LinearSVC:
+        found += [{"loss": "hinge"}, {"width": 0.1}]
+    return [*found, {"kernel": "rbf", "n_components": 6}]
+
+
+def moment_variants(estimator: type) -> list[dict]:
+    """Settings of an estimator that releases moments."""
     plain = [{}, {"fit_intercept": False}, {"numeric": "bins"}, {"rows_per_person": 3}]
     mechanisms = [pf.FunctionalMechanism(repair=repair) for repair in ("trim", "ridge", None)]
     mechanisms += [pf.FunctionalMechanism(noise=noise) for noise in ("linf", "l2")]
@@ -92,6 +132,8 @@ def variants(estimator: type) -> list[dict]:
         pf.FunctionalMechanism(loss=pf.QuadraticLoss(curvature=0.5, slope=1.0, offset=0.3)),
     ]
     plain.append({"delta": 1e-6, "mechanism": pf.FunctionalMechanism(noise="gaussian")})
+    if estimator is pf.LogisticRegression:
+        plain = [{"mechanism": pf.FunctionalMechanism(), **variant} for variant in plain]
     if "loss" in estimator().get_params():  # whose loss is its own parameter, not the mechanism's
         return plain + [{"mechanism": mechanism} for mechanism in mechanisms[:-1]] + _losses(estimator)
     if "alpha" in estimator().get_params():  # what is released is LinearRegression's, but for a penalty that is selected

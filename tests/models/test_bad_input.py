@@ -222,7 +222,7 @@ WRONG_PARAMETERS = {
     "adjacency": ["swap", None, 1, ["replace-one"], "Replace-One"],
     "rows_per_person": [0, -1, 1.5, "1", None, True, np.nan],
     "expected_rows": [0, -5, 2.5, "10", True],
-    "mechanism": ["objective", "Auto", None, 7, pf.FunctionalMechanism],
+    "mechanism": ["objectives", "Auto", None, 7, pf.FunctionalMechanism],
     "numeric": ["slopes", None, 8, True],
     "ledger": ["ledger.db", 1.0, {"epsilon": 1}],
     "random_state": [0],  # with a ledger
@@ -305,10 +305,10 @@ def test_a_wrong_setting_of_the_mechanism_is_refused_by_name(model: type, wrong:
     assert_refused(estimator, array(), goal(model), rf"{name}={value!r} was given; it is ")
 
 
-def test_logistic_regression_refuses_three_classes() -> None:
+def test_the_functional_mechanism_refuses_three_classes() -> None:
     for schema in (pf.Schema.box(-1, 1, target=["a", "b", "c"]), pf.Schema.box(-1, 1, n_features=3, target=["a", "b", "c"])):
-        estimator = pf.LogisticRegression(schema=schema, ledger=pf.Ledger(epsilon=1))
-        assert_refused(estimator, array(), ["a", "b", "c"] * 2, r"'target' with 3 classes; it fits two.*one class against the rest")
+        estimator = pf.LogisticRegression(mechanism="functional", schema=schema, ledger=pf.Ledger(epsilon=1))
+        assert_refused(estimator, array(), ["a", "b", "c"] * 2, r"'target' with 3 classes; it fits two.*mechanism='objective'")
 
 
 def test_linear_regression_refuses_a_target_with_bins() -> None:

@@ -15,8 +15,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import privfit as pf
+from privfit.mechanisms import Perturbation
 from privfit.privacy import SecureNoise
-from privfit.rows import Rows
+from privfit.rows import KeptRows, Rows
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (120, 3))
@@ -43,7 +44,7 @@ def kind(request):
     return request.param
 
 
-DRAWS = ("laplace", "linf")
+DRAWS = ("laplace", "linf", "l2")
 
 
 def model(kind, ledger, epsilon=0.1, **params):
@@ -58,7 +59,12 @@ def prices(ledger) -> list[float]:
 def order(monkeypatch):
     """Reading rows, charging and drawing, in the order in which they happen."""
     seen = []
-    for owner, name, word in ((Rows, "sum", "read"), (pf.Ledger, "charge", "charge"), *((SecureNoise, kind, "draw") for kind in DRAWS)):
+    for owner, name, word in (
+        (Rows, "sum", "read"),
+        (KeptRows, "_first_pass", "read"),
+        (pf.Ledger, "charge", "charge"),
+        *((SecureNoise, kind, "draw") for kind in DRAWS),
+    ):
         original = getattr(owner, name)
 
         def spy(self, *args, _original=original, _word=word, **options):
@@ -280,13 +286,12 @@ def test_a_spent_budget_refuses_before_rows_are_read_and_before_noise_is_drawn(k
 def test_a_budget_spent_by_another_while_rows_are_read_refuses_before_noise_is_drawn(kind, tmp_path, monkeypatch):
     ledger = pf.Ledger(tmp_path / "small.db", epsilon=0.1)
     drawn = []
-    original = Rows.sum
 
-    def sum_while_another_spends(self, kernel):
-        pf.Ledger(ledger.path).charge(0.05)
-        return original(self, kernel)
+    def while_another_spends(read):
+        return lambda self, *args: (pf.Ledger(ledger.path).charge(0.05) and None) or read(self, *args)
 
-    monkeypatch.setattr(Rows, "sum", sum_while_another_spends)
+    for owner, name in ((Rows, "sum"), (KeptRows, "_first_pass")):
+        monkeypatch.setattr(owner, name, while_another_spends(getattr(owner, name)))
     for noise in DRAWS:
         monkeypatch.setattr(SecureNoise, noise, lambda self, values, scale: drawn.append(scale) or values)
     with pytest.raises(pf.BudgetExceeded):
@@ -330,7 +335,8 @@ def test_an_interruption_during_the_draw_leaves_the_charge(kind, ledger, monkeyp
 
 
 def test_a_solver_that_fails_leaves_the_charge(kind, ledger, monkeypatch):
-    monkeypatch.setattr(pf.FunctionalMechanism, "solve", raising)
+    for mechanism in (pf.FunctionalMechanism, Perturbation):
+        monkeypatch.setattr(mechanism, "solve", raising)
     with pytest.raises(Broken):
         model(kind, ledger).fit(X, TARGETS[kind])
     assert prices(ledger) == [0.1]
@@ -338,6 +344,7 @@ def test_a_solver_that_fails_leaves_the_charge(kind, ledger, monkeypatch):
 
 def test_rows_that_cannot_be_read_cost_nothing(kind, ledger, monkeypatch, order):
     monkeypatch.setattr(Rows, "sum", raising)
+    monkeypatch.setattr(KeptRows, "_first_pass", raising)
     with pytest.raises(Broken):
         model(kind, ledger).fit(X, TARGETS[kind])
     assert order == []
@@ -363,7 +370,7 @@ REFUSED = {
     "an unknown mechanism": (X, None, {"mechanism": "magic"}),
     "an unknown repair": (X, None, {"mechanism": pf.FunctionalMechanism(repair="glue")}),
     "no rows per person": (X, None, {"rows_per_person": 0}),
-    "an unknown way with numbers": (X, None, {"numeric": "splines"}),
+    "an unknown way with numbers": (X, None, {"numeric": "curves"}),
     "a seed": (X, None, {"random_state": 0}),
     "a random state": (X, None, {"random_state": np.random.RandomState(0)}),
     "a table declared public": (X, None, {"schema": "public"}),

@@ -11,12 +11,12 @@ import pytest
 
 import privfit as pf
 from privfit.models import ESTIMATORS
-from tests.conformance.cases import _rows, frame, schema_for, variants
+from tests.conformance.cases import _rows, frame, releases_weights, schema_for, variants
 
 
 def named(estimator: type, **parameters):
     table = frame(_rows(estimator, 60))
-    return estimator(1.0, schema=schema_for(estimator), random_state=0, **parameters).fit(table), table
+    return estimator(epsilon=1.0, schema=schema_for(estimator), random_state=0, **parameters).fit(table), table
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -33,6 +33,8 @@ def test_a_loaded_model_predicts_the_same_to_the_bit(estimator, tmp_path) -> Non
         assert list(loaded.get_feature_names_out()) == list(model.get_feature_names_out())
         if hasattr(model, "classes_"):
             np.testing.assert_array_equal(loaded.classes_, model.classes_)
+            np.testing.assert_array_equal(loaded.decision_function(table), model.decision_function(table))
+        if hasattr(loaded, "predict_proba"):
             np.testing.assert_array_equal(loaded.predict_proba(table), model.predict_proba(table))
 
 
@@ -84,13 +86,13 @@ def test_what_is_not_a_model_is_refused_in_a_sentence(content, tmp_path) -> None
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_the_report_says_what_was_promised(estimator) -> None:
     table = frame(_rows(estimator, 60))
-    model = estimator(0.5, schema=schema_for(estimator), adjacency="add-remove", rows_per_person=2, ledger=pf.Ledger(epsilon=1.0)).fit(
-        table
-    )
+    model = estimator(
+        epsilon=0.5, schema=schema_for(estimator), adjacency="add-remove", rows_per_person=2, ledger=pf.Ledger(epsilon=1.0)
+    ).fit(table)
     report = model.report_
     text, plain = str(report), report.to_dict()
     for word in (
-        "functional mechanism",
+        "objective perturbation" if releases_weights(estimator, {}) else "functional mechanism",
         "epsilon",
         "0.5",
         "add-remove",
@@ -103,9 +105,13 @@ def test_the_report_says_what_was_promised(estimator) -> None:
         assert word in text
     assert "private          yes" in text
     assert plain["private"] is True
-    assert plain["noise_scale"] == pytest.approx(plain["sensitivity"] / 0.5)
-    squares = hasattr(type(model), "coef_interval_")  # whose models buy the sum of the target's squares
-    assert plain["released_values"] == model._geometry.n_products + 1 + squares
+    if releases_weights(estimator, {}):
+        assert plain["released_values"] == model._geometry.n_columns
+        assert plain["repairs"]["ridge"] > 0
+    else:
+        assert plain["noise_scale"] == pytest.approx(plain["sensitivity"] / 0.5)
+        squares = hasattr(type(model), "coef_interval_")  # whose models buy the sum of the target's squares
+        assert plain["released_values"] == model._geometry.n_products + 1 + squares
     assert "the number of rows" not in plain["public"]
     assert json.loads(json.dumps(plain)) == plain
     assert pf.Report.from_dict(plain) == report

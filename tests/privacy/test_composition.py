@@ -14,7 +14,7 @@ from scipy.special import log_ndtr
 from scipy.stats import norm
 
 from privfit.privacy import Budget, PrivacyError, exact
-from privfit.privacy.composition import Cost, affordable, epsilon_of, order_for, rho_of, total
+from privfit.privacy.composition import Cost, _fixed_part, affordable, epsilon_of, order_for, rho_of, total
 
 WHOLE = (5.0, 1e-6)
 EPSILONS = st.floats(1e-3, 50)
@@ -67,10 +67,13 @@ def test_nothing_costs_nothing():
 
 
 def epsilon_at(order: float, rho: float, delta: float) -> Decimal:
-    """The epsilon that a Renyi divergence of order * rho implies (Balle et al. 2020; Canonne, Kamath, Steinke 2020), to 60 digits."""
+    """The epsilon that a Renyi divergence of order * rho implies (Balle et al. 2020; Canonne, Kamath, Steinke 2020), to 60 digits.
+
+    Rho and delta are the numbers that a person wrote; the order is the float itself.
+    """
     with localcontext() as context:
         context.prec = 60
-        alpha, rho_, delta_ = Decimal(order), Decimal(rho), Decimal(delta)
+        alpha, rho_, delta_ = Decimal(order), Decimal(repr(rho)), Decimal(repr(delta))
         return rho_ * alpha + ((alpha - 1) / alpha).ln() - (delta_.ln() + alpha.ln()) / (alpha - 1)
 
 
@@ -98,8 +101,29 @@ def _epsilons(exponents: np.ndarray, rho: float, delta: float) -> np.ndarray:
 @example(50.0, 0.9999999)
 def test_rho_of_never_buys_more_than_epsilon_pays_for_and_hardly_less(epsilon, delta):
     rho = rho_of(epsilon, delta)
-    assert epsilon_at(order_for(epsilon, delta), rho, delta) <= Decimal(epsilon)
+    assert epsilon_at(order_for(epsilon, delta), rho, delta) <= Decimal(repr(epsilon))
     assert least_epsilon(rho * (1 + 1e-4), delta) > epsilon
+
+
+ORDERS = [1.0000000000001015, *(1 + 1.37 * 2.0**power for power in range(-44, 101, 4))]
+NEAR_ONE = [0.9999999994317543, 0.9991563242875364, *(1 - 1.1 * 2.0**-power for power in range(1, 53, 3))]
+ALL_DELTAS = [*NEAR_ONE, *(1.7 * 10.0**-power for power in (1, 2, 6, 30, 300)), 1e-310, 5e-324]
+
+
+@pytest.mark.parametrize("delta", ALL_DELTAS)
+def test_the_fixed_part_is_never_rounded_down_and_hardly_up(delta):
+    for order in ORDERS:
+        part, true = Decimal(_fixed_part(order, delta)), epsilon_at(order, 0.0, delta)
+        size = 1 - (math.log(delta) - math.log(order)) / (order - 1)
+        last_digit = (delta - math.nextafter(delta, 0.0)) / delta / (order - 1)
+        assert 0 <= part - max(true, Decimal(0)) <= Decimal(2.0**-46 * size + 2 * last_digit), order
+
+
+@pytest.mark.parametrize("delta", NEAR_ONE)
+def test_rho_of_keeps_its_promise_when_delta_is_close_to_one(delta):
+    for epsilon in (4.0179695354179815e-22, 2.179802309320607e-06, 1e-3, 1.0, 30.0):
+        rho = rho_of(epsilon, delta)
+        assert rho == 0 or epsilon_at(order_for(epsilon, delta), rho, delta) <= Decimal(repr(epsilon)), epsilon
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
@@ -195,6 +219,20 @@ def test_a_history_that_chooses_its_rule_by_what_it_saw_stays_within_the_budget(
     assert as_stated <= 3e-4
     assert pooled <= delta / 2
     assert as_stated + pooled <= delta
+
+
+@pytest.mark.parametrize(("beyond", "counted"), [(1e-13, 2), (1e-6, 1)])
+def test_in_doubt_whether_costs_could_be_added_up_as_stated_a_delta_is_counted(beyond, counted):
+    cost = Cost(exact(0.5), exact(1e-7), exact(rho_of(0.5, 1e-7)))
+    assert total([*pure(beyond), cost, cost], 1.0, 1e-5)[1] == counted * exact(1e-7) + exact(1e-5) / 2
+
+
+def test_who_repeats_a_leaky_release_until_it_leaks_stays_within_the_budget_though_not_within_the_total():
+    leaky = Cost(Fraction(0), exact(0.01))
+    times = max(n for n in range(1, 20) if fits([leaky] * n, 1.0, 0.1))
+    leaks = 1 - Fraction(99, 100) ** times
+    assert times == 10
+    assert total([leaky], 1.0, 0.1)[1] < leaks <= exact(0.1)
 
 
 def test_without_a_limit_stated_costs_add_up():

@@ -39,7 +39,7 @@ def loss_of(monkeypatch, schema: pf.Schema, left: tuple, right: tuple) -> float:
         monkeypatch.setattr(base, "noise_source", lambda random_state, noise=noise: noise)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            pf.LogisticRegression(1.0, schema=schema).fit(X, y)
+            pf.LogisticRegression(1.0, schema=schema, mechanism="functional").fit(X, y)
         calls.append(noise.calls[0])
     return float(np.abs(calls[0].values - calls[1].values).sum() / calls[0].scale)
 

@@ -40,6 +40,9 @@ class RecordingNoise:
     def l2(self, values: np.ndarray, scale: float) -> np.ndarray:
         return self._answer("l2", values, scale)
 
+    def normal(self, values: np.ndarray, scale: float) -> np.ndarray:
+        return self._answer("normal", values, scale)
+
     def select(self, scores: list[int], scale: float) -> int:
         return int(self._answer("select", np.array(scores, dtype=object), scale))
 

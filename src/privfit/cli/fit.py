@@ -151,7 +151,7 @@ def fit(
         random_state=seed,
         **penalty,
     )
-    estimator._objective(estimator._chosen_mechanism())  # refuses options that mean nothing, before a ledger is made
+    estimator._objective(estimator._chosen_mechanism(), facts)  # refuses options that mean nothing, before a ledger is made
     if ledger is not None:
         _check_new_budget(ledger, Budget(epsilon, delta), ledger_epsilon, ledger_delta or 0.0)
         estimator.set_params(ledger=_opened(ledger, ledger_epsilon, ledger_delta))

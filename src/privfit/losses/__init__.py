@@ -1,18 +1,25 @@
 """Losses: what a model minimises, and the constants that calibration needs of it."""
 
+from privfit.losses.convex import LOGISTIC, ConvexLoss, hinge, robust, smooth_hinge, tempered_logistic
 from privfit.losses.polynomial import LINKS, Part, PolynomialLoss
 from privfit.losses.quadratic import SQUARED, QuadraticLoss, truncated_logistic
 from privfit.losses.ready import huber, logistic, poisson, squared
 
 __all__ = [
     "LINKS",
+    "LOGISTIC",
     "SQUARED",
+    "ConvexLoss",
     "Part",
     "PolynomialLoss",
     "QuadraticLoss",
+    "hinge",
     "huber",
     "logistic",
     "poisson",
+    "robust",
+    "smooth_hinge",
     "squared",
+    "tempered_logistic",
     "truncated_logistic",
 ]

@@ -3,6 +3,7 @@
 from privfit.mechanisms.adassp import BOOSTED_ROUNDS, AdaSSP
 from privfit.mechanisms.functional import FunctionalMechanism, LinearFit, Objective
 from privfit.mechanisms.intervals import Bootstrap, bootstrap
+from privfit.mechanisms.perturbation import ObjectivePerturbation, OutputPerturbation, Perturbation, Risk, RiskFit
 from privfit.mechanisms.polynomial import PolynomialFit, PolynomialMechanism
 from privfit.mechanisms.release import Release
 from privfit.mechanisms.selection import PenaltySelection
@@ -14,9 +15,14 @@ __all__ = [
     "FunctionalMechanism",
     "LinearFit",
     "Objective",
+    "ObjectivePerturbation",
+    "OutputPerturbation",
     "PenaltySelection",
+    "Perturbation",
     "PolynomialFit",
     "PolynomialMechanism",
     "Release",
+    "Risk",
+    "RiskFit",
     "bootstrap",
 ]

@@ -106,7 +106,7 @@ class AdaSSP:
                 f"residual_bound={bound!r} was given; it is 'auto' or a share of the half-width of the target's bounds, above 0 and at most 1. Use 'auto' if in doubt."
             )
 
-    def geometry(self, schema: Schema, numeric: Literal["slope", "bins"], objective: Objective) -> Geometry:
+    def geometry(self, schema: Schema, numeric: Literal["slope", "bins", "splines"], objective: Objective) -> Geometry:
         """How rows are encoded for this mechanism."""
         return FunctionalMechanism().geometry(schema, numeric, objective)
 

@@ -142,7 +142,7 @@ class FunctionalMechanism:
         if self.calibration == "paper" and self.noise not in ("auto", "laplace"):
             raise PrivacyError(f"noise={self.noise!r} was given with calibration='paper'; the paper prints Laplace noise. Use 'laplace'.")
 
-    def geometry(self, schema: Schema, numeric: Literal["slope", "bins"], objective: Objective) -> Geometry:
+    def geometry(self, schema: Schema, numeric: Literal["slope", "bins", "splines"], objective: Objective) -> Geometry:
         """How rows are encoded for this mechanism. A loss with an offset needs the sums of the columns, as an intercept does."""
         paper = self.calibration == "paper"
         intercept = objective.loss.offset != 0 or (objective.fit_intercept and not paper)

@@ -91,7 +91,7 @@ class PolynomialMechanism:
         lattice = TargetLattice.of(target)
         return self.settled_loss(target).approximation_error(lattice.targets[:: max(1, len(lattice.points) // 128)])
 
-    def geometry(self, schema: Schema, numeric: Literal["slope", "bins"], objective: Objective) -> Geometry:
+    def geometry(self, schema: Schema, numeric: Literal["slope", "bins", "splines"], objective: Objective) -> Geometry:
         """How rows are encoded for this mechanism."""
         anchored: Literal["no", "features"] = "no" if objective.fit_intercept else "features"
         geometry = schema.geometry(numeric=numeric, intercept=objective.fit_intercept, anchored=anchored)

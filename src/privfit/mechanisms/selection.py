@@ -75,7 +75,7 @@ class PenaltySelection:
                 "Give fewer: they can be far apart."
             )
 
-    def geometry(self, schema: Schema, numeric: Literal["slope", "bins"], objective: Objective) -> Geometry:
+    def geometry(self, schema: Schema, numeric: Literal["slope", "bins", "splines"], objective: Objective) -> Geometry:
         """How rows are encoded."""
         return self.functional.geometry(schema, numeric, objective)
 

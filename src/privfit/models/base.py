@@ -21,6 +21,7 @@ from privfit.rows import Rows, linear_scores
 from privfit.schema import Category, Geometry, Numeric, Schema
 
 Floats = NDArray[np.float64]
+Numbers = Literal["slope", "bins", "splines"]
 
 
 class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
@@ -83,9 +84,10 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         noise = noise_source(self.random_state)
         reasons = self._reasons_not_private()
         ledger = self._chosen_ledger(reasons)
-        given = self._prepared(fit_input(self, X, y, self.schema))
-        objective = self._objective(mechanism)
-        geometry = mechanism.geometry(given.schema, self._numeric_style(), objective)
+        given = self._prepared(fit_input(self, X, y, self.schema), mechanism)
+        objective = self._objective(mechanism, given.schema)
+        self._numeric_used = self._numeric_style(mechanism)
+        geometry = mechanism.geometry(given.schema, self._numeric_used, objective)
         rows = Rows(given.table, given.schema, geometry)
         release = mechanism.release(rows, terms, ledger, noise, objective)
         if self.ledger is None and ledger is not None:
@@ -104,22 +106,26 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         self._keep(fit, mechanism)
         self._bootstrap = None
         self.__dict__.pop("_kept_intervals", None)
-        self._released = (mechanism, release, fit, objective)
+        self._released = self._kept_for_later(mechanism, release, fit, objective)
         self.report_ = self._report(mechanism, release, fit, reasons)
 
     # -- what subclasses say ----------------------------------------------------------------------------------------
 
-    def _keep(self, fit: LinearFit, mechanism: FunctionalMechanism) -> None:
+    def _keep(self, fit: Any, mechanism: Any) -> None:
         """Set the fitted attributes."""
         raise NotImplementedError
 
-    def _objective(self, mechanism: FunctionalMechanism) -> Objective:
+    def _objective(self, mechanism: Any, schema: Schema) -> Any:
         """What is minimised."""
         return Objective(mechanism.loss or self._loss, self._checked_intercept())
 
-    def _prepared(self, given: Input) -> Input:
+    def _prepared(self, given: Input, mechanism: Any) -> Input:
         """The input, with its schema as this model wants it."""
         return given
+
+    def _kept_for_later(self, mechanism: Any, release: Release[Any], fit: Any, objective: Any) -> Any:
+        """What intervals are made from, if there are any."""
+        return mechanism, release, fit, objective
 
     def _notes(self, mechanism: FunctionalMechanism) -> tuple[str, ...]:
         """Lines for the report."""
@@ -141,11 +147,16 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             raise PrivacyError(f"fit_intercept={self.fit_intercept!r} was given; it is True or False. Write one of the two.")
         return bool(self.fit_intercept)
 
-    def _numeric_style(self) -> Literal["slope", "bins"]:
-        """How numbers without bins of their own are encoded. For moments, slopes: fewer values to release, one coefficient a column."""
-        if self.numeric not in ("auto", "slope", "bins"):
-            raise PrivacyError(f"numeric={self.numeric!r} was given; it is 'auto', 'slope' or 'bins'. Use 'auto' if in doubt.")
-        return "bins" if self.numeric == "bins" else "slope"
+    def _numeric_style(self, mechanism: Any) -> Numbers:
+        """How numbers without bins of their own are encoded. For moments, slopes: fewer values to release, one coefficient a column. For gradients, bins: as cheap, and they bend."""
+        if self.numeric not in ("auto", "slope", "bins", "splines"):
+            raise PrivacyError(f"numeric={self.numeric!r} was given; it is 'auto', 'slope', 'bins' or 'splines'. Use 'auto' if in doubt.")
+        usual: Numbers = getattr(mechanism, "numeric", "slope")
+        if self.numeric == "splines" and usual == "slope":
+            raise PrivacyError(
+                "numeric='splines' was given with a mechanism that releases moments, for which lines between knots cost too much. Use 'slope' or 'bins'."
+            )
+        return usual if self.numeric == "auto" else self.numeric  # type: ignore[return-value]
 
     def _is_declared_public(self) -> bool:
         return isinstance(self.schema, str) and self.schema == PUBLIC
@@ -178,7 +189,10 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     def _scores(self, X: Any) -> Floats:
         check_is_fitted(self)
         table = predict_table(self, X)
-        return linear_scores(table, self.schema_, self._geometry, np.ravel(self.coef_), float(np.ravel(self.intercept_)[0]))
+        coef, intercept = np.atleast_2d(self.coef_), np.ravel(self.intercept_)
+        if len(coef) == 1:
+            return linear_scores(table, self.schema_, self._geometry, coef[0], float(intercept[0]))
+        return linear_scores(table, self.schema_, self._geometry, coef.T, intercept).reshape(-1, len(coef))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """The names of the encoded columns, in the order of coef_: a number under its own name, a category as name_level."""
@@ -191,6 +205,18 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         saving.save(self, Path(path))
 
     def _report(self, mechanism: FunctionalMechanism, release: Release[Any], fit: LinearFit, reasons: tuple[str, ...]) -> Report:
+        repairs, told = self._described(mechanism, fit)
+        notes = [*self._notes(mechanism), *told]
+        if self.delta and not release.event.delta:
+            notes.append("delta was not spent: this noise needs epsilon alone")
+        if not release.private and not reasons:
+            reasons = ("the noise came from a source that is not secret",)
+        return make_report(
+            type(self).__name__, release.event, repairs=repairs, public=self._public_facts(), reasons=reasons, notes=tuple(notes)
+        )
+
+    def _described(self, mechanism: Any, fit: Any) -> tuple[dict[str, Any], list[str]]:
+        """What was done to the noisy objective, for the report, and lines about it."""
         solution = fit.solution
         repairs = {
             "kind": str(mechanism.repair).lower(),
@@ -200,18 +226,11 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             "directions": len(solution.weights),
             "bounded": solution.bounded,
         }
-        notes = list(self._notes(mechanism))
-        if self.delta and not release.event.delta:
-            notes.append("delta was not spent: this noise needs epsilon alone")
         if mechanism.repair == "floor" and solution.directions_kept < len(solution.weights) / 2:
-            notes.append(
+            return repairs, [
                 "noise drowned more than half of the directions: what is left is mostly a cautious guess; more rows, fewer columns or a larger epsilon would help"
-            )
-        if not release.private and not reasons:
-            reasons = ("the noise came from a source that is not secret",)
-        return make_report(
-            type(self).__name__, release.event, repairs=repairs, public=self._public_facts(), reasons=reasons, notes=tuple(notes)
-        )
+            ]
+        return repairs, []
 
     def _public_facts(self) -> tuple[str, ...]:
         schema = self.schema_
@@ -228,18 +247,34 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
 
 def original_units(fit: LinearFit, geometry: Geometry) -> tuple[Floats, float]:
     """One coefficient per name in `geometry.feature_names`, and the intercept, for numbers in their own units."""
+    return _shown(fit.weights, fit.intercept, geometry)
+
+
+def shown_weights(weights: Floats, geometry: Geometry) -> tuple[Floats, float]:
+    """The same from one weight per encoded column, the intercept's first. Without such a column the constant that categories carry becomes the intercept."""
+    if geometry.intercept:
+        return _shown(weights[1:], float(weights[0]), geometry)
+    intercept, centred = 0.0, weights.copy()
+    for block in geometry.blocks:
+        if block.kind in ("levels", "hats"):
+            mean = float(np.mean(weights[block.start : block.stop]))
+            centred[block.start : block.stop] -= mean
+            intercept += mean
+    return _shown(centred, intercept, geometry)
+
+
+def _shown(weights: Floats, intercept: float, geometry: Geometry) -> tuple[Floats, float]:
     offset = int(geometry.intercept)
     coef: list[float] = []
-    intercept = fit.intercept
     for block in geometry.blocks:
-        weights = fit.weights[block.start - offset : block.stop - offset].tolist()
+        own = weights[block.start - offset : block.stop - offset].tolist()
         if block.kind in ("slope", "share"):
-            coef.append(weights[0] / block.unit)
-            intercept -= weights[0] * block.center / block.unit
+            coef.append(own[0] / block.unit)
+            intercept -= own[0] * block.center / block.unit
         elif block.kind == "sign":
-            coef.extend([-weights[0], weights[0]])
+            coef.extend([-own[0], own[0]])
         elif block.kind == "indicators":
-            coef.extend([*weights, 0.0])
+            coef.extend([*own, 0.0])
         else:
-            coef.extend(weights)
+            coef.extend(own)
     return np.array(coef), float(intercept)

@@ -1,4 +1,4 @@
-"""What models of two classes share: the classes in order, and the prediction of the one whose side a row is on."""
+"""What models of classes share: the classes in order, and the prediction of the one whose side a row is on."""
 
 from __future__ import annotations
 
@@ -12,38 +12,41 @@ from sklearn.base import ClassifierMixin
 
 from privfit.models.base import PrivateLinearModel
 from privfit.models.inputs import Input
-from privfit.schema import Category, Level, SchemaError
+from privfit.schema import Category, Level, Schema, SchemaError
 
 
-class TwoClassModel(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
-    """A linear model of a target with two public classes: `classes_`, `decision_function` and `predict`."""
+class ClassModel(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
+    """A model of a target with public classes: `classes_`, `decision_function` and `predict`. Two classes have one linear predictor, more have one each."""
 
-    def _prepared(self, given: Input) -> Input:
+    def _fits_many(self, mechanism: Any) -> bool:
+        """Whether this mechanism fits more than two classes."""
+        return False
+
+    def _prepared(self, given: Input, mechanism: Any) -> Input:
         target = given.schema.target
         assert isinstance(target, Category)
-        if len(target.levels) != 2:
+        if len(target.levels) != 2 and not (self._fits_many(mechanism) and len(target.levels) > 2):
             raise SchemaError(
-                f"{type(self).__name__} was given the target {target.name!r} with {len(target.levels)} classes; it fits two. "
-                "Fit one class against the rest, or join classes in the schema."
+                f"{type(self).__name__} was given the target {target.name!r} with {len(target.levels)} classes; it fits two with this mechanism. "
+                + self._instead()
             )
-        levels = sorted(target.levels, key=lambda level: (isinstance(level, str), level))  # scikit-learn's scorers rely on it
-        self.classes_ = _as_array(levels)
-        return replace(given, schema=given.schema.with_target(replace(target, levels=levels)))
+        prepared, self.classes_ = with_sorted_classes(given)
+        return prepared
+
+    def _instead(self) -> str:
+        return "Fit one class against the rest, or join classes in the schema."
 
     def _restore(self, coef: NDArray[np.float64], intercept: NDArray[np.float64]) -> None:
-        self.coef_, self.intercept_ = coef[None, :], intercept
-        target = self.schema_.target
-        assert isinstance(target, Category)
-        self.classes_ = _as_array(target.levels)
+        self.coef_, self.intercept_ = coef.reshape(len(intercept), -1), intercept
+        self.classes_ = public_classes(self.schema_)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """coef_'x + intercept_ for every row: positive for the second class."""
+        """coef_'x + intercept_ for every row: positive for the second of two classes; one column per class for more."""
         return self._scores(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The second class where the decision function is positive, the first one elsewhere."""
-        second = self._scores(X) > 0
-        return self.classes_[second.astype(np.intp)]
+        """Of two classes the second one where the decision function is positive, of more the one with the largest."""
+        return predicted_class(self._scores(X), self.classes_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -51,6 +54,25 @@ class TwoClassModel(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
         tags.classifier_tags.poor_score = True  # at epsilon 1 the few rows of scikit-learn's check are drowned, as they must be
         tags.target_tags.required = True
         return tags
+
+
+def with_sorted_classes(given: Input) -> tuple[Input, NDArray[Any]]:
+    """The input with its target's classes in order, as scikit-learn's scorers rely on, and the classes."""
+    target = given.schema.target
+    assert isinstance(target, Category)
+    levels = sorted(target.levels, key=lambda level: (isinstance(level, str), level))
+    return replace(given, schema=given.schema.with_target(replace(target, levels=levels))), _as_array(levels)
+
+
+def public_classes(schema: Schema) -> NDArray[Any]:
+    """The classes of a schema's target."""
+    assert isinstance(schema.target, Category)
+    return _as_array(schema.target.levels)
+
+
+def predicted_class(scores: NDArray[np.float64], classes: NDArray[Any]) -> NDArray[Any]:
+    """The class on whose side each row is."""
+    return np.asarray(classes[(scores > 0).astype(np.intp) if scores.ndim == 1 else np.argmax(scores, axis=1)])
 
 
 def _as_array(levels: Sequence[Level]) -> NDArray[Any]:

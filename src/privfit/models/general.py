@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from privfit.losses import LINKS, PolynomialLoss, logistic, squared
 from privfit.mechanisms import PolynomialMechanism
 from privfit.models.base import PrivateLinearModel, original_units
-from privfit.models.classes import TwoClassModel
+from privfit.models.classes import ClassModel
 from privfit.privacy import Ledger, PrivacyError
 from privfit.schema import Schema
 
@@ -174,7 +174,7 @@ def _has_probabilities(model: Any) -> bool:
     return bool(link == "logistic")
 
 
-class FunctionalClassifier(TwoClassModel, _FunctionalModel):
+class FunctionalClassifier(ClassModel, _FunctionalModel):
     """Classification into two classes with any loss f(z, y), y being -1 or 1, of the linear predictor z, under differential privacy.
 
     As FunctionalRegressor, with a Category of two classes as target. The predicted class is the second one where z is positive.

@@ -17,6 +17,7 @@ from privfit.models.base import PrivateLinearModel, original_units
 from privfit.models.inputs import predict_table
 from privfit.privacy import PrivacyError
 from privfit.rows import linear_scores
+from privfit.schema import Schema
 
 Floats = NDArray[np.float64]
 USUAL_CONFIDENCE = 0.9
@@ -82,8 +83,9 @@ class LinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
     def _notes(self, mechanism: Any) -> tuple[str, ...]:
         return mechanism.notes(self._geometry) if isinstance(mechanism, AdaSSP) else ()
 
-    def _objective(self, mechanism: FunctionalMechanism) -> Objective:
-        return replace(super()._objective(mechanism), spread=mechanism.calibration == "tight" and mechanism.loss is None)
+    def _objective(self, mechanism: FunctionalMechanism, schema: Schema) -> Objective:
+        objective: Objective = super()._objective(mechanism, schema)
+        return replace(objective, spread=mechanism.calibration == "tight" and mechanism.loss is None)
 
     def _restore(self, coef: Floats, intercept: Floats) -> None:
         self.coef_, self.intercept_ = coef, float(intercept[0])

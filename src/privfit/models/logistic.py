@@ -3,75 +3,178 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import log_expit, log_softmax
 
-from privfit.losses import truncated_logistic
-from privfit.mechanisms import FunctionalMechanism, LinearFit
+from privfit.losses import LOGISTIC, ConvexLoss, tempered_logistic, truncated_logistic
+from privfit.mechanisms import FunctionalMechanism, LinearFit, Perturbation, RiskFit
 from privfit.models.base import original_units
-from privfit.models.classes import TwoClassModel
+from privfit.models.classes import ClassModel
+from privfit.models.perturbed import USUAL_PAIRS, PerturbedModel
+from privfit.privacy import Ledger, PrivacyError
+from privfit.schema import Schema
 from privfit.solvers import calibrate
 
+Floats = NDArray[np.float64]
 
-class LogisticRegression(TwoClassModel):
-    """Logistic regression for two classes, fitted under differential privacy by the functional mechanism.
 
-    The logistic loss is replaced by a quadratic that follows it on an interval, so that moments suffice to fit it. The direction
-    of the coefficients is that of least squares on the classes; their length and the intercept are calibrated from the released moments.
+class LogisticRegression(ClassModel, PerturbedModel):
+    """Logistic regression for two or more classes, fitted under differential privacy.
 
     Parameters
     ----------
     epsilon : the privacy budget of one fit; smaller is more private and noisier.
-    delta : the chance that the promise fails. Laplace noise needs none, so that nothing of it is spent.
-    schema : the public facts, with a Category of two classes as target. "public" declares the table itself public.
-    mechanism : "auto", "functional" or a pf.FunctionalMechanism.
+    delta : the chance that the promise fails. With a delta above 0, Gaussian noise is used wherever it is less.
+    schema : the public facts, with a Category as target. "public" declares the table itself public.
+    mechanism : "auto" and "objective" perturb the objective, the most accurate way on every table that was measured; "output" perturbs the minimum; "functional" releases moments
+        and fits a quadratic in place of the loss, for two classes. Or an instance: pf.ObjectivePerturbation(ridge=...), pf.OutputPerturbation(...), pf.FunctionalMechanism(...).
     adjacency : "replace-one" (the number of rows is public) or "add-remove" (it is not).
     fit_intercept : whether to fit an intercept.
-    numeric : how numeric columns without bins of their own enter: "slope", "bins", or "auto", which is "slope" here.
+    numeric : how numeric columns without bins of their own enter: "slope", "bins", or "auto", which is "bins" here ("slope" for the functional mechanism).
+    kernel : "linear", or "rbf": a linear model of random Fourier features, which come from a public seed. The model then bends in all columns together.
+    gamma : for "rbf", how quickly it bends: exp(-gamma |x - x'|^2) of rows as encoded. "auto" is one over the number of encoded columns.
+    n_components : for "rbf", how many features.
     rows_per_person : the most rows that one person can have; the promise is made to people.
-    expected_rows : a public guess of the number of rows. This mechanism does not need it.
+    expected_rows : a public guess of the number of rows, for the ridge, where the true number is private (add-remove).
     ledger : the pf.Ledger to charge. Without one, a ledger without a limit keeps the running total of the process.
     random_state : a seed makes the noise repeatable and the result NOT private. For tests and experiments.
 
     Attributes
     ----------
-    classes_ : the two public classes, sorted.
-    coef_ : shape (1, columns), one coefficient per name in get_feature_names_out(), in the units of the table.
-    intercept_ : shape (1,).
+    classes_ : the public classes, sorted.
+    coef_ : shape (1, columns) for two classes, (classes, columns) for more; one coefficient per name in get_feature_names_out(), in the units of the table.
+    intercept_ : shape (1,) or (classes,).
     report_, schema_, n_features_in_, feature_names_in_ : as in LinearRegression.
 
-    Guarantee: epsilon-DP, replace-one or add-remove; docs/proofs/moments.md, Theorem 3.
+    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/perturbation.md, Theorems 1 to 4, and docs/proofs/moments.md,
+    Theorem 3, for the functional mechanism.
+
+    Examples
+    --------
+    >>> import numpy as np, privfit as pf
+    >>> X = np.tile(np.linspace(-1, 1, 200), 50).reshape(-1, 1)
+    >>> y = np.where(X[:, 0] > 0.2, "yes", "no")
+    >>> model = pf.LogisticRegression(epsilon=1.0, schema=pf.Schema.box(-1, 1, target=["no", "yes"])).fit(X, y)
+    >>> bool(model.score(X, y) > 0.85)
+    True
     """
 
     _loss = truncated_logistic()
+    _knows_moments = True
+    _mechanisms = "'auto', 'objective', 'output', 'functional', pf.ObjectivePerturbation(...), pf.OutputPerturbation(...) and pf.FunctionalMechanism(...)"
 
-    def _keep(self, fit: LinearFit, mechanism: FunctionalMechanism) -> None:
-        length = 1.0
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 0.0,
+        schema: Schema | str | Path | None = None,
+        mechanism: Any = "auto",
+        adjacency: str = "replace-one",
+        fit_intercept: bool = True,
+        numeric: str = "auto",
+        kernel: str = "linear",
+        gamma: float | str = "auto",
+        n_components: int = 2 * USUAL_PAIRS,
+        rows_per_person: int = 1,
+        expected_rows: int | None = None,
+        ledger: Ledger | None = None,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            epsilon,
+            delta=delta,
+            schema=schema,
+            mechanism=mechanism,
+            adjacency=adjacency,
+            fit_intercept=fit_intercept,
+            numeric=numeric,
+            rows_per_person=rows_per_person,
+            expected_rows=expected_rows,
+            ledger=ledger,
+            random_state=random_state,
+        )
+        self.kernel = kernel
+        self.gamma = gamma
+        self.n_components = n_components
+
+    def _fits_many(self, mechanism: Any) -> bool:
+        return isinstance(mechanism, Perturbation)
+
+    def _instead(self) -> str:
+        return "Use mechanism='objective', which fits any number of classes, or join classes in the schema."
+
+    def _convex_loss(self, schema: Schema) -> ConvexLoss:
+        return LOGISTIC
+
+    def _objective(self, mechanism: Any, schema: Schema) -> Any:
+        if isinstance(mechanism, Perturbation):
+            return self._risk(mechanism, schema)
+        if self.kernel != "linear":
+            raise PrivacyError(
+                f"kernel={self.kernel!r} was given with the functional mechanism, which fits linear models. Use mechanism='objective'."
+            )
+        return super()._objective(mechanism, schema)
+
+    def _keep(self, fit: Any, mechanism: Any) -> None:
+        self._length = 1.0
+        if isinstance(fit, RiskFit):
+            self._keep_weights(fit)
+            self._slopes = None if fit.loss is LOGISTIC else (float(fit.loss.most_slope or 1), float(fit.loss.taper or 1))
+            self._softmax = fit.coupling == "softmax"
+            return
+        self._slopes, self._softmax = None, False
+        self._keep_moments(fit, mechanism)
+
+    def _keep_moments(self, fit: LinearFit, mechanism: FunctionalMechanism) -> None:
         if mechanism.calibration == "tight" and mechanism.loss is None:
             centred = self._geometry.intercept and self._checked_intercept()
             length, intercept = calibrate(fit.weights, fit.intercept, fit.target_mean, fit.moments, centred, mechanism.interval)
             fit = replace(fit, weights=fit.weights * length, intercept=intercept)
+            self._length = length
         coef, intercept = original_units(fit, self._geometry)
-        self._length = length
         self.coef_ = coef[None, :]
         self.intercept_ = np.array([intercept])
 
-    def _notes(self, mechanism: FunctionalMechanism) -> tuple[str, ...]:
+    def _notes(self, mechanism: Any) -> tuple[str, ...]:
         return (
             (f"coefficients are stretched {self._length:.3g} times, because a quadratic stands in for the logistic loss",)
             if self._length != 1
             else ()
         )
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """The probability of each class, in the order of classes_."""
-        second = expit(self._scores(X))
-        return np.column_stack([1.0 - second, second])
+    # -- probabilities ------------------------------------------------------------------------------------------------
 
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Floats:
+        """The probability of each class, in the order of classes_."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict_log_proba(self, X: Any) -> Floats:
         """The logarithm of predict_proba."""
         scores = self._scores(X)
-        return np.column_stack([-np.logaddexp(0.0, scores), -np.logaddexp(0.0, -scores)])
+        if scores.ndim == 1:
+            return np.column_stack([self._log_chance(-scores), self._log_chance(scores)])
+        return np.asarray(log_softmax(scores if self._softmax else self._log_odds(scores), axis=1), dtype=np.float64)
+
+    def _log_chance(self, scores: Floats) -> Floats:
+        """The logarithm of the chance that a score stands for."""
+        return np.asarray(log_expit(self._log_odds(scores)), dtype=np.float64)
+
+    def _log_odds(self, scores: Floats) -> Floats:
+        """Scores as they would be for the logistic loss. A loss with smaller slopes has larger scores for the same chance, or smaller ones."""
+        if self._slopes is None:
+            return scores
+        return tempered_logistic(*self._slopes).log_odds(scores)
+
+    def _facts(self) -> dict[str, Any]:
+        return super()._facts() | {"slopes": self._slopes, "softmax": self._softmax}
+
+    def _restore_facts(self, facts: dict[str, Any]) -> None:
+        super()._restore_facts(facts)
+        slopes = facts.get("slopes")
+        self._slopes = None if slopes is None else (float(slopes[0]), float(slopes[1]))
+        self._softmax = bool(facts.get("softmax", False))

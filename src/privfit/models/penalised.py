@@ -65,8 +65,8 @@ class _Penalised(LinearRegression):
         """The share of the penalty that is on absolute values."""
         raise NotImplementedError
 
-    def _objective(self, mechanism: FunctionalMechanism) -> Objective:
-        return replace(super()._objective(mechanism), penalty=None if self._selects() else self._penalty())
+    def _objective(self, mechanism: FunctionalMechanism, schema: Schema) -> Objective:
+        return replace(super()._objective(mechanism, schema), penalty=None if self._selects() else self._penalty())
 
     def _selects(self) -> bool:
         return isinstance(self.alpha, str) and self.alpha == "select"

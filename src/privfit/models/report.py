@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -12,6 +13,7 @@ _NOISES = {
     "gaussian": "discrete Gaussian",
     "linf": "whole numbers in a cube (L-infinity)",
     "l2": "a ball (L2), rounded",
+    "normal": "Gaussian, rounded",
 }
 
 
@@ -36,7 +38,12 @@ class Report:
     notes: tuple[str, ...] = ()
     event: dict[str, Any] = field(default_factory=dict, repr=False)
     noise_deviation: float | None = None
-    """The standard deviation of the noise on one released value (about features, where a cube has two parts)."""
+    """The standard deviation of the noise on one released value (about features, where a cube has two parts; the root of its mean square, where parts differ)."""
+
+    def _scale(self) -> str:
+        scales = self.event.get("scales") or [self.noise_scale * self.event.get("unit", 1)]
+        low, high = min(scales) / self.event.get("unit", 1), max(scales) / self.event.get("unit", 1)
+        return f"scale {low:.6g}, " if low == high else f"scales {low:.6g} to {high:.6g}, "
 
     def _deviation(self) -> str:
         return "" if self.noise_deviation is None else f"standard deviation {self.noise_deviation:.4g}, "
@@ -61,7 +68,7 @@ class Report:
             ("neighbours", f"{self.adjacency}: {neighbours}"),
             ("rows per person", f"at most {self.rows_per_person}"),
             ("sensitivity", f"{self.sensitivity:.6g}"),
-            ("noise", f"{self.noise}, scale {self.noise_scale:.6g}, {self._deviation()}on {self.released_values} released values"),
+            ("noise", f"{self.noise}, {self._scale()}{self._deviation()}on {self.released_values} released values"),
             ("repairs", self._repairs_in_words()),
             ("taken as public", "; ".join(self.public)),
             *(("note", note) for note in self.notes),
@@ -75,6 +82,8 @@ class Report:
         done = self.repairs
         if not done:
             return "none"
+        if "directions" not in done:
+            return f"ridge {done['ridge']:.4g}"
         parts = [str(done["kind"]), f"{done['directions_kept']:.1f} of {done['directions']} directions kept"]
         if done["eigenvalues_changed"]:
             parts.append(f"{done['eigenvalues_changed']} eigenvalue{'s' * (done['eigenvalues_changed'] != 1)} changed")
@@ -101,7 +110,7 @@ def make_report(
         rows_per_person=event.rows_per_person,
         sensitivity=event.sensitivity / event.unit,
         noise_scale=event.scale / event.unit,
-        noise=_NOISES.get(event.noise, event.noise),
+        noise=" and ".join(dict.fromkeys(_NOISES.get(kind, kind) for kind in event.noise.split("+"))),
         released_values=event.n_values,
         repairs=repairs,
         public=public,
@@ -109,5 +118,7 @@ def make_report(
         not_private_because=reasons,
         notes=notes,
         event=event.to_dict(),
-        noise_deviation=event.noise_sd,
+        noise_deviation=event.noise_sd
+        if not event.scales
+        else math.sqrt(sum(size * event.part_sd(i) ** 2 for i, size in enumerate(event.parts)) / event.n_values),
     )

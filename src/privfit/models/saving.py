@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from privfit.losses import ConvexLoss, PolynomialLoss
 from privfit.models.report import Report
 from privfit.schema import Schema
 from privfit.version import VERSION
@@ -24,6 +25,12 @@ _PARAMETERS = (
     "alpha",
     "alphas",
     "l1_ratio",
+    "kernel",
+    "gamma",
+    "n_components",
+    "width",
+    "penalty",
+    "loss",
 )
 
 
@@ -37,10 +44,13 @@ def save(model: Any, path: Path) -> None:
         "format": _FORMAT,
         "privfit": VERSION,
         "model": type(model).__name__,
-        "parameters": {name: _plain(getattr(model, name)) for name in _PARAMETERS if hasattr(model, name)},
+        "parameters": {
+            name: _plain(getattr(model, name)) for name in _PARAMETERS if hasattr(model, name) and not _is_function(getattr(model, name))
+        },
         "schema": model.schema_.to_toml(),
         "encoding": {
-            "numeric": model._numeric_style(),
+            "numeric": model._numeric_used,
+            "intercept": model._geometry.intercept,
             "paper": any(block.kind in ("share", "indicators") for block in model._geometry.blocks),
         },
         "intercept": np.ravel(model.intercept_).tolist(),
@@ -77,7 +87,10 @@ def _restore(document: dict[str, Any], kinds: dict[str, type]) -> Any:
     encoding = document["encoding"]
     model = kinds[document["model"]](schema=schema, **document["parameters"])
     model.schema_ = schema
-    model._geometry = schema.geometry(numeric=encoding["numeric"], paper=encoding["paper"])
+    model._geometry = schema.geometry(
+        numeric=encoding["numeric"], paper=encoding["paper"], intercept=encoding.get("intercept", True), several=True
+    )
+    model._numeric_used = encoding["numeric"]
     model._restore(np.array(document["coef"], dtype=np.float64), np.array(document["intercept"], dtype=np.float64))
     model.report_ = Report.from_dict(document["report"])
     if document.get("facts"):
@@ -87,6 +100,11 @@ def _restore(document: dict[str, Any], kinds: dict[str, type]) -> Any:
     if document["names"]:
         model.feature_names_in_ = np.array(document["names"], dtype=object)
     return model
+
+
+def _is_function(value: Any) -> bool:
+    """Whether a parameter is made of functions, which no file can hold."""
+    return isinstance(value, ConvexLoss | PolynomialLoss)
 
 
 def _plain(value: Any) -> Any:

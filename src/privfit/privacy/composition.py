@@ -18,6 +18,7 @@ from privfit.privacy.budget import Budget, exact
 from privfit.privacy.errors import PrivacyError
 
 _LEAST_DELTA = sys.float_info.min  # below it floats lose their digits
+_DOUBT = Fraction(1, 10**9)  # more than the part by which stated epsilons differ where logarithms are rounded otherwise
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,9 @@ class Cost:
 def _fixed_part(order: float, delta: float) -> float:
     """What a Renyi divergence of this order needs besides: it implies an epsilon larger by this much, at this delta (rounded up).
 
-    Guarantee: docs/proofs/composition.md, Lemma 1.
+    Guarantee: docs/proofs/composition.md, Lemma 1, for every delta that rounds to this float, so also for the number that a person wrote.
     """
+    delta = math.nextafter(delta, 0.0) or delta  # near 1 the last digit of delta is much of its logarithm; below 5e-324 is only 0
     shrink = math.log1p(-1 / order) if order > 2 else math.log((order - 1) / order)  # either way without cancellation
     terms = shrink, -math.log(delta) / (order - 1), -math.log(order) / (order - 1)
     return max(math.fsum(terms) + 2.0**-48 * math.fsum(map(abs, terms)), 0.0)  # each term errs by a few 2^-52 of itself
@@ -82,7 +84,10 @@ def total(costs: Iterable[Cost], epsilon: float, delta: float) -> tuple[Fraction
     spent: a history may have stopped there. But if the first zCDP cost states more than half of the ledger's delta, or nothing limits the ledger,
     all costs add up as stated, within the whole delta.
 
-    Guarantee: an adaptive sequence of releases with these costs is (returned)-DP; docs/proofs/composition.md, Theorem 1.
+    Guarantee: if every charge that would bring the total above the budget is refused, all releases are together (epsilon, delta)-DP,
+    however they, their costs and the moment to stop were chosen; docs/proofs/composition.md, Theorem 1. What is returned is itself a
+    guarantee only if the costs, and how many there are, were fixed beforehand: this is a filter, not an odometer. With an infinite
+    epsilon there is no budget, so what is returned is a running total, and a guarantee in that one case alone.
     """
     costs = list(costs)
     first = next((cost for cost in costs if cost.rho), None)
@@ -112,14 +117,17 @@ def total(costs: Iterable[Cost], epsilon: float, delta: float) -> tuple[Fraction
 
 
 def _counted_delta(costs: list[Cost], epsilon: float, aside: Fraction) -> Fraction:
-    """The deltas that can have failed besides the pool: of direct costs, and of zCDP costs while all that had come could be added up as stated."""
+    """The deltas that can have failed besides the pool: of direct costs, and of zCDP costs while all could be added up as stated.
+
+    In doubt a delta is counted: the epsilons of zCDP costs are computed anew each time, perhaps on another machine.
+    """
     counted, so_far_epsilon, so_far_delta, could_stop = Fraction(0), Fraction(0), Fraction(0), True
     for cost in costs:
         could_stop = could_stop and (not cost.rho or cost.delta >= _LEAST_DELTA)
         if could_stop:
             stated = _stated(cost)
             so_far_epsilon, so_far_delta = so_far_epsilon + stated.epsilon, so_far_delta + stated.delta
-            could_stop = (math.isinf(epsilon) or so_far_epsilon <= exact(epsilon)) and so_far_delta <= aside
+            could_stop = (math.isinf(epsilon) or so_far_epsilon <= exact(epsilon) * (1 + _DOUBT)) and so_far_delta <= aside
         if could_stop or not cost.rho:
             counted += cost.delta
     return counted

@@ -39,6 +39,8 @@ class Event:
     n_values: int = 0
     parts: tuple[int, ...] = ()
     """Sizes of the parts that are noised one after the other, each with noise of its own at the same scale. Empty: all values are one part."""
+    scales: tuple[float, ...] = ()
+    """Where parts have scales, and kinds of noise, of their own: `noise` then names the kinds, joined by "+"."""
 
     def __post_init__(self) -> None:
         checked_adjacency(self.adjacency)
@@ -48,6 +50,12 @@ class Event:
         if self.parts and not (min(self.parts) >= 1 and sum(self.parts) == self.n_values):
             raise PrivacyError(
                 f"An event was given parts={self.parts!r} of {self.n_values} values. Parts are positive and add up to all values."
+            )
+        object.__setattr__(self, "scales", tuple(map(number, self.scales)))
+        kinds = self.noise.split("+")
+        if self.scales and not (len(self.scales) == len(self.parts) == len(kinds) and all(0 <= scale < math.inf for scale in self.scales)):
+            raise PrivacyError(
+                f"An event was given scales={self.scales!r} and noise={self.noise!r} for {len(self.parts)} parts. Each part has a kind and a scale."
             )
         for name in ("epsilon", "rho", "scale", "delta"):
             self._settle(name, number(getattr(self, name)), 0, below=1 if name == "delta" else math.inf)
@@ -168,12 +176,12 @@ class Event:
     def part_sd(self, part: int) -> float:
         """The standard deviation of the noise on one value of a part."""
         p = self.parts[part] if self.parts else self.n_values
-        factors = {"laplace": math.sqrt(2.0), "l2": math.sqrt(p + 1), "linf": math.sqrt((p + 1) * (p + 2) / 3)}
-        return factors.get(self.noise, 1.0) * self.scale / self.unit
+        kind, scale = (self.noise.split("+")[part], self.scales[part]) if self.scales else (self.noise, self.scale)
+        return value_sd(kind, p) * scale / self.unit
 
     def to_dict(self) -> dict[str, Any]:
         """The event as plain values."""
-        return {**asdict(self), "parts": list(self.parts)}
+        return {**asdict(self), "parts": list(self.parts), "scales": list(self.scales)}
 
     def to_json(self) -> str:
         """The event as one line of JSON."""
@@ -188,6 +196,12 @@ class Event:
 def _whole(value: Any) -> float:
     """The value as an int; NaN if it is no whole number."""
     return operator.index(value) if hasattr(value, "__index__") and not isinstance(value, bool) else math.nan
+
+
+def value_sd(kind: str, values: int) -> float:
+    """The standard deviation of one of so many values of noise of scale 1."""
+    factors = {"laplace": math.sqrt(2.0), "l2": math.sqrt(values + 1), "linf": math.sqrt((values + 1) * (values + 2) / 3)}
+    return factors.get(kind, 1.0)
 
 
 def laplace_scale(sensitivity: int, epsilon: Fraction) -> float:

@@ -24,6 +24,8 @@ from privfit.privacy.budget import Amount, Budget, exact, number
 from privfit.privacy.errors import BudgetExceeded, LedgerError, PrivacyWarning
 from privfit.privacy.event import Event
 
+# Once released, raise it with any change to composition.order_for, composition._fixed_part or the rule of composition.total: the Renyi
+# order is not stored but computed anew at each charge, and the proof needs the same one for all charges to a file.
 _VERSION = 1
 OUTSIDE = "unknown"
 _WAIT_SECONDS = 60.0
@@ -78,8 +80,8 @@ class Ledger:
     >>> ledger.remaining
     0.6
 
-    Guarantee: all releases charged to a ledger are together (epsilon, delta)-DP, however they were chosen, for the adjacency and the
-    rows per person that they share; docs/proofs/composition.md, Theorem 1. A charge that makes another promise warns.
+    Guarantee: all releases charged to a ledger are together (epsilon, delta)-DP, its whole budget, however they were chosen, for the
+    adjacency and the rows per person that they share; docs/proofs/composition.md, Theorem 1. A charge that makes another promise warns.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None, epsilon: float | None = None, delta: float | None = None) -> None:
@@ -124,7 +126,13 @@ class Ledger:
 
     @property
     def spent(self) -> Amount:
-        """What all entries cost together."""
+        """What all entries cost together, rounded up.
+
+        It counts against the budget, and the budget is what is guaranteed. What is spent is a guarantee of its own only if the prices,
+        and how many there are, were fixed beforehand. Who repeats a release of delta 0.01 until it leaks, at most 10 times, may see 0.01
+        spent, but leaks with a chance of 0.096. A ledger without a limit has no budget: this is its running total, and a guarantee in
+        that one case alone.
+        """
         with self._connection() as connection:
             spent = self._total(self._costs(connection))
         return Amount(_not_below(spent[0]), _not_below(spent[1]))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from privfit.privacy.errors import PrivacyError
 from privfit.privacy.event import Event
 from privfit.privacy.selection import KeyedCoins, permute_and_flip
-from privfit.privacy.shapes import ball, cube, secret_below, secret_geometric
+from privfit.privacy.shapes import ball, cube, rounded_normal, secret_below, secret_geometric
 
 Integers = NDArray[np.int64]
 
@@ -43,6 +43,10 @@ class Noise(Protocol):
         """The values plus noise b in one piece, of density proportional to exp(-|b| / scale), rounded."""
         ...
 
+    def normal(self, values: Integers, scale: float) -> Integers:
+        """The values plus independent normal noise of this standard deviation, rounded."""
+        ...
+
     def one_in(self, count: int) -> bool:
         """True once in `count` times."""
         ...
@@ -58,9 +62,12 @@ class Noise(Protocol):
 
 def noised(noise: Noise, values: Integers, event: Event) -> Integers:
     """The values with the noise that an event describes, part by part."""
-    draw = {"laplace": noise.laplace, "gaussian": noise.gaussian, "linf": noise.linf, "l2": noise.l2}[event.noise]
-    ends = np.cumsum(event.parts or (values.size,))[:-1]
-    return np.concatenate([draw(part, event.scale) for part in np.split(values, ends)])
+    draws = {"laplace": noise.laplace, "gaussian": noise.gaussian, "linf": noise.linf, "l2": noise.l2, "normal": noise.normal}
+    sizes = event.parts or (values.size,)
+    kinds = event.noise.split("+") if event.scales else [event.noise] * len(sizes)
+    scales = event.scales or [event.scale] * len(sizes)
+    parts = np.split(values, np.cumsum(sizes)[:-1])
+    return np.concatenate([draws[kind](part, scale) for kind, part, scale in zip(kinds, parts, scales, strict=True)])
 
 
 class SecureNoise:
@@ -82,6 +89,9 @@ class SecureNoise:
 
     def l2(self, values: Integers, scale: float) -> Integers:
         return ball(values, scale)
+
+    def normal(self, values: Integers, scale: float) -> Integers:
+        return rounded_normal(values, scale)
 
     def select(self, scores: Sequence[int], scale: float) -> int:
         return permute_and_flip(scores, scale, self)
@@ -147,6 +157,9 @@ class SeededNoise:
         direction = self._generator.normal(size=values.shape)
         length = self._generator.gamma(values.size, scale)
         return np.asarray(values + np.rint(length * direction / np.sqrt(np.sum(direction**2))).astype(np.int64), dtype=np.int64)
+
+    def normal(self, values: Integers, scale: float) -> Integers:
+        return np.asarray(values + np.rint(scale * self._generator.normal(size=values.shape)).astype(np.int64), dtype=np.int64)
 
     def gaussian(self, values: Integers, scale: float) -> Integers:
         """By rejection from discrete Laplace noise (Canonne, Kamath, Steinke 2020, Algorithm 3)."""

@@ -105,6 +105,22 @@ def ball(values: Integers, scale: float) -> Integers:
     return np.array(held, dtype=np.int64).reshape(values.shape)
 
 
+def rounded_normal(values: Integers, scale: float) -> Integers:
+    """The values plus independent normal noise of standard deviation `scale`, rounded to whole numbers.
+
+    In decimals of 150 digits, as `ball`: rounding is post-processing of the real-valued mechanism, which the digits follow but for a chance below 2^-64.
+
+    Guarantee: docs/proofs/shapes.md, Lemma 2.
+    """
+    check_ball(values.size, scale)
+    flat = [int(value) for value in values.ravel()]
+    with localcontext(_DIGITS):
+        stretch = Decimal(scale)
+        noisy = [int((value + stretch * normal).to_integral_value()) for value, normal in zip(flat, _normals(len(flat)), strict=True)]
+    held = [min(max(value, -_MOST), _MOST) for value in noisy]
+    return np.array(held, dtype=np.int64).reshape(values.shape)
+
+
 def _normals(size: int) -> list[Decimal]:
     """Independent standard normal numbers, by Marsaglia's polar method."""
     pairs = _pairs_in_the_disc()

@@ -1,7 +1,8 @@
 """Rows: tables encoded into bounded whole numbers, and the one way to read them."""
 
-from privfit.rows.design import linear_scores
+from privfit.rows.design import feature_scores, linear_scores
 from privfit.rows.encoding import Encoder
-from privfit.rows.rows import Kernel, Rows, on_progress
+from privfit.rows.kept import Features, KeptRows
+from privfit.rows.rows import Kernel, Rows, on_progress, one_blas_thread
 
-__all__ = ["Encoder", "Kernel", "Rows", "linear_scores", "on_progress"]
+__all__ = ["Encoder", "Features", "KeptRows", "Kernel", "Rows", "feature_scores", "linear_scores", "on_progress", "one_blas_thread"]

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.rows.encoding import absent_values, level_codes
+from privfit.rows.encoding import absent_values, hats, level_codes, on_knots
+from privfit.rows.kept import Chunk, Features, Layout
 from privfit.schema import Block, Geometry, Numeric, Schema
 from privfit.tables import Table, column_positions
 
@@ -22,6 +23,20 @@ def linear_scores(
 ) -> NDArray[np.float64]:
     """coef'x + intercept for every row, one coefficient per name in `geometry.feature_names`; or several at once, one column each."""
     parts = [design @ coef + intercept for design in _designs(table, schema, geometry)]
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def feature_scores(
+    table: Table, schema: Schema, geometry: Geometry, features: Features, coef: NDArray[np.float64], intercept: float | NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """coef'f(x) + intercept for every row, where f maps encoded rows to features."""
+    layout = Layout(geometry)
+    positions = column_positions(table, schema.features)
+    parts = []
+    for batch in table.batches(schema.features, positions, PREDICT_ROWS):
+        rows = len(batch[0])
+        encoded = layout.dense(Chunk(*layout.chunk(batch, 0, rows), np.empty(rows)))
+        parts.append(features(encoded) @ coef + intercept)
     return np.concatenate(parts) if parts else np.empty(0)
 
 
@@ -43,4 +58,6 @@ def _shown(block: Block, values: NDArray[np.float64] | NDArray[np.int32]) -> NDA
                 raise absent_values(column)
             numbers = np.where(absent, float(column.fill), numbers)
         return numbers[:, None]
+    if block.kind == "hats":
+        return hats(on_knots(block, np.asarray(values, dtype=np.float64)), block.width)
     return np.eye(len(block.labels))[level_codes(block, values)]

@@ -48,7 +48,7 @@ class Encoder:
             values = [batch[self._position[block.start]][start:stop] for block in run]
             units = self.target_units if run[0] is self.geometry.target else self.step
             if run[0].kind in ("slope", "share"):
-                _encode_numbers(run, values, out, units)
+                encode_numbers(run, values, out, units)
             else:
                 spread(run[0], level_codes(run[0], values[0]), out, units)
         return encoded
@@ -70,7 +70,7 @@ class Encoder:
         return {block.start: place for place, block in enumerate(block for run in self._runs for block in run)}
 
 
-def _encode_numbers(blocks: list[Block], columns: list[Any], out: Floats, units: int) -> None:
+def encode_numbers(blocks: list[Block], columns: list[Any], out: Floats, units: int) -> None:
     """Numbers measured from their centres, `units` to a block's unit, clipped to the bounds and rounded."""
     centers = np.array([block.center for block in blocks])
     stretch = np.array([units / block.unit for block in blocks])
@@ -151,6 +151,23 @@ def _bin_codes(block: Block, column: Numeric, values: Floats) -> NDArray[np.intp
             return np.where(absent, len(block.edges) + 1, np.searchsorted(block.edges, values, side="right"))
         values = np.where(absent, column.fill, values)
     return np.searchsorted(block.edges, values, side="right")
+
+
+def on_knots(block: Block, values: Floats) -> Floats:
+    """Where values lie among a block's knots: 0 at the first, 1 at the second, and so on; clipped to the bounds."""
+    column = block.column
+    assert isinstance(column, Numeric)
+    absent = np.isnan(values)
+    if absent.any():
+        if column.fill is None:
+            raise absent_values(column)
+        values = np.where(absent, column.fill, values)
+    return np.asarray(np.clip(column.on_scale(np.clip(values, column.low, column.high)), 0.0, 1.0) * (block.width - 1), dtype=np.float64)
+
+
+def hats(places: Floats, knots: int) -> Floats:
+    """The shares of the two nearest knots, one row per place: they add up to one, so that weights are joined by lines."""
+    return np.maximum(0.0, 1.0 - np.abs(places[:, None] - np.arange(knots)))
 
 
 def _replaced(codes: NDArray[np.intp], mark: int, level: Any, column: Category, refusal: DataError) -> NDArray[np.intp]:

@@ -1,4 +1,4 @@
-"""Rows: a table behind its schema. `Rows.sum` (and `split_sum`, the same over two parts) is the only way privfit reads data."""
+"""Rows: a table behind its schema. Data is read by `Rows.sum` (and `split_sum`, the same over two parts) and, for many passes, by KeptRows; by nothing else."""
 
 from __future__ import annotations
 
@@ -37,6 +37,11 @@ def on_progress(report: Callable[[int], None]) -> Iterator[None]:
         yield
     finally:
         _progress.reset(token)
+
+
+def progress_report() -> Callable[[int], None] | None:
+    """Whom to tell how many rows were read, if anybody asked."""
+    return _progress.get()
 
 
 class Kernel(Protocol):
@@ -89,7 +94,7 @@ class Rows:
         searched = self._columns[:-1] if isinstance(table, WithTarget) else self._columns
         self._positions = column_positions(table, searched)
         self._batch_rows = batch_rows
-        self._threads = threads or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else threads or os.cpu_count() or 1
+        self.threads = threads or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else threads or os.cpu_count() or 1
         self._counted: int | None = table.n_rows
 
     @property
@@ -103,6 +108,19 @@ class Rows:
         if self._counted is None:
             raise DataError("The number of rows of a stream or file is known after it was read once. Sum it first.")
         return self._counted
+
+    @property
+    def known_rows(self) -> int | None:
+        """The number of rows if it is known already."""
+        return self._counted
+
+    def settle_count(self, count: int) -> None:
+        """Note how many rows there are, once they were read."""
+        self._counted = count
+
+    def batches(self) -> Iterator[Batch]:
+        """The table's columns, batch by batch, as the schema lists them. For this room only: nothing outside reads rows."""
+        return self._table.batches(self._columns, self._positions, self._batch_rows)
 
     def sum(self, kernel: Kernel) -> NDArray[np.int64]:
         """The exact sum of the kernel over all rows."""
@@ -141,10 +159,10 @@ class Rows:
 
         total: NDArray[np.int64] | None = None
         rows = 0
-        report = _progress.get()
-        with _one_blas_thread(), ThreadPoolExecutor(self._threads) as pool:
+        report = progress_report()
+        with one_blas_thread(), ThreadPoolExecutor(self.threads) as pool:
             pending: deque[Future[NDArray[np.int64]]] = deque()
-            for batch in self._table.batches(self._columns, self._positions, self._batch_rows):
+            for batch in self.batches():
                 length = len(batch[0])
                 before, rows = rows, rows + length
                 if rows > most:
@@ -153,7 +171,7 @@ class Rows:
                     )
                 for start in range(0, length, size):
                     pending.append(pool.submit(task, batch, start, min(start + size, length), before + start))
-                while len(pending) > 4 * self._threads:
+                while len(pending) > 4 * self.threads:
                     total = _added(total, pending.popleft().result())
                 if report is not None:
                     report(rows)
@@ -177,7 +195,7 @@ def _blas() -> ThreadpoolController:
 
 
 @contextmanager
-def _one_blas_thread() -> Iterator[None]:
+def one_blas_thread() -> Iterator[None]:
     """Our own threads share the cores; BLAS threads on top of them only get in each other's way."""
     with _blas().limit(limits=1, user_api="blas"):
         yield

@@ -10,6 +10,8 @@ from itertools import pairwise
 from numbers import Real
 from typing import Any, Literal
 
+import numpy as np
+
 from privfit.schema.errors import SchemaError
 
 Level = str | int | float | bool
@@ -18,6 +20,7 @@ Bins = None | int | tuple[float, ...] | Literal["auto"]
 OTHER = "other"
 MISSING = "missing"
 AUTO_BINS = 8
+AUTO_KNOTS = 8
 LOG_BINS_FROM = 1000.0
 LEAST_DISTANCE = 1e-290
 EXACT_WHOLE = 1 << 53
@@ -142,6 +145,40 @@ class Numeric:
         wide = own == "auto" and self.high - self.low > LOG_BINS_FROM
         count = AUTO_BINS if own == "auto" else int(own)  # type: ignore[arg-type]
         return _log_edges(self.low, self.high, count) if wide else _equal_edges(self.low, self.high, count)
+
+    # -- knots --------------------------------------------------------------------------------------------------------
+
+    def knots(self, count: int) -> tuple[float, ...]:
+        """Points from the lower to the upper bound, evenly spaced on this column's scale: its own, or a signed logarithm when the range is wide."""
+        start, stop = self._on_scale(self.low), self._on_scale(self.high)
+        steps = [start + (stop - start) * i / (count - 1) for i in range(1, count - 1)]
+        return (self.low, *(self._off_scale(step) for step in steps), self.high)
+
+    def _is_wide(self) -> bool:
+        return self.high - self.low > LOG_BINS_FROM
+
+    def on_scale(self, values: Any) -> Any:
+        """Where values between the bounds lie on this column's scale, from 0 to 1, as an array."""
+        start, stop = self._on_scale(self.low), self._on_scale(self.high)
+        if not self._is_wide():
+            return (values - start) / (stop - start)
+        if self.low < 0.0 < self.high:
+            return (np.copysign(np.log1p(np.abs(values)), values) - start) / (stop - start)
+        return np.log1p(values - self.low) / stop
+
+    def _on_scale(self, value: float) -> float:
+        if not self._is_wide():
+            return value
+        if self.low < 0.0 < self.high:
+            return math.copysign(math.log1p(abs(value)), value)
+        return math.log1p(value - self.low)
+
+    def _off_scale(self, step: float) -> float:
+        if not self._is_wide():
+            return step
+        if self.low < 0.0 < self.high:
+            return math.copysign(math.expm1(abs(step)), step)
+        return self.low + math.expm1(step)
 
 
 def _equal_edges(low: float, high: float, count: int) -> tuple[float, ...]:

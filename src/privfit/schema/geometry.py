@@ -5,6 +5,8 @@ A row is a list of blocks. Each block is one column of the schema, encoded with 
     slope        one number in [-1, 1]                        a numeric column
     sign         one number, -1 or 1                          a category (or bins) with two levels
     levels       a 1 among zeros, one place per level         a category (or bins) with more levels
+    hats         two neighbouring shares that add up to 1,    a numeric column as a line from knot to knot
+                 one place per knot
     share        one number in [0, 1]                         a numeric column as the functional-mechanism paper scales it
     indicators   zeros with at most one 1; the last level     a category as that paper encodes it
                  is all zeros
@@ -25,7 +27,7 @@ from numpy.typing import NDArray
 
 from privfit.schema.columns import MISSING, Bins, Category, Column, Numeric
 
-Kind = Literal["slope", "sign", "levels", "share", "indicators"]
+Kind = Literal["slope", "sign", "levels", "hats", "share", "indicators"]
 
 ZERO = -1
 CONSTANT = -2
@@ -45,6 +47,7 @@ class Block:
     width: int
     labels: tuple[str, ...]
     edges: tuple[float, ...] = ()
+    """Edges between bins, or, for hats, the knots."""
     anchored: bool = False
     """Whether a number is measured from zero and not from the middle of its bounds: for models that run through the origin."""
 
@@ -82,8 +85,14 @@ class Block:
         return self.column.low, self.column.high
 
 
-def make_block(column: Column, start: int, *, bins: Bins = None, paper: bool = False, anchored: bool = False, whole: bool = False) -> Block:
-    """The block of one column, starting at encoded column `start`. `whole` gives two levels a column each, so that they can carry a constant."""
+def make_block(
+    column: Column, start: int, *, bins: Bins = None, paper: bool = False, anchored: bool = False, whole: bool = False, knots: int = 0
+) -> Block:
+    """The block of one column, starting at encoded column `start`. `whole` gives two levels a column each, so that they can carry a constant; with `knots` numbers
+    without bins of their own become lines between so many."""
+    if knots and isinstance(column, Numeric) and column.bins is None:
+        points = column.knots(knots)
+        return Block(column, "hats", start, knots, tuple(f"{column.name}_at_{point}" for point in _told_apart(points)), points)
     if isinstance(column, Numeric) and column.bins is None and bins is None:
         return Block(column, "share" if paper else "slope", start, 1, (column.name,), anchored=anchored and not paper)
     edges = column.edges(bins) if isinstance(column, Numeric) else ()

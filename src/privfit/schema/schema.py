@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from privfit.schema import toml
-from privfit.schema.columns import Bins, Category, Column, Level, Numeric
+from privfit.schema.columns import AUTO_KNOTS, Bins, Category, Column, Level, Numeric
 from privfit.schema.errors import SchemaError
 from privfit.schema.geometry import Block, Geometry, make_block
 
@@ -133,32 +133,36 @@ class Schema:
     def geometry(
         self,
         *,
-        numeric: Literal["slope", "bins"] = "slope",
+        numeric: Literal["slope", "bins", "splines"] = "slope",
         intercept: bool = True,
         target: bool = True,
         paper: bool = False,
         anchored: Literal["no", "features", "all"] = "no",
+        several: bool = False,
+        knots: int = AUTO_KNOTS,
     ) -> Geometry:
         """The public shape of the encoded rows. `numeric` says how numbers without bins of their own are encoded.
 
         `anchored` measures numbers (the features, or the target too) from zero, for a model without a constant: it then runs through the origin. The
-        first category still carries a constant, one column per level, as it does in a table of such columns.
+        first category still carries a constant, one column per level, as it does in a table of such columns. `several` allows a target of more than two classes; `knots` is how many
+        numbers have as splines.
         """
         if self.any_width:
             raise SchemaError("This schema is a box of open width. Settle it first: schema.with_features(names).")
         bins: Bins = "auto" if numeric == "bins" else None
+        points = knots if numeric == "splines" else 0
         blocks: list[Block] = []
         through_origin = anchored != "no" and not paper
-        plain = [make_block(column, 0, bins=bins, paper=paper) for column in self.features]
+        plain = [make_block(column, 0, bins=bins, paper=paper, knots=points) for column in self.features]
         carrier = None
-        if through_origin and not any(block.kind == "levels" for block in plain):
+        if through_origin and not any(block.kind in ("levels", "hats") for block in plain):
             carrier = next((block.column for block in plain if block.kind == "sign"), None)
         for column in self.features:
             start = blocks[-1].stop if blocks else int(intercept)
-            blocks.append(make_block(column, start, bins=bins, paper=paper, anchored=through_origin, whole=column is carrier))
+            blocks.append(make_block(column, start, bins=bins, paper=paper, anchored=through_origin, whole=column is carrier, knots=points))
         stop = blocks[-1].stop
         target_block = None if self.target is None or not target else make_block(self.target, stop, anchored=anchored == "all")
-        if target_block is not None and (target_block.edges or target_block.width > 1):
+        if target_block is not None and (target_block.edges or (target_block.width > 1 and not several)):
             raise SchemaError(
                 f"The target {target_block.column.name!r} has {len(target_block.labels)} {'bins' if target_block.edges else 'classes'}; "
                 "a target is a number without bins or has two classes. Leave out its bins, or join classes."

@@ -1,5 +1,6 @@
 """Solvers: from released statistics to model weights. They never see a row."""
 
+from privfit.solvers.certified import Minimum, NotConverged, minimise_certified, newton_on_sample
 from privfit.solvers.logistic import calibrate, chebyshev_curvature
 from privfit.solvers.penalised import PenalisedSolution, Penalty, minimise_penalised
 from privfit.solvers.polynomial import PolynomialSolution, consistent_sums, minimise_polynomial
@@ -9,7 +10,9 @@ from privfit.solvers.units import shown_columns
 
 __all__ = [
     "REPAIRS",
+    "Minimum",
     "NoiseLevel",
+    "NotConverged",
     "PenalisedSolution",
     "Penalty",
     "PolynomialSolution",
@@ -22,8 +25,10 @@ __all__ = [
     "consistent_sums",
     "is_bounded",
     "minimise",
+    "minimise_certified",
     "minimise_penalised",
     "minimise_polynomial",
+    "newton_on_sample",
     "plausible_mean",
     "plausible_means",
     "reduce_quadratic",

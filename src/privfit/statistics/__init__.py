@@ -1,5 +1,7 @@
 """Statistics: what is summed over rows. Each knows how far one row can move it."""
 
+from privfit.statistics.fourier import FourierFeatures
+from privfit.statistics.gradients import Coupling, Gradients, RowNorms
 from privfit.statistics.moments import STEP, Moments, MomentValues
 from privfit.statistics.monomials import products_of
 from privfit.statistics.sensitivity import Norm, distinct_sensitivity, linf_sensitivities, squared_l2_sensitivity
@@ -8,9 +10,13 @@ from privfit.statistics.weighted import EXPECTED_SIZE, TargetLattice, WeightedMo
 __all__ = [
     "EXPECTED_SIZE",
     "STEP",
+    "Coupling",
+    "FourierFeatures",
+    "Gradients",
     "MomentValues",
     "Moments",
     "Norm",
+    "RowNorms",
     "TargetLattice",
     "WeightedMonomials",
     "distinct_sensitivity",

@@ -1,0 +1,267 @@
+"""Convex losses of one linear predictor that state how steep and how curved they are: what perturbed objectives are calibrated from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+Floats = NDArray[np.float64]
+Function = Callable[[Any, Any], Any]
+
+LINKS = ("identity", "logistic", "slopes")
+ROUNDING = 1e-9
+STEP = 1e-4
+_TRIED = np.concatenate([np.linspace(-40.0, 40.0, 4001), np.geomspace(41.0, 1e4, 40), -np.geomspace(41.0, 1e4, 40)])
+
+
+@dataclass(frozen=True)
+class ConvexLoss:
+    """A loss of the linear predictor z and the target y, with its first two derivatives in z and bounds of both.
+
+    Parameters
+    ----------
+    slope, curvature : functions of arrays z and y: the first and the second derivative in z. Where the second one jumps, either side will do.
+    most_slope : the largest |slope| for any z and any target. Noise is proportional to it.
+    most_curvature : the largest curvature. Perturbing the objective needs it; perturbing the output does not.
+    taper : a number t with curvature <= t (most_slope - |slope|) everywhere, if there is one: then curvature costs nothing once the ridge is large
+        enough. The logistic loss has 1.
+    value : the loss itself. Only used to check that `slope` is its derivative.
+    one_sided : whether the slope has one sign for every single target, as losses of the margin y z have.
+    link : what predictions are: "identity" is z, "logistic" is the probability 1 / (1 + e^-z), "slopes" is the probability at which the expected loss
+        is flat, slope(z, -1) / (slope(z, -1) - slope(z, 1)).
+
+    For classes the target is -1 or 1. For a number, z and y are in its own units.
+    """
+
+    slope: Function
+    curvature: Function
+    most_slope: float | None = None
+    most_curvature: float | None = None
+    taper: float | None = None
+    value: Function | None = None
+    one_sided: bool = False
+    link: str = "identity"
+    name: str = "loss"
+    offset: float = 0.0
+    """How far from zero the predictor is computed, where it is measured from elsewhere: what rounding in it is proportional to."""
+
+    def check(self, targets: Floats) -> None:
+        """Refuse a loss whose own functions contradict what it states, on a grid of predictors and for these targets."""
+        if self.link not in LINKS:
+            raise ValueError(f"The {self.name} was given link={self.link!r}; a link is one of {LINKS}. Use 'identity' if in doubt.")
+        if not _positive(self.most_slope):
+            raise ValueError(
+                f"The {self.name} states most_slope={self.most_slope!r}; noise is calibrated from the largest slope that any row can have, a positive number. "
+                "State it: ConvexLoss(..., most_slope=1.0). A loss that grows like a square has none."
+            )
+        for name in ("most_curvature", "taper"):
+            if getattr(self, name) is not None and not _positive(getattr(self, name)):
+                raise ValueError(
+                    f"The {self.name} states {name}={getattr(self, name)!r}; it is a positive number. State one, or leave it out."
+                )
+        self._check_on_grid(targets)
+
+    def _check_on_grid(self, targets: Floats) -> None:
+        z, y = _TRIED[:, None] * max(1.0, float(np.abs(targets).max())), targets[None, :]
+        order = np.argsort(z[:, 0])
+        slope = np.broadcast_to(self.slope(z, y), (len(z), len(targets)))
+        curvature = np.broadcast_to(self.curvature(z, y), slope.shape)
+        assert self.most_slope is not None
+        small = ROUNDING * self.most_slope
+        rise = np.diff(slope[order], axis=0) / np.diff(z[order], axis=0)
+        ends = np.abs(slope[order])
+        flattest = np.where(slope[order][1:] * slope[order][:-1] < 0, 0.0, np.minimum(ends[1:], ends[:-1]))
+        if not (np.isfinite(slope).all() and np.isfinite(curvature).all()):
+            raise ValueError(
+                f"The {self.name} has slopes or curvatures that are no finite numbers. Write functions that are finite for every z."
+            )
+        found = [
+            (
+                np.abs(slope).max() > self.most_slope + small,
+                f"has a slope of {np.abs(slope).max():.6g} and states most_slope={self.most_slope:g}",
+            ),
+            (
+                np.diff(slope[order], axis=0).min() < -small or curvature.min() < -small,
+                "has a slope that falls somewhere, and is not convex",
+            ),
+            (
+                self.most_curvature is not None and max(curvature.max(), rise.max() - small) > self.most_curvature * (1 + ROUNDING),
+                f"has a curvature of {max(curvature.max(), rise.max()):.6g} and states most_curvature={self.most_curvature}",
+            ),
+            (
+                self.taper is not None and self._bends_more_than_its_taper(curvature, np.abs(slope), rise, flattest, small),
+                f"has more curvature somewhere than its taper={self.taper} times what its slope leaves",
+            ),
+            (
+                self.one_sided and np.any((slope.min(axis=0) < -small) & (slope.max(axis=0) > small)),
+                "has slopes of both signs and states one_sided=True",
+            ),
+            (self.value is not None and self._derivative_is_off(z, y, slope), "has a slope that is not the derivative of its value"),
+        ]
+        for wrong, what in found:
+            if wrong:
+                raise ValueError(f"The {self.name} {what}; privacy rests on these facts. Correct the loss or what it states.")
+
+    def _bends_more_than_its_taper(self, curvature: Floats, size: Floats, rise: Floats, flattest: Floats, small: float) -> bool:
+        assert self.taper is not None
+        assert self.most_slope is not None
+        allowed = small * max(1.0, self.taper)
+        stated = curvature - self.taper * (self.most_slope - size)
+        found = rise - self.taper * (self.most_slope - flattest)
+        return bool(max(stated.max(), found.max()) > allowed)
+
+    def _derivative_is_off(self, z: Floats, y: Floats, slope: Floats) -> bool:
+        assert self.value is not None
+        assert self.most_slope is not None
+        near = np.abs(z[:, 0]) <= 41 * max(1.0, float(np.abs(y).max()))
+        z, slope = z[near], slope[near]
+        rise = (np.asarray(self.value(z + STEP, y)) - np.asarray(self.value(z - STEP, y))) / (2 * STEP)
+        jump = np.abs(np.broadcast_to(self.slope(z + STEP, y), slope.shape) - np.broadcast_to(self.slope(z - STEP, y), slope.shape))
+        return bool((np.abs(rise - slope) > 1e-3 * self.most_slope + jump).any())
+
+    @property
+    def sharpest(self) -> float:
+        """The curvature that rounding in the predictor is multiplied by: as stated, or as found on a grid where none is."""
+        if self.most_curvature is not None:
+            return self.most_curvature
+        return float(np.max(self.curvature(_TRIED[:, None], np.array([[-1.0, 0.0, 1.0]]))))
+
+    def scaled(self, middle: float, half: float) -> ConvexLoss:
+        """The same loss as a function of a predictor and a target that are measured from `middle` in units of `half`."""
+        return ConvexLoss(
+            slope=lambda z, y: half * self.slope(middle + half * z, middle + half * y),
+            curvature=lambda z, y: half**2 * self.curvature(middle + half * z, middle + half * y),
+            most_slope=None if self.most_slope is None else half * self.most_slope,
+            most_curvature=None if self.most_curvature is None else half**2 * self.most_curvature,
+            taper=None if self.taper is None else half * self.taper,
+            one_sided=self.one_sided,
+            link=self.link,
+            name=self.name,
+            offset=abs(middle) / half,
+        )
+
+    def log_odds(self, z: Floats) -> Floats:
+        """The logarithm of the odds of the second class at these predictors, by the loss's link.
+
+        Where the expected loss of a row is flat, the chance of the second class times its slope is minus that of the first class times its slope.
+        """
+        if self.link == "logistic":
+            return z
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.slope(z, -1.0)) - np.log(-np.asarray(self.slope(z, 1.0))), dtype=np.float64)
+
+    def __repr__(self) -> str:
+        return f"ConvexLoss({self.name}, most_slope={self.most_slope}, most_curvature={self.most_curvature}, taper={self.taper})"
+
+
+def _positive(value: object) -> bool:
+    return isinstance(value, int | float | np.floating | np.integer) and not isinstance(value, bool) and bool(0 < value < math.inf)
+
+
+# -- ready-made ----------------------------------------------------------------------------------------------------------
+
+
+LOGISTIC = ConvexLoss(
+    slope=lambda z, y: -y * expit(-y * z),
+    curvature=lambda z, y: expit(z) * expit(-z),
+    most_slope=1.0,
+    most_curvature=0.25,
+    taper=1.0,
+    value=lambda z, y: np.logaddexp(0.0, -y * z),
+    one_sided=True,
+    link="logistic",
+    name="logistic loss",
+)
+"""log(1 + e^(-y z)). Its curvature is p (1 - p) where its slope is p: never more than what the slope leaves of 1."""
+
+
+def smooth_hinge(width: float = 0.5) -> ConvexLoss:
+    """The hinge loss max(0, 1 - y z) with its corner rounded over y z from 1 - width to 1 + width: Huber's loss for classes.
+
+    Chaudhuri, Monteleoni and Sarwate (JMLR 2011) use width 0.5.
+    """
+    if not _positive(width) or width > 1e6:
+        raise ValueError(f"The smooth hinge was given width={width!r}; it is a positive number. Use 0.5 if in doubt.")
+
+    def slope(z: Any, y: Any) -> Any:
+        return -y * np.clip((1 + width - y * z) / (2 * width), 0.0, 1.0)
+
+    def curvature(z: Any, y: Any) -> Any:
+        return np.where(np.abs(1 - y * z) <= width, 1 / (2 * width), 0.0)
+
+    def value(z: Any, y: Any) -> Any:
+        short = 1 - y * z
+        return np.where(short > width, short, np.where(short < -width, 0.0, (short + width) ** 2 / (4 * width)))
+
+    return ConvexLoss(
+        slope, curvature, 1.0, 1 / (2 * width), None, value, one_sided=True, link="slopes", name=f"hinge loss rounded over {width:g}"
+    )
+
+
+def hinge() -> ConvexLoss:
+    """The hinge loss max(0, 1 - y z), its corner rounded over a thousandth so that a gradient can certify a minimum. It states no curvature: perturb the output."""
+    return replace(smooth_hinge(1e-3), most_curvature=None, name="hinge loss")
+
+
+def robust(threshold: float) -> ConvexLoss:
+    """Half the square of y - z up to the threshold, straight beyond: Huber's loss for numbers, in the units of the target."""
+    if not _positive(threshold):
+        raise ValueError(
+            f"The robust loss was given threshold={threshold!r}; it is a positive number in the target's units. Use the size of a usual residual."
+        )
+
+    def value(z: Any, y: Any) -> Any:
+        size = np.abs(y - z)
+        return np.where(size <= threshold, size**2 / 2, threshold * (size - threshold / 2))
+
+    return ConvexLoss(
+        slope=lambda z, y: np.clip(z - y, -threshold, threshold),
+        curvature=lambda z, y: np.where(np.abs(z - y) <= threshold, 1.0, 0.0),
+        most_slope=float(threshold),
+        most_curvature=1.0,
+        value=value,
+        name=f"Huber loss at {threshold:g}",
+    )
+
+
+def tempered_logistic(cap: float, taper: float) -> ConvexLoss:
+    """The logistic loss with slopes that stay below `cap`: as steep as the logistic one while that is allowed, then bending towards the cap.
+
+    With p the size of the slope, the curvature is the smaller of p (1 - p) and taper (cap - p), so that curvature is free when noise is calibrated. The
+    smaller the cap, the less noise; rows that are far on the wrong side then pull less than in logistic regression. Probabilities follow from the slopes.
+    """
+    if not (0 < cap <= 1 and taper >= 1):
+        raise ValueError(
+            f"The tempered logistic loss was given cap={cap!r} and taper={taper!r}; cap is above 0 and at most 1, taper at least 1. Use 1 and 1 for the logistic loss."
+        )
+    if cap >= 1 - 1e-12:
+        return LOGISTIC
+    # p (1 - p) = taper (cap - p) at the turn; below it the slope is logistic, beyond it decays to the cap
+    half = (1 + taper) / 2
+    turn = taper * cap / (half + math.sqrt(half**2 - taper * cap))
+    at = math.log((1 - turn) / turn)  # the margin where the two meet
+
+    def size(margin: Any) -> Any:
+        beyond = np.minimum(margin - at, 0.0)
+        return np.where(margin >= at, expit(-margin), cap - (cap - turn) * np.exp(taper * beyond))
+
+    def bend(margin: Any) -> Any:
+        beyond = np.minimum(margin - at, 0.0)
+        return np.where(margin >= at, expit(margin) * expit(-margin), taper * (cap - turn) * np.exp(taper * beyond))
+
+    return ConvexLoss(
+        slope=lambda z, y: -y * size(y * z),
+        curvature=lambda z, y: bend(y * z),
+        most_slope=float(cap),
+        most_curvature=0.25 if turn >= 0.5 else turn * (1 - turn),
+        taper=float(taper),
+        one_sided=True,
+        link="slopes",
+        name=f"logistic loss with slopes up to {cap:.3g}",
+    )

@@ -1,0 +1,432 @@
+"""Output and objective perturbation: regularised fits of any convex loss that states how steep and how curved it is.
+
+Chaudhuri and Monteleoni: Privacy-preserving logistic regression, NIPS 2008; Chaudhuri, Monteleoni and Sarwate, JMLR 2011. Here in sum form (the ridge
+belongs to the sum over rows, not to their mean, so that the number of rows is nowhere), with the volume term that the first paper forgot, noise in the norm that suits
+the schema, and a certificate for what the solver leaves undone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from privfit.losses import LOGISTIC, ConvexLoss, tempered_logistic
+from privfit.mechanisms.release import Release
+from privfit.mechanisms.tilts import MOST_FINE, SAFE, TILTS, Tilt, candidates, free_ridge, make_tilt, refuse_gaussian_without_delta
+from privfit.privacy import Event, Ledger, Noise, PrivacyError, Terms, exact, noised
+from privfit.privacy.event import laplace_scale
+from privfit.privacy.normal import gaussian_delta, least_scale
+from privfit.rows import Features, KeptRows, Rows, one_blas_thread
+from privfit.schema import Geometry, Schema
+from privfit.solvers import NotConverged, minimise_certified, newton_on_sample
+from privfit.statistics import Coupling, Gradients, RowNorms
+from privfit.tables import DataError
+
+Floats = NDArray[np.float64]
+NoiseKind = Literal["auto", "laplace", "linf", "l2", "mixed", "gaussian"]
+
+Numbers = Literal["slope", "bins", "splines"]
+
+DRAWN = {"laplace": "laplace", "linf": "linf", "l2": "l2", "gaussian": "normal"}
+FOR_CERTIFICATE = 0.005
+FOR_SLOPES = 0.8
+TOLERANCE = 1e-6
+USUAL_LENGTH = 100.0
+MANY_ROWS = 1 << 27
+FAR_MORE_ROWS = 16
+OUTPUT_STEPS = 64
+
+
+@dataclass(frozen=True)
+class Risk:
+    """What is minimised: the sum of a loss over rows, with a ridge on every weight.
+
+    `classes` is 1 for one linear predictor, or the number of classes with a predictor each, which `coupling` joins. `features` maps encoded rows to others first.
+    """
+
+    loss: ConvexLoss
+    fit_intercept: bool = True
+    classes: int = 1
+    coupling: Coupling = "one"
+    features: Features | None = None
+
+    def norms(self, geometry: Geometry) -> RowNorms:
+        """The largest norms of a row."""
+        return RowNorms.of(geometry) if self.features is None else self.features.norms
+
+
+@dataclass(frozen=True)
+class RiskFit:
+    """Weights per encoded column and class, as released; the ridge; and the loss that they minimise."""
+
+    weights: Floats
+    ridge: float
+    loss: ConvexLoss
+    coupling: Coupling = "one"
+    features: Features | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that is decided before a row is read, and its price."""
+
+    gradients: Gradients
+    ridge: float
+    event: Event
+    slack: float
+    """How large the L2 norm of the gradient may be where the solver stops, rounding included."""
+    sd: float
+    """The size of the noise, to compare kinds by."""
+    tilt: Tilt | None = None
+    output_scale: float = 0.0
+    output_unit: int = 1
+
+
+@dataclass(frozen=True)
+class Perturbation:
+    """What both mechanisms share."""
+
+    ridge: float | Literal["auto"] = "auto"
+    noise: NoiseKind = "auto"
+
+    name = "perturbation"
+    numeric: ClassVar[Numbers] = "splines"
+    kinds: ClassVar[tuple[str, ...]] = TILTS
+
+    def check(self) -> None:
+        """Refuse parameters that mean nothing, before anything is read."""
+        if self.ridge != "auto" and not _is_positive(self.ridge):
+            raise PrivacyError(
+                f"ridge={self.ridge!r} was given; it is 'auto' or a positive number, and multiplies half the squared weights beside a sum over rows. Use 'auto' if in doubt."
+            )
+        if self.noise not in ("auto", *self.kinds):
+            raise PrivacyError(f"noise={self.noise!r} was given; it is one of {('auto', *self.kinds)}. Use 'auto' if in doubt.")
+
+    def geometry(self, schema: Schema, numeric: Numbers, objective: Risk) -> Geometry:
+        """How rows are encoded: without an intercept column where a category carries the constant already, because every column counts."""
+        plain = schema.geometry(numeric=numeric, intercept=False, several=True, anchored="no" if objective.fit_intercept else "all")
+        if objective.fit_intercept and (objective.features is not None or plain.count("levels") + plain.count("hats") == 0):
+            return schema.geometry(numeric=numeric, intercept=objective.features is None, several=True)
+        return plain
+
+    # -- the plan, from public facts ------------------------------------------------------------------------------
+
+    def plan(self, geometry: Geometry, terms: Terms, objective: Risk, n_rows: int | None) -> Plan:
+        """The least noise there is for this schema, and everything that goes with it. `n_rows` is None where it is private."""
+        refuse_gaussian_without_delta(self.noise, terms.budget.delta)
+        gradients = self._gradients(geometry, terms, objective)
+        kinds = (
+            (self.noise,)
+            if self.noise != "auto"
+            else tuple(kind for kind in candidates(gradients, terms.budget.delta) if kind in self.kinds)
+        )
+        plans: list[Plan] = []
+        for kind in kinds:
+            try:
+                plans.append(self._plan_with(kind, gradients, terms, n_rows))
+            except PrivacyError:  # more noise than this kind can hold
+                if kind == kinds[-1] and not plans:
+                    raise
+        return min(plans, key=lambda plan: plan.sd if not plan.event.delta else plan.sd / CLEARLY)
+
+    def _plan_with(self, kind: str, gradients: Gradients, terms: Terms, n_rows: int | None) -> Plan:
+        raise NotImplementedError
+
+    def _gradients(self, geometry: Geometry, terms: Terms, objective: Risk) -> Gradients:
+        objective.loss.check(_targets(geometry))
+        people, replaced = int(terms.rows_per_person), terms.adjacency == "replace-one"
+        return Gradients(objective.norms(geometry), objective.loss, objective.classes, objective.coupling, people, replaced)
+
+    # -- the release ----------------------------------------------------------------------------------------------
+
+    def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Risk) -> Release[RiskFit]:
+        """Read the rows, charge the ledger, draw, and minimise until the gradient is certified."""
+        if ledger is not None:  # before a long reading
+            ledger.check(self.plan(rows.geometry, terms, objective, None).event)
+        kept = KeptRows(rows, objective.features)
+        _check_number(kept.n_rows, terms)
+        plan = self.plan(rows.geometry, terms, objective, _public_rows(kept.n_rows, terms))  # public facts only
+        if ledger is not None:
+            ledger.charge(plan.event, dataset=rows.label)  # durable before any draw
+        weights = self._perturbed(plan, kept, noise)
+        return Release(RiskFit(weights, plan.ridge, plan.gradients.loss, objective.coupling, objective.features), plan.event, noise.private)
+
+    def _perturbed(self, plan: Plan, kept: KeptRows, noise: Noise) -> Floats:
+        raise NotImplementedError
+
+    def solve(self, release: Release[RiskFit], geometry: Geometry, objective: Risk) -> RiskFit:
+        """The weights are what was released."""
+        return release.value
+
+
+@dataclass(frozen=True)
+class ObjectivePerturbation(Perturbation):
+    """Add a random linear term to the objective, and release its minimum.
+
+    Parameters
+    ----------
+    ridge : what multiplies half the squared weights, beside the sum of the loss over rows. "auto" follows a public rule: a share of the noise. A ridge below
+        what privacy needs is raised, and the report says so.
+    noise : the shape of the random term. "laplace" protects against the sum of what a row pulls, "l2" against its length, "linf" against its largest part; "gaussian"
+        needs a delta. "auto" takes whichever is least for this schema: "laplace" with categories and bins, "l2" for a few numbers, "gaussian" with a delta.
+    steepest : for logistic regression, the largest slope of the loss. At 1 it is the logistic loss. "auto" is a half: rows on the wrong side pull no harder than rows on the
+        fence, which halves the noise; probabilities follow from the slopes and stay calibrated.
+
+    Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at most `rows_per_person` rows, in real arithmetic, up to
+    a chance below 2^-64; docs/proofs/perturbation.md, Theorems 1 to 3.
+    """
+
+    steepest: float | Literal["auto"] = "auto"
+
+    name = "objective"
+
+    def check(self) -> None:
+        """Refuse parameters that mean nothing, before anything is read."""
+        super().check()
+        if self.steepest != "auto" and not (_is_positive(self.steepest) and self.steepest <= 1):
+            raise PrivacyError(
+                f"steepest={self.steepest!r} was given; it is 'auto' or above 0 and at most 1, the logistic loss. Use 'auto' if in doubt."
+            )
+
+    def _plan_with(self, kind: str, gradients: Gradients, terms: Terms, n_rows: int | None) -> Plan:
+        epsilon, delta = terms.budget.epsilon * (1 - FOR_CERTIFICATE) * SAFE, terms.budget.delta
+        if gradients.loss is LOGISTIC and gradients.coupling != "softmax" and self.steepest != 1:
+            gradients = self._tempered(kind, gradients, epsilon, delta, n_rows)
+        if gradients.loss.most_curvature is None:
+            raise PrivacyError(
+                f"The {gradients.loss.name} states no most_curvature, and a perturbed objective is private only if curvature is bounded. "
+                "State it, or use mechanism='output', which does not need it."
+            )
+        tilt = make_tilt(kind, gradients, epsilon, delta, None)
+        free = free_ridge(kind, gradients, epsilon)
+        ridge = self._ridge(gradients, tilt, n_rows)
+        if self.ridge == "auto" and math.isfinite(free):
+            ridge = max(ridge, free)
+        if ridge < free:
+            ridge = max(ridge, gradients.forced_ridge((1 - FOR_SLOPES) * epsilon))
+            tilt = make_tilt(kind, gradients, epsilon, delta, gradients.bend_cost(ridge))
+        event = tilt.event("objective perturbation", terms)
+        return _with_output_noise(Plan(gradients, ridge, event, _slack(gradients, terms, n_rows), tilt.sd, tilt), terms)
+
+    def _ridge(self, gradients: Gradients, tilt: Tilt, n_rows: int | None) -> float:
+        return automatic_ridge(gradients, tilt.sd, n_rows) if self.ridge == "auto" else float(self.ridge)
+
+    def _tempered(self, kind: str, gradients: Gradients, epsilon: float, delta: float, n_rows: int | None) -> Gradients:
+        """The logistic loss with smaller slopes, bending as sharply as a free curvature allows."""
+        steepest = STEEPEST if self.steepest == "auto" else float(self.steepest)
+        gentle = replace(gradients, loss=tempered_logistic(steepest, 1.0))
+        ridge = self._ridge(gentle, make_tilt(kind, gentle, epsilon, delta, None), n_rows)
+        taper = min(max(SAFE * ridge / free_ridge(kind, gentle, epsilon), 1.0), SHARPEST)
+        return replace(gradients, loss=tempered_logistic(steepest, taper))
+
+    def _perturbed(self, plan: Plan, kept: KeptRows, noise: Noise) -> Floats:
+        shape = (kept.n_columns, plan.gradients.classes)
+        assert plan.tilt is not None
+        found = minimised(plan, kept, plan.tilt.drawn(noise, plan.event))
+        whole = np.rint(found * plan.output_unit).astype(np.int64)
+        drawn = noise.laplace(whole.ravel(), plan.output_scale).reshape(shape)
+        return np.asarray(drawn / plan.output_unit, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class OutputPerturbation(Perturbation):
+    """Minimise, and add noise to the minimum.
+
+    Parameters
+    ----------
+    ridge : as for ObjectivePerturbation; "auto" balances what noise and what the ridge do to the loss, by a public rule.
+    noise : "l2" (a ball; the default without a delta), "laplace", "linf", or "gaussian", which needs a delta.
+
+    The loss needs a bounded slope and nothing else: also the hinge loss will do. Noise is far larger than that of a perturbed objective.
+
+    Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at most `rows_per_person` rows, in real arithmetic, up to
+    a chance below 2^-64; docs/proofs/perturbation.md, Theorem 4.
+    """
+
+    name = "output"
+    kinds: ClassVar[tuple[str, ...]] = ("laplace", "linf", "l2", "gaussian")
+
+    def _plan_with(self, kind: str, gradients: Gradients, terms: Terms, n_rows: int | None) -> Plan:
+        ridge = automatic_output_ridge(gradients, terms.budget.epsilon, n_rows) if self.ridge == "auto" else float(self.ridge)
+        values = gradients.values
+        slack = _slack(gradients, terms, n_rows)
+        apart = (gradients.sensitivity("l2") + 2 * slack) / ridge / SAFE
+        stretch = {"laplace": math.sqrt(values)}.get(kind, 1.0)
+        if kind == "gaussian":
+            per_shift = least_scale(
+                lambda sd: gaussian_delta(terms.budget.epsilon * SAFE, 1 / sd), terms.budget.delta * SAFE, 1 / terms.budget.epsilon
+            )
+        unit = 1 << max(0, math.ceil(math.log2(OUTPUT_STEPS * math.sqrt(values) / apart)))
+        rounded = math.ceil(apart * unit) + math.ceil(math.sqrt(values))  # of two roundings, in L2
+        sensitivity = math.ceil(rounded * stretch)
+        scale = sensitivity * per_shift / SAFE if kind == "gaussian" else laplace_scale(sensitivity, exact(terms.budget.epsilon))
+        event = Event(
+            mechanism="output perturbation",
+            epsilon=terms.budget.epsilon,
+            delta=terms.budget.delta if kind == "gaussian" else 0.0,
+            adjacency=terms.adjacency,
+            rows_per_person=int(terms.rows_per_person),
+            noise=DRAWN[kind],
+            sensitivity=sensitivity,
+            scale=scale,
+            unit=unit,
+            n_values=values,
+        )
+        return Plan(gradients, ridge, event, slack, event.noise_sd)
+
+    def _perturbed(self, plan: Plan, kept: KeptRows, noise: Noise) -> Floats:
+        shape = (kept.n_columns, plan.gradients.classes)
+        found = minimised(plan, kept, np.zeros(shape))
+        whole = np.rint(found * plan.event.unit).astype(np.int64)
+        return np.asarray(noised(noise, whole.ravel(), plan.event).reshape(shape) / plan.event.unit, dtype=np.float64)
+
+
+# -- rules from public facts ---------------------------------------------------------------------------------------------
+
+STEEPEST = 0.5
+CLEARLY = 0.97
+FEW_CLASSES = 3
+SHARPEST = 50.0
+RIDGE_FACTOR = 5.0
+LEAST_RIDGE = 0.02
+USUAL_ROWS = 20_000
+
+
+def automatic_ridge(gradients: Gradients, sd: float, n_rows: int | None) -> float:
+    """The ridge that "auto" stands for: more where noise is larger, or weights more, and rows fewer. Form and factor were chosen on generated data.
+
+    With rows of k blocks it is 5 s sqrt(k d / (n epsilon)), where s is the scale of Laplace noise, d the number of weights and n that of rows.
+    """
+    scale = sd / math.sqrt(2.0)
+    noise = scale / gradients.sensitivity("l1")  # about one over epsilon
+    ratio = gradients.values * noise / (n_rows or USUAL_ROWS)
+    return max(RIDGE_FACTOR * scale * gradients.norms.l2 * math.sqrt(ratio), LEAST_RIDGE * gradients.norms.l2**2)
+
+
+def automatic_output_ridge(gradients: Gradients, epsilon: float, n_rows: int | None) -> float:
+    """The ridge that "auto" stands for when the output is perturbed.
+
+    Noise of length d S / (ridge epsilon), S the sensitivity of the gradient, costs about its square times the curvature of the loss over all rows; the ridge
+    costs about half of itself. The sum is least where the cube of the ridge is as below.
+    """
+    rows = n_rows or USUAL_ROWS
+    noise = gradients.values * gradients.sensitivity("l2") / epsilon
+    curvature = 0.1 * rows * gradients.norms.l2**2 / gradients.norms.columns
+    return float((2 * curvature * noise**2) ** (1 / 3))
+
+
+def coupling_for(loss: ConvexLoss, classes: int) -> Coupling:
+    """How several classes share a row: each against the rest, whose slopes a half bounds, or softmax where classes are many."""
+    if classes == 1:
+        return "one"
+    return "softmax" if loss is LOGISTIC and classes > FEW_CLASSES else "one-vs-rest"
+
+
+# -- details -------------------------------------------------------------------------------------------------------------
+
+
+def minimised(plan: Plan, kept: KeptRows, tilt: Floats) -> Floats:
+    """The minimum of the tilted objective, certified; an error, and no weights, where it is not."""
+    gradients, ridge = plan.gradients, plan.ridge
+    respond, bend = _responses(gradients)
+    start = np.zeros_like(tilt)
+    sample = kept.sample()
+    rough = kept.n_rows * gradients.norms.l2 * (TOLERANCE if sample.weight == 1 else 0.01 * math.sqrt(sample.weight / kept.n_rows))
+    with one_blas_thread():
+        start, solve = newton_on_sample(
+            lambda w: sample.pulled(w, respond) + ridge * w + tilt, lambda w: sample.curved(w, bend), start, ridge, rough
+        )
+
+    def gradient(weights: Floats) -> Floats:
+        return kept.pulled(weights, respond) + ridge * weights + tilt
+
+    failed = PrivacyError(
+        f"The solver was given {kept.n_columns} columns and a ridge of {ridge:.3g} and did not reach the precision that privacy rests on. "
+        "Nothing is released, and the charge stands. Use a larger ridge, or fewer columns."
+    )
+    try:
+        found = minimise_certified(gradient, plan.slack / 2, start, solve)
+    except NotConverged:  # which knows of the rows, and must not be told
+        raise failed from None
+    off = kept.rounding(found.weights, gradients.of_slopes("l2"), gradients.loss.sharpest, gradients.loss.offset)
+    off += 2.0**-50 * float(ridge * np.linalg.norm(found.weights) + np.linalg.norm(tilt))
+    if not found.gradient_norm + off <= plan.slack:
+        raise failed
+    return found.weights
+
+
+def _responses(gradients: Gradients) -> tuple[Callable[[Floats, Floats], Floats], Callable[[Floats, Floats], Floats]]:
+    """The slopes and curvatures of rows, from predictors and targets."""
+    loss = gradients.loss
+    if gradients.coupling == "one":
+        return loss.slope, loss.curvature
+    if gradients.coupling == "one-vs-rest":
+
+        def sides(target: Floats) -> Floats:
+            return np.asarray(2.0 * (target[:, None] == np.arange(gradients.classes)) - 1.0)
+
+        return lambda scores, target: loss.slope(scores, sides(target)), lambda scores, target: loss.curvature(scores, sides(target))
+
+    def slopes(scores: Floats, target: Floats) -> Floats:
+        chances = softmax(scores, axis=1)
+        chances[np.arange(len(target)), target.astype(np.intp)] -= 1.0
+        return np.asarray(chances)
+
+    def bends(scores: Floats, target: Floats) -> Floats:
+        chances = softmax(scores, axis=1)
+        return np.asarray(chances * (1 - chances))
+
+    return slopes, bends
+
+
+def _slack(gradients: Gradients, terms: Terms, n_rows: int | None) -> float:
+    """How precise a minimum must be, from public facts: far below the noise, and twice what rounding can do to a sum over so many rows."""
+    rows = n_rows if n_rows is not None else _most_rows(terms)
+    steep, curved = gradients.of_slopes("l2"), gradients.loss.sharpest
+    rounding = KeptRows.most_rounding(rows, gradients.norms.l2, gradients.norms.columns, USUAL_LENGTH, steep, curved)
+    return 2 * max(TOLERANCE * gradients.sensitivity("l2"), rounding)
+
+
+def _with_output_noise(plan: Plan, terms: Terms) -> Plan:
+    """The plan with the noise on the output that covers what the solver and the lattice of the tilt leave open.
+
+    Two minima that are known up to a gradient of L2 norm g lie within 2 g / ridge of where they would be: at most sqrt(values) times that in L1, and a lattice step per value.
+    """
+    values = plan.gradients.values
+    certified = plan.slack + math.sqrt(values) / plan.event.unit
+    apart = 2 * certified * math.sqrt(values) / plan.ridge
+    unit = 1 << min(max(0, math.ceil(math.log2(OUTPUT_STEPS * values / apart))), MOST_FINE)
+    scale = laplace_scale(math.ceil(apart * unit / SAFE) + values, exact(terms.budget.epsilon) * exact(FOR_CERTIFICATE))
+    return replace(plan, output_scale=scale, output_unit=unit)
+
+
+def _public_rows(n_rows: int, terms: Terms) -> int | None:
+    return n_rows if terms.adjacency == "replace-one" else terms.expected_rows
+
+
+def _most_rows(terms: Terms) -> int:
+    """Where the number of rows is private: a public number that it must not exceed."""
+    return max(MANY_ROWS, FAR_MORE_ROWS * (terms.expected_rows or 1))
+
+
+def _check_number(n_rows: int, terms: Terms) -> None:
+    if terms.adjacency == "add-remove" and n_rows > _most_rows(terms):
+        raise DataError(
+            f"The table has more rows than the precision of this fit was planned for ({_most_rows(terms)}). Give a public guess, expected_rows=.... Nothing was charged."
+        )
+
+
+def _targets(geometry: Geometry) -> Floats:
+    """Targets to check a loss at."""
+    target = geometry.target
+    return np.linspace(-1.0, 1.0, 9) if target is not None and target.kind == "slope" else np.array([-1.0, 1.0])
+
+
+def _is_positive(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf

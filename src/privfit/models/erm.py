@@ -1,0 +1,189 @@
+"""Empirical risk minimisation under differential privacy, for any convex loss that states its constants."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_expit, log_softmax
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import ClassifierTags, RegressorTags
+from sklearn.utils.metaestimators import available_if
+
+from privfit.losses import LOGISTIC, ConvexLoss
+from privfit.models.classes import predicted_class, public_classes, with_sorted_classes
+from privfit.models.inputs import Input
+from privfit.models.perturbed import PerturbedModel
+from privfit.privacy import Ledger, PrivacyError
+from privfit.schema import Numeric, Schema
+
+Floats = NDArray[np.float64]
+
+
+def _is_for_classes(model: Any) -> bool:
+    if hasattr(model, "schema_"):
+        return not isinstance(model.schema_.target, Numeric)
+    return getattr(model.loss, "link", "logistic") != "identity"
+
+
+def _has_probabilities(model: Any) -> bool:
+    return _is_for_classes(model) and not getattr(model, "_loss_not_kept", False)
+
+
+class ERM(PerturbedModel):
+    """A linear model that minimises any convex loss of its predictor, plus a ridge, fitted under differential privacy.
+
+    Parameters
+    ----------
+    loss : a pf.ConvexLoss: its slope and curvature as functions of the predictor and the target, and how large both can be. None is the logistic loss. pf.losses has
+        smooth_hinge(width) for classes and robust(threshold) for numbers. A loss whose link is "identity" is for numbers; all others are for classes. It is public:
+        choose it without looking at the rows.
+    penalty : what multiplies half the squared weights beside the sum of the loss over rows, or "auto", a public rule. It overrides the ridge of the mechanism.
+    epsilon : the privacy budget of one fit; smaller is more private and noisier.
+    mechanism : "auto" and "objective" perturb the objective; "output" perturbs its minimum, and needs no bound of the curvature. Or an instance of pf.ObjectivePerturbation or
+        pf.OutputPerturbation.
+    delta, schema, adjacency, fit_intercept, numeric, rows_per_person, expected_rows, ledger, random_state : as in LogisticRegression.
+
+    Attributes
+    ----------
+    coef_, intercept_ : as in LogisticRegression for classes, as in LinearRegression for numbers.
+    classes_ : for classes, the public ones, sorted. More than two are fitted each against the rest, in one release.
+    report_, schema_, n_features_in_, feature_names_in_ : as in LinearRegression.
+
+    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove, if the loss has the slopes and curvatures that it states;
+    docs/proofs/perturbation.md, Theorems 1 to 4.
+
+    Examples
+    --------
+    >>> import numpy as np, privfit as pf
+    >>> X = np.tile(np.linspace(-1, 1, 200), 100).reshape(-1, 1)
+    >>> y = 3 * X[:, 0] + np.where(np.arange(len(X)) % 10 == 0, 8.0, 0.0)  # one in ten is an outlier
+    >>> schema = pf.Schema.box(-1, 1, target=(-12, 12))
+    >>> model = pf.ERM(pf.losses.robust(1.0), epsilon=1.0, schema=schema, numeric="slope").fit(X, y)
+    >>> bool(abs(model.coef_[0] - 3) < 0.3)
+    True
+    """
+
+    def __init__(
+        self,
+        loss: ConvexLoss | None = None,
+        penalty: float | str = "auto",
+        epsilon: float = 1.0,
+        *,
+        delta: float = 0.0,
+        schema: Schema | str | Path | None = None,
+        mechanism: Any = "auto",
+        adjacency: str = "replace-one",
+        fit_intercept: bool = True,
+        numeric: str = "auto",
+        rows_per_person: int = 1,
+        expected_rows: int | None = None,
+        ledger: Ledger | None = None,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            epsilon,
+            delta=delta,
+            schema=schema,
+            mechanism=mechanism,
+            adjacency=adjacency,
+            fit_intercept=fit_intercept,
+            numeric=numeric,
+            rows_per_person=rows_per_person,
+            expected_rows=expected_rows,
+            ledger=ledger,
+            random_state=random_state,
+        )
+        self.loss = loss
+        self.penalty = penalty
+
+    def _chosen_mechanism(self) -> Any:
+        if self.loss is not None and not isinstance(self.loss, ConvexLoss):
+            raise PrivacyError(
+                f"loss={self.loss!r} was given to ERM; it is a pf.ConvexLoss, or None for the logistic loss. Write pf.ConvexLoss(slope, curvature, most_slope=..., most_curvature=...)."
+            )
+        chosen = super()._chosen_mechanism()
+        if self.penalty != "auto":
+            chosen = replace(chosen, ridge=self.penalty)
+            chosen.check()
+        return chosen
+
+    def _prepared(self, given: Input, mechanism: Any) -> Input:
+        if not _is_for_classes(self):
+            return given
+        prepared, self.classes_ = with_sorted_classes(given)
+        return prepared
+
+    def _convex_loss(self, schema: Schema) -> ConvexLoss:
+        loss = LOGISTIC if self.loss is None else self.loss
+        if not isinstance(schema.target, Numeric):
+            return loss
+        block = schema.geometry(anchored="no" if self._checked_intercept() else "all").target
+        assert block is not None
+        loss.check(np.linspace(schema.target.low, schema.target.high, 9))
+        return loss.scaled(block.center, block.unit)
+
+    def _objective(self, mechanism: Any, schema: Schema) -> Any:
+        return self._risk(mechanism, schema)
+
+    def _keep(self, fit: Any, mechanism: Any) -> None:
+        self._keep_weights(fit)
+        block = self._geometry.target
+        assert block is not None
+        if block.kind == "slope":
+            self.coef_ = self.coef_[0] * block.unit
+            self.intercept_ = float(self.intercept_[0]) * block.unit + block.center
+
+    # -- predictions ------------------------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class on whose side a row is; for numbers, coef_'x + intercept_."""
+        scores = self._scores(X)
+        return predicted_class(scores, self.classes_) if _is_for_classes(self) else scores
+
+    @available_if(_is_for_classes)  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Floats:
+        """coef_'x + intercept_ for every row: positive for the second of two classes; one column per class for more."""
+        return self._scores(X)
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Floats:
+        """The probability of each class, by the link of the loss. A model that was loaded from a file has none if its loss was not the logistic one."""
+        odds = (LOGISTIC if self.loss is None else self.loss).log_odds(self._scores(X))
+        if odds.ndim == 1:
+            return np.asarray(np.exp(np.column_stack([log_expit(-odds), log_expit(odds)])), dtype=np.float64)
+        return np.asarray(np.exp(log_softmax(odds, axis=1)), dtype=np.float64)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows in their class; for numbers, R^2."""
+        measure = accuracy_score if _is_for_classes(self) else r2_score
+        return float(measure(y, self.predict(X), sample_weight=sample_weight))
+
+    def _restore(self, coef: Floats, intercept: Floats) -> None:
+        if isinstance(self.schema_.target, Numeric):
+            self.coef_, self.intercept_ = coef, float(intercept[0])
+            return
+        self.coef_, self.intercept_ = coef.reshape(len(intercept), -1), intercept
+        self.classes_ = public_classes(self.schema_)
+
+    def _facts(self) -> dict[str, Any]:
+        return super()._facts() | {"own_loss": self.loss is not None}
+
+    def _restore_facts(self, facts: dict[str, Any]) -> None:
+        super()._restore_facts(facts)
+        if facts.get("own_loss"):  # functions are not written to files
+            self._loss_not_kept = True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        if _is_for_classes(self):
+            tags.estimator_type = "classifier"
+            tags.classifier_tags = ClassifierTags(poor_score=True, multi_class=False)
+        else:
+            tags.estimator_type = "regressor"
+            tags.regressor_tags = RegressorTags(poor_score=True)
+        return tags

@@ -1,0 +1,128 @@
+"""What models share that are fitted by perturbing an objective or its minimum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.losses import ConvexLoss
+from privfit.mechanisms import ObjectivePerturbation, OutputPerturbation, Perturbation, Risk, RiskFit
+from privfit.mechanisms.perturbation import coupling_for
+from privfit.models.base import PrivateLinearModel, shown_weights
+from privfit.models.inputs import predict_table
+from privfit.privacy import PrivacyError
+from privfit.rows import feature_scores
+from privfit.schema import Category, Schema
+from privfit.statistics import FourierFeatures
+
+Floats = NDArray[np.float64]
+
+NAMED: dict[str, Perturbation] = {"objective": ObjectivePerturbation(), "output": OutputPerturbation()}
+KERNELS = ("linear", "rbf")
+USUAL_PAIRS = 100
+PUBLIC_SEED = 20081208
+
+
+class PerturbedModel(PrivateLinearModel):
+    """A model whose release is its weights."""
+
+    coef_: Any
+    intercept_: Any
+    _knows_moments = False
+
+    _mechanisms = "'auto', 'objective', 'output', pf.ObjectivePerturbation(...) and pf.OutputPerturbation(...)"
+
+    def _convex_loss(self, schema: Schema) -> ConvexLoss:
+        """The loss, of a target scaled to [-1, 1] or of the classes -1 and 1."""
+        raise NotImplementedError
+
+    def _chosen_mechanism(self) -> Any:
+        chosen = (
+            self.mechanism
+            if not isinstance(self.mechanism, str)
+            else NAMED.get("objective" if self.mechanism == "auto" else self.mechanism)
+        )
+        if isinstance(chosen, Perturbation):
+            chosen.check()
+            return chosen
+        if self._knows_moments:
+            return super()._chosen_mechanism()
+        raise PrivacyError(
+            f"mechanism={self.mechanism!r} was given to {type(self).__name__}; it knows {self._mechanisms}. Use 'auto' if in doubt."
+        )
+
+    def _risk(self, mechanism: Perturbation, schema: Schema) -> Risk:
+        """What is minimised."""
+        target = schema.target
+        classes = len(target.levels) if isinstance(target, Category) and len(target.levels) > 2 else 1
+        loss = self._convex_loss(schema)
+        return Risk(loss, self._checked_intercept(), classes, coupling_for(loss, classes), self._feature_map(mechanism, schema))
+
+    # -- features ---------------------------------------------------------------------------------------------------
+
+    def _feature_map(self, mechanism: Any, schema: Schema) -> FourierFeatures | None:
+        """The public features in front of the linear model, if it has a kernel."""
+        kernel = getattr(self, "kernel", "linear")
+        if kernel not in KERNELS:
+            raise PrivacyError(f"kernel={kernel!r} was given; it is one of {KERNELS}. Use 'linear' if in doubt.")
+        if kernel == "linear":
+            return None
+        width = schema.geometry(numeric=self._numeric_style(mechanism), intercept=False, several=True).n_columns
+        gamma = 1 / width if self.gamma == "auto" else self.gamma
+        for name, value in (("gamma", gamma), ("n_components", self.n_components)):
+            if isinstance(value, bool | str) or not value > 0:
+                raise PrivacyError(
+                    f"{name}={value!r} was given; it is a positive number, chosen without looking at the rows. Leave it out if in doubt."
+                )
+        return FourierFeatures(width, max(1, int(self.n_components) // 2), float(gamma), PUBLIC_SEED)
+
+    # -- results ----------------------------------------------------------------------------------------------------
+
+    def _keep_weights(self, fit: RiskFit) -> None:
+        """coef_ and intercept_, one row per predictor, and what they need to predict."""
+        self._features = fit.features
+        if fit.features is not None:
+            self.coef_, self.intercept_ = fit.weights.T.copy(), np.zeros(fit.weights.shape[1])
+            return
+        shown = [shown_weights(fit.weights[:, k], self._geometry) for k in range(fit.weights.shape[1])]
+        self.coef_, self.intercept_ = np.array([coef for coef, _ in shown]), np.array([intercept for _, intercept in shown])
+
+    def _kept_for_later(self, mechanism: Any, release: Any, fit: Any, objective: Any) -> Any:
+        return None if isinstance(fit, RiskFit) else super()._kept_for_later(mechanism, release, fit, objective)
+
+    def _described(self, mechanism: Any, fit: Any) -> tuple[dict[str, Any], list[str]]:
+        if not isinstance(fit, RiskFit):
+            return super()._described(mechanism, fit)
+        notes = [f"minimises the {fit.loss.name} over all rows, plus {fit.ridge:.4g} / 2 times the squared weights"]
+        if isinstance(mechanism.ridge, float | int) and fit.ridge > mechanism.ridge:
+            notes.append(f"the ridge was raised from {mechanism.ridge:g}: below that, curvature would cost more than its share of epsilon")
+        return {"kind": "ridge", "ridge": fit.ridge}, notes
+
+    def _scores(self, X: Any) -> Floats:
+        features = getattr(self, "_features", None)
+        if features is None:
+            return super()._scores(X)
+        table = predict_table(self, X)
+        scores = feature_scores(table, self.schema_, self._geometry, features, self.coef_.T, self.intercept_)
+        return scores[:, 0] if len(self.coef_) == 1 and scores.ndim > 1 else scores
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """The names of the columns of coef_: a number under its own name, a category as name_level; features of a kernel by their number."""
+        features = getattr(self, "_features", None)
+        if features is None:
+            return super().get_feature_names_out(input_features)
+        return np.array([f"{wave}_{i}" for wave in ("cos", "sin") for i in range(features.pairs)], dtype=object)
+
+    def _facts(self) -> dict[str, Any]:
+        """What a saved model carries besides coefficients, schema and report."""
+        features = getattr(self, "_features", None)
+        if features is None:
+            return {}
+        return {"fourier": [features.columns, features.pairs, features.gamma, features.seed]}
+
+    def _restore_facts(self, facts: dict[str, Any]) -> None:
+        if "fourier" in facts:
+            columns, pairs, gamma, seed = facts["fourier"]
+            self._features = FourierFeatures(int(columns), int(pairs), float(gamma), int(seed))

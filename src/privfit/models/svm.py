@@ -1,0 +1,96 @@
+"""Support vector machines under differential privacy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from privfit.losses import ConvexLoss, hinge, smooth_hinge
+from privfit.mechanisms import OutputPerturbation
+from privfit.models.classes import ClassModel
+from privfit.models.perturbed import USUAL_PAIRS, PerturbedModel
+from privfit.privacy import Ledger, PrivacyError
+from privfit.schema import Schema
+
+LOSSES = ("huber", "hinge")
+
+
+class LinearSVC(ClassModel, PerturbedModel):
+    """Support vector classification for two or more classes, fitted under differential privacy.
+
+    Parameters
+    ----------
+    epsilon : the privacy budget of one fit; smaller is more private and noisier.
+    loss : "huber" is the hinge loss with its corner rounded; "hinge" rounds it over a thousandth only. A perturbed objective needs bounded curvature, so that "hinge" goes with
+        mechanism="output".
+    width : for "huber", how much of the corner is rounded, to either side.
+    mechanism : "auto" perturbs the objective for "huber" and the minimum for "hinge"; "objective", "output", or an instance of pf.ObjectivePerturbation or
+        pf.OutputPerturbation.
+    kernel, gamma, n_components : as in LogisticRegression.
+    delta, schema, adjacency, fit_intercept, numeric, rows_per_person, expected_rows, ledger, random_state : as in LogisticRegression.
+
+    Attributes
+    ----------
+    classes_, coef_, intercept_, report_, schema_, n_features_in_, feature_names_in_ : as in LogisticRegression. More than two classes are fitted each
+        against the rest, in one release.
+
+    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/perturbation.md, Theorems 1 to 4.
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        loss: str = "huber",
+        width: float = 0.5,
+        delta: float = 0.0,
+        schema: Schema | str | Path | None = None,
+        mechanism: Any = "auto",
+        adjacency: str = "replace-one",
+        fit_intercept: bool = True,
+        numeric: str = "auto",
+        kernel: str = "linear",
+        gamma: float | str = "auto",
+        n_components: int = 2 * USUAL_PAIRS,
+        rows_per_person: int = 1,
+        expected_rows: int | None = None,
+        ledger: Ledger | None = None,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            epsilon,
+            delta=delta,
+            schema=schema,
+            mechanism=mechanism,
+            adjacency=adjacency,
+            fit_intercept=fit_intercept,
+            numeric=numeric,
+            rows_per_person=rows_per_person,
+            expected_rows=expected_rows,
+            ledger=ledger,
+            random_state=random_state,
+        )
+        self.loss = loss
+        self.width = width
+        self.kernel = kernel
+        self.gamma = gamma
+        self.n_components = n_components
+
+    def _fits_many(self, mechanism: Any) -> bool:
+        return True
+
+    def _chosen_mechanism(self) -> Any:
+        if self.loss not in LOSSES:
+            raise PrivacyError(f"loss={self.loss!r} was given to LinearSVC; it is one of {LOSSES}. Use 'huber' if in doubt.")
+        if self.loss == "hinge" and isinstance(self.mechanism, str) and self.mechanism == "auto":
+            return OutputPerturbation()
+        return super()._chosen_mechanism()
+
+    def _convex_loss(self, schema: Schema) -> ConvexLoss:
+        return hinge() if self.loss == "hinge" else smooth_hinge(self.width)
+
+    def _objective(self, mechanism: Any, schema: Schema) -> Any:
+        return self._risk(mechanism, schema)
+
+    def _keep(self, fit: Any, mechanism: Any) -> None:
+        self._keep_weights(fit)

@@ -1,0 +1,405 @@
+"""Rows for fits that read them many times: encoded once, kept small in memory, and summed pass after pass.
+
+A category is kept as the position of its level, several categories together as one number: a row of fourteen columns in bins takes eight bytes. A linear
+predictor is then a few look-ups, and a sum of columns a few counts. The sums here are real numbers, added in a fixed order; `rounding` bounds their error.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.rows.encoding import encode_numbers, hats, level_codes, on_knots
+from privfit.rows.rows import Rows, one_blas_thread, progress_report
+from privfit.schema import Block, Geometry
+from privfit.tables import Batch, DataError
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.uint16]
+Respond = Callable[[Floats, Floats], Floats]
+"""From predictors (rows, or rows by classes) and targets to what each row adds, times its columns; one value per predictor."""
+
+STEP = 1 << 16
+CHUNK_ROWS = 1 << 13
+SHORT_ROWS = 1 << 10
+MOST_CODES = 1 << 12
+STEPS_PER_KNOT = 32
+LARGEST_BLOCK = 1 << 16
+SAMPLE_VALUES = 1 << 20
+LEAST_SAMPLE = 8
+UNIT_ROUNDOFF = 2.0**-53
+
+
+class Features(Protocol):
+    """A public map of encoded rows to bounded features."""
+
+    @property
+    def n_columns(self) -> int:
+        """How many features there are."""
+        ...
+
+    @property
+    def norms(self) -> Any:
+        """The largest norms of a row of them."""
+        ...
+
+    def __call__(self, encoded: Floats) -> Floats:
+        """The features of these rows, one row each."""
+        ...
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some rows: one array of codes per group of categories, one column per number, and the target."""
+
+    codes: tuple[Codes, ...]
+    numbers: Floats
+    target: Floats
+
+    def every(self, step: int, first: int) -> Chunk:
+        """Every step-th of these rows, from the one in place `first` on."""
+        return Chunk(tuple(code[first::step] for code in self.codes), self.numbers[first::step], self.target[first::step])
+
+
+@dataclass(frozen=True)
+class Member:
+    """A block of a group: how many levels it has, and how far apart they are among the group's codes."""
+
+    block: Block
+    levels: int
+    stride: int
+
+    @cached_property
+    def columns(self) -> Floats:
+        """The encoded columns of each level: (levels, width). Hats are followed in small steps between knots."""
+        if self.block.kind == "levels":
+            return np.eye(self.levels)
+        if self.block.kind == "sign":
+            return np.array([[-1.0], [1.0]])
+        return hats(np.arange(self.levels) / STEPS_PER_KNOT, self.block.width)
+
+    def codes(self, values: Any) -> NDArray[np.intp]:
+        """The level of every row."""
+        if self.block.kind != "hats":
+            return level_codes(self.block, values)
+        return np.rint(on_knots(self.block, values) * STEPS_PER_KNOT).astype(np.intp)
+
+    def values(self, weights: Floats) -> Floats:
+        """What each level adds to the predictor, for the block's own weights: (levels, classes)."""
+        return weights if self.block.kind == "levels" else self.columns @ weights
+
+    def gathered(self, sums: Floats) -> Floats:
+        """The other way round: sums per level to sums per encoded column."""
+        return sums if self.block.kind == "levels" else self.columns.T @ sums
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where encoded columns are in a chunk. From public facts."""
+
+    geometry: Geometry
+
+    @cached_property
+    def numbers(self) -> tuple[Block, ...]:
+        """The blocks that are numbers."""
+        return tuple(block for block in self.geometry.blocks if block.kind == "slope")
+
+    @cached_property
+    def number_columns(self) -> NDArray[np.intp]:
+        """Where numbers are among the encoded columns, the intercept among them."""
+        places = [0] if self.geometry.intercept else []
+        return np.array([*places, *(block.start for block in self.numbers)], dtype=np.intp)
+
+    @cached_property
+    def groups(self) -> tuple[tuple[Member, ...], ...]:
+        """Blocks of levels, joined while all their levels together have few codes."""
+        groups: list[list[Member]] = []
+        size = MOST_CODES + 1
+        for block in self.geometry.blocks:
+            if block.kind not in ("levels", "sign", "hats"):
+                continue
+            levels = (block.width - 1) * STEPS_PER_KNOT + 1 if block.kind == "hats" else len(block.labels)
+            if size * levels > MOST_CODES:
+                groups.append([])
+                size = 1
+            groups[-1].append(Member(block, levels, size))
+            size *= levels
+        return tuple(map(tuple, groups))
+
+    def sizes(self) -> list[int]:
+        """How many codes each group has."""
+        return [group[-1].stride * group[-1].levels for group in self.groups]
+
+    def chunk(self, batch: Batch, start: int, stop: int) -> tuple[tuple[Codes, ...], Floats]:
+        """Rows start..stop of a batch."""
+        place = {block.start: position for position, block in enumerate(self.geometry.blocks)}
+        codes = []
+        for group in self.groups:
+            joined = np.zeros(stop - start, dtype=np.intp)
+            for member in group:
+                joined += member.codes(batch[place[member.block.start]][start:stop]) * member.stride
+            codes.append(joined.astype(np.uint16))
+        numbers = np.empty((len(self.number_columns), stop - start))
+        if self.geometry.intercept:
+            numbers[0] = STEP
+        if self.numbers:
+            values = [batch[place[block.start]][start:stop] for block in self.numbers]
+            encode_numbers(list(self.numbers), values, numbers[int(self.geometry.intercept) :], STEP)
+        return tuple(codes), np.ascontiguousarray(numbers.T) / STEP
+
+    def look_up(self, weights: Floats) -> list[Floats]:
+        """What every code of every group adds to the predictors, for weights of shape (columns, classes)."""
+        tables = []
+        for group in self.groups:
+            table = np.zeros((1, weights.shape[1]))
+            for member in group:
+                values = member.values(weights[member.block.start : member.block.stop])
+                table = (values[:, None, :] + table[None, :, :]).reshape(-1, weights.shape[1])
+            tables.append(table)
+        return tables
+
+    def gather(self, counts: list[Floats], numbers: Floats) -> Floats:
+        """Sums per code of every group, and of the number columns, as sums per encoded column."""
+        total = np.empty((self.geometry.n_columns, numbers.shape[1]))
+        total[self.number_columns] = numbers
+        for group, sums in zip(self.groups, counts, strict=True):
+            for member in group:
+                apart = sums.reshape(-1, member.levels, member.stride, sums.shape[-1]).sum(axis=(0, 2))
+                total[member.block.start : member.block.stop] = member.gathered(apart)
+        return total
+
+    def dense(self, chunk: Chunk) -> Floats:
+        """The encoded rows themselves."""
+        rows = np.zeros((len(chunk.target), self.geometry.n_columns))
+        rows[:, self.number_columns] = chunk.numbers
+        every = np.arange(len(rows))
+        for group, code in zip(self.groups, chunk.codes, strict=True):
+            for member in group:
+                level = code.astype(np.intp) // member.stride % member.levels
+                if member.block.kind == "levels":
+                    rows[every, member.block.start + level] = 1.0
+                else:
+                    rows[:, member.block.start : member.block.stop] = member.columns[level]
+        return rows
+
+
+class KeptRows:
+    """The rows of a table for several passes. Hands out sums over all rows, and sums over an evenly spread part of them; never a row."""
+
+    def __init__(self, rows: Rows, features: Features | None = None, most_bytes: int | None = None) -> None:
+        self._rows = rows
+        self._layout = Layout(rows.geometry)
+        self._features = features
+        self.n_columns = features.n_columns if features is not None else rows.geometry.n_columns
+        self._most_bytes = most_bytes if most_bytes is not None else _half_of_memory()
+        if any(size > LARGEST_BLOCK for size in self._layout.sizes()):
+            raise DataError(f"A category with more than {LARGEST_BLOCK} levels was given. Join levels in the schema. Nothing was charged.")
+        self._chunks: list[Chunk] | None = None
+        self._first_pass()
+
+    def _first_pass(self) -> None:
+        """Read everything once: keep it if it fits, count it in any case, and meet every error that the table holds before anything is charged."""
+        chunks: list[Chunk] | None = []
+        held = count = 0
+        report = progress_report()
+        for chunk in _joined(self._encoded()):
+            count += len(chunk.target)
+            if report is not None:
+                report(count)
+            if chunks is None:
+                continue
+            held += chunk.numbers.nbytes + chunk.target.nbytes + sum(code.nbytes for code in chunk.codes)
+            chunks.append(chunk)
+            if held > self._most_bytes:
+                if self._rows.passes_once:
+                    raise DataError(
+                        f"A {self._rows.label} was given to a fit in several passes, and what it holds does not fit in memory. "
+                        "Give a file or a table that can be read again. Nothing was charged."
+                    )
+                chunks = None
+        if not count:
+            raise DataError(
+                "The table has no rows (0 sample(s)), and a minimum of 1 is required. Give a table with rows. Nothing was charged."
+            )
+        self.n_rows = count
+        self._rows.settle_count(count)
+        self._chunks = chunks
+
+    def _encoded(self) -> Iterator[Chunk]:
+        with ThreadPoolExecutor(self._rows.threads) as pool:
+            for batch in self._rows.batches():
+                length = len(batch[0])
+                yield from pool.map(
+                    lambda start, batch=batch, length=length: self._encode(batch, start, min(start + CHUNK_ROWS, length)),
+                    range(0, length, CHUNK_ROWS),
+                )
+
+    def _encode(self, batch: Batch, start: int, stop: int) -> Chunk:
+        codes, numbers = self._layout.chunk(batch, start, stop)
+        target = self._target(batch, start, stop)
+        if self._features is None:
+            return Chunk(codes, numbers, target)
+        return Chunk((), self._features(self._layout.dense(Chunk(codes, numbers, target))), target)
+
+    def _target(self, batch: Batch, start: int, stop: int) -> Floats:
+        """The target of these rows: a number in [-1, 1], a class as -1 or 1, or, of more classes, its place."""
+        block = self._rows.geometry.target
+        if block is None:
+            return np.zeros(stop - start)
+        values = batch[-1][start:stop]
+        if block.kind == "slope":
+            scaled = np.empty((1, stop - start))
+            encode_numbers([block], [values], scaled, STEP)
+            return np.asarray(scaled[0] / STEP, dtype=np.float64)
+        codes = level_codes(block, values).astype(np.float64)
+        return np.asarray(codes if block.kind == "levels" else 2 * codes - 1, dtype=np.float64)
+
+    def _every_chunk(self) -> Iterator[Chunk]:
+        if self._chunks is not None:
+            yield from self._chunks
+            return
+        count = 0
+        try:
+            for chunk in _joined(self._encoded()):
+                count += len(chunk.target)
+                yield chunk
+        except DataError as error:
+            told = str(error).replace(" Nothing was charged.", "")
+            raise DataError(f"{told} The table was being read again, and is not what it was at first. The charge stands.") from None
+        if count != self.n_rows:
+            raise DataError("The table has another number of rows than when it was read first. The charge stands.")
+
+    # -- sums --------------------------------------------------------------------------------------------------------
+
+    def pulled(self, weights: Floats, respond: Respond) -> Floats:
+        """The sum over all rows of x respond(x'weights, target)', of the shape of `weights`: (columns, classes)."""
+        tables = [] if self._features is not None else self._layout.look_up(weights)
+
+        def task(chunk: Chunk) -> list[Floats]:
+            return self._pull(chunk, tables, weights, respond)
+
+        with one_blas_thread(), ThreadPoolExecutor(self._rows.threads) as pool:
+            totals: list[Floats] | None = None
+            for part in _in_order(pool, task, self._every_chunk(), 4 * self._rows.threads):
+                totals = part if totals is None else [total + piece for total, piece in zip(totals, part, strict=True)]
+        assert totals is not None
+        if self._features is not None:
+            return totals[-1]
+        return self._layout.gather(totals[:-1], totals[-1])
+
+    def _pull(self, chunk: Chunk, tables: list[Floats], weights: Floats, respond: Respond) -> list[Floats]:
+        scores = self._scores(chunk, tables, weights)
+        pull = respond(scores[:, 0], chunk.target)[:, None] if weights.shape[1] == 1 else respond(scores, chunk.target)
+        counts: list[Floats] = [
+            np.stack([np.bincount(code, pull[:, k], minlength=len(table)) for k in range(pull.shape[1])], axis=1)
+            for code, table in zip(chunk.codes, tables, strict=True)
+        ]
+        return [*counts, chunk.numbers.T @ pull]
+
+    def _scores(self, chunk: Chunk, tables: list[Floats], weights: Floats) -> Floats:
+        own = weights if self._features is not None else weights[self._layout.number_columns]
+        scores = chunk.numbers @ own
+        for code, table in zip(chunk.codes, tables, strict=True):
+            scores += table[code]
+        return np.asarray(scores, dtype=np.float64)
+
+    def sample(self) -> SampledRows:
+        """Rows spread evenly over the table, as many as a solver can use to learn how the loss curves."""
+        most = max(SAMPLE_VALUES // self.n_columns, LEAST_SAMPLE * self.n_columns)
+        step = max(1, -(-self.n_rows // most))
+        parts, first = [], 0
+        for chunk in self._every_chunk():
+            part = chunk.every(step, first)
+            parts.append((part.numbers if self._features is not None else self._layout.dense(part), part.target))
+            first = (first - len(chunk.target)) % step
+        design, target = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+        return SampledRows(design, target, self.n_rows / len(target))
+
+    def rounding(self, weights: Floats, most_slope: float, most_curvature: float, offset: float = 0.0) -> float:
+        """The most that rounding in floats can have moved a sum `pulled` with slopes of that size, in L2, for these weights.
+
+        Per row: the predictor (as many additions as blocks, and an offset it is computed at), the slope itself, and its place in a sum over a chunk and over chunks.
+        """
+        norm = self._rows.geometry.l2 if self._features is None else self._features.norms.l2
+        return self.most_rounding(self.n_rows, norm, self.n_columns, float(np.linalg.norm(weights)), most_slope, most_curvature, offset)
+
+    @staticmethod
+    def most_rounding(
+        rows: int, norm: float, columns: int, length: float, most_slope: float, most_curvature: float, offset: float = 0.0
+    ) -> float:
+        """The same from public facts: for this many rows of this length, and weights of this length.
+
+        Guarantee: docs/proofs/perturbation.md, Lemma 5.
+        """
+        additions = CHUNK_ROWS + SHORT_ROWS + rows / SHORT_ROWS + MOST_CODES
+        predictor = (columns + 8) * norm * length + 4 * offset
+        return 2 * UNIT_ROUNDOFF * rows * norm * ((additions + 16) * most_slope + most_curvature * predictor)
+
+
+@dataclass(frozen=True)
+class SampledRows:
+    """A part of the rows, each standing for `weight` of them. Inside a fit only: nothing that leaves depends on which rows these are."""
+
+    _design: Floats
+    _target: Floats
+    weight: float
+
+    def pulled(self, weights: Floats, respond: Respond) -> Floats:
+        """As KeptRows.pulled, estimated."""
+        scores = self._design @ weights
+        pull = respond(scores[:, 0], self._target)[:, None] if weights.shape[1] == 1 else respond(scores, self._target)
+        return self.weight * (self._design.T @ pull)
+
+    def curved(self, weights: Floats, bend: Respond) -> Floats:
+        """The sum over all rows of x x' bend(x'weights, target), estimated, one matrix per class: (classes, columns, columns)."""
+        scores = self._design @ weights
+        bends = bend(scores[:, 0], self._target)[:, None] if weights.shape[1] == 1 else bend(scores, self._target)
+        return self.weight * np.stack([(self._design * bends[:, k, None]).T @ self._design for k in range(bends.shape[1])])
+
+
+def _joined(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    """The same rows with no short chunk but the last: a stream may come in very small batches."""
+    short: list[Chunk] = []
+    for chunk in chunks:
+        short.append(chunk)
+        if sum(len(part.target) for part in short) >= SHORT_ROWS:
+            yield _one(short)
+            short = []
+    if short:
+        yield _one(short)
+
+
+def _one(chunks: list[Chunk]) -> Chunk:
+    if len(chunks) == 1:
+        return chunks[0]
+    codes = tuple(np.concatenate(parts) for parts in zip(*(chunk.codes for chunk in chunks), strict=True))
+    return Chunk(codes, np.concatenate([chunk.numbers for chunk in chunks]), np.concatenate([chunk.target for chunk in chunks]))
+
+
+def _in_order(
+    pool: ThreadPoolExecutor, task: Callable[[Chunk], list[Floats]], chunks: Iterator[Chunk], ahead: int
+) -> Iterator[list[Floats]]:
+    """What a task makes of the chunks, in their order, with few of them in work at a time."""
+    pending: deque[Future[list[Floats]]] = deque()
+    for chunk in chunks:
+        pending.append(pool.submit(task, chunk))
+        if len(pending) > ahead:
+            yield pending.popleft().result()
+    while pending:
+        yield pending.popleft().result()
+
+
+def _half_of_memory() -> int:
+    """Half of the machine's memory, in bytes."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (AttributeError, ValueError, OSError):
+        return 1 << 32
