@@ -4,9 +4,9 @@ A person who knows scikit-learn and has a table with people in it gets a regress
 guarantee that is proved, calibrated from public facts, and paid for from a budget that cannot be overdrawn.
 """
 
-from privfit import baselines, losses
+from privfit import baselines, learning, losses
 from privfit.losses import ConvexLoss, Part, PolynomialLoss, QuadraticLoss
-from privfit.mechanisms import AdaSSP, FunctionalMechanism, ObjectivePerturbation, OutputPerturbation
+from privfit.mechanisms import AdaSSP, FunctionalMechanism, ObjectivePerturbation, OutputPerturbation, TunedPerturbation
 from privfit.models import (
     ERM,
     ElasticNet,
@@ -56,8 +56,10 @@ __all__ = [
     "Ridge",
     "Schema",
     "SchemaError",
+    "TunedPerturbation",
     "__version__",
     "baselines",
+    "learning",
     "load_model",
     "losses",
 ]

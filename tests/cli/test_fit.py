@@ -108,7 +108,7 @@ def test_another_budget_for_an_existing_ledger_is_refused(run: Run, folder: Path
 BAD = {
     "no file": (("fit", "nobody.csv", "-s", "linear.toml", "-m", "linear", "-e", 1, "-o", "model.json"), "nobody.csv"),
     "no schema": (("fit", "people.csv", "-s", "nothing.toml", "-m", "linear", "-e", 1, "-o", "model.json"), "nothing.toml"),
-    "wrong target": ((*LINEAR[:-1], "logistic", "-e", 1, "-o", "model.json"), "category with two levels"),
+    "wrong target": ((*LINEAR[:-1], "logistic", "-e", 1, "-o", "model.json"), "predicts a category"),
     "missing column": (("fit", "high.parquet", *LINEAR[2:], "-e", 1, "-o", "model.json"), "'income'"),
     "no folder": ((*LINEAR, "-e", 1, "-o", "nowhere/model.json"), "folder"),
     "a folder": ((*LINEAR, "-e", 1, "-o", "."), "folder"),

@@ -12,7 +12,7 @@ from privfit.cli.console import counting_rows, hint, ledger_facts, ledger_senten
 from privfit.cli.errors import CommandError
 from privfit.cli.output import check_output
 from privfit.cli.schema import complete_schema
-from privfit.models import ElasticNet, Lasso, LinearRegression, LogisticRegression, Ridge
+from privfit.models import ElasticNet, Lasso, LinearRegression, LinearSVC, LogisticRegression, Ridge
 from privfit.privacy import Budget, Ledger, LedgerError, PrivacyError, Terms
 from privfit.schema import Numeric, Schema, SchemaError
 from privfit.tables import column_positions, open_table
@@ -26,6 +26,7 @@ class Model(StrEnum):
     lasso = "lasso"
     elastic_net = "elastic-net"
     logistic = "logistic"
+    svm = "svm"
 
 
 class Adjacency(StrEnum):
@@ -41,6 +42,18 @@ class NumericStyle(StrEnum):
     auto = "auto"
     slope = "slope"
     bins = "bins"
+    splines = "splines"
+
+
+class Mechanism(StrEnum):
+    """The mechanisms that `privfit fit` knows by name."""
+
+    auto = "auto"
+    objective = "objective"
+    output = "output"
+    functional = "functional"
+    adassp = "adassp"
+    boosted_adassp = "boosted-adassp"
 
 
 ESTIMATORS = {
@@ -49,7 +62,9 @@ ESTIMATORS = {
     Model.lasso: Lasso,
     Model.elastic_net: ElasticNet,
     Model.logistic: LogisticRegression,
+    Model.svm: LinearSVC,
 }
+CLASSES = (Model.logistic, Model.svm)
 
 
 PRIVACY = "Privacy"
@@ -68,7 +83,7 @@ def fit(
             "--model",
             "-m",
             metavar="KIND",
-            help="linear, ridge, lasso or elastic-net (predict a number), or logistic (one of two classes).",
+            help="linear, ridge, lasso or elastic-net (predict a number), or logistic or svm (predict a class).",
             rich_help_panel=MODEL,
         ),
     ],
@@ -104,8 +119,20 @@ def fit(
     ] = None,
     no_intercept: Annotated[bool, typer.Option("--no-intercept", help="Fit without a constant term.", rich_help_panel=MODEL)] = False,
     numeric: Annotated[
-        NumericStyle, typer.Option(metavar="KIND", help="Numbers as lines (slope), as steps (bins), or auto.", rich_help_panel=MODEL)
+        NumericStyle, typer.Option(metavar="KIND", help="Numbers as lines (slope), steps (bins), bent lines (splines), or auto.", rich_help_panel=MODEL)
     ] = NumericStyle.auto,
+    mechanism: Annotated[
+        Mechanism,
+        typer.Option(
+            metavar="NAME",
+            help="auto; objective or output for classes; functional for all but svm; adassp or boosted-adassp for linear.",
+            rich_help_panel=MODEL,
+        ),
+    ] = Mechanism.auto,
+    expected_rows: Annotated[
+        int | None,
+        typer.Option(help="A public guess of the number of rows, for add-remove.", show_default=False, rich_help_panel=PRIVACY),
+    ] = None,
     alpha: Annotated[
         str | None,
         typer.Option(
@@ -123,7 +150,7 @@ def fit(
 ) -> None:
     """Fit a private model on a file and write it as JSON.
 
-    The file is read once. The ledger is charged before any noise is drawn. If it
+    The ledger is charged before any noise is drawn. If it
     has too little left, nothing is drawn or written, and the exit code is 3.
 
     \b
@@ -133,7 +160,7 @@ def fit(
       privfit fit people.parquet -s schema.toml -m logistic -e 0.5 \\
           -l new.db --ledger-epsilon 1 -o model.json
     """
-    Terms(Budget(epsilon, delta), adjacency.value, rows_per_person)  # refuses what no guarantee could be given for
+    Terms(Budget(epsilon, delta), adjacency.value, rows_per_person, expected_rows)  # refuses what no guarantee could be given for
     _check_options(seed, ledger, ledger_epsilon, ledger_delta)
     penalty = _penalty(model, alpha, l1_ratio)
     check_output(output, table, schema, ledger)
@@ -147,6 +174,8 @@ def fit(
         adjacency=adjacency.value,
         fit_intercept=not no_intercept,
         numeric=numeric.value,
+        mechanism=mechanism.value,
+        expected_rows=expected_rows,
         rows_per_person=rows_per_person,
         random_state=seed,
         **penalty,
@@ -195,8 +224,8 @@ def _check_options(seed: int | None, ledger: Path | None, ledger_epsilon: float 
 
 
 def _check_target(model: Model, schema: Schema) -> None:
-    numeric = model is not Model.logistic
-    needed = "a numeric column" if numeric else "a category with two levels"
+    numeric = model not in CLASSES
+    needed = "a numeric column" if numeric else "a category"
     if schema.target is None:
         raise SchemaError(
             f"--model {model} was given, and the schema names no column to predict. Rename its [[feature]] to [target]; it must be {needed}."

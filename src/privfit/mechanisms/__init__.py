@@ -7,6 +7,7 @@ from privfit.mechanisms.perturbation import ObjectivePerturbation, OutputPerturb
 from privfit.mechanisms.polynomial import PolynomialFit, PolynomialMechanism
 from privfit.mechanisms.release import Release
 from privfit.mechanisms.selection import PenaltySelection
+from privfit.mechanisms.tuning import TunedPerturbation
 
 __all__ = [
     "BOOSTED_ROUNDS",
@@ -24,5 +25,6 @@ __all__ = [
     "Release",
     "Risk",
     "RiskFit",
+    "TunedPerturbation",
     "bootstrap",
 ]

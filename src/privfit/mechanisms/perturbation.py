@@ -70,6 +70,8 @@ class RiskFit:
     loss: ConvexLoss
     coupling: Coupling = "one"
     features: Features | None = None
+    setting: str = ""
+    """Which setting was chosen, where there was a choice."""
 
 
 @dataclass(frozen=True)
@@ -150,8 +152,8 @@ class Perturbation:
         if ledger is not None:  # before a long reading
             ledger.check(self.plan(rows.geometry, terms, objective, None).event)
         kept = KeptRows(rows, objective.features)
-        _check_number(kept.n_rows, terms)
-        plan = self.plan(rows.geometry, terms, objective, _public_rows(kept.n_rows, terms))  # public facts only
+        check_number(kept.n_rows, terms)
+        plan = self.plan(rows.geometry, terms, objective, public_rows(kept.n_rows, terms))  # public facts only
         if ledger is not None:
             ledger.charge(plan.event, dataset=rows.label)  # durable before any draw
         weights = self._perturbed(plan, kept, noise)
@@ -212,7 +214,7 @@ class ObjectivePerturbation(Perturbation):
             ridge = max(ridge, gradients.forced_ridge((1 - FOR_SLOPES) * epsilon))
             tilt = make_tilt(kind, gradients, epsilon, delta, gradients.bend_cost(ridge))
         event = tilt.event("objective perturbation", terms)
-        return _with_output_noise(Plan(gradients, ridge, event, _slack(gradients, terms, n_rows), tilt.sd, tilt), terms)
+        return with_output_noise(Plan(gradients, ridge, event, needed_precision(gradients, terms, n_rows), tilt.sd, tilt), terms)
 
     def _ridge(self, gradients: Gradients, tilt: Tilt, n_rows: int | None) -> float:
         return automatic_ridge(gradients, tilt.sd, n_rows) if self.ridge == "auto" else float(self.ridge)
@@ -255,7 +257,7 @@ class OutputPerturbation(Perturbation):
     def _plan_with(self, kind: str, gradients: Gradients, terms: Terms, n_rows: int | None) -> Plan:
         ridge = automatic_output_ridge(gradients, terms.budget.epsilon, n_rows) if self.ridge == "auto" else float(self.ridge)
         values = gradients.values
-        slack = _slack(gradients, terms, n_rows)
+        slack = needed_precision(gradients, terms, n_rows)
         apart = (gradients.sensitivity("l2") + 2 * slack) / ridge / SAFE
         stretch = {"laplace": math.sqrt(values)}.get(kind, 1.0)
         if kind == "gaussian":
@@ -385,7 +387,7 @@ def _responses(gradients: Gradients) -> tuple[Callable[[Floats, Floats], Floats]
     return slopes, bends
 
 
-def _slack(gradients: Gradients, terms: Terms, n_rows: int | None) -> float:
+def needed_precision(gradients: Gradients, terms: Terms, n_rows: int | None) -> float:
     """How precise a minimum must be, from public facts: far below the noise, and twice what rounding can do to a sum over so many rows."""
     rows = n_rows if n_rows is not None else _most_rows(terms)
     steep, curved = gradients.of_slopes("l2"), gradients.loss.sharpest
@@ -393,7 +395,7 @@ def _slack(gradients: Gradients, terms: Terms, n_rows: int | None) -> float:
     return 2 * max(TOLERANCE * gradients.sensitivity("l2"), rounding)
 
 
-def _with_output_noise(plan: Plan, terms: Terms) -> Plan:
+def with_output_noise(plan: Plan, terms: Terms) -> Plan:
     """The plan with the noise on the output that covers what the solver and the lattice of the tilt leave open.
 
     Two minima that are known up to a gradient of L2 norm g lie within 2 g / ridge of where they would be: at most sqrt(values) times that in L1, and a lattice step per value.
@@ -406,7 +408,8 @@ def _with_output_noise(plan: Plan, terms: Terms) -> Plan:
     return replace(plan, output_scale=scale, output_unit=unit)
 
 
-def _public_rows(n_rows: int, terms: Terms) -> int | None:
+def public_rows(n_rows: int, terms: Terms) -> int | None:
+    """The number of rows as far as it is public."""
     return n_rows if terms.adjacency == "replace-one" else terms.expected_rows
 
 
@@ -415,7 +418,8 @@ def _most_rows(terms: Terms) -> int:
     return max(MANY_ROWS, FAR_MORE_ROWS * (terms.expected_rows or 1))
 
 
-def _check_number(n_rows: int, terms: Terms) -> None:
+def check_number(n_rows: int, terms: Terms) -> None:
+    """Refuse more rows than the precision was planned for, where their number is private."""
     if terms.adjacency == "add-remove" and n_rows > _most_rows(terms):
         raise DataError(
             f"The table has more rows than the precision of this fit was planned for ({_most_rows(terms)}). Give a public guess, expected_rows=.... Nothing was charged."

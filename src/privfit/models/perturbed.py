@@ -96,6 +96,11 @@ class PerturbedModel(PrivateLinearModel):
         if not isinstance(fit, RiskFit):
             return super()._described(mechanism, fit)
         notes = [f"minimises the {fit.loss.name} over all rows, plus {fit.ridge:.4g} / 2 times the squared weights"]
+        if fit.setting:
+            notes = [
+                notes[0].replace("over all rows", "over its part of the rows"),
+                f"chosen privately, by mistakes on other rows: {fit.setting}",
+            ]
         if isinstance(mechanism.ridge, float | int) and fit.ridge > mechanism.ridge:
             notes.append(f"the ridge was raised from {mechanism.ridge:g}: below that, curvature would cost more than its share of epsilon")
         return {"kind": "ridge", "ridge": fit.ridge}, notes

@@ -2,7 +2,18 @@
 
 from privfit.rows.design import feature_scores, linear_scores
 from privfit.rows.encoding import Encoder
-from privfit.rows.kept import Features, KeptRows
+from privfit.rows.kept import Features, KeptRows, PartOfRows
 from privfit.rows.rows import Kernel, Rows, on_progress, one_blas_thread
 
-__all__ = ["Encoder", "Features", "KeptRows", "Kernel", "Rows", "feature_scores", "linear_scores", "on_progress", "one_blas_thread"]
+__all__ = [
+    "Encoder",
+    "Features",
+    "KeptRows",
+    "Kernel",
+    "PartOfRows",
+    "Rows",
+    "feature_scores",
+    "linear_scores",
+    "on_progress",
+    "one_blas_thread",
+]

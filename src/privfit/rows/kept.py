@@ -31,11 +31,13 @@ STEP = 1 << 16
 CHUNK_ROWS = 1 << 13
 SHORT_ROWS = 1 << 10
 MOST_CODES = 1 << 12
-STEPS_PER_KNOT = 32
+STEPS_PER_KNOT = 8
 LARGEST_BLOCK = 1 << 16
 SAMPLE_VALUES = 1 << 20
 LEAST_SAMPLE = 8
 UNIT_ROUNDOFF = 2.0**-53
+EXACT_BITS = 36
+"""Whole-number weights below 2^36 / columns times numbers in steps of 2^-16 add up exactly in floats, in any order."""
 
 
 class Features(Protocol):
@@ -163,7 +165,7 @@ class Layout:
             for member in group:
                 values = member.values(weights[member.block.start : member.block.stop])
                 table = (values[:, None, :] + table[None, :, :]).reshape(-1, weights.shape[1])
-            tables.append(table)
+            tables.append(np.asfortranarray(table))
         return tables
 
     def gather(self, counts: list[Floats], numbers: Floats) -> Floats:
@@ -308,12 +310,14 @@ class KeptRows:
         own = weights if self._features is not None else weights[self._layout.number_columns]
         scores = chunk.numbers @ own
         for code, table in zip(chunk.codes, tables, strict=True):
-            scores += table[code]
+            for k in range(table.shape[1]):
+                scores[:, k] += table[:, k].take(code)
         return np.asarray(scores, dtype=np.float64)
 
     def sample(self) -> SampledRows:
         """Rows spread evenly over the table, as many as a solver can use to learn how the loss curves."""
-        most = max(SAMPLE_VALUES // self.n_columns, LEAST_SAMPLE * self.n_columns)
+        wanted = min(self.n_rows // 16, 8 * SAMPLE_VALUES // self.n_columns)
+        most = max(SAMPLE_VALUES // self.n_columns, LEAST_SAMPLE * self.n_columns, wanted)
         step = max(1, -(-self.n_rows // most))
         parts, first = [], 0
         for chunk in self._every_chunk():
@@ -342,6 +346,50 @@ class KeptRows:
         additions = CHUNK_ROWS + SHORT_ROWS + rows / SHORT_ROWS + MOST_CODES
         predictor = (columns + 8) * norm * length + 4 * offset
         return 2 * UNIT_ROUNDOFF * rows * norm * ((additions + 16) * most_slope + most_curvature * predictor)
+
+
+class PartOfRows(KeptRows):
+    """The rows that were dealt to one part. Chunks are those of all rows with the others left out."""
+
+    def __init__(self, kept: KeptRows, mine: NDArray[np.bool_]) -> None:
+        self.__dict__.update(kept.__dict__)
+        self._all, self._mine = kept, mine
+        self.n_rows = int(mine.sum())
+
+    def _every_chunk(self) -> Iterator[Chunk]:
+        first = 0
+        for chunk in self._all._every_chunk():
+            mine = self._mine[first : first + len(chunk.target)]
+            first += len(chunk.target)
+            yield Chunk(tuple(code[mine] for code in chunk.codes), chunk.numbers[mine], chunk.target[mine])
+
+    def sample(self) -> SampledRows:
+        """Rows spread evenly over the part; none, if it has none."""
+        return super().sample() if self.n_rows else SampledRows(np.zeros((0, self.n_columns)), np.zeros(0), 1.0)
+
+    def rounding(self, weights: Floats, most_slope: float, most_curvature: float, offset: float = 0.0) -> float:
+        """As for all rows, whose number of chunks a part has."""
+        return self._all.rounding(weights, most_slope, most_curvature, offset)
+
+    def mistakes(self, weights: Floats) -> int:
+        """How many rows are not in the class that these weights give them.
+
+        Weights are rounded to whole numbers so that sums over columns are exact: a row's side then depends on that row alone, whatever the order of sums. Features of a kernel are
+        no whole numbers; for them a row's side is computed row by row.
+        """
+        largest = float(np.abs(weights).max()) or 1.0
+        whole = np.rint(weights / largest * 2.0 ** (EXACT_BITS - self.n_columns.bit_length()))
+        tables = [] if self._features is not None else self._layout.look_up(whole)
+        return sum(int(np.sum(self._is_wrong(chunk, tables, whole))) for chunk in self._every_chunk())
+
+    def _is_wrong(self, chunk: Chunk, tables: list[Floats], weights: Floats) -> NDArray[np.bool_]:
+        if self._features is not None:  # not by a matrix product, in which one row could change how another is rounded
+            scores = np.stack([(chunk.numbers * column).sum(axis=1) for column in weights.T], axis=1)
+        else:
+            scores = self._scores(chunk, tables, weights)
+        if scores.shape[1] == 1:
+            return np.asarray((scores[:, 0] > 0) != (chunk.target > 0))
+        return np.asarray(np.argmax(scores, axis=1) != chunk.target.astype(np.intp))
 
 
 @dataclass(frozen=True)
