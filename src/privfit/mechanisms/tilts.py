@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln, logsumexp
 
 from privfit.privacy import Event, Noise, PrivacyError, Terms, noised
 from privfit.privacy.event import value_sd
-from privfit.privacy.normal import gaussian_delta, least_scale
+from privfit.privacy.normal import gaussian_delta, gaussian_deltas, least_scale
 from privfit.privacy.shapes import check_ball, check_cube
 from privfit.statistics import Gradients, Norm
 
@@ -182,14 +183,17 @@ def objective_delta(gradients: Gradients, epsilon: float, shift: float, extra: f
     people, entering, corners = gradients.people, gradients.people if gradients.replace else 0, gradients.corners
     if not gradients.loss.one_sided:  # then none is no corner
         return float(corners) ** (people + entering) * gaussian_delta(epsilon, (people + entering) * shift)
-    return sum(
-        math.comb(people, left)
-        * math.comb(entering, entered)
-        * float(corners) ** (left + entered)
-        * gaussian_delta(epsilon - (people - left) * extra, (left + entered) * shift)
-        for left in range(people + 1)
-        for entered in range(entering + 1)
-    )
+    left, entered = np.meshgrid(np.arange(people + 1), np.arange(entering + 1), indexing="ij")
+    number = _log_choose(people, left) + _log_choose(entering, entered) + (left + entered) * math.log(corners)
+    each = np.asarray(epsilon - (people - left) * extra, dtype=np.float64)
+    deltas = gaussian_deltas(each, np.asarray((left + entered) * shift, dtype=np.float64))
+    with np.errstate(divide="ignore"):
+        return float(min(np.exp(logsumexp(number + np.log(deltas))) * (1 + 1e-9), math.inf))
+
+
+def _log_choose(people: int, some: NDArray[np.int64]) -> Floats:
+    """The logarithm of the number of ways to choose some of these people."""
+    return np.asarray(gammaln(people + 1) - gammaln(some + 1) - gammaln(people - some + 1), dtype=np.float64)
 
 
 def _steps(noise: str, values: int) -> int:

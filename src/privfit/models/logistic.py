@@ -37,7 +37,7 @@ class LogisticRegression(ClassModel, PerturbedModel):
     numeric : how numeric columns without bins of their own enter: "slope", "bins", or "auto", which is "bins" here ("slope" for the functional mechanism).
     kernel : "linear", or "rbf": a linear model of random Fourier features, which come from a public seed. The model then bends in all columns together.
     gamma : for "rbf", how quickly it bends: exp(-gamma |x - x'|^2) of rows as encoded. "auto" is one over the number of encoded columns.
-    n_components : for "rbf", how many features.
+    n_components : for "rbf", how many features. They have no intercept.
     rows_per_person : the most rows that one person can have; the promise is made to people.
     expected_rows : a public guess of the number of rows, for the ridge, where the true number is private (add-remove).
     ledger : the pf.Ledger to charge. Without one, a ledger without a limit keeps the running total of the process.

@@ -5,7 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.special import log_ndtr
+
+Floats = NDArray[np.float64]
 
 _STEPS = 200
 _PRECISION = 1e-9
@@ -19,11 +23,21 @@ def gaussian_delta(epsilon: float, shift: float) -> float:
 
     Guarantee: docs/proofs/gaussian.md, Lemma 2.
     """
-    if shift <= 0:
-        return max(0.0, -math.expm1(epsilon))
-    upper = math.exp(float(log_ndtr(shift / 2 - epsilon / shift)))
-    lower = math.exp(min(epsilon + float(log_ndtr(-shift / 2 - epsilon / shift)), 0.0))
-    return min(1.0, max(0.0, upper - lower) + _ROUNDING * upper)
+    return float(gaussian_deltas(np.array(epsilon), np.array(shift)))
+
+
+def gaussian_deltas(epsilon: Floats, shift: Floats) -> Floats:
+    """The same for arrays.
+
+    Guarantee: docs/proofs/gaussian.md, Lemma 2.
+    """
+    some = np.where(shift > 0, shift, 1.0)
+    with np.errstate(over="ignore", invalid="ignore"):  # a tiny shift is as good as none
+        upper = np.exp(log_ndtr(some / 2 - epsilon / some))
+        lower = np.exp(np.minimum(epsilon + log_ndtr(-some / 2 - epsilon / some), 0.0))
+    moved = np.minimum(1.0, np.maximum(0.0, upper - lower) + _ROUNDING * upper)
+    unmoved = np.maximum(0.0, -np.expm1(np.minimum(epsilon, 0.0)))
+    return np.asarray(np.where(shift > 0, moved, unmoved), dtype=np.float64)
 
 
 def least_scale(delta_at: Callable[[float], float], delta: float, start: float) -> float:
