@@ -183,7 +183,8 @@ def test_whole_fits_stay_under_their_claim(estimator, fit_intercept: bool, size:
     def outputs(rows: list[tuple], start: int) -> np.ndarray:
         table = frame([(row[0] / 100 * size, 100 + (row[1] - 100) * size, row[2] * size, *row[3:]) for row in rows])
         models = [
-            estimator(epsilon=EPSILON, schema=schema, fit_intercept=fit_intercept, random_state=start + seed).fit(table) for seed in range(3000)
+            estimator(epsilon=EPSILON, schema=schema, fit_intercept=fit_intercept, random_state=start + seed).fit(table)
+            for seed in range(3000)
         ]
         return np.array([[*np.ravel(model.coef_), *np.ravel(model.intercept_)] for model in models])
 

@@ -179,7 +179,7 @@ def test_penalties_refuse_it(estimator, mechanism) -> None:
 def test_classifiers_refuse_it(mechanism) -> None:
     schema = pf.Schema(NUMBER, target=pf.Category("y", ["a", "b"]))
     model = pf.LogisticRegression(1.0, schema=schema, mechanism=mechanism, random_state=0)
-    with pytest.raises(pf.PrivacyError, match="LogisticRegression; it knows 'auto', 'functional' and"):
+    with pytest.raises(pf.PrivacyError, match="LogisticRegression; it knows 'auto', 'objective', 'output', 'functional'"):
         model.fit(np.array([[0.1], [0.2]]), ["a", "b"])
 
 

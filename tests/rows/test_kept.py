@@ -487,6 +487,7 @@ class Pairs:
     def __init__(self, columns: int) -> None:
         self.n_columns = columns - 1
         self.norms = RowNorms(columns - 1.0, math.sqrt(columns - 1), 1.0, columns - 1)
+        self.frequencies = np.eye(columns)
 
     def __call__(self, encoded: np.ndarray) -> np.ndarray:
         return encoded[:, 1:] * encoded[:, :-1]
@@ -501,7 +502,7 @@ def test_features_take_the_place_of_encoded_rows(classes: int, most_bytes: int |
     features = Pairs(geometry.n_columns)
     kept = kept_from(frame, schema, geometry, features=features, most_bytes=most_bytes, batch_rows=77)
     weights = whole_weights(features.n_columns, classes)
-    wanted = dense_sums(features(design), y, weights, whole)
+    wanted = dense_sums(features(design @ features.frequencies), y, weights, whole)
     assert kept.n_columns == geometry.n_columns - 1
     np.testing.assert_array_equal(kept.pulled(weights, whole), wanted)
     np.testing.assert_array_equal(kept.sample().pulled(weights, whole), wanted)
@@ -514,7 +515,9 @@ def test_random_features_of_kept_rows_are_those_of_the_encoded_ones() -> None:
     design, y = by_hand(frame, schema, geometry)
     kept = kept_from(frame, schema, geometry, features=features, threads=2, batch_rows=90)
     weights = np.random.default_rng(1).normal(size=(40, 1))
-    np.testing.assert_allclose(kept.pulled(weights, LOGISTIC.slope), dense_sums(features(design), y, weights, LOGISTIC.slope), rtol=1e-9)
+    np.testing.assert_allclose(
+        kept.pulled(weights, LOGISTIC.slope), dense_sums(features(design @ features.frequencies), y, weights, LOGISTIC.slope), rtol=1e-9
+    )
 
 
 # -- rounding ----------------------------------------------------------------------------------------------------------------------

@@ -107,7 +107,12 @@ class PrintedObjective(PrintedERM, ObjectivePerturbation):
         tilt = make_tilt(kind, gradients, epsilon, 0.0, epsilon - left)
         raised = ", Lambda raised" if ridge > asked else ""
         plan = Plan(
-            gradients, ridge, tilt.event(f"PrivateERM, objective{raised}", terms), needed_precision(gradients, terms, n_rows), tilt.sd, tilt
+            gradients,
+            ridge,
+            tilt.event(f"PrivateERM, objective{raised}", terms),
+            needed_precision(gradients, terms, n_rows, tilt.sd),
+            tilt.sd,
+            tilt,
         )
         return with_output_noise(plan, terms)
 

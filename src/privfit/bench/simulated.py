@@ -176,9 +176,14 @@ class UnitBall:
         """The largest norms of a row."""
         return RowNorms(float(np.sqrt(self.n_columns)), 1.0, 1.0, self.n_columns)
 
-    def __call__(self, encoded: Floats) -> Floats:
+    @property
+    def frequencies(self) -> Floats:
+        """Rows are taken as they are."""
+        return np.eye(self.n_columns)
+
+    def __call__(self, turned: Floats) -> Floats:
         """The rows, none longer than 1."""
-        return np.asarray(encoded / np.maximum(1.0, np.sqrt((encoded**2).sum(axis=1, keepdims=True))))
+        return np.asarray(turned / np.maximum(1.0, np.sqrt((turned**2).sum(axis=1, keepdims=True))))
 
 
 def ball_risk(n_columns: int) -> Risk:

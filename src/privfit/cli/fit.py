@@ -119,7 +119,8 @@ def fit(
     ] = None,
     no_intercept: Annotated[bool, typer.Option("--no-intercept", help="Fit without a constant term.", rich_help_panel=MODEL)] = False,
     numeric: Annotated[
-        NumericStyle, typer.Option(metavar="KIND", help="Numbers as lines (slope), steps (bins), bent lines (splines), or auto.", rich_help_panel=MODEL)
+        NumericStyle,
+        typer.Option(metavar="KIND", help="Numbers as lines (slope), steps (bins), bent lines (splines), or auto.", rich_help_panel=MODEL),
     ] = NumericStyle.auto,
     mechanism: Annotated[
         Mechanism,

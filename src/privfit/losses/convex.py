@@ -121,8 +121,9 @@ class ConvexLoss:
         assert self.most_slope is not None
         near = np.abs(z[:, 0]) <= 41 * max(1.0, float(np.abs(y).max()))
         z, slope = z[near], slope[near]
-        rise = (np.asarray(self.value(z + STEP, y)) - np.asarray(self.value(z - STEP, y))) / (2 * STEP)
-        jump = np.abs(np.broadcast_to(self.slope(z + STEP, y), slope.shape) - np.broadcast_to(self.slope(z - STEP, y), slope.shape))
+        step = STEP * max(1.0, float(np.abs(y).max()))
+        rise = (np.asarray(self.value(z + step, y)) - np.asarray(self.value(z - step, y))) / (2 * step)
+        jump = np.abs(np.broadcast_to(self.slope(z + step, y), slope.shape) - np.broadcast_to(self.slope(z - step, y), slope.shape))
         return bool((np.abs(rise - slope) > 1e-3 * self.most_slope + jump).any())
 
     @property
@@ -130,7 +131,9 @@ class ConvexLoss:
         """The curvature that rounding in the predictor is multiplied by: as stated, or as found on a grid where none is."""
         if self.most_curvature is not None:
             return self.most_curvature
-        return float(np.max(self.curvature(_TRIED[:, None], np.array([[-1.0, 0.0, 1.0]]))))
+        z, y = np.sort(_TRIED)[:, None], np.array([[-1.0, 0.0, 1.0]])
+        slope = np.broadcast_to(self.slope(z, y), (len(z), 3))
+        return float(max(np.max(self.curvature(z, y)), np.max(np.diff(slope, axis=0) / np.diff(z, axis=0))))
 
     def scaled(self, middle: float, half: float) -> ConvexLoss:
         """The same loss as a function of a predictor and a target that are measured from `middle` in units of `half`."""

@@ -18,13 +18,13 @@ from scipy.special import softmax
 
 from privfit.losses import LOGISTIC, ConvexLoss, tempered_logistic
 from privfit.mechanisms.release import Release
-from privfit.mechanisms.tilts import MOST_FINE, SAFE, TILTS, Tilt, candidates, free_ridge, make_tilt, refuse_gaussian_without_delta
+from privfit.mechanisms.tilts import MOST_FINE, SAFE, TILTS, Tilt, candidates, checks, free_ridge, make_tilt, refuse_gaussian_without_delta
 from privfit.privacy import Event, Ledger, Noise, PrivacyError, Terms, exact, noised
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.normal import gaussian_delta, least_scale
 from privfit.rows import Features, KeptRows, Rows, one_blas_thread
 from privfit.schema import Geometry, Schema
-from privfit.solvers import NotConverged, minimise_certified, newton_on_sample
+from privfit.solvers import minimise_certified, newton_on_sample
 from privfit.statistics import Coupling, Gradients, RowNorms
 from privfit.tables import DataError
 
@@ -38,7 +38,9 @@ FOR_CERTIFICATE = 0.005
 FOR_SLOPES = 0.8
 TOLERANCE = 1e-6
 USUAL_LENGTH = 100.0
-MANY_ROWS = 1 << 27
+LONG_TILT = 20.0
+MANY_ROWS = 1 << 24
+FEW_ROWS = 1 << 20
 FAR_MORE_ROWS = 16
 OUTPUT_STEPS = 64
 
@@ -92,7 +94,10 @@ class Plan:
 
 @dataclass(frozen=True)
 class Perturbation:
-    """What both mechanisms share."""
+    """What both mechanisms share.
+
+    Guarantee: that of the mechanism; docs/proofs/perturbation.md.
+    """
 
     ridge: float | Literal["auto"] = "auto"
     noise: NoiseKind = "auto"
@@ -129,12 +134,14 @@ class Perturbation:
             else tuple(kind for kind in candidates(gradients, terms.budget.delta) if kind in self.kinds)
         )
         plans: list[Plan] = []
+        refusals: list[PrivacyError] = []
         for kind in kinds:
             try:
                 plans.append(self._plan_with(kind, gradients, terms, n_rows))
-            except PrivacyError:  # more noise than this kind can hold
-                if kind == kinds[-1] and not plans:
-                    raise
+            except PrivacyError as error:  # more noise than this kind can hold
+                refusals.append(error)
+        if not plans:
+            raise refusals[0]
         return min(plans, key=lambda plan: plan.sd if not plan.event.delta else plan.sd / CLEARLY)
 
     def _plan_with(self, kind: str, gradients: Gradients, terms: Terms, n_rows: int | None) -> Plan:
@@ -214,7 +221,7 @@ class ObjectivePerturbation(Perturbation):
             ridge = max(ridge, gradients.forced_ridge((1 - FOR_SLOPES) * epsilon))
             tilt = make_tilt(kind, gradients, epsilon, delta, gradients.bend_cost(ridge))
         event = tilt.event("objective perturbation", terms)
-        return with_output_noise(Plan(gradients, ridge, event, needed_precision(gradients, terms, n_rows), tilt.sd, tilt), terms)
+        return with_output_noise(Plan(gradients, ridge, event, needed_precision(gradients, terms, n_rows, tilt.sd), tilt.sd, tilt), terms)
 
     def _ridge(self, gradients: Gradients, tilt: Tilt, n_rows: int | None) -> float:
         return automatic_ridge(gradients, tilt.sd, n_rows) if self.ridge == "auto" else float(self.ridge)
@@ -257,14 +264,14 @@ class OutputPerturbation(Perturbation):
     def _plan_with(self, kind: str, gradients: Gradients, terms: Terms, n_rows: int | None) -> Plan:
         ridge = automatic_output_ridge(gradients, terms.budget.epsilon, n_rows) if self.ridge == "auto" else float(self.ridge)
         values = gradients.values
-        slack = needed_precision(gradients, terms, n_rows)
+        slack = needed_precision(gradients, terms, n_rows, 0.0)
         apart = (gradients.sensitivity("l2") + 2 * slack) / ridge / SAFE
         stretch = {"laplace": math.sqrt(values)}.get(kind, 1.0)
         if kind == "gaussian":
             per_shift = least_scale(
                 lambda sd: gaussian_delta(terms.budget.epsilon * SAFE, 1 / sd), terms.budget.delta * SAFE, 1 / terms.budget.epsilon
             )
-        unit = 1 << max(0, math.ceil(math.log2(OUTPUT_STEPS * math.sqrt(values) / apart)))
+        unit = 1 << max(0, math.ceil(math.log2(OUTPUT_STEPS * max(1.0, terms.budget.epsilon) * math.sqrt(values) / apart)))
         rounded = math.ceil(apart * unit) + math.ceil(math.sqrt(values))  # of two roundings, in L2
         sensitivity = math.ceil(rounded * stretch)
         scale = sensitivity * per_shift / SAFE if kind == "gaussian" else laplace_scale(sensitivity, exact(terms.budget.epsilon))
@@ -280,6 +287,7 @@ class OutputPerturbation(Perturbation):
             unit=unit,
             n_values=values,
         )
+        checks[event.noise](values, scale)
         return Plan(gradients, ridge, event, slack, event.noise_sd)
 
     def _perturbed(self, plan: Plan, kept: KeptRows, noise: Noise) -> Floats:
@@ -340,10 +348,6 @@ def minimised(plan: Plan, kept: KeptRows, tilt: Floats) -> Floats:
     start = np.zeros_like(tilt)
     sample = kept.sample()
     rough = kept.n_rows * gradients.norms.l2 * (TOLERANCE if sample.weight == 1 else 0.01 * math.sqrt(sample.weight / kept.n_rows))
-    with one_blas_thread():
-        start, solve = newton_on_sample(
-            lambda w: sample.pulled(w, respond) + ridge * w + tilt, lambda w: sample.curved(w, bend), start, ridge, rough
-        )
 
     def gradient(weights: Floats) -> Floats:
         return kept.pulled(weights, respond) + ridge * weights + tilt
@@ -353,10 +357,14 @@ def minimised(plan: Plan, kept: KeptRows, tilt: Floats) -> Floats:
         "Nothing is released, and the charge stands. Use a larger ridge, or fewer columns."
     )
     try:
+        with one_blas_thread():
+            start, solve = newton_on_sample(
+                lambda w: sample.pulled(w, respond) + ridge * w + tilt, lambda w: sample.curved(w, bend), start, ridge, rough
+            )
         found = minimise_certified(gradient, plan.slack / 2, start, solve)
-    except NotConverged:  # which knows of the rows, and must not be told
+    except (ArithmeticError, np.linalg.LinAlgError):  # which know of the rows, and must not be told
         raise failed from None
-    off = kept.rounding(found.weights, gradients.of_slopes("l2"), gradients.loss.sharpest, gradients.loss.offset)
+    off = kept.rounding(found.weights, gradients.of_slopes("l2"), gradients.sharpest, gradients.loss.offset)
     off += 2.0**-50 * float(ridge * np.linalg.norm(found.weights) + np.linalg.norm(tilt))
     if not found.gradient_norm + off <= plan.slack:
         raise failed
@@ -387,11 +395,19 @@ def _responses(gradients: Gradients) -> tuple[Callable[[Floats, Floats], Floats]
     return slopes, bends
 
 
-def needed_precision(gradients: Gradients, terms: Terms, n_rows: int | None) -> float:
-    """How precise a minimum must be, from public facts: far below the noise, and twice what rounding can do to a sum over so many rows."""
-    rows = n_rows if n_rows is not None else _most_rows(terms)
-    steep, curved = gradients.of_slopes("l2"), gradients.loss.sharpest
-    rounding = KeptRows.most_rounding(rows, gradients.norms.l2, gradients.norms.columns, USUAL_LENGTH, steep, curved)
+def needed_precision(gradients: Gradients, terms: Terms, n_rows: int | None, sd: float) -> float:
+    """How precise a minimum must be, from public facts: far below the noise, and twice what rounding can do to a sum over so many rows and to a tilt of this size."""
+    rows = n_rows if n_rows is not None and terms.adjacency == "replace-one" else _most_rows(terms)
+    rounding = KeptRows.most_rounding(
+        rows,
+        gradients.norms.l2,
+        gradients.norms.columns,
+        USUAL_LENGTH,
+        gradients.of_slopes("l2"),
+        gradients.sharpest,
+        gradients.loss.offset,
+    )
+    rounding += 2.0**-50 * LONG_TILT * sd * math.sqrt(gradients.values)
     return 2 * max(TOLERANCE * gradients.sensitivity("l2"), rounding)
 
 
@@ -415,7 +431,7 @@ def public_rows(n_rows: int, terms: Terms) -> int | None:
 
 def _most_rows(terms: Terms) -> int:
     """Where the number of rows is private: a public number that it must not exceed."""
-    return max(MANY_ROWS, FAR_MORE_ROWS * (terms.expected_rows or 1))
+    return MANY_ROWS if terms.expected_rows is None else max(FEW_ROWS, FAR_MORE_ROWS * terms.expected_rows)
 
 
 def check_number(n_rows: int, terms: Terms) -> None:

@@ -12,7 +12,7 @@ from scipy.special import gammaln, logsumexp
 
 from privfit.privacy import Event, Noise, PrivacyError, Terms, noised
 from privfit.privacy.event import value_sd
-from privfit.privacy.normal import gaussian_delta, gaussian_deltas, least_scale
+from privfit.privacy.normal import least_scale, log_gaussian_deltas
 from privfit.privacy.shapes import check_ball, check_cube
 from privfit.statistics import Gradients, Norm
 
@@ -22,6 +22,7 @@ TILTS = ("laplace", "linf", "l2", "mixed", "gaussian")
 NORMS: dict[str, Norm] = {"laplace": "l1", "linf": "linf", "l2": "l2"}
 FINE = 38
 MOST_FINE = 52
+MOST_LAPLACE = 53
 FLAT_CORNERS = 0.5
 SAFE = 1 - 1e-12
 ENOUGH = 1 + 1e-6
@@ -65,8 +66,7 @@ class Tilt:
             part.scale * unit * (1 + _steps(part.noise, size) / (part.reach * unit)) for part, size in zip(self.parts, sizes, strict=True)
         )
         for part, size, scale in zip(self.parts, sizes, scales, strict=True):
-            if part.noise != "laplace":
-                (check_cube if part.noise == "linf" else check_ball)(size, scale)
+            checks[part.noise](size, scale)
         several: dict[str, Any] = {"parts": sizes, "scales": scales} if len(self.parts) > 1 else {}
         return Event(
             mechanism=mechanism,
@@ -91,6 +91,18 @@ class Tilt:
         return tilt
 
 
+def _check_laplace(size: int, scale: float) -> None:
+    """Refuse what 64 bits would cut off: for a tilt, unlike for noise on a release, cutting is not post-processing."""
+    if not (size + 1) * scale <= 2.0**MOST_LAPLACE:
+        raise PrivacyError(
+            f"Laplace noise on {size} values with scale {scale:.3g} was asked for, and it does not fit 64-bit whole numbers. "
+            "Use a larger epsilon, or a loss and a target in larger units."
+        )
+
+
+checks = {"laplace": _check_laplace, "linf": check_cube, "l2": check_ball, "normal": check_ball}
+
+
 def make_tilt(kind: str, gradients: Gradients, epsilon: float, delta: float, bend_cost: float | None) -> Tilt:
     """The tilt of this kind that costs epsilon (and delta) for slopes and curvature: where curvature costs this much, or nothing if None.
 
@@ -103,6 +115,8 @@ def make_tilt(kind: str, gradients: Gradients, epsilon: float, delta: float, ben
         least = least_scale(lambda sd: objective_delta(gradients, left, 1 / sd, flat), delta * SAFE, 1 / left)
         return Tilt(kind, _normal(gradients, least / SAFE), classes, delta)
     if kind == "mixed":
+        if not gradients.norms.blocks:
+            raise PrivacyError("noise='mixed' was given for features without blocks of columns. Use 'l2' or 'auto'.")
         return Tilt(kind, _mixed(gradients, left), classes)
     reach = gradients.sensitivity(NORMS[kind])
     return Tilt(kind, (Part(columns, kind, reach / left, reach),), classes)
@@ -163,13 +177,12 @@ def free_ridge(kind: str, gradients: Gradients, epsilon: float) -> float:
     Guarantee: docs/proofs/perturbation.md, Theorems 2 and 3.
     """
     if kind == "gaussian":
-        flat = epsilon * FLAT_CORNERS / gradients.people
-        return (
-            gradients.loss.taper * gradients.most_slope * gradients.norms.l2**2 / flat
-            if gradients.loss.taper and gradients.coupling == "one"
-            else math.inf
-        )
-    return gradients.free_ridge(epsilon, adds_up=kind == "laplace") * ENOUGH
+        loss = gradients.loss
+        if loss.taper is None or gradients.coupling != "one" or not loss.one_sided:
+            return math.inf
+        return loss.taper * gradients.most_slope * gradients.norms.l2**2 / (epsilon * FLAT_CORNERS / gradients.people) * ENOUGH
+    lattice = gradients.values * 2.0 ** (2 - _fine(gradients.values))  # more than all steps of Lemma 4 over their scales
+    return gradients.free_ridge(epsilon, adds_up=kind == "laplace") * (ENOUGH + 2 * lattice / epsilon)
 
 
 def objective_delta(gradients: Gradients, epsilon: float, shift: float, extra: float = 0.0) -> float:
@@ -182,13 +195,18 @@ def objective_delta(gradients: Gradients, epsilon: float, shift: float, extra: f
     """
     people, entering, corners = gradients.people, gradients.people if gradients.replace else 0, gradients.corners
     if not gradients.loss.one_sided:  # then none is no corner
-        return float(corners) ** (people + entering) * gaussian_delta(epsilon, (people + entering) * shift)
+        total = people + entering
+        return _sum_of_exps(total * math.log(corners) + log_gaussian_deltas(np.array([epsilon]), np.array([total * shift])))
     left, entered = np.meshgrid(np.arange(people + 1), np.arange(entering + 1), indexing="ij")
     number = _log_choose(people, left) + _log_choose(entering, entered) + (left + entered) * math.log(corners)
     each = np.asarray(epsilon - (people - left) * extra, dtype=np.float64)
-    deltas = gaussian_deltas(each, np.asarray((left + entered) * shift, dtype=np.float64))
-    with np.errstate(divide="ignore"):
-        return float(min(np.exp(logsumexp(number + np.log(deltas))) * (1 + 1e-9), math.inf))
+    deltas = log_gaussian_deltas(each, np.asarray((left + entered) * shift, dtype=np.float64))
+    return _sum_of_exps(number + deltas)
+
+
+def _sum_of_exps(logs: Floats) -> float:
+    total = float(logsumexp(logs)) + 1e-9
+    return math.exp(total) if total < 700 else math.inf
 
 
 def _log_choose(people: int, some: NDArray[np.int64]) -> Floats:
@@ -206,8 +224,12 @@ def _steps(noise: str, values: int) -> int:
 
 def _unit(scale: float, values: int) -> int:
     """How many lattice steps make 1: a power of two, so that the noise is far coarser than its lattice and fits 64 bits."""
-    fine = min(FINE, MOST_FINE - math.ceil(math.log2(values + 2)))
-    return 1 << max(0, fine - math.ceil(math.log2(max(scale, 1e-300))))
+    return 1 << max(0, _fine(values) - math.ceil(math.log2(max(scale, 1e-300))))
+
+
+def _fine(values: int) -> int:
+    """The logarithm of how many steps the scale of noise on so many values has."""
+    return min(FINE, MOST_FINE - math.ceil(math.log2(values + 2)))
 
 
 def refuse_gaussian_without_delta(kind: str, delta: float) -> None:

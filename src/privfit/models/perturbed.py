@@ -23,6 +23,8 @@ NAMED: dict[str, Perturbation] = {"objective": ObjectivePerturbation(), "output"
 KERNELS = ("linear", "rbf")
 USUAL_PAIRS = 100
 PUBLIC_SEED = 20081208
+MOST_GAMMA = 1e6
+MOST_COMPONENTS = 10_000
 
 
 class PerturbedModel(PrivateLinearModel):
@@ -71,10 +73,10 @@ class PerturbedModel(PrivateLinearModel):
             return None
         width = schema.geometry(numeric=self._numeric_style(mechanism), intercept=False, several=True).n_columns
         gamma = 1 / width if self.gamma == "auto" else self.gamma
-        for name, value in (("gamma", gamma), ("n_components", self.n_components)):
-            if isinstance(value, bool | str) or not value > 0:
+        for name, value, most in (("gamma", gamma, MOST_GAMMA), ("n_components", self.n_components, MOST_COMPONENTS)):
+            if isinstance(value, bool | str) or not 0 < value <= most:
                 raise PrivacyError(
-                    f"{name}={value!r} was given; it is a positive number, chosen without looking at the rows. Leave it out if in doubt."
+                    f"{name}={value!r} was given; it is a positive number up to {most:g}, chosen without looking at the rows. Leave it out if in doubt."
                 )
         return FourierFeatures(width, max(1, int(self.n_components) // 2), float(gamma), PUBLIC_SEED)
 

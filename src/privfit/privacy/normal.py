@@ -23,27 +23,28 @@ def gaussian_delta(epsilon: float, shift: float) -> float:
 
     Guarantee: docs/proofs/gaussian.md, Lemma 2.
     """
-    return float(gaussian_deltas(np.array(epsilon), np.array(shift)))
+    return math.exp(float(log_gaussian_deltas(np.array(epsilon), np.array(shift))))
 
 
-def gaussian_deltas(epsilon: Floats, shift: Floats) -> Floats:
-    """The same for arrays.
+def log_gaussian_deltas(epsilon: Floats, shift: Floats) -> Floats:
+    """The logarithm of the same, for arrays: deltas too small for a float may be summed in great numbers.
 
     Guarantee: docs/proofs/gaussian.md, Lemma 2.
     """
     some = np.where(shift > 0, shift, 1.0)
-    with np.errstate(over="ignore", invalid="ignore"):  # a tiny shift is as good as none
-        upper = np.exp(log_ndtr(some / 2 - epsilon / some))
-        lower = np.exp(np.minimum(epsilon + log_ndtr(-some / 2 - epsilon / some), 0.0))
-    moved = np.minimum(1.0, np.maximum(0.0, upper - lower) + _ROUNDING * upper)
-    unmoved = np.maximum(0.0, -np.expm1(np.minimum(epsilon, 0.0)))
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # a tiny shift is as good as none
+        upper = log_ndtr(some / 2 - epsilon / some)
+        lower = epsilon + log_ndtr(-some / 2 - epsilon / some)
+        share = -np.expm1(np.minimum(lower - upper, 0.0)) + _ROUNDING * (1 + np.abs(epsilon))
+        moved = np.where(np.isneginf(upper), -np.inf, np.minimum(upper + np.log(share), 0.0))
+        unmoved = np.log(np.maximum(0.0, -np.expm1(np.minimum(epsilon, 0.0))))
     return np.asarray(np.where(shift > 0, moved, unmoved), dtype=np.float64)
 
 
 def least_scale(delta_at: Callable[[float], float], delta: float, start: float) -> float:
     """The least scale, up to a small share, at which a falling function of it is at most delta. On the safe side."""
     low = high = start
-    while delta_at(high) > delta:
+    while not delta_at(high) <= delta:  # nor what is no number
         low, high = high, 2 * high
         if not math.isfinite(high):
             raise ArithmeticError("No scale of noise is large enough.")

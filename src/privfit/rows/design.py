@@ -35,8 +35,8 @@ def feature_scores(
     parts = []
     for batch in table.batches(schema.features, positions, PREDICT_ROWS):
         rows = len(batch[0])
-        encoded = layout.dense(Chunk(*layout.chunk(batch, 0, rows), np.empty(rows)))
-        parts.append(features(encoded) @ coef + intercept)
+        chunk = Chunk(*layout.chunk(batch, 0, rows), np.empty(rows))
+        parts.append(features(layout.turned(chunk, features.frequencies)) @ coef + intercept)
     return np.concatenate(parts) if parts else np.empty(0)
 
 

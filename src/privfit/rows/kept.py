@@ -6,6 +6,7 @@ predictor is then a few look-ups, and a sum of columns a few counts. The sums he
 
 from __future__ import annotations
 
+import math
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -53,8 +54,13 @@ class Features(Protocol):
         """The largest norms of a row of them."""
         ...
 
-    def __call__(self, encoded: Floats) -> Floats:
-        """The features of these rows, one row each."""
+    @property
+    def frequencies(self) -> Floats:
+        """What encoded rows are multiplied by first: (columns, frequencies)."""
+        ...
+
+    def __call__(self, turned: Floats) -> Floats:
+        """The features of rows with these products, one row each."""
         ...
 
 
@@ -178,6 +184,15 @@ class Layout:
                 total[member.block.start : member.block.stop] = member.gathered(apart)
         return total
 
+    def turned(self, chunk: Chunk, frequencies: Floats) -> Floats:
+        """The products of encoded rows with some columns, each row's by itself: in a matrix product other rows could change how one is rounded."""
+        products = np.zeros((len(chunk.target), frequencies.shape[1]))
+        for code, table in zip(chunk.codes, self.look_up(frequencies), strict=True):
+            products += table[code]
+        for place, column in enumerate(self.number_columns):
+            products += chunk.numbers[:, place, None] * frequencies[column]
+        return products
+
     def dense(self, chunk: Chunk) -> Floats:
         """The encoded rows themselves."""
         rows = np.zeros((len(chunk.target), self.geometry.n_columns))
@@ -247,9 +262,10 @@ class KeptRows:
     def _encode(self, batch: Batch, start: int, stop: int) -> Chunk:
         codes, numbers = self._layout.chunk(batch, start, stop)
         target = self._target(batch, start, stop)
-        if self._features is None:
-            return Chunk(codes, numbers, target)
-        return Chunk((), self._features(self._layout.dense(Chunk(codes, numbers, target))), target)
+        chunk = Chunk(codes, numbers, target)
+        return (
+            chunk if self._features is None else Chunk((), self._features(self._layout.turned(chunk, self._features.frequencies)), target)
+        )
 
     def _target(self, batch: Batch, start: int, stop: int) -> Floats:
         """The target of these rows: a number in [-1, 1], a class as -1 or 1, or, of more classes, its place."""
@@ -289,10 +305,7 @@ class KeptRows:
             return self._pull(chunk, tables, weights, respond)
 
         with one_blas_thread(), ThreadPoolExecutor(self._rows.threads) as pool:
-            totals: list[Floats] | None = None
-            for part in _in_order(pool, task, self._every_chunk(), 4 * self._rows.threads):
-                totals = part if totals is None else [total + piece for total, piece in zip(totals, part, strict=True)]
-        assert totals is not None
+            totals = _pairwise(_in_order(pool, task, self._every_chunk(), 4 * self._rows.threads))
         if self._features is not None:
             return totals[-1]
         return self._layout.gather(totals[:-1], totals[-1])
@@ -343,7 +356,7 @@ class KeptRows:
 
         Guarantee: docs/proofs/perturbation.md, Lemma 5.
         """
-        additions = CHUNK_ROWS + SHORT_ROWS + rows / SHORT_ROWS + MOST_CODES
+        additions = CHUNK_ROWS + SHORT_ROWS + 2 * math.log2(rows + 2) + MOST_CODES
         predictor = (columns + 8) * norm * length + 4 * offset
         return 2 * UNIT_ROUNDOFF * rows * norm * ((additions + 16) * most_slope + most_curvature * predictor)
 
@@ -411,6 +424,20 @@ class SampledRows:
         scores = self._design @ weights
         bends = bend(scores[:, 0], self._target)[:, None] if weights.shape[1] == 1 else bend(scores, self._target)
         return self.weight * np.stack([(self._design * bends[:, k, None]).T @ self._design for k in range(bends.shape[1])])
+
+
+def _pairwise(parts: Iterator[list[Floats]]) -> list[Floats]:
+    """The sum of the parts, added two by two, so that rounding grows with the logarithm of their number only."""
+    waiting: list[tuple[int, list[Floats]]] = []
+    for part in parts:
+        height, total = 0, part
+        while waiting and waiting[-1][0] == height:
+            height, total = height + 1, [one + other for one, other in zip(waiting.pop()[1], total, strict=True)]
+        waiting.append((height, total))
+    total = waiting.pop()[1]
+    while waiting:
+        total = [one + other for one, other in zip(waiting.pop()[1], total, strict=True)]
+    return total
 
 
 def _joined(chunks: Iterator[Chunk]) -> Iterator[Chunk]:

@@ -39,10 +39,10 @@ class FourierFeatures:
         return RowNorms(math.sqrt(2 * self.pairs), 1.0, 1 / math.sqrt(self.pairs), self.n_columns)
 
     @cached_property
-    def _frequencies(self) -> Floats:
+    def frequencies(self) -> Floats:
+        """One column of frequencies per pair: public numbers."""
         return math.sqrt(2 * self.gamma) * seeded_generator(self.seed).normal(size=(self.columns, self.pairs))
 
-    def __call__(self, encoded: Floats) -> Floats:
-        """The features of encoded rows, one row each."""
-        turned = encoded @ self._frequencies
+    def __call__(self, turned: Floats) -> Floats:
+        """The features of rows whose products with the frequencies are these, one row each."""
         return np.concatenate([np.cos(turned), np.sin(turned)], axis=1) / math.sqrt(self.pairs)

@@ -76,6 +76,11 @@ class Gradients:
         }
         return self.most_slope * several[self.coupling][norm]
 
+    @property
+    def sharpest(self) -> float:
+        """By how much a row's slopes can move when its predictors do: the largest eigenvalue of diag(p) - pp' is a half."""
+        return 0.5 if self.coupling == "softmax" else self.loss.sharpest
+
     def of_one_row(self, norm: Norm) -> float:
         """The largest norm of one row's gradient."""
         return self.of_slopes(norm) * self.norms[norm]
