@@ -1,0 +1,147 @@
+"""Where perturbed objectives end: noise that no integer holds, deltas that no float holds, ridges that no solver likes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import privfit as pf
+from privfit.losses import LOGISTIC, robust, tempered_logistic
+from privfit.mechanisms.tilts import free_ridge, make_tilt, objective_delta
+from privfit.statistics import FourierFeatures, Gradients, RowNorms
+
+NORMS = RowNorms(3.0, math.sqrt(3.0), 1.0, 3, (0, 1, 2))
+
+
+@pytest.mark.parametrize("noise", ["auto", "laplace", "linf", "l2"])
+def test_a_tilt_that_64_bits_would_cut_is_refused_before_the_charge(noise: str) -> None:
+    """A cut tilt has atoms and a bounded support, and its minimum would tell tables apart."""
+    ledger = pf.Ledger(epsilon=1.0)
+    model = pf.ERM(
+        robust(1e9),
+        epsilon=1.0,
+        schema=pf.Schema.box(-1, 1, target=(-1e10, 1e10)),
+        mechanism=pf.ObjectivePerturbation(noise=noise),
+        numeric="slope",
+        ledger=ledger,
+    )
+    with pytest.raises(pf.PrivacyError, match="64"):
+        model.fit(np.ones((1, 1)), [1e10])
+    assert ledger.entries() == []
+
+
+def test_curvature_of_a_loss_with_slopes_of_both_signs_is_paid_for_under_normal_noise() -> None:
+    log_cosh = pf.ConvexLoss(lambda z, y: np.tanh(z - y), lambda z, y: 1 - np.tanh(z - y) ** 2, 1.0, 1.0, taper=2.0)
+    gradients = Gradients(NORMS, log_cosh)
+    assert free_ridge("gaussian", gradients, 1.0) == math.inf
+    assert math.isfinite(free_ridge("laplace", gradients, 1.0))
+    assert math.isfinite(free_ridge("gaussian", replace(gradients, loss=LOGISTIC), 1.0))
+
+
+@pytest.mark.parametrize(("people", "coupling", "classes"), [(2000, "one", 1), (200, "softmax", 10)])
+def test_deltas_too_small_for_a_float_are_not_lost_in_great_numbers(people: int, coupling: str, classes: int) -> None:
+    gradients = Gradients(NORMS, LOGISTIC, classes, coupling, people)  # type: ignore[arg-type]
+    tilt = make_tilt("gaussian", gradients, 1.0, 1e-6, 0.0)
+    ratio = gradients.of_one_row("l2") / tilt.parts[0].scale
+    assert 0.5e-6 < objective_delta(gradients, 1.0, ratio) <= 1e-6 * (1 + 1e-6)
+    assert objective_delta(gradients, 1.0, 100 * ratio) == math.inf
+
+
+def test_a_finer_lattice_or_a_larger_epsilon_needs_less_of_a_free_ridge() -> None:
+    wide = Gradients(RowNorms(5000.0, 70.0, 1.0, 5000), tempered_logistic(0.5, 1.0))
+    extra = {epsilon: free_ridge("laplace", wide, epsilon) / wide.free_ridge(epsilon) - 1 for epsilon in (1e-6, 1e-3, 1.0)}
+    assert extra[1e-6] > extra[1e-3] > extra[1.0] > 0
+    assert extra[1e-6] > 2 * 5000 / 2.0**38 / 1e-6
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-6, 500.0, 1e6])
+@pytest.mark.parametrize("mechanism", ["objective", "output"])
+def test_every_epsilon_can_be_fitted_with(epsilon: float, mechanism: str) -> None:
+    X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    model = pf.LogisticRegression(epsilon, schema=pf.Schema.box(-1, 1, target=[0, 1]), mechanism=mechanism, random_state=0)
+    assert np.isfinite(model.fit(X, (X[:, 0] > 0).astype(int)).coef_).all()
+
+
+def test_a_public_guess_far_below_the_number_of_rows_does_not_make_a_fit_fail() -> None:
+    X = np.random.default_rng(0).uniform(-1, 1, (60_000, 2))
+    schema = pf.Schema.box(-1, 1, target=[0, 1])
+    model = pf.LogisticRegression(1.0, schema=schema, adjacency="add-remove", expected_rows=100, random_state=0)
+    assert model.fit(X, (X[:, 0] > 0).astype(int)).score(X, (X[:, 0] > 0).astype(int)) > 0.9
+
+
+def test_more_rows_than_the_precision_was_planned_for_are_refused_before_the_charge(monkeypatch) -> None:
+    from privfit.mechanisms import perturbation
+
+    monkeypatch.setattr(perturbation, "FEW_ROWS", 100)
+    ledger = pf.Ledger(epsilon=1.0)
+    schema = pf.Schema.box(-1, 1, target=[0, 1])
+    model = pf.LogisticRegression(1.0, schema=schema, adjacency="add-remove", expected_rows=5, ledger=ledger)
+    with pytest.raises(pf.DataError, match="Nothing was charged"):
+        model.fit(np.zeros((101, 2)), np.arange(101) % 2)
+    assert ledger.entries() == []
+
+
+@pytest.mark.parametrize("solver", ["newton_on_sample", "minimise_certified"])
+def test_a_failing_solver_says_nothing_of_the_rows_and_the_charge_stands(monkeypatch, solver: str) -> None:
+    """The text of a linear algebra error would depend on them."""
+    from privfit.mechanisms import perturbation
+
+    def failing(*args):
+        raise np.linalg.LinAlgError("16-th leading minor of a private matrix")
+
+    monkeypatch.setattr(perturbation, solver, failing)
+    ledger = pf.Ledger(epsilon=1.0)
+    model = pf.LogisticRegression(1.0, schema=pf.Schema.box(-1, 1, target=[0, 1]), ledger=ledger)
+    with pytest.raises(pf.PrivacyError, match="the charge stands") as caught:
+        model.fit(np.zeros((10, 2)), np.arange(10) % 2)
+    assert "minor" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+    assert ledger.spent == 1.0
+
+
+def test_a_target_far_from_zero_is_fitted_in_its_own_units() -> None:
+    X = np.random.default_rng(0).uniform(-1, 1, (5000, 1))
+    schema = pf.Schema.box(-1, 1, target=(1e6, 1e6 + 1))
+    model = pf.ERM(robust(0.2), epsilon=5.0, schema=schema, random_state=0).fit(X, np.full(5000, 1e6 + 0.3))
+    assert model.predict(np.zeros((1, 1)))[0] == pytest.approx(1e6 + 0.3, abs=0.05)
+
+
+def test_mixed_noise_needs_blocks() -> None:
+    model = pf.LogisticRegression(
+        1.0, schema=pf.Schema.box(-1, 1, target=[0, 1]), kernel="rbf", mechanism=pf.ObjectivePerturbation(noise="mixed"), random_state=0
+    )
+    with pytest.raises(pf.PrivacyError, match="mixed"):
+        model.fit(np.zeros((4, 2)), [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("gamma", [0.0, -1.0, math.inf, 1e300, True])
+def test_a_kernel_that_bends_beyond_all_measure_is_refused(gamma: float) -> None:
+    model = pf.LogisticRegression(1.0, schema=pf.Schema.box(-1, 1, target=[0, 1]), kernel="rbf", gamma=gamma, random_state=0)
+    with pytest.raises(pf.PrivacyError, match="gamma="):
+        model.fit(np.zeros((4, 2)), [0, 1, 0, 1])
+
+
+def test_features_of_a_row_are_the_same_beside_any_others() -> None:
+    from privfit.rows import Rows
+    from privfit.rows.kept import Layout
+    from privfit.tables import open_table
+
+    schema = pf.Schema.box(-1, 1, n_features=9, target=[0, 1])
+    geometry = schema.geometry(intercept=False)
+    rows = np.random.default_rng(0).uniform(-1, 1, (50, 9))
+    layout, features = Layout(geometry), FourierFeatures(9, 40, 100.0)
+
+    def made(table: np.ndarray) -> np.ndarray:
+        from privfit.rows.kept import Chunk
+
+        labelled = np.column_stack([table, np.zeros(len(table))])
+        batch = next(iter(Rows(open_table(labelled), schema, geometry).batches()))
+        return features(layout.turned(Chunk(*layout.chunk(batch, 0, len(table)), np.zeros(len(table))), features.frequencies))
+
+    together = made(rows)
+    for place in (0, 17, 49):
+        np.testing.assert_allclose(made(rows[place : place + 1])[0], together[place], atol=4e-16)
