@@ -78,7 +78,7 @@ def test_it_separates_at_a_moderate_epsilon() -> None:
 
 def test_it_has_sides_and_no_probabilities() -> None:
     X, y = table_of(200)
-    model = pf.LinearSVC(2.0, schema=SCHEMA, random_state=0).fit(X, y)
+    model = pf.LinearSVC(2.0, schema=SCHEMA, numeric="splines", random_state=0).fit(X, y)
     assert not hasattr(model, "predict_proba")
     np.testing.assert_array_equal(model.predict(X) == "yes", model.decision_function(X) > 0)
     assert model.coef_.shape == (1, 8 + 8 + 3)

@@ -23,7 +23,7 @@ from privfit.privacy import Event, Ledger, Noise, PrivacyError, Terms, exact, no
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.normal import gaussian_delta, least_scale
 from privfit.rows import Features, KeptRows, Rows, one_blas_thread
-from privfit.schema import Geometry, Schema
+from privfit.schema import AUTO_KNOTS, Geometry, Schema
 from privfit.solvers import minimise_certified, newton_on_sample
 from privfit.statistics import Coupling, Gradients, RowNorms
 from privfit.tables import DataError
@@ -49,7 +49,7 @@ OUTPUT_STEPS = 64
 class Risk:
     """What is minimised: the sum of a loss over rows, with a ridge on every weight.
 
-    `classes` is 1 for one linear predictor, or the number of classes with a predictor each, which `coupling` joins. `features` maps encoded rows to others first.
+    `knots` is how many numbers have as splines. `classes` is 1 for one linear predictor, or the number of classes with a predictor each, which `coupling` joins. `features` maps encoded rows to others first.
     """
 
     loss: ConvexLoss
@@ -57,6 +57,7 @@ class Risk:
     classes: int = 1
     coupling: Coupling = "one"
     features: Features | None = None
+    knots: int = AUTO_KNOTS
 
     def norms(self, geometry: Geometry) -> RowNorms:
         """The largest norms of a row."""
@@ -117,9 +118,10 @@ class Perturbation:
 
     def geometry(self, schema: Schema, numeric: Numbers, objective: Risk) -> Geometry:
         """How rows are encoded: without an intercept column where a category carries the constant already, because every column counts."""
-        plain = schema.geometry(numeric=numeric, intercept=False, several=True, anchored="no" if objective.fit_intercept else "all")
+        anchored: Literal["no", "all"] = "no" if objective.fit_intercept else "all"
+        plain = schema.geometry(numeric=numeric, intercept=False, several=True, anchored=anchored, knots=objective.knots)
         if objective.fit_intercept and (objective.features is not None or plain.count("levels") + plain.count("hats") == 0):
-            return schema.geometry(numeric=numeric, intercept=objective.features is None, several=True)
+            return schema.geometry(numeric=numeric, intercept=objective.features is None, several=True, knots=objective.knots)
         return plain
 
     # -- the plan, from public facts ------------------------------------------------------------------------------
@@ -299,6 +301,9 @@ class OutputPerturbation(Perturbation):
 
 # -- rules from public facts ---------------------------------------------------------------------------------------------
 
+STRAIGHT_BELOW = 200.0
+FEW_KNOTS_BELOW = 500.0
+FEW_KNOTS = 5
 STEEPEST = 0.5
 CLEARLY = 0.97
 FEW_CLASSES = 3
@@ -306,6 +311,16 @@ SHARPEST = 50.0
 RIDGE_FACTOR = 5.0
 LEAST_RIDGE = 0.02
 USUAL_ROWS = 20_000
+
+
+def automatic_numbers(terms: Terms, columns: int, n_rows: int | None) -> tuple[Numbers, int]:
+    """How numbers enter where nobody says: the more rows speak for a column at this epsilon, the more it may bend. Chosen on generated data."""
+    if n_rows is None:
+        return "splines", AUTO_KNOTS
+    density = n_rows * terms.budget.epsilon / (columns * terms.rows_per_person)
+    if density < STRAIGHT_BELOW:
+        return "slope", AUTO_KNOTS
+    return "splines", FEW_KNOTS if density < FEW_KNOTS_BELOW else AUTO_KNOTS
 
 
 def automatic_ridge(gradients: Gradients, sd: float, n_rows: int | None) -> float:

@@ -18,7 +18,7 @@ from privfit.models.inputs import PUBLIC, Input, fit_input, predict_table
 from privfit.models.report import Report, make_report
 from privfit.privacy import Budget, Ledger, PrivacyError, PrivacyWarning, Terms, noise_source, process_ledger, warn_of_running_total
 from privfit.rows import Rows, linear_scores
-from privfit.schema import Category, Geometry, Numeric, Schema
+from privfit.schema import AUTO_KNOTS, Category, Geometry, Numeric, Schema
 
 Floats = NDArray[np.float64]
 Numbers = Literal["slope", "bins", "splines"]
@@ -85,8 +85,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         reasons = self._reasons_not_private()
         ledger = self._chosen_ledger(reasons)
         given = self._prepared(fit_input(self, X, y, self.schema), mechanism)
+        self._numeric_used, self._knots_used = self._numbers(mechanism, given, terms)
         objective = self._objective(mechanism, given.schema)
-        self._numeric_used = self._numeric_style(mechanism)
         geometry = mechanism.geometry(given.schema, self._numeric_used, objective)
         rows = Rows(given.table, given.schema, geometry)
         release = mechanism.release(rows, terms, ledger, noise, objective)
@@ -157,6 +157,10 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
                 "numeric='splines' was given with a mechanism that releases moments, for which lines between knots cost too much. Use 'slope' or 'bins'."
             )
         return usual if self.numeric == "auto" else self.numeric  # type: ignore[return-value]
+
+    def _numbers(self, mechanism: Any, given: Input, terms: Terms) -> tuple[Numbers, int]:
+        """How numbers are encoded in this fit, and between how many knots if as splines."""
+        return self._numeric_style(mechanism), AUTO_KNOTS
 
     def _is_declared_public(self) -> bool:
         return isinstance(self.schema, str) and self.schema == PUBLIC

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from privfit.losses import ConvexLoss
 from privfit.mechanisms import ObjectivePerturbation, OutputPerturbation, Perturbation, Risk, RiskFit
-from privfit.mechanisms.perturbation import coupling_for
-from privfit.models.base import PrivateLinearModel, shown_weights
-from privfit.models.inputs import predict_table
-from privfit.privacy import PrivacyError
-from privfit.rows import feature_scores
-from privfit.schema import Category, Schema
+from privfit.mechanisms.perturbation import automatic_numbers, coupling_for
+from privfit.models.base import Numbers, PrivateLinearModel, shown_weights
+from privfit.models.inputs import Input, predict_table
+from privfit.privacy import PrivacyError, Terms
+from privfit.rows import count_rows, feature_scores
+from privfit.schema import AUTO_KNOTS, Category, Schema
 from privfit.statistics import FourierFeatures
 
 Floats = NDArray[np.float64]
@@ -60,7 +60,15 @@ class PerturbedModel(PrivateLinearModel):
         target = schema.target
         classes = len(target.levels) if isinstance(target, Category) and len(target.levels) > 2 else 1
         loss = self._convex_loss(schema)
-        return Risk(loss, self._checked_intercept(), classes, coupling_for(loss, classes), self._feature_map(mechanism, schema))
+        knots = getattr(self, "_knots_used", AUTO_KNOTS)
+        return Risk(loss, self._checked_intercept(), classes, coupling_for(loss, classes), self._feature_map(mechanism, schema), knots)
+
+    def _numbers(self, mechanism: Any, given: Input, terms: Terms) -> tuple[Numbers, int]:
+        usual = super()._numbers(mechanism, given, terms)
+        if self.numeric != "auto" or usual[0] != "splines":
+            return usual
+        known = count_rows(given.table, given.schema) if terms.adjacency == "replace-one" else terms.expected_rows
+        return automatic_numbers(terms, len(given.schema.features), known)
 
     # -- features ---------------------------------------------------------------------------------------------------
 
@@ -71,7 +79,9 @@ class PerturbedModel(PrivateLinearModel):
             raise PrivacyError(f"kernel={kernel!r} was given; it is one of {KERNELS}. Use 'linear' if in doubt.")
         if kernel == "linear":
             return None
-        width = schema.geometry(numeric=self._numeric_style(mechanism), intercept=False, several=True).n_columns
+        style = getattr(self, "_numeric_used", None) or self._numeric_style(mechanism)
+        knots = getattr(self, "_knots_used", AUTO_KNOTS)
+        width = schema.geometry(numeric=style, intercept=False, several=True, knots=knots).n_columns
         gamma = 1 / width if self.gamma == "auto" else self.gamma
         for name, value, most in (("gamma", gamma, MOST_GAMMA), ("n_components", self.n_components, MOST_COMPONENTS)):
             if isinstance(value, bool | str) or not 0 < value <= most:

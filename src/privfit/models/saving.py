@@ -10,7 +10,7 @@ import numpy as np
 
 from privfit.losses import ConvexLoss, PolynomialLoss
 from privfit.models.report import Report
-from privfit.schema import Schema
+from privfit.schema import AUTO_KNOTS, Schema
 from privfit.version import VERSION
 
 _FORMAT = 1
@@ -51,6 +51,7 @@ def save(model: Any, path: Path) -> None:
         "encoding": {
             "numeric": model._numeric_used,
             "intercept": model._geometry.intercept,
+            "knots": model._knots_used,
             "paper": any(block.kind in ("share", "indicators") for block in model._geometry.blocks),
         },
         "intercept": np.ravel(model.intercept_).tolist(),
@@ -87,10 +88,11 @@ def _restore(document: dict[str, Any], kinds: dict[str, type]) -> Any:
     encoding = document["encoding"]
     model = kinds[document["model"]](schema=schema, **document["parameters"])
     model.schema_ = schema
+    knots = encoding.get("knots", AUTO_KNOTS)
     model._geometry = schema.geometry(
-        numeric=encoding["numeric"], paper=encoding["paper"], intercept=encoding.get("intercept", True), several=True
+        numeric=encoding["numeric"], paper=encoding["paper"], intercept=encoding.get("intercept", True), several=True, knots=knots
     )
-    model._numeric_used = encoding["numeric"]
+    model._numeric_used, model._knots_used = encoding["numeric"], knots
     model._restore(np.array(document["coef"], dtype=np.float64), np.array(document["intercept"], dtype=np.float64))
     model.report_ = Report.from_dict(document["report"])
     if document.get("facts"):

@@ -44,6 +44,14 @@ def progress_report() -> Callable[[int], None] | None:
     return _progress.get()
 
 
+def count_rows(table: Table, schema: Schema) -> int | None:
+    """How many rows a table has, if that can be found out without using it up: by reading one column, where the table does not say."""
+    if table.n_rows is not None or getattr(table, "passes_once", False):
+        return table.n_rows
+    column = schema.features[:1]
+    return sum(len(batch[0]) for batch in table.batches(column, column_positions(table, column), BATCH_ROWS))
+
+
 class Kernel(Protocol):
     """What is summed over rows."""
 

@@ -1,11 +1,12 @@
 """Public knowledge about a table, and the geometry that it gives to every row."""
 
-from privfit.schema.columns import MISSING, OTHER, Category, Column, Level, Numeric
+from privfit.schema.columns import AUTO_KNOTS, MISSING, OTHER, Category, Column, Level, Numeric
 from privfit.schema.errors import SchemaError
 from privfit.schema.geometry import CONSTANT, ZERO, Block, Geometry, make_block
 from privfit.schema.schema import Schema
 
 __all__ = [
+    "AUTO_KNOTS",
     "CONSTANT",
     "MISSING",
     "OTHER",
