@@ -75,7 +75,7 @@ def test_the_peer_is_measured_where_it_is_installed(run: Run, tmp_path, monkeypa
     assert started == [tmp_path / "peer" / "bin" / "python", "ended"]
     mine = [row for row in rows if row["method"].startswith("diffprivlib")]
     assert [(row["method"], row["epsilon"]) for row in mine] == [
-        (name, epsilon) for epsilon in (0.4, 1.6) for name in ("diffprivlib", "diffprivlib, ridge")
+        (name, epsilon) for epsilon in (0.4, 1.6) for name in ("diffprivlib", "diffprivlib tuned")
     ]
     majority = next(row for row in rows if row["method"] == "majority class")
     assert all(row["auc"] == 0.5 and row["error"] == majority["error"] for row in mine)

@@ -13,6 +13,7 @@ from privfit.bench import accuracy as accuracy_bench
 from privfit.bench import data
 from privfit.bench import speed as speed_bench
 from privfit.bench.census import census_schema, generated_census
+from privfit.cli.classifiers import classifiers
 from privfit.cli.console import hint, print_json, stdout
 from privfit.cli.errors import in_one_sentence
 from privfit.cli.regularised import regularised
@@ -90,9 +91,12 @@ def speed(
     if wide_rows:
         hint("Measuring many columns ...")
         ratios.append(speed_bench.wide(wide_rows, repeats).to_dict())
+    hint("Measuring classifiers ...")
+    ratios += [ratio.to_dict() for ratio in speed_bench.against_sklearn(repeats)]
     if peer:
         hint("Measuring the peer ...")
         ratios.append(speed_bench.against_peer(rows, repeats, folder / "peer").to_dict())
+        ratios.append(speed_bench.classifier_against_peer(rows, repeats, folder / "peer").to_dict())
     hint("Measuring from Parquet ...")
     ratios.append(speed_bench.from_parquet(parquet_rows, repeats, folder).to_dict())
     if as_json:
@@ -114,3 +118,4 @@ def speed(
 
 
 group.command()(in_one_sentence(regularised))
+group.command()(in_one_sentence(classifiers))
