@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 Floats = NDArray[np.float64]
 Function = Callable[[Any, Any], Any]
@@ -163,6 +162,12 @@ class ConvexLoss:
         return f"ConvexLoss({self.name}, most_slope={self.most_slope}, most_curvature={self.most_curvature}, taper={self.taper})"
 
 
+def sigmoid(z: Any) -> Any:
+    """1 / (1 + e^-z), several times faster than a general one and as exact where slopes need it."""
+    with np.errstate(over="ignore"):
+        return 1.0 / (1.0 + np.exp(-np.asarray(z, dtype=np.float64)))
+
+
 def _positive(value: object) -> bool:
     return isinstance(value, int | float | np.floating | np.integer) and not isinstance(value, bool) and bool(0 < value < math.inf)
 
@@ -171,8 +176,8 @@ def _positive(value: object) -> bool:
 
 
 LOGISTIC = ConvexLoss(
-    slope=lambda z, y: -y * expit(-y * z),
-    curvature=lambda z, y: expit(z) * expit(-z),
+    slope=lambda z, y: -y * sigmoid(-y * z),
+    curvature=lambda z, y: sigmoid(z) * sigmoid(-z),
     most_slope=1.0,
     most_curvature=0.25,
     taper=1.0,
@@ -251,12 +256,14 @@ def tempered_logistic(cap: float, taper: float) -> ConvexLoss:
     at = math.log((1 - turn) / turn)  # the margin where the two meet
 
     def size(margin: Any) -> Any:
-        beyond = np.minimum(margin - at, 0.0)
-        return np.where(margin >= at, expit(-margin), cap - (cap - turn) * np.exp(taper * beyond))
+        found = np.atleast_1d(sigmoid(-np.asarray(margin, dtype=np.float64)))
+        beyond = np.broadcast_to(margin, found.shape) < at
+        found[beyond] = cap - (cap - turn) * np.exp(taper * (np.broadcast_to(margin, found.shape)[beyond] - at))
+        return found.reshape(np.shape(margin))
 
     def bend(margin: Any) -> Any:
         beyond = np.minimum(margin - at, 0.0)
-        return np.where(margin >= at, expit(margin) * expit(-margin), taper * (cap - turn) * np.exp(taper * beyond))
+        return np.where(margin >= at, sigmoid(margin) * sigmoid(-margin), taper * (cap - turn) * np.exp(taper * beyond))
 
     return ConvexLoss(
         slope=lambda z, y: -y * size(y * z),

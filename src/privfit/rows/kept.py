@@ -329,7 +329,7 @@ class KeptRows:
 
     def sample(self) -> SampledRows:
         """Rows spread evenly over the table, as many as a solver can use to learn how the loss curves."""
-        wanted = min(self.n_rows // 16, 8 * SAMPLE_VALUES // self.n_columns)
+        wanted = min(self.n_rows // 16, 2 * SAMPLE_VALUES // self.n_columns)
         most = max(SAMPLE_VALUES // self.n_columns, LEAST_SAMPLE * self.n_columns, wanted)
         step = max(1, -(-self.n_rows // most))
         parts, first = [], 0
