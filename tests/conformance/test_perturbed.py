@@ -85,7 +85,7 @@ def test_no_weights_are_much_likelier_for_one_neighbour(estimator, pair, variant
 def test_the_attack_comes_close_to_the_claim_and_catches_less_noise(estimator) -> None:
     """Rows of other levels and the other class: both can be on the wrong side at once. With noise a third smaller the claim breaks."""
     schema = pf.Schema([pf.Category(name, ["p", "q", "r"]) for name in "uvw"], target=pf.Category("y", ["a", "b"]))
-    model = estimator(epsilon=EPSILON)
+    model = estimator(epsilon=EPSILON, mechanism=pf.ObjectivePerturbation(steepest=0.5))
     mechanism = model._chosen_mechanism()
     risk = model._risk(mechanism, schema)
     geometry = mechanism.geometry(schema, "slope", risk)

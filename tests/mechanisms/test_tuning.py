@@ -237,16 +237,12 @@ def test_a_wrong_candidate_is_refused_as_it_would_be_alone() -> None:
         pf.LinearSVC(1.0, schema=SCHEMA, loss="hinge", mechanism=tuned(GOOD), random_state=0).fit(table_of())
 
 
-@pytest.mark.xfail(strict=True, reason="ridge and noise of TunedPerturbation come first, are not checked, and mean nothing")
 def test_settings_that_a_choice_does_not_have_are_refused_and_not_ignored() -> None:
     for mechanism in (pf.TunedPerturbation((GOOD, DEAF)), pf.TunedPerturbation(ridge=3.0), pf.TunedPerturbation(noise="linf")):
         with pytest.raises((pf.PrivacyError, TypeError)):
             fitted(mechanism)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="ERM's penalty goes to the ridge that TunedPerturbation has no use for; the report says it was raised"
-)
 def test_a_penalty_beside_a_choice_of_ridges_is_refused_and_not_ignored() -> None:
     with pytest.raises(pf.PrivacyError):
         pf.ERM(None, 5.0, schema=SCHEMA, mechanism=tuned(GOOD, DEAF), random_state=0).fit(table_of())

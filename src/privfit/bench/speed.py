@@ -184,7 +184,7 @@ def planned(model: LogisticRegression, schema: Schema, n_rows: int) -> tuple[Geo
 
 def encoded_rows(frame: pl.DataFrame, schema: Schema, geometry: Geometry) -> NDArray[np.float64]:
     """Rows as a fit encodes them, one column per weight: what a model predicts whose weights are a single one. For rows that are public."""
-    shown = [shown_weights(weights, geometry) for weights in np.eye(geometry.n_columns)]
+    shown = [shown_weights(weights, geometry, True) for weights in np.eye(geometry.n_columns)]
     coef, intercept = np.array([coef for coef, _ in shown]).T, np.array([constant for _, constant in shown])
     return linear_scores(open_table(frame), schema, geometry, coef, intercept)
 

@@ -39,9 +39,9 @@ FOR_SLOPES = 0.8
 TOLERANCE = 1e-6
 USUAL_LENGTH = 100.0
 LONG_TILT = 20.0
-MANY_ROWS = 1 << 24
+MANY_ROWS = 1 << 21
 FEW_ROWS = 1 << 20
-FAR_MORE_ROWS = 16
+FAR_MORE_ROWS = 4
 OUTPUT_STEPS = 64
 
 
@@ -129,6 +129,7 @@ class Perturbation:
     def plan(self, geometry: Geometry, terms: Terms, objective: Risk, n_rows: int | None) -> Plan:
         """The least noise there is for this schema, and everything that goes with it. `n_rows` is None where it is private."""
         refuse_gaussian_without_delta(self.noise, terms.budget.delta)
+        laplace_scale(1, exact(terms.budget.epsilon))  # refuses an epsilon that no noise can serve
         gradients = self._gradients(geometry, terms, objective)
         kinds = (
             (self.noise,)
@@ -207,7 +208,7 @@ class ObjectivePerturbation(Perturbation):
 
     def _plan_with(self, kind: str, gradients: Gradients, terms: Terms, n_rows: int | None) -> Plan:
         epsilon, delta = terms.budget.epsilon * (1 - FOR_CERTIFICATE) * SAFE, terms.budget.delta
-        if gradients.loss is LOGISTIC and gradients.coupling != "softmax" and self.steepest != 1:
+        if gradients.loss == LOGISTIC and gradients.coupling != "softmax" and self.steepest != 1:
             gradients = self._tempered(kind, gradients, epsilon, delta, n_rows)
         if gradients.loss.most_curvature is None:
             raise PrivacyError(
@@ -217,8 +218,9 @@ class ObjectivePerturbation(Perturbation):
         tilt = make_tilt(kind, gradients, epsilon, delta, None)
         free = free_ridge(kind, gradients, epsilon)
         ridge = self._ridge(gradients, tilt, n_rows)
-        if self.ridge == "auto" and math.isfinite(free):
-            ridge = max(ridge, free)
+        if self.ridge == "auto":
+            slack = needed_precision(gradients, terms, n_rows, tilt.sd)
+            ridge = max(ridge, quiet_ridge(gradients, slack, epsilon), free if math.isfinite(free) else 0.0)
         if ridge < free:
             ridge = max(ridge, gradients.forced_ridge((1 - FOR_SLOPES) * epsilon))
             tilt = make_tilt(kind, gradients, epsilon, delta, gradients.bend_cost(ridge))
@@ -310,6 +312,7 @@ FEW_CLASSES = 3
 SHARPEST = 50.0
 RIDGE_FACTOR = 5.0
 LEAST_RIDGE = 0.02
+QUIET = 0.02
 USUAL_ROWS = 20_000
 
 
@@ -331,7 +334,13 @@ def automatic_ridge(gradients: Gradients, sd: float, n_rows: int | None) -> floa
     scale = sd / math.sqrt(2.0)
     noise = scale / gradients.sensitivity("l1")  # about one over epsilon
     ratio = gradients.values * noise / (n_rows or USUAL_ROWS)
-    return max(RIDGE_FACTOR * scale * gradients.norms.l2 * math.sqrt(ratio), LEAST_RIDGE * gradients.norms.l2**2)
+    least = LEAST_RIDGE * 4 * gradients.sharpest * gradients.norms.l2**2
+    return max(RIDGE_FACTOR * scale * gradients.norms.l2 * math.sqrt(ratio), least)
+
+
+def quiet_ridge(gradients: Gradients, slack: float, epsilon: float) -> float:
+    """The ridge from which on the certificate's noise on a weight is small. It counts only where rows are very many, and more rounding is allowed for."""
+    return 2 * math.sqrt(2.0 * gradients.values) * slack / (epsilon * FOR_CERTIFICATE * QUIET)
 
 
 def automatic_output_ridge(gradients: Gradients, epsilon: float, n_rows: int | None) -> float:
@@ -350,7 +359,7 @@ def coupling_for(loss: ConvexLoss, classes: int) -> Coupling:
     """How several classes share a row: each against the rest, whose slopes a half bounds, or softmax where classes are many."""
     if classes == 1:
         return "one"
-    return "softmax" if loss is LOGISTIC and classes > FEW_CLASSES else "one-vs-rest"
+    return "softmax" if loss == LOGISTIC and classes > FEW_CLASSES else "one-vs-rest"
 
 
 # -- details -------------------------------------------------------------------------------------------------------------
@@ -362,28 +371,33 @@ def minimised(plan: Plan, kept: KeptRows, tilt: Floats) -> Floats:
     respond, bend = _responses(gradients)
     start = np.zeros_like(tilt)
     sample = kept.sample()
-    rough = kept.n_rows * gradients.norms.l2 * (TOLERANCE if sample.weight == 1 else 0.01 * math.sqrt(sample.weight / kept.n_rows))
+    rough = kept.n_rows * gradients.of_one_row("l2") * (TOLERANCE if sample.weight == 1 else 0.01 * math.sqrt(sample.weight / kept.n_rows))
 
     def gradient(weights: Floats) -> Floats:
         return kept.pulled(weights, respond) + ridge * weights + tilt
 
-    failed = PrivacyError(
-        f"The solver was given {kept.n_columns} columns and a ridge of {ridge:.3g} and did not reach the precision that privacy rests on. "
-        "Nothing is released, and the charge stands. Use a larger ridge, or fewer columns."
-    )
+    found = None
     try:
         with one_blas_thread():
             start, solve = newton_on_sample(
                 lambda w: sample.pulled(w, respond) + ridge * w + tilt, lambda w: sample.curved(w, bend), start, ridge, rough
             )
         found = minimise_certified(gradient, plan.slack / 2, start, solve)
-    except (ArithmeticError, np.linalg.LinAlgError):  # which know of the rows, and must not be told
-        raise failed from None
-    off = kept.rounding(found.weights, gradients.of_slopes("l2"), gradients.sharpest, gradients.loss.offset)
-    off += 2.0**-50 * float(ridge * np.linalg.norm(found.weights) + np.linalg.norm(tilt))
-    if not found.gradient_norm + off <= plan.slack:
-        raise failed
+    except (ArithmeticError, np.linalg.LinAlgError):
+        pass  # they know of the rows, and must not be told, in their chain neither
+    if found is None or not found.gradient_norm + _rounded(plan, kept, found.weights, tilt) <= plan.slack:
+        raise PrivacyError(
+            f"The solver was given {kept.n_columns} columns and a ridge of {ridge:.3g} and did not reach the precision that privacy rests on. "
+            "Nothing is released, and the charge stands. Use a larger ridge, or fewer columns."
+        ) from None
     return found.weights
+
+
+def _rounded(plan: Plan, kept: KeptRows, weights: Floats, tilt: Floats) -> float:
+    """The most that rounding can have moved the gradient at these weights."""
+    gradients = plan.gradients
+    off = kept.rounding(weights, gradients.of_slopes("l2"), gradients.sharpest, gradients.loss.offset)
+    return off + 2.0**-50 * float(plan.ridge * np.linalg.norm(weights) + np.linalg.norm(tilt))
 
 
 def _responses(gradients: Gradients) -> tuple[Callable[[Floats, Floats], Floats], Callable[[Floats, Floats], Floats]]:

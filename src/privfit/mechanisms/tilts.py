@@ -54,8 +54,8 @@ class Tilt:
     def sd(self) -> float:
         """The size of the noise on one value: the root of its mean square."""
         sizes = [len(part.columns) for part in self.parts]
-        squares = [(value_sd(part.noise, len(part.columns) * self.classes) * part.scale) ** 2 for part in self.parts]
-        return math.sqrt(float(np.average(squares, weights=sizes)))
+        sds = np.array([value_sd(part.noise, len(part.columns) * self.classes) * part.scale for part in self.parts])
+        return float(sds.max() * math.sqrt(np.average((sds / sds.max()) ** 2, weights=sizes)))
 
     def event(self, mechanism: str, terms: Terms) -> Event:
         """The price and the noise, on a lattice that is far finer than it."""

@@ -44,6 +44,11 @@ class TunedPerturbation(Perturbation):
 
     def check(self) -> None:
         """Refuse parameters that mean nothing, before anything is read."""
+        if self.ridge != "auto" or self.noise != "auto":
+            raise PrivacyError(
+                f"ridge={self.ridge!r} and noise={self.noise!r} were given to a choice among candidates; each candidate has its own. "
+                "Write pf.TunedPerturbation(candidates=(pf.ObjectivePerturbation(ridge=1.0), ...))."
+            )
         if not 1 <= len(self.candidates) <= MOST_CANDIDATES:
             raise PrivacyError(
                 f"{len(self.candidates)} candidates were given; each is fitted on a part of the rows of its own, and there are from 1 to {MOST_CANDIDATES}. Give few: they can be far apart."

@@ -254,10 +254,12 @@ def original_units(fit: LinearFit, geometry: Geometry) -> tuple[Floats, float]:
     return _shown(fit.weights, fit.intercept, geometry)
 
 
-def shown_weights(weights: Floats, geometry: Geometry) -> tuple[Floats, float]:
-    """The same from one weight per encoded column, the intercept's first. Without such a column the constant that categories carry becomes the intercept."""
+def shown_weights(weights: Floats, geometry: Geometry, fit_intercept: bool) -> tuple[Floats, float]:
+    """The same from one weight per encoded column, the intercept's first. Without such a column the constant that categories carry becomes the intercept, if there is to be one."""
     if geometry.intercept:
         return _shown(weights[1:], float(weights[0]), geometry)
+    if not fit_intercept:
+        return _shown(weights, 0.0, geometry)
     intercept, centred = 0.0, weights.copy()
     for block in geometry.blocks:
         if block.kind in ("levels", "hats"):

@@ -13,7 +13,8 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 
-from privfit.losses import LOGISTIC, ConvexLoss
+from privfit.losses import LOGISTIC, ConvexLoss, tempered_logistic
+from privfit.mechanisms import ObjectivePerturbation
 from privfit.models.classes import predicted_class, public_classes, with_sorted_classes
 from privfit.models.inputs import Input
 from privfit.models.perturbed import PerturbedModel
@@ -24,7 +25,7 @@ Floats = NDArray[np.float64]
 
 
 def _is_for_classes(model: Any) -> bool:
-    if hasattr(model, "schema_"):
+    if getattr(model, "_loss_not_kept", False) and model.loss is None:
         return not isinstance(model.schema_.target, Numeric)
     return getattr(model.loss, "link", "logistic") != "identity"
 
@@ -106,6 +107,8 @@ class ERM(PerturbedModel):
                 f"loss={self.loss!r} was given to ERM; it is a pf.ConvexLoss, or None for the logistic loss. Write pf.ConvexLoss(slope, curvature, most_slope=..., most_curvature=...)."
             )
         chosen = super()._chosen_mechanism()
+        if isinstance(chosen, ObjectivePerturbation) and chosen.steepest == "auto":
+            chosen = replace(chosen, steepest=1.0)  # the loss as it was given
         if self.penalty != "auto":
             chosen = replace(chosen, ridge=self.penalty)
             chosen.check()
@@ -131,6 +134,9 @@ class ERM(PerturbedModel):
 
     def _keep(self, fit: Any, mechanism: Any) -> None:
         self._keep_weights(fit)
+        self.__dict__.pop("_loss_not_kept", None)
+        tempered = self.loss in (None, LOGISTIC) and fit.loss != LOGISTIC
+        self._slopes = (float(fit.loss.most_slope), float(fit.loss.taper)) if tempered else None
         block = self._geometry.target
         assert block is not None
         if block.kind == "slope":
@@ -152,7 +158,8 @@ class ERM(PerturbedModel):
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each class, by the link of the loss. A model that was loaded from a file has none if its loss was not the logistic one."""
-        odds = (LOGISTIC if self.loss is None else self.loss).log_odds(self._scores(X))
+        loss = LOGISTIC if self.loss is None else self.loss
+        odds = (loss if self._slopes is None else tempered_logistic(*self._slopes)).log_odds(self._scores(X))
         if odds.ndim == 1:
             return np.asarray(np.exp(np.column_stack([log_expit(-odds), log_expit(odds)])), dtype=np.float64)
         return np.asarray(np.exp(log_softmax(odds, axis=1)), dtype=np.float64)
@@ -170,10 +177,12 @@ class ERM(PerturbedModel):
         self.classes_ = public_classes(self.schema_)
 
     def _facts(self) -> dict[str, Any]:
-        return super()._facts() | {"own_loss": self.loss is not None}
+        return super()._facts() | {"own_loss": self.loss not in (None, LOGISTIC), "slopes": self._slopes}
 
     def _restore_facts(self, facts: dict[str, Any]) -> None:
         super()._restore_facts(facts)
+        slopes = facts.get("slopes")
+        self._slopes = None if slopes is None else (float(slopes[0]), float(slopes[1]))
         if facts.get("own_loss"):  # functions are not written to files
             self._loss_not_kept = True
 

@@ -125,7 +125,7 @@ class LogisticRegression(ClassModel, PerturbedModel):
         self._length = 1.0
         if isinstance(fit, RiskFit):
             self._keep_weights(fit)
-            self._slopes = None if fit.loss is LOGISTIC else (float(fit.loss.most_slope or 1), float(fit.loss.taper or 1))
+            self._slopes = None if fit.loss == LOGISTIC else (float(fit.loss.most_slope or 1), float(fit.loss.taper or 1))
             self._softmax = fit.coupling == "softmax"
             return
         self._slopes, self._softmax = None, False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,10 +81,11 @@ class PerturbedModel(PrivateLinearModel):
             return None
         style = getattr(self, "_numeric_used", None) or self._numeric_style(mechanism)
         knots = getattr(self, "_knots_used", AUTO_KNOTS)
-        width = schema.geometry(numeric=style, intercept=False, several=True, knots=knots).n_columns
+        anchored: Literal["no", "all"] = "no" if self._checked_intercept() else "all"
+        width = schema.geometry(numeric=style, intercept=False, several=True, knots=knots, anchored=anchored).n_columns
         gamma = 1 / width if self.gamma == "auto" else self.gamma
         for name, value, most in (("gamma", gamma, MOST_GAMMA), ("n_components", self.n_components, MOST_COMPONENTS)):
-            if isinstance(value, bool | str) or not 0 < value <= most:
+            if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating) or not 0 < value <= most:
                 raise PrivacyError(
                     f"{name}={value!r} was given; it is a positive number up to {most:g}, chosen without looking at the rows. Leave it out if in doubt."
                 )
@@ -98,7 +99,7 @@ class PerturbedModel(PrivateLinearModel):
         if fit.features is not None:
             self.coef_, self.intercept_ = fit.weights.T.copy(), np.zeros(fit.weights.shape[1])
             return
-        shown = [shown_weights(fit.weights[:, k], self._geometry) for k in range(fit.weights.shape[1])]
+        shown = [shown_weights(fit.weights[:, k], self._geometry, self._checked_intercept()) for k in range(fit.weights.shape[1])]
         self.coef_, self.intercept_ = np.array([coef for coef, _ in shown]), np.array([intercept for _, intercept in shown])
 
     def _kept_for_later(self, mechanism: Any, release: Any, fit: Any, objective: Any) -> Any:

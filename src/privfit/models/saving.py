@@ -51,6 +51,7 @@ def save(model: Any, path: Path) -> None:
         "encoding": {
             "numeric": model._numeric_used,
             "intercept": model._geometry.intercept,
+            "anchored": any(block.anchored or (block.kind == "levels" and block.width == 2) for block in model._geometry.blocks),
             "knots": model._knots_used,
             "paper": any(block.kind in ("share", "indicators") for block in model._geometry.blocks),
         },
@@ -90,7 +91,12 @@ def _restore(document: dict[str, Any], kinds: dict[str, type]) -> Any:
     model.schema_ = schema
     knots = encoding.get("knots", AUTO_KNOTS)
     model._geometry = schema.geometry(
-        numeric=encoding["numeric"], paper=encoding["paper"], intercept=encoding.get("intercept", True), several=True, knots=knots
+        numeric=encoding["numeric"],
+        paper=encoding["paper"],
+        intercept=encoding.get("intercept", True),
+        several=True,
+        knots=knots,
+        anchored="features" if encoding.get("anchored") else "no",
     )
     model._numeric_used, model._knots_used = encoding["numeric"], knots
     model._restore(np.array(document["coef"], dtype=np.float64), np.array(document["intercept"], dtype=np.float64))

@@ -91,8 +91,8 @@ def make_block(
     """The block of one column, starting at encoded column `start`. `whole` gives two levels a column each, so that they can carry a constant; with `knots` numbers
     without bins of their own become lines between so many."""
     if knots and isinstance(column, Numeric) and column.bins is None:
-        points = column.knots(knots)
-        return Block(column, "hats", start, knots, tuple(f"{column.name}_at_{point}" for point in _told_apart(points)), points)
+        points = tuple(dict.fromkeys(column.knots(knots)))  # fewer where floats are hardly finer than the range
+        return Block(column, "hats", start, len(points), tuple(f"{column.name}_at_{point}" for point in _told_apart(points)), points)
     if isinstance(column, Numeric) and column.bins is None and bins is None:
         return Block(column, "share" if paper else "slope", start, 1, (column.name,), anchored=anchored and not paper)
     edges = column.edges(bins) if isinstance(column, Numeric) else ()
