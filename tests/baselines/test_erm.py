@@ -13,7 +13,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import privfit as pf
-from privfit.baselines import BASELINES, PrivateERM, load_model
+from privfit.baselines import BASELINES, PrivateERM
 from privfit.baselines.erm import LOSSES, PrintedObjective, PrintedOutput, Tuned
 from privfit.mechanisms import Risk
 from privfit.mechanisms.tuning import dealt
@@ -377,7 +377,7 @@ def test_the_report_tells_constants_and_branch() -> None:
 def test_a_saved_baseline_predicts_the_same(tmp_path) -> None:
     for model in (PrivateERM(2.0, regularisation=1e-3, schema=BOX), PrivateERM(2.0, loss="huber", schema=BOX)):
         model.fit(X, Y).save(tmp_path / "model.json")
-        loaded = load_model(tmp_path / "model.json")
+        loaded = pf.load_model(tmp_path / "model.json")
         np.testing.assert_allclose(loaded.decision_function(X[:20]), model.decision_function(X[:20]))
         assert hasattr(loaded, "predict_proba") == hasattr(model, "predict_proba")
         assert loaded.regularisation_ == model.regularisation_

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import privfit as pf
-from privfit.baselines import PrivateSVM, load_model
+from privfit.baselines import PrivateSVM
 from privfit.baselines.svm import CALIBRATIONS, PrintedSVM
 from privfit.losses import hinge
 from privfit.mechanisms import Risk
@@ -161,4 +161,4 @@ def test_what_means_nothing_is_refused_and_nothing_is_charged(params, beats, tmp
 def test_a_saved_baseline_predicts_the_same(kernel, tmp_path) -> None:
     model = PrivateSVM(2.0, kernel=kernel, n_components=20, schema=BOX).fit(X, Y)
     model.save(tmp_path / "model.json")
-    np.testing.assert_allclose(load_model(tmp_path / "model.json").decision_function(X[:20]), model.decision_function(X[:20]))
+    np.testing.assert_allclose(pf.load_model(tmp_path / "model.json").decision_function(X[:20]), model.decision_function(X[:20]))

@@ -5,19 +5,11 @@ They are here to be compared with: `pf.LogisticRegression` and `pf.LinearSVC` ne
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 from privfit.baselines.erm import PrivateERM
 from privfit.baselines.svm import PrivateSVM
-from privfit.models import saving
+from privfit.models import LOADABLE
 
 BASELINES = (PrivateERM, PrivateSVM)
+LOADABLE.update({baseline.__name__: baseline for baseline in BASELINES})
 
-
-def load_model(path: str | Path) -> Any:
-    """The baseline that `model.save(path)` wrote. Runs no code from the file."""
-    return saving.load(path, {baseline.__name__: baseline for baseline in BASELINES})
-
-
-__all__ = ["BASELINES", "PrivateERM", "PrivateSVM", "load_model"]
+__all__ = ["BASELINES", "PrivateERM", "PrivateSVM"]

@@ -304,8 +304,6 @@ class OutputPerturbation(Perturbation):
 # -- rules from public facts ---------------------------------------------------------------------------------------------
 
 STRAIGHT_BELOW = 200.0
-FEW_KNOTS_BELOW = 500.0
-FEW_KNOTS = 5
 STEEPEST = 0.5
 CLEARLY = 0.97
 FEW_CLASSES = 3
@@ -317,13 +315,11 @@ USUAL_ROWS = 20_000
 
 
 def automatic_numbers(terms: Terms, columns: int, n_rows: int | None) -> tuple[Numbers, int]:
-    """How numbers enter where nobody says: the more rows speak for a column at this epsilon, the more it may bend. Chosen on generated data."""
+    """How numbers enter where nobody says, and between how many knots: a column may bend where enough rows speak for it at this epsilon. Chosen on generated data."""
     if n_rows is None:
         return "splines", AUTO_KNOTS
     density = n_rows * terms.budget.epsilon / (columns * terms.rows_per_person)
-    if density < STRAIGHT_BELOW:
-        return "slope", AUTO_KNOTS
-    return "splines", FEW_KNOTS if density < FEW_KNOTS_BELOW else AUTO_KNOTS
+    return ("slope" if density < STRAIGHT_BELOW else "splines"), AUTO_KNOTS
 
 
 def automatic_ridge(gradients: Gradients, sd: float, n_rows: int | None) -> float:
@@ -403,8 +399,8 @@ def _rounded(plan: Plan, kept: KeptRows, weights: Floats, tilt: Floats) -> float
 def _responses(gradients: Gradients) -> tuple[Callable[[Floats, Floats], Floats], Callable[[Floats, Floats], Floats]]:
     """The slopes and curvatures of rows, from predictors and targets."""
     loss = gradients.loss
-    if gradients.coupling == "one":
-        return loss.slope, loss.curvature
+    if gradients.coupling == "one":  # functions of the user's own may return one number for all rows
+        return (lambda z, y: np.broadcast_to(loss.slope(z, y), z.shape)), (lambda z, y: np.broadcast_to(loss.curvature(z, y), z.shape))
     if gradients.coupling == "one-vs-rest":
 
         def sides(target: Floats) -> Floats:

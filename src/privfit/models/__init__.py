@@ -18,14 +18,19 @@ from privfit.models.svm import LinearSVC
 ESTIMATORS = (LinearRegression, Ridge, Lasso, ElasticNet, LogisticRegression, FunctionalRegressor, FunctionalClassifier, LinearSVC, ERM)
 
 
+LOADABLE: dict[str, type] = {estimator.__name__: estimator for estimator in ESTIMATORS}
+"""The classes that may be in a saved model, by name. Baselines add theirs."""
+
+
 def load_model(path: str | Path) -> Any:
-    """The model that `model.save(path)` wrote. Runs no code from the file."""
-    return saving.load(path, {estimator.__name__: estimator for estimator in ESTIMATORS})
+    """The model that `model.save(path)` wrote. Runs no code from the file. Its ledger, its mechanism and a loss of its own are not in the file."""
+    return saving.load(path, LOADABLE)
 
 
 __all__ = [
     "ERM",
     "ESTIMATORS",
+    "LOADABLE",
     "ElasticNet",
     "FunctionalClassifier",
     "FunctionalRegressor",

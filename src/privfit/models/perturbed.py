@@ -112,7 +112,7 @@ class PerturbedModel(PrivateLinearModel):
         if fit.setting:
             notes = [
                 notes[0].replace("over all rows", "over its part of the rows"),
-                f"chosen privately, by mistakes on other rows: {fit.setting}",
+                f"chosen privately, by mistakes on other rows: {fit.setting}; the noise told is the largest of all candidates",
             ]
         if isinstance(mechanism.ridge, float | int) and fit.ridge > mechanism.ridge:
             notes.append(f"the ridge was raised from {mechanism.ridge:g}: below that, curvature would cost more than its share of epsilon")
