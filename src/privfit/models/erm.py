@@ -159,7 +159,8 @@ class ERM(PerturbedModel):
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each class, by the link of the loss. A model that was loaded from a file has none if its loss was not the logistic one."""
         loss = LOGISTIC if self.loss is None else self.loss
-        odds = (loss if self._slopes is None else tempered_logistic(*self._slopes)).log_odds(self._scores(X))
+        scores = self._scores(X)
+        odds = (loss if self._slopes is None else tempered_logistic(*self._slopes)).log_odds(scores)
         if odds.ndim == 1:
             return np.asarray(np.exp(np.column_stack([log_expit(-odds), log_expit(odds)])), dtype=np.float64)
         return np.asarray(np.exp(log_softmax(odds, axis=1)), dtype=np.float64)
