@@ -41,8 +41,12 @@ def integral_of_slope(loss: ConvexLoss, low: float, high: float, y: float) -> fl
 
 
 @pytest.mark.parametrize("name", MARGINS)
-def test_ready_made_losses_pass_their_own_check(name: str) -> None:
-    MARGINS[name].check(CLASSES)
+def test_ready_made_losses_pass_their_own_check_and_would_not_with_less(name: str) -> None:
+    loss = MARGINS[name]
+    loss.check(CLASSES)
+    assert loss.most_slope is not None
+    with pytest.raises(ValueError, match="states most_slope"):
+        replace(loss, most_slope=0.99 * loss.most_slope, taper=None).check(CLASSES)
 
 
 @given(st.floats(1e-3, 1e3), st.floats(-100, 100), st.floats(1e-2, 1e2))
@@ -139,7 +143,7 @@ def test_a_cap_of_one_is_the_logistic_loss_itself() -> None:
 
 def test_a_cap_next_to_one_is_as_good_as_any_other() -> None:
     for taper in (1.0, np.nextafter(1.0, 2.0), 50.0):
-        tempered_logistic(float(np.nextafter(1.0, 0.0)), float(taper)).check(CLASSES)
+        assert tempered_logistic(float(np.nextafter(1.0, 0.0)), float(taper)) == LOGISTIC
 
 
 def test_slopes_stay_finite_far_out() -> None:
@@ -286,8 +290,10 @@ def test_constants_that_are_no_positive_numbers_are_refused(name: str, value: An
 
 
 def test_constants_may_be_larger_than_need_be_or_absent() -> None:
-    changed(most_slope=2.0, most_curvature=3, taper=np.float64(9.0)).check(CLASSES)
-    changed(most_curvature=None, taper=None, value=None).check(CLASSES)
+    for loss in (changed(most_slope=2.0, most_curvature=3, taper=np.float64(9.0)), changed(most_curvature=None, taper=None, value=None)):
+        loss.check(CLASSES)
+        with pytest.raises(ValueError, match="states most_slope"):
+            replace(loss, most_slope=0.9).check(CLASSES)
 
 
 def test_an_unknown_link_is_refused() -> None:

@@ -75,7 +75,7 @@ class Tilt:
             adjacency=terms.adjacency,
             rows_per_person=int(terms.rows_per_person),
             noise="+".join(part.noise for part in self.parts),
-            sensitivity=math.ceil(sum(part.reach for part in self.parts) * unit),
+            sensitivity=math.ceil((self.parts[0].reach if self.delta else sum(part.reach for part in self.parts)) * unit),
             scale=scales[0],
             unit=unit,
             n_values=values,

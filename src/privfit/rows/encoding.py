@@ -47,6 +47,10 @@ class Encoder:
             out = encoded[run[0].start : run[-1].stop]
             values = [batch[self._position[block.start]][start:stop] for block in run]
             units = self.target_units if run[0] is self.geometry.target else self.step
+            if run[0].kind == "hats":
+                raise TypeError(
+                    "Lines between knots are for gradients; the sums here are of whole numbers, whose bounds know no such block."
+                )
             if run[0].kind in ("slope", "share"):
                 encode_numbers(run, values, out, units)
             else:
@@ -157,12 +161,17 @@ def on_knots(block: Block, values: Floats) -> Floats:
     """Where values lie among a block's knots: 0 at the first, 1 at the second, and so on; clipped to the bounds."""
     column = block.column
     assert isinstance(column, Numeric)
+    return np.asarray(np.clip(column.on_scale(within_bounds(column, values)), 0.0, 1.0) * (block.width - 1), dtype=np.float64)
+
+
+def within_bounds(column: Numeric, values: Floats) -> Floats:
+    """Values clipped to a column's bounds, absent ones as the schema says."""
     absent = np.isnan(values)
     if absent.any():
         if column.fill is None:
             raise absent_values(column)
         values = np.where(absent, column.fill, values)
-    return np.asarray(np.clip(column.on_scale(np.clip(values, column.low, column.high)), 0.0, 1.0) * (block.width - 1), dtype=np.float64)
+    return np.asarray(np.clip(values, column.low, column.high), dtype=np.float64)
 
 
 def hats(places: Floats, knots: int) -> Floats:

@@ -18,9 +18,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.rows.encoding import encode_numbers, hats, level_codes, on_knots
+from privfit.rows.encoding import encode_numbers, hats, level_codes, on_knots, within_bounds
 from privfit.rows.rows import Rows, one_blas_thread, progress_report
-from privfit.schema import Block, Geometry
+from privfit.schema import Block, Geometry, Numeric
 from privfit.tables import Batch, DataError
 
 Floats = NDArray[np.float64]
@@ -95,10 +95,19 @@ class Member:
         return hats(np.arange(self.levels) / STEPS_PER_KNOT, self.block.width)
 
     def codes(self, values: Any) -> NDArray[np.intp]:
-        """The level of every row."""
+        """The level of every row: a function of that row alone, to the bit. A logarithm's last place may depend on where in memory a value stands; comparing does not."""
+        column = self.block.column
         if self.block.kind != "hats":
             return level_codes(self.block, values)
+        assert isinstance(column, Numeric)
+        if column.is_wide:
+            return np.searchsorted(self._halves, within_bounds(column, values), side="right")
         return np.rint(on_knots(self.block, values) * STEPS_PER_KNOT).astype(np.intp)
+
+    @cached_property
+    def _halves(self) -> tuple[float, ...]:
+        assert isinstance(self.block.column, Numeric)
+        return self.block.column.between(self.levels - 1)
 
     def values(self, weights: Floats) -> Floats:
         """What each level adds to the predictor, for the block's own weights: (levels, classes)."""

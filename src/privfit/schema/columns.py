@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from numbers import Real
 from typing import Any, Literal
 
@@ -154,27 +154,35 @@ class Numeric:
         steps = [start + (stop - start) * i / (count - 1) for i in range(1, count - 1)]
         return (self.low, *(self._off_scale(step) for step in steps), self.high)
 
-    def _is_wide(self) -> bool:
+    @property
+    def is_wide(self) -> bool:
+        """Whether this column's scale is a logarithm."""
         return self.high - self.low > LOG_BINS_FROM
+
+    def between(self, steps: int) -> tuple[float, ...]:
+        """The values halfway between this many even steps on this column's scale: a value's step is found by comparing, with no logarithm of a value."""
+        start, stop = self._on_scale(self.low), self._on_scale(self.high)
+        halves = [self._off_scale(start + (stop - start) * (i + 0.5) / steps) for i in range(steps)]
+        return tuple(accumulate(halves, max))
 
     def on_scale(self, values: Any) -> Any:
         """Where values between the bounds lie on this column's scale, from 0 to 1, as an array."""
         start, stop = self._on_scale(self.low), self._on_scale(self.high)
-        if not self._is_wide():
+        if not self.is_wide:
             return (values - start) / (stop - start)
         if self.low < 0.0 < self.high:
             return (np.copysign(np.log1p(np.abs(values)), values) - start) / (stop - start)
         return np.log1p(values - self.low) / stop
 
     def _on_scale(self, value: float) -> float:
-        if not self._is_wide():
+        if not self.is_wide:
             return value
         if self.low < 0.0 < self.high:
             return math.copysign(math.log1p(abs(value)), value)
         return math.log1p(value - self.low)
 
     def _off_scale(self, step: float) -> float:
-        if not self._is_wide():
+        if not self.is_wide:
             return step
         if self.low < 0.0 < self.high:
             return math.copysign(math.expm1(abs(step)), step)

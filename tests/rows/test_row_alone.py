@@ -1,0 +1,46 @@
+"""Which step between knots a row is on depends on that row alone: by comparing, where the scale is a logarithm."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from privfit.rows import Encoder
+from privfit.rows.kept import STEPS_PER_KNOT, Layout
+from privfit.schema import Numeric, Schema
+
+WIDE = [Numeric("x", 0, 5_000), Numeric("x", -8_000, 100_000), Numeric("x", 1e6, 1e9)]
+
+
+def codes(column: Numeric, values: np.ndarray) -> np.ndarray:
+    (group,) = Layout(Schema([column]).geometry(numeric="splines", intercept=False)).groups
+    return group[0].codes(values)
+
+
+@pytest.mark.parametrize("column", WIDE, ids=str)
+def test_steps_of_a_logarithm_are_found_by_comparing(column: Numeric) -> None:
+    values = np.random.default_rng(0).uniform(column.low - 10, column.high + 10, 4001)
+    found = codes(column, values)
+    alone = [int(codes(column, values[i : i + 1])[0]) for i in range(0, 4001, 13)]
+    assert found[::13].tolist() == alone
+    exact = np.clip(column.on_scale(np.clip(values, column.low, column.high)), 0, 1) * 7 * STEPS_PER_KNOT
+    assert np.abs(found - exact).max() <= 0.5 + 1e-9
+    assert set(np.diff(codes(column, np.array(column.knots(8)))).tolist()) == {STEPS_PER_KNOT}
+
+
+@pytest.mark.parametrize("column", WIDE, ids=str)
+def test_no_logarithm_of_a_value_is_taken(monkeypatch, column: Numeric) -> None:
+    def forbidden(values):
+        raise AssertionError("a value's code may not rest on the last place of a logarithm")
+
+    values = np.linspace(column.low, column.high, 50)
+    wanted = codes(column, values)
+    monkeypatch.setattr("privfit.schema.columns.np.log1p", forbidden)
+    np.testing.assert_array_equal(codes(column, values), wanted)
+
+
+def test_sums_of_whole_numbers_refuse_splines() -> None:
+    """Their sensitivities know nothing of such blocks."""
+    geometry = Schema([Numeric("x", 0, 1)]).geometry(numeric="splines")
+    with pytest.raises(TypeError, match="for gradients"):
+        Encoder(geometry, 1 << 16, 1).encode([np.zeros(3)], 0, 3)
