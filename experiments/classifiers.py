@@ -28,7 +28,7 @@ import polars as pl
 from scipy.special import expit, log_expit, ndtr
 
 import privfit as pf
-from privfit.mechanisms import perturbation
+from privfit.mechanisms import rules
 from privfit.models import perturbed
 from privfit.privacy import seeded_generator
 from privfit.rows import linear_scores
@@ -184,7 +184,7 @@ def stretched(factor: float) -> Callable[[Any], None]:
 
 
 def ridge_factor(value: float) -> Setting:
-    return Setting(f"RIDGE_FACTOR {value:g}", patches=((perturbation, "RIDGE_FACTOR", value),))
+    return Setting(f"RIDGE_FACTOR {value:g}", patches=((rules, "RIDGE_FACTOR", value),))
 
 
 def objective(name: str, **given: Any) -> Setting:

@@ -10,7 +10,8 @@ import pytest
 
 import privfit as pf
 from privfit.mechanisms import Perturbation
-from privfit.mechanisms.perturbation import FOR_CERTIFICATE, Plan, _responses
+from privfit.mechanisms.perturbation import Plan, _responses
+from privfit.mechanisms.rules import FOR_CERTIFICATE
 from privfit.privacy import Budget, Terms
 from privfit.rows import KeptRows, Rows
 from privfit.tables import open_table

@@ -17,15 +17,8 @@ from hypothesis import strategies as st
 import privfit as pf
 from privfit.losses import LOGISTIC, ConvexLoss, hinge, robust, smooth_hinge
 from privfit.mechanisms import Perturbation, Release, Risk
-from privfit.mechanisms.perturbation import (
-    FOR_CERTIFICATE,
-    FOR_SLOPES,
-    USUAL_ROWS,
-    Plan,
-    automatic_output_ridge,
-    automatic_ridge,
-    coupling_for,
-)
+from privfit.mechanisms.perturbation import FOR_SLOPES, Plan
+from privfit.mechanisms.rules import FOR_CERTIFICATE, USUAL_ROWS, automatic_output_ridge, automatic_ridge, coupling_for
 from privfit.mechanisms.tilts import make_tilt
 from privfit.privacy import Budget, SeededNoise, Terms
 from privfit.rows import Rows

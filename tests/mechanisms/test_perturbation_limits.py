@@ -127,7 +127,7 @@ def test_a_kernel_that_bends_beyond_all_measure_is_refused(gamma: float) -> None
 
 def test_features_of_a_row_are_the_same_beside_any_others() -> None:
     from privfit.rows import Rows
-    from privfit.rows.kept import Layout
+    from privfit.rows.layout import Layout
     from privfit.tables import open_table
 
     schema = pf.Schema.box(-1, 1, n_features=9, target=[0, 1])
@@ -136,7 +136,7 @@ def test_features_of_a_row_are_the_same_beside_any_others() -> None:
     layout, features = Layout(geometry), FourierFeatures(9, 40, 100.0)
 
     def made(table: np.ndarray) -> np.ndarray:
-        from privfit.rows.kept import Chunk
+        from privfit.rows.layout import Chunk
 
         labelled = np.column_stack([table, np.zeros(len(table))])
         batch = next(iter(Rows(open_table(labelled), schema, geometry).batches()))

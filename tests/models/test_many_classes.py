@@ -12,7 +12,7 @@ from sklearn.metrics import log_loss
 
 import privfit as pf
 from privfit.losses import LOGISTIC, smooth_hinge
-from privfit.mechanisms.perturbation import coupling_for
+from privfit.mechanisms.rules import coupling_for
 from tests.support.beats import assert_told_in_order
 
 ESTIMATORS = [pf.LogisticRegression, pf.LinearSVC, pf.ERM]

@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 
 from privfit.losses import LOGISTIC, robust
 from privfit.rows import Encoder, KeptRows, Rows, on_progress
-from privfit.rows.kept import CHUNK_ROWS, LARGEST_BLOCK, MOST_CODES, STEP, STEPS_PER_KNOT, Layout
+from privfit.rows.kept import CHUNK_ROWS, LARGEST_BLOCK
+from privfit.rows.layout import MOST_CODES, STEP, STEPS_PER_KNOT, Layout
 from privfit.schema import MISSING, OTHER, Block, Category, Geometry, Numeric, Schema
 from privfit.statistics import FourierFeatures, RowNorms
 from privfit.tables import DataError, open_table

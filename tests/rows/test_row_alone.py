@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from privfit.rows import Encoder
-from privfit.rows.kept import STEPS_PER_KNOT, Layout
+from privfit.rows.layout import STEPS_PER_KNOT, Layout
 from privfit.schema import Numeric, Schema
 
 WIDE = [Numeric("x", 0, 5_000), Numeric("x", -8_000, 100_000), Numeric("x", 1e6, 1e9)]

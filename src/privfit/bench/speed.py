@@ -25,7 +25,7 @@ from scipy.special import expit
 
 from privfit.bench.classes import adult
 from privfit.bench.data import NoData, data_folder
-from privfit.mechanisms.perturbation import automatic_numbers
+from privfit.mechanisms.rules import automatic_numbers
 from privfit.models import LinearRegression, LogisticRegression
 from privfit.models.base import shown_weights
 from privfit.privacy import Budget, Ledger, Terms, seeded_generator

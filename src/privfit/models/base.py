@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from privfit.losses import QuadraticLoss
 from privfit.mechanisms import FunctionalMechanism, LinearFit, Objective, Release
+from privfit.mechanisms.rules import Numbers
 from privfit.models import saving
 from privfit.models.inputs import PUBLIC, Input, fit_input, predict_table
 from privfit.models.report import Report, make_report
@@ -21,7 +22,6 @@ from privfit.rows import Rows, linear_scores
 from privfit.schema import AUTO_KNOTS, Category, Geometry, Numeric, Schema
 
 Floats = NDArray[np.float64]
-Numbers = Literal["slope", "bins", "splines"]
 
 
 class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from privfit.losses import ConvexLoss
 from privfit.mechanisms import ObjectivePerturbation, OutputPerturbation, Perturbation, Risk, RiskFit
-from privfit.mechanisms.perturbation import automatic_numbers, coupling_for
-from privfit.models.base import Numbers, PrivateLinearModel, shown_weights
+from privfit.mechanisms.rules import Numbers, automatic_numbers, coupling_for
+from privfit.models.base import PrivateLinearModel, shown_weights
 from privfit.models.inputs import Input, predict_table
 from privfit.privacy import PrivacyError, Terms
 from privfit.rows import count_rows, feature_scores

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.rows.encoding import absent_values, hats, level_codes, on_knots
-from privfit.rows.kept import Chunk, Features, Layout
+from privfit.rows.kept import Features
+from privfit.rows.layout import Chunk, Layout
 from privfit.schema import Block, Geometry, Numeric, Schema
 from privfit.tables import Table, column_positions
 

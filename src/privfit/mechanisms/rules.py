@@ -1,0 +1,68 @@
+"""What perturbed objectives do where nobody says: how numbers enter, how large the ridge is, how classes share a row. From public facts alone.
+
+The constants were chosen on generated tables: python experiments/classifiers.py.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from privfit.losses import LOGISTIC, ConvexLoss
+from privfit.privacy import Terms
+from privfit.schema import AUTO_KNOTS
+from privfit.statistics import Coupling, Gradients
+
+Numbers = Literal["slope", "bins", "splines"]
+
+FOR_CERTIFICATE = 0.005
+STRAIGHT_BELOW = 200.0
+FEW_CLASSES = 3
+RIDGE_FACTOR = 5.0
+LEAST_RIDGE = 0.02
+QUIET = 0.02
+USUAL_ROWS = 20_000
+
+
+def automatic_numbers(terms: Terms, columns: int, n_rows: int | None) -> tuple[Numbers, int]:
+    """How numbers enter where nobody says, and between how many knots: a column may bend where enough rows speak for it at this epsilon. Chosen on generated data."""
+    if n_rows is None:
+        return "splines", AUTO_KNOTS
+    density = n_rows * terms.budget.epsilon / (columns * terms.rows_per_person)
+    return ("slope" if density < STRAIGHT_BELOW else "splines"), AUTO_KNOTS
+
+
+def automatic_ridge(gradients: Gradients, sd: float, n_rows: int | None) -> float:
+    """The ridge that "auto" stands for: more where noise is larger, or weights more, and rows fewer. Form and factor were chosen on generated data.
+
+    With rows of k blocks it is 5 s sqrt(k d / (n epsilon)), where s is the scale of Laplace noise, d the number of weights and n that of rows.
+    """
+    scale = sd / math.sqrt(2.0)
+    noise = scale / gradients.sensitivity("l1")  # about one over epsilon
+    ratio = gradients.values * noise / (n_rows or USUAL_ROWS)
+    least = LEAST_RIDGE * 4 * gradients.sharpest * gradients.norms.l2**2
+    return max(RIDGE_FACTOR * scale * gradients.norms.l2 * math.sqrt(ratio), least)
+
+
+def quiet_ridge(gradients: Gradients, slack: float, epsilon: float) -> float:
+    """The ridge from which on the certificate's noise on a weight is small. It counts only where rows are very many, and more rounding is allowed for."""
+    return 2 * math.sqrt(2.0 * gradients.values) * slack / (epsilon * FOR_CERTIFICATE * QUIET)
+
+
+def automatic_output_ridge(gradients: Gradients, epsilon: float, n_rows: int | None) -> float:
+    """The ridge that "auto" stands for when the output is perturbed.
+
+    Noise of length d S / (ridge epsilon), S the sensitivity of the gradient, costs about its square times the curvature of the loss over all rows; the ridge
+    costs about half of itself. The sum is least where the cube of the ridge is as below.
+    """
+    rows = n_rows or USUAL_ROWS
+    noise = gradients.values * gradients.sensitivity("l2") / epsilon
+    curvature = 0.1 * rows * gradients.norms.l2**2 / gradients.norms.columns
+    return float((2 * curvature * noise**2) ** (1 / 3))
+
+
+def coupling_for(loss: ConvexLoss, classes: int) -> Coupling:
+    """How several classes share a row: each against the rest, whose slopes a half bounds, or softmax where classes are many."""
+    if classes == 1:
+        return "one"
+    return "softmax" if loss == LOGISTIC and classes > FEW_CLASSES else "one-vs-rest"
