@@ -256,14 +256,11 @@ def tempered_logistic(cap: float, taper: float) -> ConvexLoss:
     at = math.log((1 - turn) / turn)  # the margin where the two meet
 
     def size(margin: Any) -> Any:
-        found = np.atleast_1d(sigmoid(-np.asarray(margin, dtype=np.float64)))
-        beyond = np.broadcast_to(margin, found.shape) < at
-        found[beyond] = cap - (cap - turn) * np.exp(taper * (np.broadcast_to(margin, found.shape)[beyond] - at))
-        return found.reshape(np.shape(margin))
+        return np.minimum(sigmoid(-np.maximum(margin, at)) + (cap - turn) * (1 - np.exp(taper * np.minimum(margin - at, 0.0))), cap)
 
     def bend(margin: Any) -> Any:
-        beyond = np.minimum(margin - at, 0.0)
-        return np.where(margin >= at, sigmoid(margin) * sigmoid(-margin), taper * (cap - turn) * np.exp(taper * beyond))
+        logistic = sigmoid(-np.maximum(margin, at))
+        return np.where(margin >= at, logistic * (1 - logistic), taper * (cap - turn) * np.exp(taper * np.minimum(margin - at, 0.0)))
 
     return ConvexLoss(
         slope=lambda z, y: -y * size(y * z),

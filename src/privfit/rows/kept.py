@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 Respond = Callable[[Floats, Floats], Floats]
 """From predictors (rows, or rows by classes) and targets to what each row adds, times its columns; one value per predictor."""
 
-CHUNK_ROWS = 1 << 13
+CHUNK_ROWS = 1 << 14
 SHORT_ROWS = 1 << 10
 LARGEST_BLOCK = 1 << 16
 SAMPLE_VALUES = 1 << 20
@@ -163,10 +163,7 @@ class KeptRows:
     def _pull(self, chunk: Chunk, tables: list[Floats], weights: Floats, respond: Respond) -> list[Floats]:
         scores = self._scores(chunk, tables, weights)
         pull = respond(scores[:, 0], chunk.target)[:, None] if weights.shape[1] == 1 else respond(scores, chunk.target)
-        counts: list[Floats] = [
-            np.stack([np.bincount(code, pull[:, k], minlength=len(table)) for k in range(pull.shape[1])], axis=1)
-            for code, table in zip(chunk.codes, tables, strict=True)
-        ]
+        counts = [_counts(code, pull, len(table)) for code, table in zip(chunk.codes, tables, strict=True)]
         return [*counts, chunk.numbers.T @ pull]
 
     def _scores(self, chunk: Chunk, tables: list[Floats], weights: Floats) -> Floats:
@@ -282,12 +279,26 @@ def _pairwise(parts: Iterator[list[Floats]]) -> list[Floats]:
     for part in parts:
         height, total = 0, part
         while waiting and waiting[-1][0] == height:
-            height, total = height + 1, [one + other for one, other in zip(waiting.pop()[1], total, strict=True)]
+            height, total = height + 1, _added(waiting.pop()[1], total)
         waiting.append((height, total))
     total = waiting.pop()[1]
     while waiting:
-        total = [one + other for one, other in zip(waiting.pop()[1], total, strict=True)]
+        total = _added(waiting.pop()[1], total)
     return total
+
+
+def _added(ones: list[Floats], others: list[Floats]) -> list[Floats]:
+    """The sums of two parts, written over the first."""
+    for one, other in zip(ones, others, strict=True):
+        one += other
+    return ones
+
+
+def _counts(code: NDArray[np.uint16], pull: Floats, size: int) -> Floats:
+    """The sums of what rows pull, by code: (size, classes)."""
+    if pull.shape[1] == 1:  # without a copy
+        return np.bincount(code, pull[:, 0], minlength=size)[:, None]
+    return np.stack([np.bincount(code, column, minlength=size) for column in pull.T], axis=1)
 
 
 def _joined(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
