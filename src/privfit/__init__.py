@@ -12,6 +12,7 @@ from privfit.models import (
     ElasticNet,
     FunctionalClassifier,
     FunctionalRegressor,
+    GeneticSearch,
     Lasso,
     LinearRegression,
     LinearSVC,
@@ -23,6 +24,7 @@ from privfit.models import (
 )
 from privfit.privacy import BudgetExceeded, Ledger, LedgerError, PrivacyError, PrivacyWarning
 from privfit.schema import Category, Numeric, Schema, SchemaError
+from privfit.statistics import RowFitness, TableFitness
 from privfit.tables import DataError
 from privfit.version import VERSION as __version__
 
@@ -37,6 +39,7 @@ __all__ = [
     "FunctionalClassifier",
     "FunctionalMechanism",
     "FunctionalRegressor",
+    "GeneticSearch",
     "Lasso",
     "Ledger",
     "LedgerError",
@@ -54,8 +57,10 @@ __all__ = [
     "QuadraticLoss",
     "Report",
     "Ridge",
+    "RowFitness",
     "Schema",
     "SchemaError",
+    "TableFitness",
     "TunedPerturbation",
     "__version__",
     "baselines",

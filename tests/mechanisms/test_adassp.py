@@ -10,7 +10,7 @@ import pytest
 from sklearn.linear_model import LinearRegression as PlainLinear
 
 import privfit as pf
-from privfit.models import base
+from privfit.models import private
 from privfit.privacy import Event, exact
 from privfit.rows import Rows
 from privfit.statistics import STEP
@@ -40,7 +40,7 @@ def test_shares_are_positive_and_add_up_to_exactly_one(mechanism: pf.AdaSSP, fit
 
 def fitted(monkeypatch, mechanism, noise, epsilon: float = 0.7, **settings):
     frame, schema = people(300, 0, 200)
-    monkeypatch.setattr(base, "noise_source", lambda random_state: noise)
+    monkeypatch.setattr(private, "noise_source", lambda random_state: noise)
     ledger = pf.Ledger(epsilon=10.0, delta=1e-3)
     model = pf.LinearRegression(epsilon, schema=schema, mechanism=mechanism, ledger=ledger, **settings).fit(frame)
     return model, ledger
@@ -93,7 +93,7 @@ def test_the_ledger_is_charged_once_and_before_the_first_draw(monkeypatch) -> No
             raise RuntimeError("no noise today")
 
     frame, schema = people(300, 0, 200)
-    monkeypatch.setattr(base, "noise_source", lambda random_state: Broken())
+    monkeypatch.setattr(private, "noise_source", lambda random_state: Broken())
     ledger = pf.Ledger(epsilon=1.0, delta=1e-5)
     model = pf.LinearRegression(0.5, delta=DELTA, schema=schema, mechanism="boosted-adassp", ledger=ledger)
     with pytest.raises(RuntimeError):
@@ -104,7 +104,7 @@ def test_the_ledger_is_charged_once_and_before_the_first_draw(monkeypatch) -> No
 def test_a_budget_that_is_too_small_refuses_before_anything_is_drawn(monkeypatch) -> None:
     noise = RecordingNoise()
     frame, schema = people(300, 0, 200)
-    monkeypatch.setattr(base, "noise_source", lambda random_state: noise)
+    monkeypatch.setattr(private, "noise_source", lambda random_state: noise)
     ledger = pf.Ledger(epsilon=0.5, delta=1e-5)
     with pytest.raises(pf.BudgetExceeded):
         pf.LinearRegression(0.7, delta=DELTA, schema=schema, mechanism="boosted-adassp", ledger=ledger).fit(frame)

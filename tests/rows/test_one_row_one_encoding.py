@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import privfit as pf
-from privfit.models import base
+from privfit.models import private
 from tests.support.noise import RecordingNoise
 
 NAN = float("nan")
@@ -36,7 +36,7 @@ def loss_of(monkeypatch, schema: pf.Schema, left: tuple, right: tuple) -> float:
     calls = []
     for X, y in (left, right):
         noise = RecordingNoise()
-        monkeypatch.setattr(base, "noise_source", lambda random_state, noise=noise: noise)
+        monkeypatch.setattr(private, "noise_source", lambda random_state, noise=noise: noise)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             pf.LogisticRegression(1.0, schema=schema, mechanism="functional").fit(X, y)

@@ -46,6 +46,18 @@ class RecordingNoise:
     def select(self, scores: list[int], scale: float) -> int:
         return int(self._answer("select", np.array(scores, dtype=object), scale))
 
+    def select_each(self, menus: list[list[int]], scale: float, rule: str) -> list[int]:
+        output = self._source.select_each(menus, scale, rule)
+        return self._recorded_choice(menus, scale, rule, output)
+
+    def _recorded_choice(self, menus: list[list[int]], scale: float, rule: str, output: list[int]) -> list[int]:
+        self.calls.append(Call(rule, np.concatenate([np.array(menu, dtype=object) for menu in menus]), scale, np.array(output)))
+        return output
+
+    def below(self, limits: np.ndarray) -> np.ndarray:
+        """Public coins, as for mutations: not noise, and not written down."""
+        return self._source.below(limits)
+
     def coins(self):
         from privfit.privacy.selection import KeyedCoins
 
@@ -69,3 +81,6 @@ class ReplayingNoise(RecordingNoise):
         output = self._outputs[len(self.calls)]
         self.calls.append(Call(kind, values.copy(), scale, output))
         return output if isinstance(output, int) else output.copy()
+
+    def select_each(self, menus: list[list[int]], scale: float, rule: str) -> list[int]:
+        return self._recorded_choice(menus, scale, rule, self._outputs[len(self.calls)].tolist())

@@ -1,11 +1,13 @@
 """Mechanisms: from rows to one release, with noise chosen from public facts alone."""
 
 from privfit.mechanisms.adassp import BOOSTED_ROUNDS, AdaSSP
+from privfit.mechanisms.breeding import Breeding
 from privfit.mechanisms.functional import FunctionalMechanism, LinearFit, Objective
 from privfit.mechanisms.intervals import Bootstrap, bootstrap
 from privfit.mechanisms.perturbation import ObjectivePerturbation, OutputPerturbation, Perturbation, Risk, RiskFit
 from privfit.mechanisms.polynomial import PolynomialFit, PolynomialMechanism
 from privfit.mechanisms.release import Release
+from privfit.mechanisms.search import GeneticMechanism, Search
 from privfit.mechanisms.selection import PenaltySelection
 from privfit.mechanisms.tuning import TunedPerturbation
 
@@ -13,7 +15,9 @@ __all__ = [
     "BOOSTED_ROUNDS",
     "AdaSSP",
     "Bootstrap",
+    "Breeding",
     "FunctionalMechanism",
+    "GeneticMechanism",
     "LinearFit",
     "Objective",
     "ObjectivePerturbation",
@@ -25,6 +29,7 @@ __all__ = [
     "Release",
     "Risk",
     "RiskFit",
+    "Search",
     "TunedPerturbation",
     "bootstrap",
 ]

@@ -13,6 +13,7 @@ from privfit.models.logistic import LogisticRegression
 from privfit.models.penalised import ElasticNet, Lasso, Ridge
 from privfit.models.report import Report
 from privfit.models.saving import ModelFileError
+from privfit.models.search import GeneticSearch
 from privfit.models.svm import LinearSVC
 
 ESTIMATORS = (LinearRegression, Ridge, Lasso, ElasticNet, LogisticRegression, FunctionalRegressor, FunctionalClassifier, LinearSVC, ERM)
@@ -34,6 +35,7 @@ __all__ = [
     "ElasticNet",
     "FunctionalClassifier",
     "FunctionalRegressor",
+    "GeneticSearch",
     "Lasso",
     "LinearRegression",
     "LinearSVC",

@@ -28,11 +28,13 @@ class Input:
     strict_names: bool
 
 
-def fit_input(estimator: BaseEstimator, X: Any, y: Any, schema: Any) -> Input:
+def fit_input(estimator: Any, X: Any, y: Any, schema: Any) -> Input:
     """The table and schema of a fit; sets n_features_in_ and, for named columns, feature_names_in_."""
     if isinstance(schema, str) and schema == PUBLIC:
         return _public_input(estimator, X, y)
     settled = _given_schema(estimator, schema)
+    if estimator._target == "ignored":
+        settled, y = settled.with_target(None), None
     strict = settled.any_width
     table = open_table(X)
     if strict:
@@ -116,8 +118,14 @@ def _check_width(estimator: BaseEstimator, table: Table, schema: Schema, y: Any)
         )
 
 
-def _check_target(estimator: BaseEstimator, schema: Schema, y: Any, table: Table) -> None:
+def _check_target(estimator: Any, schema: Schema, y: Any, table: Table) -> None:
     name = type(estimator).__name__
+    if schema.target is None and estimator._target != "needed":
+        if y is not None:
+            raise SchemaError(
+                f"{name} was given y and a schema without a target. Describe it in the schema, or leave out y. Nothing was charged."
+            )
+        return
     wanted: type[Column] = Category if is_classifier(estimator) else Numeric
     example = "target=pf.Category('ill', ['no', 'yes'])" if wanted is Category else "target=pf.Numeric('income', 0, 200_000)"
     if schema.target is None:
@@ -126,7 +134,7 @@ def _check_target(estimator: BaseEstimator, schema: Schema, y: Any, table: Table
             f"{name} was given a schema without a target, and the target's {missing} cannot be taken from private data. "
             f"Give them: pf.Schema(features, {example})."
         )
-    if not isinstance(schema.target, wanted):
+    if not isinstance(schema.target, wanted) and estimator._target == "needed":
         raise SchemaError(
             f"{name} was given the {type(schema.target).__name__} target {schema.target.name!r}; it needs a {wanted.__name__}. Write {example}."
         )
@@ -173,6 +181,8 @@ def _remember_names(estimator: Any, names: list[str] | None) -> None:
 
 def _public_input(estimator: Any, X: Any, y: Any) -> Input:
     """Read bounds, levels and classes off the table itself."""
+    if estimator._target != "needed":
+        return _public_features(estimator, X)
     if y is None:
         raise ValueError(f"{type(estimator).__name__} {NO_TARGET}. With schema='public' pass the target as y.")
     if is_named(X) and not _all_numbers(X):
@@ -182,9 +192,23 @@ def _public_input(estimator: Any, X: Any, y: Any) -> Input:
         return Input(WithTarget(open_table(X), _target_values(y)), schema.with_target(target), strict_names=True)
     X, y = validate_data(estimator, X, y, dtype=np.float64, y_numeric=not is_classifier(estimator))
     names = list(getattr(estimator, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])]))
+    return Input(WithTarget(open_table(X), y), Schema(_public_numbers(names, X), _public_target(estimator, y)), strict_names=True)
+
+
+def _public_features(estimator: Any, X: Any) -> Input:
+    """The same without a target."""
+    if is_named(X) and not _all_numbers(X):
+        schema = public_schema(X)
+        validate_data(estimator, X, skip_check_array=True, reset=True)
+        return Input(open_table(X), schema, strict_names=True)
+    X = validate_data(estimator, X, dtype=np.float64)
+    names = list(getattr(estimator, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])]))
+    return Input(open_table(X), Schema(_public_numbers(names, X)), strict_names=True)
+
+
+def _public_numbers(names: list[str], X: NDArray[np.float64]) -> list[Numeric]:
     bounds = zip(names, X.min(axis=0), X.max(axis=0), strict=True)
-    features = [Numeric(name, *_apart(float(low), float(high))) for name, low, high in bounds]
-    return Input(WithTarget(open_table(X), y), Schema(features, _public_target(estimator, y)), strict_names=True)
+    return [Numeric(name, *_apart(float(low), float(high))) for name, low, high in bounds]
 
 
 def _all_numbers(X: Any) -> bool:

@@ -15,6 +15,7 @@ _NOISES = {
     "l2": "a ball (L2), rounded",
     "normal": "Gaussian, rounded",
 }
+CHOICES = ("permute-and-flip", "exponential")
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,13 @@ class Report:
     event: dict[str, Any] = field(default_factory=dict, repr=False)
     noise_deviation: float | None = None
     """The standard deviation of the noise on one released value (about features, where a cube has two parts; the root of its mean square, where parts differ)."""
+
+    def _of_noise(self) -> list[tuple[str, str]]:
+        if self.noise in CHOICES:
+            rule = "the exponential mechanism" if self.noise == "exponential" else self.noise
+            return [("choices", f"{self.released_values} private choice{'s' * (self.released_values != 1)} by {rule}")]
+        on = f"on {self.released_values} released values"
+        return [("sensitivity", f"{self.sensitivity:.6g}"), ("noise", f"{self.noise}, {self._scale()}{self._deviation()}{on}")]
 
     def _scale(self) -> str:
         scales = self.event.get("scales") or [self.noise_scale * self.event.get("unit", 1)]
@@ -67,8 +75,7 @@ class Report:
             ("delta", f"{self.delta:g}"),
             ("neighbours", f"{self.adjacency}: {neighbours}"),
             ("rows per person", f"at most {self.rows_per_person}"),
-            ("sensitivity", f"{self.sensitivity:.6g}"),
-            ("noise", f"{self.noise}, {self._scale()}{self._deviation()}on {self.released_values} released values"),
+            *self._of_noise(),
             ("repairs", self._repairs_in_words()),
             ("taken as public", "; ".join(self.public)),
             *(("note", note) for note in self.notes),

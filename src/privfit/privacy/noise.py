@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from privfit.privacy.errors import PrivacyError
 from privfit.privacy.event import Event
-from privfit.privacy.selection import KeyedCoins, permute_and_flip
+from privfit.privacy.selection import KeyedCoins, Rule, select_each
 from privfit.privacy.shapes import ball, cube, rounded_normal, secret_below, secret_geometric
 
 Integers = NDArray[np.int64]
@@ -53,6 +53,10 @@ class Noise(Protocol):
 
     def select(self, scores: Sequence[int], scale: float) -> int:
         """The place of one of the scores, by permute-and-flip."""
+        ...
+
+    def select_each(self, menus: Sequence[Sequence[int]], scale: float, rule: Rule) -> list[int]:
+        """The place of one of the scores of every menu."""
         ...
 
     def coins(self) -> KeyedCoins:
@@ -94,7 +98,10 @@ class SecureNoise:
         return rounded_normal(values, scale)
 
     def select(self, scores: Sequence[int], scale: float) -> int:
-        return permute_and_flip(scores, scale, self)
+        return self.select_each([scores], scale, "permute-and-flip")[0]
+
+    def select_each(self, menus: Sequence[Sequence[int]], scale: float, rule: Rule) -> list[int]:
+        return select_each(menus, scale, rule, self)
 
     def coins(self) -> KeyedCoins:
         return KeyedCoins(secrets.token_bytes(32))
@@ -142,7 +149,10 @@ class SeededNoise:
         return values + cube(values.size, scale, self).reshape(values.shape)
 
     def select(self, scores: Sequence[int], scale: float) -> int:
-        return permute_and_flip(scores, scale, self)
+        return self.select_each([scores], scale, "permute-and-flip")[0]
+
+    def select_each(self, menus: Sequence[Sequence[int]], scale: float, rule: Rule) -> list[int]:
+        return select_each(menus, scale, rule, self)
 
     def coins(self) -> KeyedCoins:
         return KeyedCoins(self._generator.bytes(32))

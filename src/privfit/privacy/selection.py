@@ -5,28 +5,74 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit.privacy.shapes import Source
 
+Rule = Literal["permute-and-flip", "exponential"]
+
 _MOST = 1 << 62
 
 
-def permute_and_flip(scores: Sequence[int], scale: float, source: Source) -> int:
-    """The place of one of the scores, larger ones more likely: in random order, take the i-th with probability exp(-(best - score_i) / scale).
+def select_each(menus: Sequence[Sequence[int]], scale: float, rule: Rule, source: Source) -> list[int]:
+    """For every menu of whole-number scores the place of one of them, larger ones more likely, independently of the other menus.
+
+    Guarantee: epsilon-DP if the changes that one row makes to differences of two scores, the largest of each menu, add up to at most epsilon * scale;
+    docs/proofs/selection.md, Lemmas 1 and 3.
+    """
+    return permute_and_flip(menus, scale, source) if rule == "permute-and-flip" else exponential(menus, scale, source)
+
+
+def permute_and_flip(menus: Sequence[Sequence[int]], scale: float, source: Source) -> list[int]:
+    """In random order, take the i-th score of a menu with probability exp(-(best - score_i) / scale).
 
     A geometric number is at least k with probability exp(-k / scale), so every step is exact for whole-number scores.
 
-    Guarantee: epsilon-DP if one row changes no difference of two scores by more than epsilon * scale; docs/proofs/selection.md, Lemma 1.
+    Guarantee: docs/proofs/selection.md, Lemma 1.
     """
-    best = max(scores)
-    open_ = list(range(len(scores)))
-    order = [open_.pop(int(place)) for place in source.below(np.arange(len(scores), 0, -1))]
-    flips = source.geometric(len(scores), scale)  # all at once: how many are needed must not show
-    taken = [place for place, flip in zip(order, flips.tolist(), strict=True) if flip >= min(best - scores[place], _MOST)]
-    return taken[0]
+    sizes = [len(menu) for menu in menus]
+    drawn = source.below(np.concatenate([np.arange(size, 0, -1) for size in sizes])).tolist()
+    flips = source.geometric(sum(sizes), scale).tolist()  # all at once: how many are needed must not show
+    chosen, first = [], 0
+    for menu, size in zip(menus, sizes, strict=True):
+        open_ = list(range(size))
+        order = [open_.pop(place) for place in drawn[first : first + size]]
+        best = max(menu)
+        taken = [place for place, flip in zip(order, flips[first : first + size], strict=True) if flip >= min(best - menu[place], _MOST)]
+        chosen.append(taken[0])
+        first += size
+    return chosen
+
+
+def exponential(menus: Sequence[Sequence[int]], scale: float, source: Source) -> list[int]:
+    """Take a score of a menu with probability proportional to exp(score / scale).
+
+    A place at random is kept with probability exp(-(best - score) / scale), and another is tried otherwise: exact, as above. Tries are made as many at a time as the menu is long; how
+    often more are needed depends on the scores.
+
+    Guarantee: docs/proofs/selection.md, Lemma 3.
+    """
+    chosen = [-1] * len(menus)
+    open_ = list(range(len(menus)))
+    while open_:
+        limits = np.concatenate([np.full(len(menus[menu]), len(menus[menu]), dtype=np.int64) for menu in open_])
+        places, flips = source.below(limits).tolist(), source.geometric(len(limits), scale).tolist()
+        first, still = 0, []
+        for number in open_:
+            menu = menus[number]
+            best, last = max(menu), first + len(menu)
+            kept = (
+                place for place, flip in zip(places[first:last], flips[first:last], strict=True) if flip >= min(best - menu[place], _MOST)
+            )
+            chosen[number] = next(kept, -1)
+            if chosen[number] < 0:
+                still.append(number)
+            first = last
+        open_ = still
+    return chosen
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from privfit.rows.design import feature_scores, linear_scores
 from privfit.rows.encoding import Encoder
 from privfit.rows.kept import Features, KeptRows, PartOfRows
+from privfit.rows.plain import PlainRows
 from privfit.rows.rows import Kernel, Rows, count_rows, on_progress, one_blas_thread
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "KeptRows",
     "Kernel",
     "PartOfRows",
+    "PlainRows",
     "Rows",
     "count_rows",
     "feature_scores",

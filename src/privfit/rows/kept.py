@@ -6,7 +6,6 @@ A linear predictor is a few look-ups, and a sum of columns a few counts (layout.
 from __future__ import annotations
 
 import math
-import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from privfit.rows.encoding import encode_numbers, level_codes
 from privfit.rows.layout import MOST_CODES, STEP, Chunk, Layout
+from privfit.rows.memory import half_of_memory, no_rows, read_again, refuse_large_stream
 from privfit.rows.rows import Rows, one_blas_thread, progress_report
 from privfit.tables import Batch, DataError
 
@@ -66,7 +66,7 @@ class KeptRows:
         self._layout = Layout(rows.geometry)
         self._features = features
         self.n_columns = features.n_columns if features is not None else rows.geometry.n_columns
-        self._most_bytes = most_bytes if most_bytes is not None else _half_of_memory()
+        self._most_bytes = most_bytes if most_bytes is not None else half_of_memory()
         if any(size > LARGEST_BLOCK for size in self._layout.sizes()):
             raise DataError(f"A category with more than {LARGEST_BLOCK} levels was given. Join levels in the schema. Nothing was charged.")
         self._chunks: list[Chunk] | None = None
@@ -86,16 +86,10 @@ class KeptRows:
             held += chunk.numbers.nbytes + chunk.target.nbytes + sum(code.nbytes for code in chunk.codes)
             chunks.append(chunk)
             if held > self._most_bytes:
-                if self._rows.passes_once:
-                    raise DataError(
-                        f"A {self._rows.label} was given to a fit in several passes, and what it holds does not fit in memory. "
-                        "Give a file or a table that can be read again. Nothing was charged."
-                    )
+                refuse_large_stream(self._rows)
                 chunks = None
         if not count:
-            raise DataError(
-                "The table has no rows (0 sample(s)), and a minimum of 1 is required. Give a table with rows. Nothing was charged."
-            )
+            raise no_rows()
         self.n_rows = count
         self._rows.settle_count(count)
         self._chunks = chunks
@@ -134,16 +128,7 @@ class KeptRows:
         if self._chunks is not None:
             yield from self._chunks
             return
-        count = 0
-        try:
-            for chunk in _joined(self._encoded()):
-                count += len(chunk.target)
-                yield chunk
-        except DataError as error:
-            told = str(error).replace(" Nothing was charged.", "")
-            raise DataError(f"{told} The table was being read again, and is not what it was at first. The charge stands.") from None
-        if count != self.n_rows:
-            raise DataError("The table has another number of rows than when it was read first. The charge stands.")
+        yield from read_again(_joined(self._encoded()), self.n_rows, lambda chunk: len(chunk.target))
 
     # -- sums --------------------------------------------------------------------------------------------------------
 
@@ -297,7 +282,7 @@ def _added(ones: list[Floats], others: list[Floats]) -> list[Floats]:
 def _counts(code: NDArray[np.uint16], pull: Floats, size: int) -> Floats:
     """The sums of what rows pull, by code: (size, classes)."""
     if pull.shape[1] == 1:  # without a copy
-        return np.bincount(code, pull[:, 0], minlength=size)[:, None]
+        return np.asarray(np.bincount(code, pull[:, 0], minlength=size)[:, None], dtype=np.float64)
     return np.stack([np.bincount(code, column, minlength=size) for column in pull.T], axis=1)
 
 
@@ -331,11 +316,3 @@ def _in_order(
             yield pending.popleft().result()
     while pending:
         yield pending.popleft().result()
-
-
-def _half_of_memory() -> int:
-    """Half of the machine's memory, in bytes."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    except (AttributeError, ValueError, OSError):
-        return 1 << 32

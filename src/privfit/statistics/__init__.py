@@ -1,5 +1,6 @@
 """Statistics: what is summed over rows. Each knows how far one row can move it."""
 
+from privfit.statistics.fitness import Dampening, RowFitness, TableFitness, as_scores, enumerated
 from privfit.statistics.fourier import FourierFeatures
 from privfit.statistics.gradients import Coupling, Gradients, RowNorms
 from privfit.statistics.moments import STEP, Moments, MomentValues
@@ -11,15 +12,20 @@ __all__ = [
     "EXPECTED_SIZE",
     "STEP",
     "Coupling",
+    "Dampening",
     "FourierFeatures",
     "Gradients",
     "MomentValues",
     "Moments",
     "Norm",
+    "RowFitness",
     "RowNorms",
+    "TableFitness",
     "TargetLattice",
     "WeightedMonomials",
+    "as_scores",
     "distinct_sensitivity",
+    "enumerated",
     "linf_sensitivities",
     "products_of",
     "squared_l2_sensitivity",

@@ -1,0 +1,160 @@
+"""What every private model shares: the way from a table to a release, and who pays for it. Wiring only."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal
+
+from sklearn.base import BaseEstimator
+
+from privfit.mechanisms import Release
+from privfit.models.inputs import PUBLIC, Input, fit_input
+from privfit.models.report import Report, make_report
+from privfit.privacy import Budget, Ledger, PrivacyError, PrivacyWarning, Terms, noise_source, process_ledger, warn_of_running_total
+from privfit.rows import Rows
+from privfit.schema import Category, Geometry, Numeric, Schema
+
+
+class PrivateModel(BaseEstimator):  # type: ignore[misc]
+    """Shared wiring. Subclasses choose a mechanism, say what it minimises or selects, and keep what it releases."""
+
+    _strict_names = False
+    _public_array = False
+    _released: Any
+    _target: Literal["needed", "taken", "ignored"] = "needed"
+    """Whether there must be a target, may be one, or is none, whatever is given."""
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Fit on a table. Charges the ledger before any noise is drawn.
+
+        Parameters
+        ----------
+        X : an array, a pandas or polars frame, an Arrow table or stream, or the path of a Parquet or CSV file.
+        y : the target, unless X has a column with the name of the schema's target.
+        """
+        before = dict(self.__dict__)
+        try:
+            self._fit(X, y)
+        except BaseException:
+            self.__dict__.clear()  # a refused fit leaves the model as it was
+            self.__dict__.update(before)
+            raise
+        return self
+
+    def _fit(self, X: Any, y: Any) -> None:
+        terms = Terms(Budget(self.epsilon, self.delta), self.adjacency, self.rows_per_person, self.expected_rows)
+        mechanism = self._chosen_mechanism()
+        noise = noise_source(self.random_state)
+        reasons = (*self._reasons_not_private(), *self._reasons_of(mechanism))
+        ledger = self._chosen_ledger(reasons)
+        given = self._prepared(fit_input(self, X, y, self.schema), mechanism)
+        objective, geometry = self._encoded(mechanism, given, terms)
+        rows = Rows(given.table, given.schema, geometry)
+        release = mechanism.release(rows, terms, ledger, noise, objective)
+        if self.ledger is None and ledger is not None:
+            warn_of_running_total(ledger)
+        if terms.adjacency == "replace-one" and release.event.delta * rows.n_rows > 1:
+            warnings.warn(
+                f"delta={release.event.delta:g} is more than one in {rows.n_rows} rows: so large a chance to fail protects nobody in particular. "
+                "Use a delta far below one over the number of rows, such as 1e-6.",
+                PrivacyWarning,
+                stacklevel=4,
+            )
+        fit = mechanism.solve(release, geometry, objective)
+        self.schema_, self._geometry = given.schema, geometry
+        self._strict_names = given.strict_names
+        self._public_array = self._is_declared_public() and given.table.names is None
+        self._keep(fit, mechanism)
+        self._released = self._kept_for_later(mechanism, release, fit, objective)
+        self.report_ = self._report(mechanism, release, fit, reasons)
+
+    # -- what subclasses say ----------------------------------------------------------------------------------------
+
+    def _chosen_mechanism(self) -> Any:
+        """The mechanism, checked."""
+        raise NotImplementedError
+
+    def _objective(self, mechanism: Any, schema: Schema) -> Any:
+        """What is minimised or selected."""
+        raise NotImplementedError
+
+    def _encoded(self, mechanism: Any, given: Input, terms: Terms) -> tuple[Any, Geometry]:
+        """What is minimised or selected, and how rows are encoded for it."""
+        objective = self._objective(mechanism, given.schema)
+        return objective, mechanism.geometry(given.schema, objective)
+
+    def _keep(self, fit: Any, mechanism: Any) -> None:
+        """Set the fitted attributes."""
+        raise NotImplementedError
+
+    def _prepared(self, given: Input, mechanism: Any) -> Input:
+        """The input, with its schema as this model wants it."""
+        return given
+
+    def _reasons_of(self, mechanism: Any) -> tuple[str, ...]:
+        """Why this mechanism is not private, if it is not: as printed in a paper whose constants are wrong."""
+        return ()
+
+    def _kept_for_later(self, mechanism: Any, release: Release[Any], fit: Any, objective: Any) -> Any:
+        """What later calls are answered from, if there are any."""
+        return None
+
+    def _described(self, mechanism: Any, fit: Any) -> tuple[dict[str, Any], list[str]]:
+        """What was done to the release, for the report, and lines about it."""
+        return {}, []
+
+    def _notes(self, mechanism: Any) -> tuple[str, ...]:
+        """Lines for the report."""
+        return ()
+
+    # -- who pays ---------------------------------------------------------------------------------------------------
+
+    def _is_declared_public(self) -> bool:
+        return isinstance(self.schema, str) and self.schema == PUBLIC
+
+    def _reasons_not_private(self) -> tuple[str, ...]:
+        reasons = []
+        if self.random_state is not None:
+            reasons.append("random_state is set, so that the noise can be repeated and subtracted")
+        if self._is_declared_public():
+            reasons.append('schema="public": bounds, levels and classes were read from the table itself')
+        return tuple(reasons)
+
+    def _chosen_ledger(self, reasons: tuple[str, ...]) -> Ledger | None:
+        """The user's ledger, or the process's own; none for a fit that is not private, which no ledger accepts."""
+        if self.ledger is not None and not isinstance(self.ledger, Ledger):
+            raise PrivacyError(
+                f"ledger={type(self.ledger).__name__} was given; it is a pf.Ledger or None. Write ledger=pf.Ledger('people.db', epsilon=1.0)."
+            )
+        if not reasons:
+            return self.ledger if self.ledger is not None else process_ledger()
+        if self.ledger is not None:
+            raise PrivacyError(
+                f"A ledger was given to a fit that is not private ({'; '.join(reasons)}). A ledger takes private fits only: "
+                "leave out random_state and give a schema of public facts, or leave out the ledger."
+            )
+        return None
+
+    def _report(self, mechanism: Any, release: Release[Any], fit: Any, reasons: tuple[str, ...]) -> Report:
+        repairs, told = self._described(mechanism, fit)
+        notes = [*self._notes(mechanism), *told]
+        if self.delta and not release.event.delta:
+            notes.append("delta was not spent: this noise needs epsilon alone")
+        if not release.private and not reasons:
+            reasons = ("the noise came from a source that is not secret",)
+        return make_report(
+            type(self).__name__, release.event, repairs=repairs, public=self._public_facts(), reasons=reasons, notes=tuple(notes)
+        )
+
+    def _public_facts(self) -> tuple[str, ...]:
+        schema = self.schema_
+        numeric = sum(isinstance(column, Numeric) for column in schema.features)
+        categories = len(schema.features) - numeric
+        facts = [f"bounds of {numeric} numeric column{'s' * (numeric != 1)}"] if numeric else []
+        if categories:
+            facts.append(f"levels of {categories} categor{'ies' if categories != 1 else 'y'}")
+        if schema.target is not None:
+            facts.append("classes of the target" if isinstance(schema.target, Category) else "bounds of the target")
+        if self.adjacency == "replace-one":
+            facts.append("the number of rows")
+        return tuple(facts)

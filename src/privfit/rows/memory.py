@@ -1,0 +1,48 @@
+"""Keeping what was read in memory where it fits, and reading it again where it does not."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from privfit.rows.rows import Rows
+from privfit.tables import DataError
+
+Part = TypeVar("Part")
+
+
+def half_of_memory() -> int:
+    """Half of the machine's memory, in bytes."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (AttributeError, ValueError, OSError):
+        return 1 << 32
+
+
+def refuse_large_stream(rows: Rows) -> None:
+    """Refuse a stream that does not fit in memory, before anything is charged."""
+    if rows.passes_once:
+        raise DataError(
+            f"A {rows.label} was given to a fit in several passes, and what it holds does not fit in memory. "
+            "Give a file or a table that can be read again. Nothing was charged."
+        )
+
+
+def no_rows() -> DataError:
+    """The error for an empty table."""
+    return DataError("The table has no rows (0 sample(s)), and a minimum of 1 is required. Give a table with rows. Nothing was charged.")
+
+
+def read_again(parts: Iterator[Part], n_rows: int, length: Callable[[Part], int]) -> Iterator[Part]:
+    """The parts of a table that was read before, which must have as many rows as then."""
+    count = 0
+    try:
+        for part in parts:
+            count += length(part)
+            yield part
+    except DataError as error:
+        told = str(error).replace(" Nothing was charged.", "")
+        raise DataError(f"{told} The table was being read again, and is not what it was at first. The charge stands.") from None
+    if count != n_rows:
+        raise DataError("The table has another number of rows than when it was read first. The charge stands.")
