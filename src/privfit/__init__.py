@@ -6,13 +6,14 @@ guarantee that is proved, calibrated from public facts, and paid for from a budg
 
 from privfit import baselines, learning, losses
 from privfit.losses import ConvexLoss, Part, PolynomialLoss, QuadraticLoss
-from privfit.mechanisms import AdaSSP, FunctionalMechanism, ObjectivePerturbation, OutputPerturbation, TunedPerturbation
+from privfit.mechanisms import AdaSSP, FunctionalMechanism, ObjectivePerturbation, OutputPerturbation, PrivGene, TunedPerturbation
 from privfit.models import (
     ERM,
     ElasticNet,
     FunctionalClassifier,
     FunctionalRegressor,
     GeneticSearch,
+    KMeans,
     Lasso,
     LinearRegression,
     LinearSVC,
@@ -40,6 +41,7 @@ __all__ = [
     "FunctionalMechanism",
     "FunctionalRegressor",
     "GeneticSearch",
+    "KMeans",
     "Lasso",
     "Ledger",
     "LedgerError",
@@ -52,6 +54,7 @@ __all__ = [
     "OutputPerturbation",
     "Part",
     "PolynomialLoss",
+    "PrivGene",
     "PrivacyError",
     "PrivacyWarning",
     "QuadraticLoss",

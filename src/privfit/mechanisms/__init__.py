@@ -2,7 +2,9 @@
 
 from privfit.mechanisms.adassp import BOOSTED_ROUNDS, AdaSSP
 from privfit.mechanisms.breeding import Breeding
+from privfit.mechanisms.clustering import ADAPTED_CLUSTERERS, NAMED_CLUSTERERS, Clusterer, ClusterFit, Clusters, clusterer
 from privfit.mechanisms.functional import FunctionalMechanism, LinearFit, Objective
+from privfit.mechanisms.genetic import PrivGene
 from privfit.mechanisms.intervals import Bootstrap, bootstrap
 from privfit.mechanisms.perturbation import ObjectivePerturbation, OutputPerturbation, Perturbation, Risk, RiskFit
 from privfit.mechanisms.polynomial import PolynomialFit, PolynomialMechanism
@@ -12,10 +14,15 @@ from privfit.mechanisms.selection import PenaltySelection
 from privfit.mechanisms.tuning import TunedPerturbation
 
 __all__ = [
+    "ADAPTED_CLUSTERERS",
     "BOOSTED_ROUNDS",
+    "NAMED_CLUSTERERS",
     "AdaSSP",
     "Bootstrap",
     "Breeding",
+    "ClusterFit",
+    "Clusterer",
+    "Clusters",
     "FunctionalMechanism",
     "GeneticMechanism",
     "LinearFit",
@@ -26,10 +33,12 @@ __all__ = [
     "Perturbation",
     "PolynomialFit",
     "PolynomialMechanism",
+    "PrivGene",
     "Release",
     "Risk",
     "RiskFit",
     "Search",
     "TunedPerturbation",
     "bootstrap",
+    "clusterer",
 ]

@@ -43,8 +43,10 @@ class Choices:
         return noise.select_each(menus, self.scale(place, reach), self.rule)
 
 
-def plan_choices(mechanism: str, terms: Terms, selection: Selection, shares: Sequence[Fraction]) -> Choices:
-    """The choices that these terms can pay for, each with its share of epsilon, or of rho.
+def plan_choices(
+    mechanism: str, terms: Terms, selection: Selection, shares: Sequence[Fraction], usual: Rule = "permute-and-flip"
+) -> Choices:
+    """The choices that these terms can pay for, each with its share of epsilon; `usual` is the rule of "auto" where a delta does not speak for the exponential one.
 
     With a delta, the exponential rule is charged in zCDP, where a choice at epsilon costs epsilon^2 / 8; permute-and-flip, at a sum of epsilons, leaves the delta alone.
     """
@@ -54,11 +56,14 @@ def plan_choices(mechanism: str, terms: Terms, selection: Selection, shares: Seq
     epsilon = exact(terms.budget.epsilon)
     pure = tuple(epsilon * share / total for share in shares)
     rho = exact(rho_of(terms.budget.epsilon, terms.budget.delta)) if terms.budget.delta > 0 else Fraction(0)
-    pooled = tuple(_root(8 * rho * share / total) for share in shares)
+    squares = sum((share**2 for share in shares), Fraction(0))
+    pooled = tuple(_root(8 * rho * share**2 / squares) for share in shares)  # in the same proportions
     by_rho = rho > 0 and (
         selection in ("enhanced", "exponential") if selection != "auto" else sum(pooled, Fraction(0)) > CLEARLY * sum(pure, Fraction(0))
     )
     rule: Rule = "exponential" if by_rho or selection in ("enhanced", "exponential") else "permute-and-flip"
+    if selection == "auto" and not by_rho:
+        rule = usual
     event = Event(
         mechanism=mechanism,
         epsilon=terms.budget.epsilon,

@@ -71,13 +71,13 @@ class GeneticMechanism:
         """How rows are read: numbers as they are, categories by their places."""
         return schema.geometry(numeric="slope", intercept=False, several=True)
 
-    def plan(self, objective: Search, terms: Terms, n_rows: int | None) -> Choices:
+    def plan(self, fitness: RowFitness | TableFitness | None, terms: Terms, n_rows: int | None) -> Choices:
         """How many rounds there are and what each may spend, from public facts."""
         rounds = automatic_rounds(terms, n_rows, self.breeding.parents) if self.rounds == "auto" else int(self.rounds)
         parents = self.breeding.parents
         shares = [Fraction(1, rounds * parents)] * ((rounds - 1) * parents) + [Fraction(1, rounds)]
         selection: Selection = self.selection
-        if isinstance(objective.fitness, TableFitness) and selection == "enhanced":
+        if isinstance(fitness, TableFitness) and selection == "enhanced":
             selection = "exponential"
         return plan_choices(f"genetic search, {rounds} round{'s' * (rounds > 1)}", terms, selection, shares)
 
@@ -87,7 +87,7 @@ class GeneticMechanism:
         if terms.adjacency == "replace-one":
             plain.read()
         scores = _scorer(objective.fitness, plain, terms.adjacency)
-        choices = self.plan(objective, terms, public_rows(plain.n_rows, terms))
+        choices = self.plan(objective.fitness, terms, public_rows(plain.n_rows, terms))
         if ledger is not None:
             ledger.check(choices.event)
         if terms.adjacency == "add-remove":
@@ -97,7 +97,8 @@ class GeneticMechanism:
         scores(middle, scores.reach(middle, terms, choices.by_range))  # a fitness that fails does so before the charge
         if ledger is not None:
             ledger.charge(choices.event, dataset=rows.label)  # durable before any draw
-        best = self._searched(scores, objective, terms, choices, noise, self._first(objective, cast(Source, noise)))
+        first = self._first(objective, cast(Source, noise))
+        best = self.searched(scores, objective.low, objective.high, terms, choices, noise, first)
         return Release(best, choices.event, noise.private)
 
     def _first(self, objective: Search, source: Source) -> Floats:
@@ -105,12 +106,15 @@ class GeneticMechanism:
             return scattered(self.breeding.candidates, objective.low, objective.high, source)
         return np.clip(objective.start, objective.low, objective.high)
 
-    def _searched(self, scores: Scorer, objective: Search, terms: Terms, choices: Choices, noise: Noise, candidates: Floats) -> Floats:
+    def searched(
+        self, scores: Scorer, low: Floats, high: Floats, terms: Terms, choices: Choices, noise: Noise, candidates: Floats
+    ) -> Floats:
+        """The winner of all rounds, from these candidates on."""
         parents = self.breeding.parents
         rounds = (len(choices.each) - 1) // parents + 1
         for number in range(rounds - 1):
             kept = self._selected(scores, candidates, min(parents, len(candidates) - 1), number * parents, terms, choices, noise)
-            candidates = self.breeding.offspring(candidates[kept], objective.low, objective.high, number, cast(Source, noise))
+            candidates = self.breeding.offspring(candidates[kept], low, high, number, cast(Source, noise))
         (best,) = self._selected(scores, candidates, 1, (rounds - 1) * parents, terms, choices, noise)
         return np.asarray(candidates[best], dtype=np.float64)
 
@@ -145,9 +149,6 @@ class Reach:
 class Scorer:
     """Whole-number scores of candidates, and how far one row can change a difference of two."""
 
-    def __init__(self, plain: PlainRows) -> None:
-        self._plain = plain
-
     def prepare(self) -> None:
         """Whatever can fail, before anything is charged."""
 
@@ -164,7 +165,7 @@ class SumScorer(Scorer):
     """Scores that are sums over rows, kept within what the fitness states."""
 
     def __init__(self, plain: PlainRows, fitness: RowFitness) -> None:
-        super().__init__(plain)
+        self._plain = plain
         self._fitness = fitness
 
     def reach(self, candidates: Floats, terms: Terms, by_range: bool) -> Reach:
@@ -204,7 +205,7 @@ class DomainScorer(Scorer):
     """Scores of rows from a finite domain: how often each of its rows occurs says everything."""
 
     def __init__(self, plain: PlainRows, fitness: RowFitness, adjacency: Adjacency) -> None:
-        super().__init__(plain)
+        self._plain = plain
         self._fitness, self._adjacency = fitness, adjacency
         self._domain = np.asarray(fitness.domain, dtype=np.float64)
         if self._domain.ndim == 1:
@@ -248,7 +249,7 @@ class TableScorer(Scorer):
     """Scores of the whole table, with a sensitivity that is stated."""
 
     def __init__(self, plain: PlainRows, fitness: TableFitness) -> None:
-        super().__init__(plain)
+        self._plain = plain
         self._fitness = fitness
 
     def reach(self, candidates: Floats, terms: Terms, by_range: bool) -> Reach:

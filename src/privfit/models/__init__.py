@@ -8,6 +8,7 @@ from typing import Any
 from privfit.models import saving
 from privfit.models.erm import ERM
 from privfit.models.general import FunctionalClassifier, FunctionalRegressor
+from privfit.models.kmeans import KMeans
 from privfit.models.linear import LinearRegression
 from privfit.models.logistic import LogisticRegression
 from privfit.models.penalised import ElasticNet, Lasso, Ridge
@@ -19,7 +20,7 @@ from privfit.models.svm import LinearSVC
 ESTIMATORS = (LinearRegression, Ridge, Lasso, ElasticNet, LogisticRegression, FunctionalRegressor, FunctionalClassifier, LinearSVC, ERM)
 
 
-LOADABLE: dict[str, type] = {estimator.__name__: estimator for estimator in ESTIMATORS}
+LOADABLE: dict[str, type] = {estimator.__name__: estimator for estimator in (*ESTIMATORS, KMeans)}
 """The classes that may be in a saved model, by name. Baselines add theirs."""
 
 
@@ -36,6 +37,7 @@ __all__ = [
     "FunctionalClassifier",
     "FunctionalRegressor",
     "GeneticSearch",
+    "KMeans",
     "Lasso",
     "LinearRegression",
     "LinearSVC",

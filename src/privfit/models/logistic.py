@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import log_expit, log_softmax
 
 from privfit.losses import LOGISTIC, ConvexLoss, tempered_logistic, truncated_logistic
-from privfit.mechanisms import FunctionalMechanism, LinearFit, Perturbation, RiskFit
+from privfit.mechanisms import FunctionalMechanism, LinearFit, Perturbation, PrivGene, RiskFit
 from privfit.models.base import original_units
 from privfit.models.classes import ClassModel
 from privfit.models.perturbed import USUAL_PAIRS, PerturbedModel
@@ -31,7 +31,8 @@ class LogisticRegression(ClassModel, PerturbedModel):
     delta : the chance that the promise fails. With a delta above 0, Gaussian noise is used wherever it is less.
     schema : the public facts, with a Category as target. "public" declares the table itself public.
     mechanism : "auto" and "objective" perturb the objective, the most accurate way on every table that was measured; "output" perturbs the minimum; "functional" releases moments
-        and fits a quadratic in place of the loss, for two classes. Or an instance: pf.ObjectivePerturbation(ridge=...), pf.OutputPerturbation(...), pf.FunctionalMechanism(...).
+        and fits a quadratic in place of the loss, for two classes; "genetic" moves weights by private choices, for two classes. Or an instance: pf.ObjectivePerturbation(ridge=...),
+        pf.OutputPerturbation(...), pf.FunctionalMechanism(...), pf.PrivGene(...).
     adjacency : "replace-one" (the number of rows is public) or "add-remove" (it is not).
     fit_intercept : whether to fit an intercept.
     numeric : how numeric columns without bins of their own enter: "slope" (a line), "bins" (steps), "splines" (a line through knots) or "auto". That is "slope" where rows times epsilon over
@@ -65,8 +66,11 @@ class LogisticRegression(ClassModel, PerturbedModel):
     """
 
     _loss = truncated_logistic()
-    _knows_moments = True
-    _mechanisms = "'auto', 'objective', 'output', 'functional', pf.ObjectivePerturbation(...), pf.OutputPerturbation(...) and pf.FunctionalMechanism(...)"
+    _knows_moments = _evolves = True
+    _mechanisms = (
+        "'auto', 'objective', 'output', 'functional', 'genetic', pf.ObjectivePerturbation(...), pf.OutputPerturbation(...), "
+        "pf.FunctionalMechanism(...) and pf.PrivGene(...)"
+    )
 
     def __init__(
         self,
@@ -113,7 +117,7 @@ class LogisticRegression(ClassModel, PerturbedModel):
         return LOGISTIC
 
     def _objective(self, mechanism: Any, schema: Schema) -> Any:
-        if isinstance(mechanism, Perturbation):
+        if isinstance(mechanism, Perturbation | PrivGene):
             return self._risk(mechanism, schema)
         if self.kernel != "linear":
             raise PrivacyError(

@@ -7,19 +7,19 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.losses import ConvexLoss
-from privfit.mechanisms import ObjectivePerturbation, OutputPerturbation, Perturbation, Risk, RiskFit
+from privfit.losses import LOGISTIC, ConvexLoss
+from privfit.mechanisms import ObjectivePerturbation, OutputPerturbation, Perturbation, PrivGene, Risk, RiskFit
 from privfit.mechanisms.rules import Numbers, automatic_numbers, coupling_for
 from privfit.models.base import PrivateLinearModel, shown_weights
 from privfit.models.inputs import Input, predict_table
 from privfit.privacy import PrivacyError, Terms
 from privfit.rows import count_rows, feature_scores
-from privfit.schema import AUTO_KNOTS, Category, Schema
+from privfit.schema import AUTO_KNOTS, Category, Numeric, Schema
 from privfit.statistics import FourierFeatures
 
 Floats = NDArray[np.float64]
 
-NAMED: dict[str, Perturbation] = {"objective": ObjectivePerturbation(), "output": OutputPerturbation()}
+NAMED: dict[str, Perturbation | PrivGene] = {"objective": ObjectivePerturbation(), "output": OutputPerturbation(), "genetic": PrivGene()}
 KERNELS = ("linear", "rbf")
 USUAL_PAIRS = 100
 PUBLIC_SEED = 20081208
@@ -33,6 +33,7 @@ class PerturbedModel(PrivateLinearModel):
     coef_: Any
     intercept_: Any
     _knows_moments = False
+    _evolves = False
 
     _mechanisms = "'auto', 'objective', 'output', pf.ObjectivePerturbation(...) and pf.OutputPerturbation(...)"
 
@@ -46,7 +47,7 @@ class PerturbedModel(PrivateLinearModel):
             if not isinstance(self.mechanism, str)
             else NAMED.get("objective" if self.mechanism == "auto" else self.mechanism)
         )
-        if isinstance(chosen, Perturbation):
+        if isinstance(chosen, Perturbation) or (self._evolves and isinstance(chosen, PrivGene)):
             chosen.check()
             return chosen
         if self._knows_moments:
@@ -55,7 +56,7 @@ class PerturbedModel(PrivateLinearModel):
             f"mechanism={self.mechanism!r} was given to {type(self).__name__}; it knows {self._mechanisms}. Use 'auto' if in doubt."
         )
 
-    def _risk(self, mechanism: Perturbation, schema: Schema) -> Risk:
+    def _risk(self, mechanism: Perturbation | PrivGene, schema: Schema) -> Risk:
         """What is minimised."""
         target = schema.target
         classes = len(target.levels) if isinstance(target, Category) and len(target.levels) > 2 else 1
@@ -63,8 +64,16 @@ class PerturbedModel(PrivateLinearModel):
         knots = getattr(self, "_knots_used", AUTO_KNOTS)
         return Risk(loss, self._checked_intercept(), classes, coupling_for(loss, classes), self._feature_map(mechanism, schema), knots)
 
+    def _reasons_of(self, mechanism: Any) -> tuple[str, ...]:
+        printed = isinstance(mechanism, PrivGene) and mechanism.calibration == "paper"
+        if not printed or self._convex_loss(Schema([Numeric("any", 0, 1)])) == LOGISTIC:
+            return ()
+        return ("calibration='paper' of PrivGene for a hinge loss: the paper prints half of what its dampening factor must be",)
+
     def _numbers(self, mechanism: Any, given: Input, terms: Terms) -> tuple[Numbers, int]:
         usual = super()._numbers(mechanism, given, terms)
+        if isinstance(mechanism, PrivGene):
+            return mechanism.numbers(self.numeric, usual[0]), usual[1]
         if self.numeric != "auto" or usual[0] != "splines":
             return usual
         known = count_rows(given.table, given.schema) if terms.adjacency == "replace-one" else terms.expected_rows
@@ -108,6 +117,8 @@ class PerturbedModel(PrivateLinearModel):
     def _described(self, mechanism: Any, fit: Any) -> tuple[dict[str, Any], list[str]]:
         if not isinstance(fit, RiskFit):
             return super()._described(mechanism, fit)
+        if isinstance(mechanism, PrivGene):
+            return {}, [f"searches weights with a small {fit.loss.name}"]
         notes = [f"minimises the {fit.loss.name} over all rows, plus {fit.ridge:.4g} / 2 times the squared weights"]
         if fit.setting:
             notes = [

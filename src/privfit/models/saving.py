@@ -1,4 +1,4 @@
-"""Saved models: JSON with coefficients, schema, report and version. Loading one runs no code from the file."""
+"""Saved models: JSON with coefficients or centres, schema, report and version. Loading one runs no code from the file."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from privfit.losses import ConvexLoss, PolynomialLoss
 from privfit.models.report import Report
+from privfit.rows import point_geometry
 from privfit.schema import AUTO_KNOTS, Schema
 from privfit.version import VERSION
 
@@ -31,6 +32,7 @@ _PARAMETERS = (
     "width",
     "penalty",
     "loss",
+    "n_clusters",
 )
 
 
@@ -48,15 +50,7 @@ def save(model: Any, path: Path) -> None:
             name: _plain(getattr(model, name)) for name in _PARAMETERS if hasattr(model, name) and not _is_function(getattr(model, name))
         },
         "schema": model.schema_.to_toml(),
-        "encoding": {
-            "numeric": model._numeric_used,
-            "intercept": model._geometry.intercept,
-            "anchored": any(block.anchored or (block.kind == "levels" and block.width == 2) for block in model._geometry.blocks),
-            "knots": model._knots_used,
-            "paper": any(block.kind in ("share", "indicators") for block in model._geometry.blocks),
-        },
-        "intercept": np.ravel(model.intercept_).tolist(),
-        "coef": np.ravel(model.coef_).tolist(),
+        **(_centres_of(model) if hasattr(model, "cluster_centers_") else _weights_of(model)),
         "features": list(model._geometry.feature_names),
         "names": list(getattr(model, "feature_names_in_", [])),
         "strict_names": model._strict_names,
@@ -64,6 +58,27 @@ def save(model: Any, path: Path) -> None:
         "facts": model._facts() if hasattr(model, "_facts") else {},
     }
     path.write_text(json.dumps(document, indent=1, default=_plain) + "\n", encoding="utf-8")
+
+
+def _weights_of(model: Any) -> dict[str, Any]:
+    """What a linear model predicts from."""
+    return {
+        "encoding": {
+            "numeric": model._numeric_used,
+            "intercept": model._geometry.intercept,
+            "anchored": any(block.anchored or (block.kind == "levels" and block.width == 2) for block in model._geometry.blocks),
+            "knots": model._knots_used,
+            "whole": model._geometry.blocks != () and not any(block.kind == "sign" for block in model._geometry.blocks),
+            "paper": any(block.kind in ("share", "indicators") for block in model._geometry.blocks),
+        },
+        "intercept": np.ravel(model.intercept_).tolist(),
+        "coef": np.ravel(model.coef_).tolist(),
+    }
+
+
+def _centres_of(model: Any) -> dict[str, Any]:
+    """What clusters predict from."""
+    return {"centres": model.cluster_centers_.tolist()}
 
 
 def load(path: str | Path, kinds: dict[str, type]) -> Any:
@@ -86,20 +101,13 @@ def load(path: str | Path, kinds: dict[str, type]) -> Any:
 
 def _restore(document: dict[str, Any], kinds: dict[str, type]) -> Any:
     schema = Schema.from_toml(document["schema"])
-    encoding = document["encoding"]
     model = kinds[document["model"]](schema=schema, **document["parameters"])
     model.schema_ = schema
-    knots = encoding.get("knots", AUTO_KNOTS)
-    model._geometry = schema.geometry(
-        numeric=encoding["numeric"],
-        paper=encoding["paper"],
-        intercept=encoding.get("intercept", True),
-        several=True,
-        knots=knots,
-        anchored="features" if encoding.get("anchored") else "no",
-    )
-    model._numeric_used, model._knots_used = encoding["numeric"], knots
-    model._restore(np.array(document["coef"], dtype=np.float64), np.array(document["intercept"], dtype=np.float64))
+    if "centres" in document:
+        model._geometry = point_geometry(schema)
+        model._restore_centres(np.array(document["centres"], dtype=np.float64))
+    else:
+        _restore_weights(model, schema, document)
     model.report_ = Report.from_dict(document["report"])
     if document.get("facts"):
         model._restore_facts(document["facts"])
@@ -108,6 +116,22 @@ def _restore(document: dict[str, Any], kinds: dict[str, type]) -> Any:
     if document["names"]:
         model.feature_names_in_ = np.array(document["names"], dtype=object)
     return model
+
+
+def _restore_weights(model: Any, schema: Schema, document: dict[str, Any]) -> None:
+    encoding = document["encoding"]
+    knots = encoding.get("knots", AUTO_KNOTS)
+    model._geometry = schema.geometry(
+        numeric=encoding["numeric"],
+        paper=encoding["paper"],
+        intercept=encoding.get("intercept", True),
+        several=True,
+        knots=knots,
+        anchored="features" if encoding.get("anchored") else "no",
+        whole=encoding.get("whole", False),
+    )
+    model._numeric_used, model._knots_used = encoding["numeric"], knots
+    model._restore(np.array(document["coef"], dtype=np.float64), np.array(document["intercept"], dtype=np.float64))
 
 
 def _is_function(value: Any) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from privfit.losses import ConvexLoss, hinge, smooth_hinge
-from privfit.mechanisms import OutputPerturbation
+from privfit.mechanisms import OutputPerturbation, PrivGene
 from privfit.models.classes import ClassModel
 from privfit.models.perturbed import USUAL_PAIRS, PerturbedModel
 from privfit.privacy import Ledger, PrivacyError
@@ -22,10 +22,10 @@ class LinearSVC(ClassModel, PerturbedModel):
     ----------
     epsilon : the privacy budget of one fit; smaller is more private and noisier.
     loss : "huber" is the hinge loss with its corner rounded; "hinge" rounds it over a thousandth only. A perturbed objective needs bounded curvature, so that "hinge" goes with
-        mechanism="output".
+        mechanism="output" or "genetic".
     width : for "huber", how much of the corner is rounded, to either side.
-    mechanism : "auto" perturbs the objective for "huber" and the minimum for "hinge"; "objective", "output", or an instance of pf.ObjectivePerturbation or
-        pf.OutputPerturbation.
+    mechanism : "auto" perturbs the objective for "huber" and moves weights by private choices ("genetic", two classes) for "hinge"; "objective", "output", "genetic", or an instance of
+        pf.ObjectivePerturbation, pf.OutputPerturbation or pf.PrivGene.
     kernel, gamma, n_components : as in LogisticRegression.
     delta, schema, adjacency, fit_intercept, numeric, rows_per_person, expected_rows, ledger, random_state : as in LogisticRegression.
 
@@ -76,8 +76,11 @@ class LinearSVC(ClassModel, PerturbedModel):
         self.gamma = gamma
         self.n_components = n_components
 
+    _evolves = True
+    _mechanisms = f"{PerturbedModel._mechanisms}, 'genetic' and pf.PrivGene(...)"
+
     def _fits_many(self, mechanism: Any) -> bool:
-        return True
+        return not isinstance(mechanism, PrivGene)
 
     def _chosen_mechanism(self) -> Any:
         if self.loss not in LOSSES:

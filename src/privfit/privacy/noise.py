@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from privfit.privacy.errors import PrivacyError
 from privfit.privacy.event import Event
+from privfit.privacy.patterns import Chain, choose_pattern
 from privfit.privacy.selection import KeyedCoins, Rule, select_each
 from privfit.privacy.shapes import ball, cube, rounded_normal, secret_below, secret_geometric
 
@@ -57,6 +58,10 @@ class Noise(Protocol):
 
     def select_each(self, menus: Sequence[Sequence[int]], scale: float, rule: Rule) -> list[int]:
         """The place of one of the scores of every menu."""
+        ...
+
+    def pattern(self, chains: Sequence[Chain], scale: float) -> tuple[int, tuple[int, ...]]:
+        """One of the chains, and a sign for each of its levels, by the exponential mechanism."""
         ...
 
     def coins(self) -> KeyedCoins:
@@ -102,6 +107,9 @@ class SecureNoise:
 
     def select_each(self, menus: Sequence[Sequence[int]], scale: float, rule: Rule) -> list[int]:
         return select_each(menus, scale, rule, self)
+
+    def pattern(self, chains: Sequence[Chain], scale: float) -> tuple[int, tuple[int, ...]]:
+        return choose_pattern(chains, scale, self)
 
     def coins(self) -> KeyedCoins:
         return KeyedCoins(secrets.token_bytes(32))
@@ -153,6 +161,9 @@ class SeededNoise:
 
     def select_each(self, menus: Sequence[Sequence[int]], scale: float, rule: Rule) -> list[int]:
         return select_each(menus, scale, rule, self)
+
+    def pattern(self, chains: Sequence[Chain], scale: float) -> tuple[int, tuple[int, ...]]:
+        return choose_pattern(chains, scale, self)
 
     def coins(self) -> KeyedCoins:
         return KeyedCoins(self._generator.bytes(32))

@@ -3,7 +3,9 @@
 from privfit.rows.design import feature_scores, linear_scores
 from privfit.rows.encoding import Encoder
 from privfit.rows.kept import Features, KeptRows, PartOfRows
+from privfit.rows.margins import MarginRows, losses_of
 from privfit.rows.plain import PlainRows
+from privfit.rows.points import Points, on_lattice, point_geometry, scaled_points
 from privfit.rows.rows import Kernel, Rows, count_rows, on_progress, one_blas_thread
 
 __all__ = [
@@ -11,12 +13,18 @@ __all__ = [
     "Features",
     "KeptRows",
     "Kernel",
+    "MarginRows",
     "PartOfRows",
     "PlainRows",
+    "Points",
     "Rows",
     "count_rows",
     "feature_scores",
     "linear_scores",
+    "losses_of",
+    "on_lattice",
     "on_progress",
     "one_blas_thread",
+    "point_geometry",
+    "scaled_points",
 ]

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from privfit.rows.rows import Rows, one_blas_thread, progress_report
 from privfit.tables import Batch, DataError
 
 Floats = NDArray[np.float64]
+Piece = TypeVar("Piece")
 Respond = Callable[[Floats, Floats], Floats]
 """From predictors (rows, or rows by classes) and targets to what each row adds, times its columns; one value per predictor."""
 
@@ -140,7 +141,7 @@ class KeptRows:
             return self._pull(chunk, tables, weights, respond)
 
         with one_blas_thread(), ThreadPoolExecutor(self._rows.threads) as pool:
-            totals = _pairwise(_in_order(pool, task, self._every_chunk(), 4 * self._rows.threads))
+            totals = _pairwise(in_order(pool, task, self._every_chunk(), 4 * self._rows.threads))
         if self._features is not None:
             return totals[-1]
         return self._layout.gather(totals[:-1], totals[-1])
@@ -148,7 +149,7 @@ class KeptRows:
     def _pull(self, chunk: Chunk, tables: list[Floats], weights: Floats, respond: Respond) -> list[Floats]:
         scores = self._scores(chunk, tables, weights)
         pull = respond(scores[:, 0], chunk.target)[:, None] if weights.shape[1] == 1 else respond(scores, chunk.target)
-        counts = [_counts(code, pull, len(table)) for code, table in zip(chunk.codes, tables, strict=True)]
+        counts = [counts_by_code(code, pull, len(table)) for code, table in zip(chunk.codes, tables, strict=True)]
         return [*counts, chunk.numbers.T @ pull]
 
     def _scores(self, chunk: Chunk, tables: list[Floats], weights: Floats) -> Floats:
@@ -264,22 +265,22 @@ def _pairwise(parts: Iterator[list[Floats]]) -> list[Floats]:
     for part in parts:
         height, total = 0, part
         while waiting and waiting[-1][0] == height:
-            height, total = height + 1, _added(waiting.pop()[1], total)
+            height, total = height + 1, added_in_place(waiting.pop()[1], total)
         waiting.append((height, total))
     total = waiting.pop()[1]
     while waiting:
-        total = _added(waiting.pop()[1], total)
+        total = added_in_place(waiting.pop()[1], total)
     return total
 
 
-def _added(ones: list[Floats], others: list[Floats]) -> list[Floats]:
+def added_in_place(ones: list[Floats], others: list[Floats]) -> list[Floats]:
     """The sums of two parts, written over the first."""
     for one, other in zip(ones, others, strict=True):
         one += other
     return ones
 
 
-def _counts(code: NDArray[np.uint16], pull: Floats, size: int) -> Floats:
+def counts_by_code(code: NDArray[np.uint16], pull: Floats, size: int) -> Floats:
     """The sums of what rows pull, by code: (size, classes)."""
     if pull.shape[1] == 1:  # without a copy
         return np.asarray(np.bincount(code, pull[:, 0], minlength=size)[:, None], dtype=np.float64)
@@ -305,8 +306,8 @@ def _one(chunks: list[Chunk]) -> Chunk:
     return Chunk(codes, np.concatenate([chunk.numbers for chunk in chunks]), np.concatenate([chunk.target for chunk in chunks]))
 
 
-def _in_order(
-    pool: ThreadPoolExecutor, task: Callable[[Chunk], list[Floats]], chunks: Iterator[Chunk], ahead: int
+def in_order(
+    pool: ThreadPoolExecutor, task: Callable[[Piece], list[Floats]], chunks: Iterator[Piece], ahead: int
 ) -> Iterator[list[Floats]]:
     """What a task makes of the chunks, in their order, with few of them in work at a time."""
     pending: deque[Future[list[Floats]]] = deque()

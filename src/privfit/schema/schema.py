@@ -140,12 +140,13 @@ class Schema:
         anchored: Literal["no", "features", "all"] = "no",
         several: bool = False,
         knots: int = AUTO_KNOTS,
+        whole: bool = False,
     ) -> Geometry:
         """The public shape of the encoded rows. `numeric` says how numbers without bins of their own are encoded.
 
         `anchored` measures numbers (the features, or the target too) from zero, for a model without a constant: it then runs through the origin. The
         first category still carries a constant, one column per level, as it does in a table of such columns. `several` allows a target of more than two classes; `knots` is how many
-        numbers have as splines.
+        numbers have as splines; `whole` gives also categories of two levels a column per level.
         """
         if self.any_width:
             raise SchemaError("This schema is a box of open width. Settle it first: schema.with_features(names).")
@@ -159,7 +160,9 @@ class Schema:
             carrier = next((block.column for block in plain if block.kind == "sign"), None)
         for column in self.features:
             start = blocks[-1].stop if blocks else int(intercept)
-            blocks.append(make_block(column, start, bins=bins, paper=paper, anchored=through_origin, whole=column is carrier, knots=points))
+            blocks.append(
+                make_block(column, start, bins=bins, paper=paper, anchored=through_origin, whole=whole or column is carrier, knots=points)
+            )
         stop = blocks[-1].stop
         target_block = None if self.target is None or not target else make_block(self.target, stop, anchored=anchored == "all")
         if target_block is not None and (target_block.edges or (target_block.width > 1 and not several)):

@@ -1,0 +1,103 @@
+"""PrivGene as it is printed: a population of weight vectors, selected, crossed over and mutated.
+
+Zhang, Xiao, Yang, Zhang, Winslett: PrivGene, SIGMOD 2013, Algorithms 1 and 2 and section 5. The dampening factor is the range bound of the candidates, or the paper's own constants.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.losses.margins import GRAIN, MarginLoss
+from privfit.mechanisms.breeding import Breeding, scattered
+from privfit.mechanisms.search import Reach, Scorer
+from privfit.privacy import Noise, Terms
+from privfit.privacy.shapes import Source
+from privfit.rows import KeptRows, losses_of
+from privfit.schema import Geometry
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+FARTHEST = 5.0
+CONSTANTS = 0.05
+"""The share of first candidates that predict one class for all rows; as many predict the other."""
+HINGE_WEIGHT = 10.0
+"""C of the paper: how much a hinge loss weighs beside half the squared weights."""
+
+
+class WeightScorer(Scorer):
+    """Scores of weight vectors: minus the loss of all rows, and minus half the squared weights where the loss is a hinge."""
+
+    def __init__(self, kept: KeptRows, loss: MarginLoss, geometry: Geometry, printed: bool, penalised: bool, breeding: Breeding) -> None:
+        self._kept, self._loss, self._geometry = kept, loss, geometry
+        self._printed, self._penalised, self._breeding = printed, penalised, breeding
+        self._rounds = 0
+
+    def reach(self, candidates: Floats, terms: Terms, by_range: bool) -> Reach:
+        """The most by which one row can change the difference of two scores, in units of the loss.
+
+        Guarantee: docs/proofs/selection.md, Lemma 7; with the printed constants it holds for the logistic loss alone.
+        """
+        whole = on_lattice(candidates)
+        if self._printed:
+            return Reach(self._as_printed(whole / GRAIN, by_range))
+        replaced = terms.adjacency == "replace-one"
+        largest = min(int(largest_score(whole, self._geometry).max()) + 1, self._loss.reach)
+        change = 2 * self._loss.change(largest, replaced) / self._loss.unit
+        if not by_range:
+            return Reach(change)
+        steepest = float(np.max(-np.diff(self._loss.values)))
+        apart = float(widest_apart(whole, self._geometry)) + 1  # margins are rounded
+        spread = min(apart * steepest, float(self._loss.change(largest, True))) / self._loss.unit
+        return Reach(min((2 if replaced else 1) * spread, change))
+
+    def _as_printed(self, weights: Floats, by_range: bool) -> float:
+        """Equations 11, 13, 15 and 16; for a hinge, from the second round on, "2C times the mutation scale", which is half of what it must be."""
+        change = 2 * float(np.abs(weights).sum(axis=1).max() + 1)
+        self._rounds += 1
+        if not by_range:
+            return change
+        if self._penalised and self._rounds > 1 and self._breeding.parents == 1:
+            return min(change, 2 * self._breeding.step(self._rounds - 2) * 2 * FARTHEST)
+        return min(change, 2 * max(float(np.abs(weights - one).sum(axis=1).max()) for one in weights))
+
+    def __call__(self, candidates: Floats, reach: Reach) -> tuple[Integers, int]:
+        whole = on_lattice(candidates)
+        scores = -losses_of(self._kept, self._loss, whole.T)
+        if self._penalised:
+            penalty = 0.5 * np.sum((whole[:, 1:] / GRAIN) ** 2, axis=1) / HINGE_WEIGHT
+            scores = scores - np.rint(penalty * self._loss.unit).astype(np.int64)
+        return scores, int(np.ceil(reach.most * self._loss.unit * (1 + 2.0**-40)))
+
+
+def on_lattice(candidates: Floats) -> Integers:
+    """Weights in lattice steps."""
+    return np.asarray(np.rint(candidates * GRAIN), dtype=np.int64)
+
+
+def largest_score(weights: Integers, geometry: Geometry) -> Integers:
+    """The largest |x'w| of an encoded row, for each line of weights: every block counts with its largest weight."""
+    total = np.abs(weights[:, 0]) if geometry.intercept else np.zeros(len(weights), dtype=np.int64)
+    for block in geometry.blocks:
+        total = total + np.abs(weights[:, block.start : block.stop]).max(axis=1)
+    return np.asarray(total, dtype=np.int64)
+
+
+def widest_apart(weights: Integers, geometry: Geometry) -> int:
+    """The largest |x'(w - w')| of an encoded row and two candidates."""
+    return max(int(largest_score(weights - one, geometry).max()) for one in weights)
+
+
+def first_candidates(count: int, geometry: Geometry, noise: Noise) -> tuple[Floats, Floats, Floats]:
+    """The paper's heuristic first set, and the bounds of weights: most anywhere, some that predict the one or the other class for all rows."""
+    source = cast(Source, noise)
+    low, high = np.full(geometry.n_columns, -FARTHEST), np.full(geometry.n_columns, FARTHEST)
+    constants = round(CONSTANTS * count)
+    found = scattered(count, low, high, source)
+    found[: 2 * constants, 1:] = 0.0
+    sizes = scattered(2 * constants, np.full(1, 1 / GRAIN), np.full(1, FARTHEST), source)[:, 0]
+    found[: 2 * constants, 0] = np.where(np.arange(2 * constants) < constants, sizes, -sizes)
+    return found, low, high

@@ -1,0 +1,169 @@
+"""Clusters of a private table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from privfit.mechanisms import Clusterer, ClusterFit, Clusters, clusterer
+from privfit.models import saving
+from privfit.models.inputs import Input, predict_table
+from privfit.models.private import PrivateModel
+from privfit.privacy import Ledger, PrivacyError
+from privfit.rows import scaled_points
+from privfit.schema import Numeric, Schema
+
+Floats = NDArray[np.float64]
+
+
+class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, PrivateModel):  # type: ignore[misc]
+    """k-means on a private table: centres that may be shown, with the people behind them protected.
+
+    Distances are measured after scaling every column by its public bounds to [-1, 1], so that a column counts by its bounds and not by its unit. Columns are numbers; a target in the
+    schema is left aside.
+
+    Parameters
+    ----------
+    n_clusters : how many centres there are.
+    epsilon : the privacy budget of one fit. All of its noise needs epsilon alone; a `delta` is not spent.
+    schema : the public facts about the table: a pf.Schema of pf.Numeric columns, the path of one, or "public" if the table itself is.
+    mechanism : "hybrid" counts rows in a noisy grid, clusters its cells and takes one step of Lloyd's; "cells" finds the noisy means of many small cells, clusters those and takes several steps;
+        "grid" is the grid alone, "lloyd" the improved DPLloyd of Su et al. (2016), for comparison. "auto" takes "hybrid" for up to 4 columns, or up to 8 where rows are few, and "cells" otherwise.
+    adjacency : "replace-one" (the number of rows is public) or "add-remove" (it is private; `expected_rows`, a public guess, then steers what depends on it).
+    rows_per_person, expected_rows, ledger, random_state : as in LogisticRegression.
+
+    Attributes
+    ----------
+    cluster_centers_ : the centres in the units of the table, (n_clusters, columns).
+    report_, schema_, n_features_in_ : as in LogisticRegression.
+    labels_ : the clusters of the rows, with schema="public" only. On private rows labels_, inertia_ and the like would not be private, and do not exist; `predict` tells the cluster of any row that
+        you may look at.
+
+    Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows; docs/proofs/clustering.md, Theorem 1.
+
+    Examples
+    --------
+    >>> import numpy as np, privfit as pf
+    >>> rows = np.tile([[20.0, 160.0], [20.0, 190.0], [70.0, 175.0]], (3000, 1))
+    >>> schema = pf.Schema([pf.Numeric("age", 0, 100), pf.Numeric("height", 120, 220)])
+    >>> model = pf.KMeans(3, epsilon=1.0, schema=schema).fit(rows)
+    >>> len(set(model.predict([[20.0, 160.0], [20.0, 190.0], [70.0, 175.0]])))
+    3
+    """
+
+    _target = "ignored"
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 0.0,
+        schema: Schema | str | Path | None = None,
+        mechanism: Any = "auto",
+        adjacency: str = "replace-one",
+        rows_per_person: int = 1,
+        expected_rows: int | None = None,
+        ledger: Ledger | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.epsilon = epsilon
+        self.delta = delta
+        self.schema = schema
+        self.mechanism = mechanism
+        self.adjacency = adjacency
+        self.rows_per_person = rows_per_person
+        self.expected_rows = expected_rows
+        self.ledger = ledger
+        self.random_state = random_state
+
+    # -- for any rows that one may look at ---------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> NDArray[np.int32]:
+        """The nearest centre of every row, by its place in cluster_centers_."""
+        return np.asarray(np.argmin(self._squared_distances(X), axis=1), dtype=np.int32)
+
+    def transform(self, X: Any) -> Floats:
+        """The distance of every row to every centre, with columns scaled by their bounds to [-1, 1]."""
+        return np.sqrt(self._squared_distances(X))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the sum of squared scaled distances to the nearest centre. On private rows that number is private."""
+        return -float(self._squared_distances(X).min(axis=1).sum())
+
+    def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int32]:
+        """Fit, and the clusters of the same rows; for a table that is itself public."""
+        self._refuse_own_rows("fit_predict", "predict")
+        return self.fit(X).labels_  # type: ignore[no-any-return]
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Fit, and the distances of the same rows; for a table that is itself public."""
+        self._refuse_own_rows("fit_transform", "transform")
+        return self.fit(X).transform(X)
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to a JSON file: centres, schema, report and version. Loading it runs no code."""
+        check_is_fitted(self, "cluster_centers_")
+        saving.save(self, Path(path))
+
+    def _refuse_own_rows(self, asked: str, instead: str) -> None:
+        if not self._is_declared_public():
+            raise PrivacyError(
+                f"{asked} was called on a private table; what it says about each row has no noise and protects nobody. "
+                f"Call fit, and {instead} on rows that you may look at. Nothing was charged."
+            )
+
+    def _squared_distances(self, X: Any) -> Floats:
+        check_is_fitted(self, "cluster_centers_")
+        points = scaled_points(predict_table(self, X), self.schema_, self._geometry)
+        found = np.empty((len(points), len(self.cluster_centers_)))
+        for place, centre in enumerate((self.cluster_centers_ - self._middles) / self._halves):
+            found[:, place] = ((points - centre) ** 2).sum(axis=1)
+        return found
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.cluster_centers_)
+
+    @property
+    def _middles(self) -> Floats:
+        return np.array([block.center for block in self._geometry.blocks])
+
+    @property
+    def _halves(self) -> Floats:
+        return np.array([block.unit for block in self._geometry.blocks])
+
+    # -- wiring --------------------------------------------------------------------------------------------------------------
+
+    def _fit(self, X: Any, y: Any) -> None:
+        self.__dict__.pop("labels_", None)  # of a table that was public, before
+        super()._fit(X, y)
+        if self._is_declared_public():
+            self.labels_ = self.predict(X)
+
+    def _chosen_mechanism(self) -> Clusterer:
+        return clusterer(self.mechanism)
+
+    def _objective(self, mechanism: Any, schema: Schema) -> Clusters:
+        return Clusters(self.n_clusters)
+
+    def _prepared(self, given: Input, mechanism: Any) -> Input:
+        """Numbers as they are: bins are for other models."""
+        columns = [replace(column, bins=None) if isinstance(column, Numeric) else column for column in given.schema.features]
+        return replace(given, schema=Schema(columns))
+
+    def _keep(self, fit: ClusterFit, mechanism: Any) -> None:
+        self._restore_centres(self._middles + self._halves * fit.centres)
+
+    def _restore_centres(self, centres: Floats) -> None:
+        self.cluster_centers_ = centres
+
+    def _described(self, mechanism: Any, fit: ClusterFit) -> tuple[dict[str, Any], list[str]]:
+        return {}, ["columns are scaled by their bounds to [-1, 1] before distances are measured", *fit.notes]

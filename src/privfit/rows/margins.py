@@ -1,0 +1,171 @@
+"""How far every row is on its own side of a linear predictor, kept up to date as the predictor moves in one column at a time.
+
+All margins are whole numbers of lattice steps, and a loss is a look-up, so that scores are exact. What a move of one column gains is a count over rows; only that column is touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.rows.kept import KeptRows, added_in_place, counts_by_code, in_order
+from privfit.rows.layout import STEPS_PER_KNOT, Chunk, Member
+from privfit.rows.rows import one_blas_thread
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+DOWN, UP = 0, 1
+
+
+class LatticeLoss(Protocol):
+    """A loss of margins on a lattice."""
+
+    @property
+    def reach(self) -> int:
+        """The largest margin it knows."""
+        ...
+
+    @property
+    def values(self) -> Floats:
+        """The loss at every margin from -reach to reach."""
+        ...
+
+
+class MarginRows:
+    """Rows of categories and splines, with two classes. Hands out what moves would gain, summed over all rows; never a row."""
+
+    def __init__(self, kept: KeptRows, loss: LatticeLoss) -> None:
+        self._kept, self._loss = kept, loss
+        self._layout = kept._layout
+        if len(self._layout.number_columns):
+            raise TypeError("Margins are kept for categories and splines; a slope moves every row by another amount.")
+        self._members = [(group, member) for group, members in enumerate(self._layout.groups) for member in members]
+        self._members.sort(key=lambda pair: pair[1].block.start)
+        self.weights: Integers = np.zeros(kept.n_columns, dtype=np.int64)
+        self._margins: list[Integers] | None = None
+        if kept._chunks is not None:
+            self._margins = [np.zeros(len(chunk.target), dtype=np.int64) for chunk in kept._chunks]
+
+    def gains(self, step: int) -> list[tuple[Integers, Integers | None]]:
+        """For every column, in the order of the schema, what its levels gain by moving down or up by `step`: of each level alone, and of two neighbouring knots together."""
+        tables = None if self._margins is not None else self._layout.look_up(self.weights[:, None].astype(np.float64))
+        shifts = [self._mixed(member, step) for _, member in self._members]
+
+        def task(numbered: tuple[int, Chunk]) -> list[Floats]:
+            place, chunk = numbered
+            return self._gained(chunk, self._margin(place, chunk, tables), step, shifts)
+
+        return self._by_column(_total(self._kept, task))
+
+    def move(self, column: int, signs: tuple[int | None, ...], step: int) -> None:
+        """Move the levels of one column: DOWN, UP, or None for a level that stays."""
+        group, member = self._members[column]
+        moved = np.array([0 if sign is None else (2 * sign - 1) * step for sign in signs], dtype=np.int64)
+        self.weights[member.block.start : member.block.stop] += moved
+        if self._margins is None:
+            return
+        by_code = self._joined(member, np.rint(member.values(moved[:, None].astype(np.float64))[:, 0]))
+        assert self._kept._chunks is not None
+        for margin, chunk in zip(self._margins, self._kept._chunks, strict=True):
+            margin += (by_code.take(chunk.codes[group]) * chunk.target).astype(np.int64)
+
+    # -- details -------------------------------------------------------------------------------------------------------
+
+    def _margin(self, place: int, chunk: Chunk, tables: list[Floats] | None) -> Integers:
+        if tables is None:
+            assert self._margins is not None
+            return self._margins[place]
+        scores = np.zeros(len(chunk.target))
+        for code, table in zip(chunk.codes, tables, strict=True):
+            scores += table[:, 0].take(code)
+        return np.asarray(np.rint(scores * chunk.target), dtype=np.int64)
+
+    def _gained(self, chunk: Chunk, margins: Integers, step: int, shifts: list[Floats | None]) -> list[Floats]:
+        values, second = self._loss.values, chunk.target > 0
+        at = margins + self._loss.reach
+        here = values.take(at)
+        rise, fall = here - values.take(at + step), here - values.take(at - step)
+        up, down = np.where(second, rise, fall), np.where(second, fall, rise)
+        sizes = self._layout.sizes()
+        found = []
+        for code, size in zip(chunk.codes, sizes, strict=True):
+            found.append(counts_by_code(code, np.stack([down, up], axis=1), size))
+        for (group, _), shift in zip(self._members, shifts, strict=True):
+            if shift is None:
+                continue
+            code, size = chunk.codes[group], sizes[group]
+            off = (shift.take(code) * chunk.target).astype(np.int64)
+            first_up, first_down = here - values.take(at + off), here - values.take(at - off)
+            found.append(counts_by_code(code, np.stack([first_down, first_up], axis=1), size))
+        return found
+
+    def _by_column(self, total: list[Floats]) -> list[tuple[Integers, Integers | None]]:
+        groups = len(self._layout.groups)
+        mixed = iter(total[groups:])
+        found: list[tuple[Integers, Integers | None]] = []
+        for group, member in self._members:
+            same = _levels(total[group], member)
+            if not _bends(member):
+                found.append((same, None))
+                continue
+            unlike = _levels(next(mixed), member)
+            links = np.zeros((member.block.width - 1, 2, 2), dtype=np.int64)
+            segment = np.minimum(np.arange(member.levels) // STEPS_PER_KNOT, member.block.width - 2)
+            np.add.at(links[:, DOWN, DOWN], segment, same[:, DOWN])
+            np.add.at(links[:, UP, UP], segment, same[:, UP])
+            np.add.at(links[:, DOWN, UP], segment, unlike[:, DOWN])
+            np.add.at(links[:, UP, DOWN], segment, unlike[:, UP])
+            found.append((np.zeros((member.block.width, 2), dtype=np.int64), links))
+        return found
+
+    def _mixed(self, member: Member, step: int) -> Floats | None:
+        """By code, how far a row moves whose left knot moves up and whose right one down; None where rows have one level each."""
+        if not _bends(member):
+            return None
+        places = np.arange(member.levels)
+        right = places - STEPS_PER_KNOT * np.minimum(places // STEPS_PER_KNOT, member.block.width - 2)  # in eighths
+        return self._joined(member, (STEPS_PER_KNOT - 2 * right) * (step / STEPS_PER_KNOT))
+
+    def _joined(self, member: Member, by_level: Floats) -> Floats:
+        """Values by a member's level as values by the code of its group."""
+        group = next(members for members in self._layout.groups if member in members)
+        size = group[-1].stride * group[-1].levels
+        return np.asarray(by_level[np.arange(size) // member.stride % member.levels], dtype=np.float64)
+
+
+def _bends(member: Member) -> bool:
+    return member.block.kind == "hats" and member.block.width > 1
+
+
+def _levels(sums: Floats, member: Member) -> Integers:
+    """Sums by the codes of a group as sums by the levels of a member: (levels, 2)."""
+    apart = sums.reshape(-1, member.levels, member.stride, 2).sum(axis=(0, 2))
+    return np.asarray(np.rint(apart), dtype=np.int64)
+
+
+def _total(kept: KeptRows, task: Callable[[tuple[int, Chunk]], list[Floats]]) -> list[Floats]:
+    """The sum over all chunks of what a task makes of them: whole numbers, exact in any order."""
+    total: list[Floats] | None = None
+    with one_blas_thread(), ThreadPoolExecutor(kept._rows.threads) as pool:
+        for part in in_order(pool, task, enumerate(kept._every_chunk()), 4 * kept._rows.threads):
+            total = part if total is None else added_in_place(total, part)
+    assert total is not None
+    return total
+
+
+def losses_of(kept: KeptRows, loss: LatticeLoss, candidates: Integers) -> Integers:
+    """The loss of every candidate over all rows; candidates are weights in lattice steps, (columns, candidates). Exact: also numbers are whole numbers of 2^-16 steps."""
+    weights = candidates.astype(np.float64)
+    tables = kept._layout.look_up(weights)
+
+    def task(numbered: tuple[int, Chunk]) -> list[Floats]:
+        chunk = numbered[1]
+        margins = np.rint(kept._scores(chunk, tables, weights) * chunk.target[:, None]).astype(np.int64)
+        return [loss.values.take(np.clip(margins, -loss.reach, loss.reach) + loss.reach).sum(axis=0)]
+
+    return np.asarray(np.rint(_total(kept, task)[0]), dtype=np.int64)

@@ -1,0 +1,225 @@
+"""Rows as points of a lattice, for clusters: numbers only, scaled by their public bounds to [-1, 1] and rounded to a 2^16th.
+
+Differences and distances of points are whole numbers far below 2^53. Floats hold them exactly, in whatever order they are added, so what a row adds to a sum depends on that
+row alone, to the bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.rows.encoding import absent_values, encode_numbers
+from privfit.rows.memory import half_of_memory, no_rows, read_again, refuse_large_stream
+from privfit.rows.rows import Rows, one_blas_thread, progress_report
+from privfit.schema import Geometry, Numeric, Schema, SchemaError
+from privfit.tables import Batch, DataError, Table, column_positions
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Lattice = NDArray[np.int32]
+
+STEP = 1 << 16
+"""The whole number that stands for 1."""
+MOST_COLUMNS = 1 << 14
+"""Distances are then below 2^49."""
+CHUNK_VALUES = 1 << 20
+PREDICT_ROWS = 1 << 15
+_EXACT_INT = 1 << 62
+
+
+def point_geometry(schema: Schema) -> Geometry:
+    """The shape of points: one number per column. Categories have no distances and are refused."""
+    others = [column.name for column in schema.features if not isinstance(column, Numeric)]
+    if others:
+        raise SchemaError(
+            f"The schema lists the categories {others}, and clusters are made of numbers, which have distances. "
+            "Leave them out of the schema, or turn each level into a number, 0 or 1. Nothing was charged."
+        )
+    if len(schema.features) > MOST_COLUMNS:
+        raise SchemaError(f"The schema has {len(schema.features)} columns; clusters take at most {MOST_COLUMNS}. List fewer.")
+    return schema.geometry(numeric="slope", intercept=False, target=False)
+
+
+def on_lattice(centres: Floats) -> Integers:
+    """Centres in [-1, 1] as points of the lattice."""
+    return np.rint(np.clip(centres, -1.0, 1.0) * STEP).astype(np.int64)
+
+
+class Points:
+    """The rows of a table as points. Hands out whole-number sums over rows, and the number of rows; never a row.
+
+    Guarantee: every sum is exact, and a row's part in it is a function of that row and of public numbers; docs/proofs/clustering.md, Lemma 1.
+    """
+
+    def __init__(self, rows: Rows, most_bytes: int | None = None) -> None:
+        self._rows = rows
+        self._blocks = list(rows.geometry.blocks)
+        self._most_bytes = half_of_memory() if most_bytes is None else most_bytes
+        self._chunks: list[Lattice] | None = None
+        self.n_columns = len(self._blocks)
+        self.n_rows = 0
+
+    def read(self) -> None:
+        """Read everything once, keep it if it fits, and meet every error that the table holds. A second call does nothing."""
+        if self.n_rows:
+            return
+        chunks: list[Lattice] | None = []
+        held, count, report = 0, 0, progress_report()
+        for chunk in self._read():
+            count += chunk.shape[1]
+            if report is not None:
+                report(count)
+            if chunks is not None:
+                chunks.append(chunk)
+                held += chunk.nbytes
+                if held > self._most_bytes:
+                    refuse_large_stream(self._rows)
+                    chunks = None
+        if not count:
+            raise no_rows()
+        self.n_rows = count
+        self._rows.settle_count(count)
+        self._chunks = chunks
+
+    def check_sums(self, largest: int) -> None:
+        """Refuse more rows than 64-bit sums hold, if one row adds at most this much."""
+        if self.n_rows > _EXACT_INT // largest:
+            raise DataError(
+                f"The table has more than {_EXACT_INT // largest} rows, and 64-bit sums would overflow. Split the table. Nothing was charged."
+            )
+
+    def _read(self) -> Iterator[Lattice]:
+        size = max(1, CHUNK_VALUES // self.n_columns)
+        for batch in self._rows.batches():
+            for start in range(0, len(batch[0]), size):
+                yield self._encoded(batch, start, min(start + size, len(batch[0])))
+
+    def _encoded(self, batch: Batch, start: int, stop: int) -> Lattice:
+        encoded = np.empty((self.n_columns, stop - start))
+        encode_numbers(self._blocks, [column[start:stop] for column in batch], encoded, STEP)
+        return encoded.astype(np.int32)
+
+    def _parts(self, width: int) -> Iterator[Floats]:
+        """All points, one column each, in parts short enough for `width` values a row."""
+        size = max(1, CHUNK_VALUES // max(width, self.n_columns))
+        chunks = iter(self._chunks) if self._chunks is not None else read_again(self._read(), self.n_rows, lambda chunk: chunk.shape[1])
+        with one_blas_thread():
+            for chunk in chunks:
+                for start in range(0, chunk.shape[1], size):
+                    yield chunk[:, start : start + size].astype(np.float64)
+
+    # -- sums ----------------------------------------------------------------------------------------------------------
+
+    def counts(self, cells: int) -> Integers:
+        """How many points are in each cell of a grid with so many equal cells per column, the first column slowest."""
+        total = np.zeros(cells**self.n_columns, dtype=np.int64)
+        for part in self._parts(1):
+            places = np.minimum((part.astype(np.int64) + STEP) * cells // (2 * STEP), cells - 1)
+            flat = np.zeros(part.shape[1], dtype=np.int64)
+            for place in places:
+                flat = flat * cells + place
+            total += np.bincount(flat, minlength=len(total))
+        return total
+
+    def moments(self, pooled: bool) -> Integers:
+        """In units of 1 / STEP: the sums of columns; of 2 x^2 - 1 for every column x, or of its mean over columns; and the number of rows, last."""
+        total = np.zeros(self.n_columns + (1 if pooled else self.n_columns) + 1, dtype=np.int64)
+        for part in self._parts(1):
+            squares = part * part
+            if pooled:  # the mean of whole numbers, divided once
+                squares = squares.sum(axis=0, keepdims=True) / self.n_columns
+            bent = np.rint(squares * (2.0 / STEP)) - STEP
+            total += np.array([*part.sum(axis=1), *bent.sum(axis=1), STEP * part.shape[1]], dtype=np.int64)
+        return total
+
+    def blocks(self, centres: Integers, widths: Floats, unit: int) -> Integers:
+        """For every centre, of the points nearest to it: their number, and the sums of (x - centre) / width cut at [-1, 1]; in units of 1 / unit.
+
+        `centres` are on the lattice, `widths` are in units of 1 for every centre and column. The first of several nearest centres counts.
+        """
+        k, d = centres.shape
+        total = np.zeros((k, d + 1), dtype=np.int64)
+        stretch = unit / (np.broadcast_to(widths, (k, d)) * STEP)
+        for part in self._parts(k):
+            nearest = np.argmin(_partial_distances(centres.astype(np.float64), part), axis=0)
+            total[:, 0] += unit * np.bincount(nearest, minlength=k)
+            for j in range(d):
+                away = (part[j] - centres[nearest, j]) * stretch[nearest, j]
+                cut = np.rint(np.clip(away, -unit, unit))
+                total[:, j + 1] += np.bincount(nearest, cut, minlength=k).astype(np.int64)
+        return total
+
+    def sums(self, centres: Integers, unit: int) -> Integers:
+        """For every centre, of the points nearest to it: their number and the sums of their columns, in units of 1 / unit, a multiple of STEP."""
+        k, d = centres.shape
+        total = np.zeros((k, d + 1), dtype=np.int64)
+        for part in self._parts(k):
+            nearest = np.argmin(_partial_distances(centres.astype(np.float64), part), axis=0)
+            total[:, 0] += unit * np.bincount(nearest, minlength=k)
+            for j in range(d):
+                total[:, j + 1] += unit // STEP * np.bincount(nearest, part[j], minlength=k).astype(np.int64)
+        return total
+
+    def scores(self, candidates: Integers) -> list[int]:
+        """For every set of centres on the lattice, (candidates, centres, columns): minus the sum of squared distances to the nearest one, in units of 1 / STEP^2."""
+        m, k, d = candidates.shape
+        total = [0] * m
+        flat = candidates.reshape(m * k, d).astype(np.float64)
+        for part in self._parts(m * k):
+            own = (part * part).sum(axis=0)
+            least = _partial_distances(flat, part).reshape(m, k, -1).min(axis=1) + own
+            total = [one - int(found) for one, found in zip(total, least.astype(np.int64).sum(axis=1), strict=True)]
+        return total
+
+    def changed_scores(self, parent: Integers, centre: Integers, column: Integers, value: Integers) -> list[int]:
+        """The scores of candidates that differ from one parent in one column of one centre each: far cheaper than from anew.
+
+        Candidate i has `value[i]` in `column[i]` of `centre[i]`. The parent's nearest and second nearest centres are computed once for each row.
+        """
+        k = len(parent)
+        total = [0] * len(value)
+        for part in self._parts(k):
+            distances = _partial_distances(parent.astype(np.float64), part) + (part * part).sum(axis=0)
+            nearest = np.argmin(distances, axis=0)
+            first, second = _two_smallest(distances)
+            for i, (place, j, new) in enumerate(zip(centre.tolist(), column.tolist(), value.tolist(), strict=True)):
+                old = int(parent[place, j])
+                moved = distances[place] + (new - old) * (float(new + old) - 2.0 * part[j])
+                least = np.minimum(moved, np.where(nearest == place, second, first))
+                total[i] -= int(least.astype(np.int64).sum())
+        return total
+
+
+def scaled_points(table: Table, schema: Schema, geometry: Geometry) -> Floats:
+    """The rows of a table to predict for, in the units of clusters, not cut at the bounds. Nothing fitted ever passes through here."""
+    parts = []
+    for batch in table.batches(schema.features, column_positions(table, schema.features), PREDICT_ROWS):
+        columns = []
+        for block, values in zip(geometry.blocks, batch, strict=True):
+            column = block.column
+            assert isinstance(column, Numeric)
+            numbers = np.asarray(values, dtype=np.float64)
+            absent = np.isnan(numbers)
+            if absent.any():
+                if column.fill is None:
+                    raise absent_values(column)
+                numbers = np.where(absent, float(column.fill), numbers)
+            columns.append((numbers - block.center) / block.unit)
+        parts.append(np.column_stack(columns))
+    return np.concatenate(parts) if parts else np.empty((0, len(geometry.blocks)))
+
+
+def _partial_distances(centres: Floats, points: Floats) -> Floats:
+    """Squared distances of all points (columns) to all centres (rows), less the points' squared lengths. Whole numbers below 2^53, hence exact."""
+    return np.asarray((centres * centres).sum(axis=1)[:, None] - 2.0 * (centres @ points), dtype=np.float64)
+
+
+def _two_smallest(distances: Floats) -> tuple[Floats, Floats]:
+    """The smallest and the second smallest of every column; the latter infinite where there is one row only."""
+    if len(distances) == 1:
+        return distances[0], np.full(distances.shape[1], np.inf)
+    two = np.partition(distances, 1, axis=0)
+    return two[0], two[1]
