@@ -101,28 +101,28 @@ def generated(rows: int, seed: int = 0, columns: int = COLUMNS) -> tuple[NDArray
 def in_memory(rows: int, repeats: int) -> Ratio:
     """A fit on an array against clipping it and multiplying it with itself."""
     X, y = generated(rows)
-    model = LinearRegression(schema=Schema.box(-1, 1, target=(-1, 1)), ledger=_ledger())
+    model = LinearRegression(schema=Schema.box(-1, 1, target=(-1, 1)), ledger=bench_ledger())
 
     def bare() -> object:
         clipped = np.clip(X, -1, 1)
         return clipped.T @ clipped
 
-    ours, other = _alternate(repeats, lambda: model.fit(X, y), bare)
+    ours, other = alternate(repeats, lambda: model.fit(X, y), bare)
     return Ratio(f"memory, {rows:,} x {COLUMNS}", "numpy clip, X'X", ours, other, wanted=3.0)
 
 
 def wide(rows: int, repeats: int) -> Ratio:
     """A fit on an array with many columns against the bare product of the array with itself."""
     X, y = generated(rows, columns=WIDE)
-    model = LinearRegression(schema=Schema.box(-1, 1, target=(-1, 1)), ledger=_ledger())
-    ours, other = _alternate(repeats, lambda: model.fit(X, y), lambda: X.T @ X)
+    model = LinearRegression(schema=Schema.box(-1, 1, target=(-1, 1)), ledger=bench_ledger())
+    ours, other = alternate(repeats, lambda: model.fit(X, y), lambda: X.T @ X)
     return Ratio(f"memory, {rows:,} x {WIDE}", "numpy X'X", ours, other, wanted=1.5)
 
 
 def against_peer(rows: int, repeats: int, environment: Path) -> Ratio:
     """A fit on an array against the closest peer's, in an environment of its own."""
     X, y = generated(rows)
-    model = LinearRegression(schema=Schema.box(-1, 1, target=(-1, 1)), ledger=_ledger())
+    model = LinearRegression(schema=Schema.box(-1, 1, target=(-1, 1)), ledger=bench_ledger())
     python = peer_environment(environment)
     with tempfile.TemporaryDirectory() as folder:
         paths = [str(Path(folder) / name) for name in ("X.npy", "y.npy")]
@@ -156,14 +156,14 @@ def against_sklearn(repeats: int, folder: Path | None = None, rows: int = ADULT_
     certified to be; where it gives up before, that is told. It minimises the logistic loss without noise; ours is the tempered one with its random term, and
     reads and encodes the frame.
     """
-    what, (frame, schema) = _adult_or_alike(folder, rows)
-    model = LogisticRegression(schema=schema, ledger=_ledger())
+    what, (frame, schema) = adult_or_alike(folder, rows)
+    model = LogisticRegression(schema=schema, ledger=bench_ledger())
     geometry, ridge, tolerance = planned(model, schema, frame.height)
     X = encoded_rows(frame, schema, geometry)
     assert isinstance(schema.target, Category)
     y = (frame.get_column(schema.target.name) == schema.target.levels[1]).to_numpy()
     others = [as_precise(solver, X, y, ridge, tolerance) for solver in SOLVERS]
-    ours, *theirs = _alternate(repeats, lambda: model.fit(frame), *(lambda other=other: other.fit(X, y) for other, _ in others))
+    ours, *theirs = alternate(repeats, lambda: model.fit(frame), *(lambda other=other: other.fit(X, y) for other, _ in others))
     names = [f"sklearn {solver}{_as_told(length / tolerance)}" for solver, (_, length) in zip(SOLVERS, others, strict=True)]
     return [Ratio(what, name, ours, other, wanted=1.5) for name, other in zip(names, theirs, strict=True)]
 
@@ -208,7 +208,7 @@ def as_precise(solver: str, X: NDArray[np.float64], y: NDArray[np.bool_], ridge:
     return next(one for one in tried if one[1] <= STALLED * shortest)
 
 
-def _adult_or_alike(folder: Path | None, rows: int) -> tuple[str, tuple[pl.DataFrame, Schema]]:
+def adult_or_alike(folder: Path | None, rows: int) -> tuple[str, tuple[pl.DataFrame, Schema]]:
     try:
         frame, schema = adult(data_folder(folder))
         return f"Adult, {frame.height:,} x {len(schema.features)}", (frame, schema)
@@ -266,7 +266,7 @@ def classifier_against_peer(rows: int, repeats: int, environment: Path) -> Ratio
     """A private logistic regression on an array against the closest peer's. Ours bends in every column, by its default; the peer's does not."""
     X, y = generated(rows)
     labels = (y > 0).astype(np.int64)
-    model = LogisticRegression(schema=Schema.box(-1, 1, target=[0, 1]), ledger=_ledger())
+    model = LogisticRegression(schema=Schema.box(-1, 1, target=[0, 1]), ledger=bench_ledger())
     with tempfile.TemporaryDirectory() as folder, PeerClassifier(peer_environment(environment)) as peer:
         paths = Path(folder) / "X.npy", Path(folder) / "y.npy"
         np.save(paths[0], X)
@@ -318,7 +318,7 @@ def _measured(side: str, path: Path) -> dict[str, float]:
 def _fit_file(path: Path) -> None:
     names = [f"x{i}" for i in range(COLUMNS)]
     schema = Schema([Numeric(name, -1, 1) for name in names], target=Numeric("y", -1, 1))
-    LinearRegression(schema=schema, ledger=_ledger()).fit(path)
+    LinearRegression(schema=schema, ledger=bench_ledger()).fit(path)
 
 
 def _read_file(path: Path) -> None:
@@ -330,18 +330,18 @@ def _one_side(side: str, path: Path) -> None:
     import resource
 
     X, y = generated(1000)
-    LinearRegression(schema=Schema.box(-1, 1, target=(-1, 1)), ledger=_ledger()).fit(X, y)
+    LinearRegression(schema=Schema.box(-1, 1, target=(-1, 1)), ledger=bench_ledger()).fit(X, y)
     seconds = _seconds(lambda: _fit_file(path) if side == "fit" else _read_file(path))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
     print(json.dumps({"seconds": seconds, "gigabytes": peak}))
 
 
-def _ledger() -> Ledger:
+def bench_ledger() -> Ledger:
     """A ledger that pays for every repetition: charging it is part of what is timed."""
     return Ledger(epsilon=1000.0)
 
 
-def _alternate(repeats: int, *sides: Callable[[], object]) -> list[float]:
+def alternate(repeats: int, *sides: Callable[[], object]) -> list[float]:
     """The best time of every side, which take turns; the first turn warms up."""
     return _best(repeats, *(lambda side=side: _seconds(side) for side in sides))
 

@@ -13,9 +13,12 @@ from privfit.bench import accuracy as accuracy_bench
 from privfit.bench import data
 from privfit.bench import speed as speed_bench
 from privfit.bench.census import census_schema, generated_census
+from privfit.bench.genetic import against_naive
 from privfit.cli.classifiers import classifiers
+from privfit.cli.clusters import clusters
 from privfit.cli.console import hint, print_json, stdout
 from privfit.cli.errors import in_one_sentence
+from privfit.cli.genetic import genetic
 from privfit.cli.regularised import regularised
 from privfit.mechanisms import FunctionalMechanism
 from privfit.report import accuracy_figure
@@ -93,6 +96,7 @@ def speed(
         ratios.append(speed_bench.wide(wide_rows, repeats).to_dict())
     hint("Measuring classifiers ...")
     ratios += [ratio.to_dict() for ratio in speed_bench.against_sklearn(repeats)]
+    ratios.append(against_naive(repeats).to_dict())
     if peer:
         hint("Measuring the peer ...")
         ratios.append(speed_bench.against_peer(rows, repeats, folder / "peer").to_dict())
@@ -119,3 +123,5 @@ def speed(
 
 group.command()(in_one_sentence(regularised))
 group.command()(in_one_sentence(classifiers))
+group.command()(in_one_sentence(clusters))
+group.command()(in_one_sentence(genetic))

@@ -52,12 +52,12 @@ def classifiers(
     Means ± standard deviations over splits. Noise is seeded, so that the same
     command gives the same numbers.
     """
-    chosen = _chosen(table, quick)
+    chosen = chosen_tables(table, quick)
     epsilons, runs = tuple(epsilon or (QUICK_EPSILONS if quick else EPSILONS)), QUICK_RUNS if quick else runs
     results: list[dict[str, Any]] = []
     with ExitStack() as stack:
         other = _peer(peer, work / "peer", stack)
-        for name, (frame, schema) in _tables(folder, chosen, FEW_PEOPLE if quick else PEOPLE):
+        for name, (frame, schema) in measured_tables(folder, chosen, FEW_PEOPLE if quick else PEOPLE):
             hint(f"Measuring on the {name} ...")
             with stderr().status(f"{runs} runs"):
                 spreads = class_spreads(name, frame, schema, epsilons=epsilons, runs=runs, peer=other)
@@ -81,7 +81,8 @@ def measure_table(name: str, measure: str, spreads: list[Spread], epsilons: tupl
     return table
 
 
-def _chosen(tables: list[str] | None, quick: bool) -> tuple[str, ...]:
+def chosen_tables(tables: list[str] | None, quick: bool) -> tuple[str, ...]:
+    """The tables that were asked for, by name."""
     unknown = sorted(set(tables or ()) - set(TABLES))
     if unknown:
         raise typer.BadParameter(f"{', '.join(unknown)} is not one of {', '.join(TABLES)}.", param_hint="--table")
@@ -97,7 +98,8 @@ def _peer(wanted: bool | None, environment: Path, stack: ExitStack) -> PeerClass
     return stack.enter_context(PeerClassifier(peer_environment(environment)))
 
 
-def _tables(folder: Path | None, chosen: tuple[str, ...], people: int) -> Iterator[tuple[str, tuple[pl.DataFrame, Schema]]]:
+def measured_tables(folder: Path | None, chosen: tuple[str, ...], people: int) -> Iterator[tuple[str, tuple[pl.DataFrame, Schema]]]:
+    """Tables of two classes as far as their files are there."""
     if "generated" in chosen:
         frame = with_high_income(generated_census(people, seed=0))
         yield f"generated census, {people:,} people", (frame, census_schema("high_income"))

@@ -233,7 +233,7 @@ class Hybrid(Grid):
         sizes = np.maximum(0.5 * (numbers + inside), 2 * sd)[:, None]
         step, variance = sums / sizes, (widths * sd / sizes) ** 2
         kept = np.maximum(0.0, 1 - self.shrunk * variance.sum(axis=1) / np.maximum((step**2).sum(axis=1), 1e-12))  # James and Stein
-        return np.clip(centres + kept[:, None] * step, -1.0, 1.0)
+        return np.asarray(np.clip(centres + kept[:, None] * step, -1.0, 1.0), dtype=np.float64)
 
 
 # -- cells ---------------------------------------------------------------------------------------------------------------------

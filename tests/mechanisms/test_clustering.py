@@ -1,0 +1,238 @@
+"""Clusters: no stage moves further than claimed and the claim is reached, shares add up, and everything but the values follows from public facts."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import privfit as pf
+from privfit.mechanisms import NAMED_CLUSTERERS, Clusters, clusterer
+from privfit.mechanisms.centres import directions, nearest, sphere_packing, weighted_centres
+from privfit.mechanisms.clustering import MOST_CELLS, Cells, Grid, Hybrid, Lloyd
+from privfit.mechanisms.stages import Facts, Plan, Stage
+from privfit.privacy import Budget, Terms, exact
+from privfit.rows import Points, Rows, on_lattice, point_geometry
+from privfit.rows.points import STEP
+from privfit.tables import open_table
+
+ADJACENCIES = ("replace-one", "add-remove")
+WORKERS = [Grid(), Hybrid(), Cells(), Lloyd()]
+
+
+def facts(
+    columns: int = 2, clusters: int = 3, rows: int = 1000, epsilon: float = 1.0, adjacency: str = "replace-one", people: int = 1
+) -> Facts:
+    return Facts(columns, clusters, rows, Terms(Budget(epsilon), adjacency, people, None))
+
+
+# -- sensitivity by brute force ------------------------------------------------------------------------------------------------
+
+UNIT = 1 << 20
+
+
+def points(table: np.ndarray) -> Points:
+    schema = pf.Schema.box(-1, 1, table.shape[1])
+    found = Points(Rows(open_table(table), schema, point_geometry(schema)))
+    found.read()
+    return found
+
+
+def awkward_rows(columns: int) -> np.ndarray:
+    """All corners, middles of edges, the origin, rows out of bounds, and scattered ones."""
+    rng = np.random.default_rng(columns)
+    grid = np.array(list(itertools.product([-1.0, 0.0, 1.0], repeat=columns)))
+    return np.concatenate([grid, [np.full(columns, 1e300), np.full(columns, -np.inf)], rng.uniform(-1, 1, (12, columns))])
+
+
+def norm(stage: Stage, moved: np.ndarray) -> int:
+    """How far a stage moved, in the norm of its noise."""
+    parts = np.split(moved.ravel(), np.cumsum(stage.parts)[:-1])
+    return int(sum(np.abs(part).sum() if stage.noise == "laplace" else np.abs(part).max() for part in parts))
+
+
+def block_cases(columns: int):
+    rng = np.random.default_rng(columns)
+    for widths in (np.full((3, columns), 0.02), rng.uniform(0.02, 1, (3, columns)), np.ones((3, columns))):
+        centres = on_lattice(rng.uniform(-1, 1, (3, columns)))
+        yield lambda p, centres=centres, widths=widths: p.blocks(centres, widths, UNIT)
+
+
+def stages(columns: int) -> dict[str, tuple[Stage, list]]:
+    """Each kind of stage with functions of rows that it releases."""
+    one, k = Fraction(1), 3
+    starts = [on_lattice(np.random.default_rng(seed).uniform(-1, 1, (k, columns))) for seed in range(3)]
+    return {
+        "blocks": (Stage("blocks", "linf", (columns + 1,) * k, one), list(block_cases(columns))),
+        "grid": (Stage("grid", "laplace", (4**columns,), one), [lambda p: UNIT * p.counts(4)]),
+        "moments": (Stage("moments", "linf", (2 * columns,), one), [lambda p: UNIT // STEP * p.moments(False)[:-1]]),
+        "moments and number": (Stage("moments", "linf", (2 * columns + 1,), one), [lambda p: UNIT // STEP * p.moments(False)]),
+        "pooled moments": (Stage("moments", "linf", (columns + 2,), one), [lambda p: UNIT // STEP * p.moments(True)]),
+        "numbers": (Stage("numbers", "laplace", (k,), one), [lambda p, s=s: p.sums(s, UNIT)[:, 0] for s in starts]),
+        "sums": (Stage("sums", "laplace", (k * columns,), one, most=columns), [lambda p, s=s: p.sums(s, UNIT)[:, 1:] for s in starts]),
+    }
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3])
+@pytest.mark.parametrize("kind", list(stages(1)))
+def test_no_stage_moves_further_than_claimed_and_the_claim_is_reached(columns: int, kind: str) -> None:
+    stage, functions = stages(columns)[kind]
+    reached = dict.fromkeys(itertools.product(ADJACENCIES, (1, 2)), 0)
+    for function in functions:
+        added = [function(points(row[None])) for row in awkward_rows(columns)]  # sums are sums of these: tests/rows/test_points.py
+        alone = max(norm(stage, one) for one in added)
+        swapped = max(norm(stage, one - other) for one, other in itertools.combinations(added, 2))
+        far = max(itertools.combinations(added, 2), key=lambda pair: norm(stage, pair[0] - pair[1]))
+        several = {
+            ("add-remove", 1): alone,
+            ("replace-one", 1): swapped,
+            ("add-remove", 2): max(norm(stage, one + other) for one, other in itertools.combinations_with_replacement(added, 2)),
+            ("replace-one", 2): max(norm(stage, far[0] + one - far[1] - other) for one, other in itertools.product(added, repeat=2)),
+        }
+        reached = {key: max(reached[key], several[key]) for key in reached}
+    for (adjacency, people), most in reached.items():
+        claimed = stage.most * facts(adjacency=adjacency, people=people).moved * UNIT
+        assert most <= claimed
+        assert most >= 0.99 * claimed, (adjacency, people)
+
+
+def test_neighbouring_tables_move_as_single_rows_do() -> None:
+    """The same on whole tables that differ in a row, for random neighbours."""
+    rng = np.random.default_rng(0)
+    for kind, (stage, functions) in stages(2).items():
+        for _ in range(20):
+            table = rng.uniform(-1.2, 1.2, (30, 2))
+            other = table.copy()
+            other[rng.integers(30)] = rng.choice([-1.0, 1.0], 2)
+            for function in functions:
+                assert norm(stage, function(points(table)) - function(points(other))) <= 2 * stage.most * UNIT, kind
+                assert norm(stage, function(points(table)) - function(points(table[1:]))) <= stage.most * UNIT, kind
+
+
+def test_the_search_catches_widths_that_do_not_cut() -> None:
+    """The attack works: residuals that are not cut at their width move too far."""
+    centres, width = on_lattice(np.array([[0.0, 0.0]])), 0.25
+    stage = Stage("blocks", "linf", (3,), Fraction(1))
+    row = points(np.array([[1.0, -1.0]])).sums(centres, UNIT)
+    uncut = np.concatenate([row[:, :1], row[:, 1:] / width], axis=1)
+    assert norm(stage, uncut) > UNIT
+
+
+# -- shares and events -----------------------------------------------------------------------------------------------------------
+
+MANY = [
+    facts(columns, clusters, rows, epsilon, adjacency, people)
+    for columns, clusters, rows, epsilon in itertools.product((1, 3, 10), (1, 5, 40), (1, 300, 10**6), (0.01, 1.0, 50.0))
+    for adjacency, people in (("replace-one", 1), ("add-remove", 3))
+]
+
+
+@pytest.mark.parametrize("mechanism", WORKERS, ids=lambda one: one.name)
+def test_shares_add_up_and_scales_pay_for_them(mechanism) -> None:
+    for known in MANY:
+        plan = mechanism.plan(known)
+        assert sum(stage.share for stage in plan.stages) == 1
+        event = plan.event
+        assert event.epsilon == known.epsilon
+        assert event.delta == 0
+        spent = sum(Fraction(stage.most * known.moved * plan.unit) / exact(plan.scale(stage)) for stage in plan.stages)
+        assert spent <= exact(known.epsilon)
+        assert spent >= exact(known.epsilon) * Fraction(999_999, 1_000_000)
+        assert sum(event.parts) == event.n_values
+        assert len(event.parts) == len(event.scales) == len(event.noise.split("+"))
+        assert event == type(event).from_json(event.to_json())
+
+
+def test_a_plan_that_costs_more_than_the_whole_is_refused() -> None:
+    stage = Stage("grid", "laplace", (4,), Fraction(2, 3))
+    with pytest.raises(pf.PrivacyError, match="at most 1"):
+        Plan("too much", (stage, stage), facts())
+
+
+def test_rows_per_person_and_adjacency_scale_the_noise() -> None:
+    one = Hybrid().plan(facts(adjacency="add-remove"))
+    for adjacency, people, times in (("replace-one", 1, 2), ("add-remove", 2, 2), ("replace-one", 3, 6)):
+        more = Hybrid().plan(facts(adjacency=adjacency, people=people))
+        assert more.scale(more.stages[1]) == pytest.approx(times * one.scale(one.stages[1]))
+
+
+# -- rules -------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "wanted"),
+    [(1, 10, Hybrid), (4, 10**6, Hybrid), (5, 1000, Hybrid), (8, 1000, Hybrid), (5, 10**5, Cells), (9, 1000, Cells)],
+)
+def test_auto_goes_by_public_facts(columns: int, rows: int, wanted: type) -> None:
+    assert type(clusterer("auto").chosen(facts(columns=columns, rows=rows))) is wanted
+
+
+def test_grids_have_cells_for_all_clusters_and_not_too_many() -> None:
+    for known in MANY:
+        cells = Grid().cells(known) ** known.columns
+        assert 2 * known.clusters <= cells <= MOST_CELLS
+
+
+def test_more_columns_than_a_grid_can_have_are_refused() -> None:
+    schema = pf.Schema.box(0, 1, 17)
+    with pytest.raises(pf.SchemaError, match=r"17 columns.*Use mechanism='cells'"):
+        Grid().geometry(schema, Clusters(3))
+    assert Cells().geometry(schema, Clusters(3)).n_blocks == 17
+
+
+def test_names_are_known_and_others_refused() -> None:
+    assert set(NAMED_CLUSTERERS) == {"auto", "hybrid", "grid", "cells", "lloyd"} | (set(NAMED_CLUSTERERS) & {"genetic"})
+    assert clusterer(Hybrid()) == Hybrid()
+    for bad in ("objective", None, 3, pf.FunctionalMechanism()):
+        with pytest.raises(pf.PrivacyError, match="k-means has 'auto'"):
+            clusterer(bad)
+
+
+@pytest.mark.parametrize("k", [0, -1, 2.5, True, "3", None, 10**6])
+def test_numbers_of_clusters_that_mean_nothing_are_refused(k) -> None:
+    with pytest.raises(pf.PrivacyError, match="n_clusters"):
+        Hybrid().geometry(pf.Schema.box(0, 1, 2), Clusters(k))
+
+
+# -- public randomness and post-processing -----------------------------------------------------------------------------------------
+
+
+def test_public_randomness_is_the_same_in_every_fit() -> None:
+    first, packed = directions(20, 3).copy(), sphere_packing(5, 2).copy()
+    directions.cache_clear()
+    sphere_packing.cache_clear()
+    np.testing.assert_array_equal(directions(20, 3), first)
+    np.testing.assert_array_equal(sphere_packing(5, 2), packed)
+
+
+def test_directions_are_unit_vectors_far_apart() -> None:
+    found = directions(12, 3)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1)
+    apart = np.linalg.norm(found[:, None] - found[None], axis=2) + 10 * np.eye(12)
+    assert apart.min() > 0.7
+
+
+@pytest.mark.parametrize(("k", "columns"), [(1, 1), (4, 2), (15, 3), (5, 10)])
+def test_packed_spheres_stay_apart_and_in_the_box(k: int, columns: int) -> None:
+    found = sphere_packing(k, columns)
+    assert found.shape == (k, columns)
+    assert np.abs(found).max() <= 1
+    if k > 1:
+        apart = np.linalg.norm(found[:, None] - found[None], axis=2) + 10 * np.eye(k)
+        assert apart.min() > 0.3
+
+
+def test_few_weighted_points_are_filled_up_with_public_ones() -> None:
+    places = np.array([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]])
+    found = weighted_centres(places, np.array([1.0, 0.0, 3.0]), 5, 2)
+    np.testing.assert_array_equal(found[:3], places[[2, 0, 1]])
+    np.testing.assert_array_equal(weighted_centres(places, np.array([1.0, 0.0, 3.0]), 5, 2), found)
+
+
+def test_weighted_centres_follow_the_weights() -> None:
+    places = np.array([[-0.9], [-0.7], [0.5], [0.9]])
+    found = np.sort(weighted_centres(places, np.array([3.0, 1.0, 1.0, 1.0]), 2, 3), axis=0)
+    np.testing.assert_allclose(found, [[-0.85], [0.7]])
+    assert nearest(places, found).tolist() == [0, 0, 1, 1]
