@@ -57,7 +57,8 @@ def test_several_parents_of_one_coordinate_are_crossed_without_trouble() -> None
 def test_no_child_leaves_the_bounds(seed, number, mutation) -> None:
     corners = np.array([LOW, HIGH, (LOW + HIGH) / 2])[:number]
     found = bred(corners, seed=seed, candidates=40, parents=number, mutation=mutation)
-    assert (found >= LOW).all() and (found <= HIGH).all()
+    assert (found >= LOW).all()
+    assert (found <= HIGH).all()
 
 
 def test_a_step_decays_from_breeding_to_breeding() -> None:
@@ -77,7 +78,8 @@ def test_scattered_candidates_are_anywhere_in_the_bounds() -> None:
     found = (scattered(4000, LOW, HIGH, SeededNoise(3)) - LOW) / (HIGH - LOW)
     assert found.shape == (4000, 3)
     counts = [np.histogram(found[:, place], bins=10, range=(0, 1))[0] for place in range(3)]
-    assert np.min(counts) > 300 and np.max(counts) < 500
+    assert np.min(counts) > 300
+    assert np.max(counts) < 500
     assert abs(np.corrcoef(found.T) - np.eye(3)).max() < 0.1
 
 

@@ -137,7 +137,7 @@ def test_shares_add_up_and_scales_pay_for_them(mechanism) -> None:
         event = plan.event
         assert event.epsilon == known.epsilon
         assert event.delta == 0
-        spent = sum(Fraction(stage.most * known.moved * plan.unit) / exact(plan.scale(stage)) for stage in plan.stages)
+        spent = sum(Fraction(stage.most * known.moved * plan.unit) / Fraction(plan.scale(stage)) for stage in plan.stages)
         assert spent <= exact(known.epsilon)
         assert spent >= exact(known.epsilon) * Fraction(999_999, 1_000_000)
         assert sum(event.parts) == event.n_values

@@ -117,7 +117,11 @@ def test_the_reach_is_attained(adjacency) -> None:
     ends = np.array([[0.0], [10.0]])
     left, reach = scored(fitness, [5, 5, 0], adjacency, True, ends)
     right, _ = scored(fitness, [5, 5, 10] if adjacency == "replace-one" else [5, 5], adjacency, True, ends)
-    assert widest_move(left, right) == reach == (2 if adjacency == "replace-one" else 1) * round(10 * _unit(20.0 if adjacency == "replace-one" else 10.0))
+    assert (
+        widest_move(left, right)
+        == reach
+        == (2 if adjacency == "replace-one" else 1) * round(10 * _unit(20.0 if adjacency == "replace-one" else 10.0))
+    )
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -179,7 +183,8 @@ def test_a_prior_that_is_no_number_makes_a_candidate_the_last_and_tells_nothing_
             warnings.simplefilter("ignore")
             fitness = RowFitness(lambda rows, w: -np.abs(rows - w.T), bounds=(-10, 0), prior=lambda w, n=number: np.array([n, 0.0, 0.0]))
             (left, reach), (right, _) = (scored(fitness, table, "replace-one", by_range) for table in ([0, 0], [0, 5]))
-        assert min(left) == left[0] and min(right) == right[0]
+        assert min(left) == left[0]
+        assert min(right) == right[0]
         assert widest_move(left, right) <= reach
 
 
@@ -196,7 +201,16 @@ def test_a_unit_is_a_power_of_two_that_makes_a_reach_about_two_to_the_24() -> No
 
 @pytest.mark.parametrize(
     ("rows", "epsilon", "parents", "people", "rounds"),
-    [(20_000, 1.0, 1, 1, 25), (20_000, 0.4, 1, 1, 10), (20_000, 1.0, 5, 1, 5), (20_000, 1.0, 1, 5, 5), (10, 1.0, 1, 1, 1), (10**9, 1.0, 1, 1, 10_000), (None, 1.0, 1, 1, 25), (10**6, 1e306, 1, 1, 10_000)],
+    [
+        (20_000, 1.0, 1, 1, 25),
+        (20_000, 0.4, 1, 1, 10),
+        (20_000, 1.0, 5, 1, 5),
+        (20_000, 1.0, 1, 5, 5),
+        (10, 1.0, 1, 1, 1),
+        (10**9, 1.0, 1, 1, 10_000),
+        (None, 1.0, 1, 1, 25),
+        (10**6, 1e306, 1, 1, 10_000),
+    ],
 )
 def test_rounds_follow_the_papers_rule(rows, epsilon, parents, people, rounds) -> None:
     assert USUAL_ROWS == 20_000
@@ -227,7 +241,11 @@ def test_the_number_of_rows_decides_about_rounds_only_where_it_is_public() -> No
         for count in (4_000, 40_000):
             search = Search(RowFitness(lambda rows, w: np.zeros((len(rows), len(w))), spread=1.0), np.zeros(1), np.ones(1))
             mechanism = GeneticMechanism("auto", Breeding(candidates=3))
-            found.append(mechanism.release(rows_of(np.zeros(count)), Terms(Budget(1.0), adjacency, **terms), None, SeededNoise(0), search).event.mechanism)
+            found.append(
+                mechanism.release(
+                    rows_of(np.zeros(count)), Terms(Budget(1.0), adjacency, **terms), None, SeededNoise(0), search
+                ).event.mechanism
+            )
         return found
 
     assert events("replace-one") == ["genetic search, 5 rounds", "genetic search, 50 rounds"]
@@ -273,12 +291,17 @@ def test_rows_are_read_and_the_ledger_is_charged_once_before_anything_is_drawn(m
     read = PlainRows.read
     monkeypatch.setattr(PlainRows, "read", lambda self: seen.append("read") or read(self))
     mechanism = GeneticMechanism("auto", Breeding(candidates=4, parents=2), 3)
-    mechanism.release(rows_of(range(10)), Terms(Budget(1.0), adjacency), ledger, Watched(seen), Search(fits[fitness], np.zeros(1), np.ones(1)))
-    assert seen.count("charge") == 1 and seen.count("read") == 1
+    mechanism.release(
+        rows_of(range(10)), Terms(Budget(1.0), adjacency), ledger, Watched(seen), Search(fits[fitness], np.zeros(1), np.ones(1))
+    )
+    assert seen.count("charge") == 1
+    assert seen.count("read") == 1
     charged = seen.index("charge")
     assert not {"draw", "choose"} & set(seen[:charged])
-    assert "check" in seen[:charged] and "score" in seen[:charged]
-    assert seen.count("choose") == 5 and "read" not in seen[charged:]
+    assert "check" in seen[:charged]
+    assert "score" in seen[:charged]
+    assert seen.count("choose") == 5
+    assert "read" not in seen[charged:]
     if adjacency == "add-remove":
         assert seen.index("check") < seen.index("read"), "a ledger that cannot pay is asked before rows are read"
 
@@ -306,7 +329,9 @@ def test_a_fitness_that_fails_is_not_charged() -> None:
 
 
 def test_the_plain_exponential_rule_refuses_a_fitness_that_states_a_spread_alone() -> None:
-    refused(RowFitness(lambda rows, w: -np.abs(rows - w.T), spread=10.0), selection="exponential", error=PrivacyError, words="needs bounds=")
+    refused(
+        RowFitness(lambda rows, w: -np.abs(rows - w.T), spread=10.0), selection="exponential", error=PrivacyError, words="needs bounds="
+    )
 
 
 def test_a_domain_lists_all_rows() -> None:
@@ -315,6 +340,12 @@ def test_a_domain_lists_all_rows() -> None:
     refused(RowFitness(score, domain=np.zeros((0, 1))), error=PrivacyError, words="lists all rows")
     refused(RowFitness(score, domain=[0.0, np.nan]), error=PrivacyError, words="lists all rows")
     refused(RowFitness(score, domain=np.zeros((1, 1, 1))), error=PrivacyError, words="lists all rows")
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_a_row_of_a_domain_has_a_number_for_a_score(number) -> None:
+    fitness = RowFitness(lambda rows, w: np.where(rows == 3, number, -np.abs(rows - w.T)), domain=range(11))
+    refused(fitness, values=[1, 2], error=ValueError, words="no number")
 
 
 @pytest.mark.parametrize("options", [{"epsilon": 1e-12}, {"rows_per_person": 10**12}], ids=str)
@@ -338,7 +369,9 @@ def test_a_search_can_begin_with_a_single_candidate(parents) -> None:
 
 
 def test_a_start_outside_the_bounds_is_brought_inside() -> None:
-    search = Search(RowFitness(lambda rows, w: np.zeros((len(rows), len(w))), spread=1.0), np.zeros(1), np.ones(1), np.array([[5.0], [7.0]]))
+    search = Search(
+        RowFitness(lambda rows, w: np.zeros((len(rows), len(w))), spread=1.0), np.zeros(1), np.ones(1), np.array([[5.0], [7.0]])
+    )
     assert GeneticMechanism(rounds=1).release(rows_of([1]), Terms(Budget(1.0)), None, SeededNoise(0), search).value.tolist() == [1.0]
 
 

@@ -103,7 +103,7 @@ def test_long_batches_are_cut_into_chunks(monkeypatch) -> None:
 def test_a_stream_that_does_not_fit_is_refused_and_one_that_fits_is_kept() -> None:
     rows = read(stream())
     assert rows.sum(lambda seen: np.ones((len(seen), 1), dtype=np.int64)).tolist() == [5]
-    with pytest.raises(DataError, match="does not fit in memory.*Nothing was charged"):
+    with pytest.raises(DataError, match=r"does not fit in memory.*Nothing was charged"):
         read(stream(), most_bytes=10)
 
 
@@ -115,7 +115,7 @@ def test_the_table_then_knows_its_number_of_rows(tmp_path) -> None:
 
 
 def test_an_empty_table_is_refused() -> None:
-    with pytest.raises(DataError, match="no rows.*Nothing was charged"):
+    with pytest.raises(DataError, match=r"no rows.*Nothing was charged"):
         read(FRAME[:0])
 
 
@@ -129,14 +129,17 @@ def test_what_the_schema_has_no_place_for_is_refused_when_read(column, value, wo
 
 
 def test_a_table_that_changed_in_between_is_found_out_and_the_charge_stands(tmp_path) -> None:
-    rows = read(parquet(tmp_path), most_bytes=0)
-    parquet(tmp_path, FRAME[:4])
+    path = tmp_path / "rows.csv"
+    FRAME.to_csv(path, index=False)
+    rows = read(path, most_bytes=0)
+    FRAME[:4].to_csv(path, index=False)
     with pytest.raises(DataError, match=r"another number of rows than when it was read first\. The charge stands"):
         rows.sum(lambda seen: seen.astype(np.int64))
-    parquet(tmp_path, FRAME.assign(member=["no", "yes", "yes", "no", "gone"]))
-    with pytest.raises(DataError, match="being read again.*The charge stands") as caught:
+    FRAME.assign(member=["no", "yes", "yes", "no", "gone"]).to_csv(path, index=False)
+    with pytest.raises(DataError, match=r"being read again.*The charge stands") as caught:
         rows.sum(lambda seen: seen.astype(np.int64))
-    assert "Nothing was charged" not in str(caught.value) and "gone" not in str(caught.value)
+    assert "Nothing was charged" not in str(caught.value)
+    assert "gone" not in str(caught.value)
 
 
 def test_a_target_given_apart_comes_last_too() -> None:
@@ -167,7 +170,6 @@ def test_the_users_own_array_is_not_what_a_function_gets() -> None:
     schema = Schema.box(0, 10).with_features(["x"])
     rows = PlainRows(Rows(open_table(table), schema, schema.geometry(numeric="slope", intercept=False)))
     rows.read()
-    rows.sum(lambda seen: (not np.shares_memory(seen, table)) * np.ones((len(seen), 1), dtype=np.int64))
     assert rows.sum(lambda seen: np.full((len(seen), 1), np.shares_memory(seen, table), dtype=np.int64)).tolist() == [0]
 
 
@@ -175,4 +177,5 @@ def test_progress_is_told() -> None:
     told: list[int] = []
     with on_progress(told.append):
         read(FRAME, batch_rows=2)
-    assert told[-1] == 5 and told == sorted(told)
+    assert told[-1] == 5
+    assert told == sorted(told)

@@ -133,4 +133,5 @@ def test_a_score_cannot_write_to_what_it_is_given(of) -> None:
         RowFitness(careless, spread=1).scored(rows, candidates)
     assert not rows.any()
     np.testing.assert_array_equal(candidates, CANDIDATES)
-    assert rows.flags.writeable and candidates.flags.writeable
+    assert rows.flags.writeable
+    assert candidates.flags.writeable

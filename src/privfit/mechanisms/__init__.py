@@ -4,6 +4,7 @@ from privfit.mechanisms.adassp import BOOSTED_ROUNDS, AdaSSP
 from privfit.mechanisms.breeding import Breeding
 from privfit.mechanisms.clustering import ADAPTED_CLUSTERERS, NAMED_CLUSTERERS, Clusterer, ClusterFit, Clusters, clusterer
 from privfit.mechanisms.functional import FunctionalMechanism, LinearFit, Objective
+from privfit.mechanisms.gene_centres import GeneticCentres
 from privfit.mechanisms.genetic import PrivGene
 from privfit.mechanisms.intervals import Bootstrap, bootstrap
 from privfit.mechanisms.perturbation import ObjectivePerturbation, OutputPerturbation, Perturbation, Risk, RiskFit
@@ -24,6 +25,7 @@ __all__ = [
     "Clusterer",
     "Clusters",
     "FunctionalMechanism",
+    "GeneticCentres",
     "GeneticMechanism",
     "LinearFit",
     "Objective",

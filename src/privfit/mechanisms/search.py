@@ -6,6 +6,7 @@ Zhang, Xiao, Yang, Zhang, Winslett: PrivGene, SIGMOD 2013, Algorithms 1 and 2.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal, cast
@@ -156,7 +157,7 @@ class Scorer:
         """From public facts alone."""
         raise NotImplementedError
 
-    def __call__(self, candidates: Floats, reach: Reach) -> tuple[Integers, int]:
+    def __call__(self, candidates: Floats, reach: Reach) -> tuple[Sequence[int] | Integers, int]:
         """The scores on a lattice, and the reach on it."""
         raise NotImplementedError
 

@@ -8,9 +8,10 @@ from typing import Any
 from privfit.losses import ConvexLoss, hinge, smooth_hinge
 from privfit.mechanisms import OutputPerturbation, PrivGene
 from privfit.models.classes import ClassModel
+from privfit.models.inputs import PUBLIC
 from privfit.models.perturbed import USUAL_PAIRS, PerturbedModel
 from privfit.privacy import Ledger, PrivacyError
-from privfit.schema import Schema
+from privfit.schema import Category, Schema
 
 LOSSES = ("huber", "hinge")
 
@@ -86,8 +87,14 @@ class LinearSVC(ClassModel, PerturbedModel):
         if self.loss not in LOSSES:
             raise PrivacyError(f"loss={self.loss!r} was given to LinearSVC; it is one of {LOSSES}. Use 'huber' if in doubt.")
         if self.loss == "hinge" and isinstance(self.mechanism, str) and self.mechanism == "auto":
-            return OutputPerturbation()
+            return PrivGene() if self._can_evolve() else OutputPerturbation()
         return super()._chosen_mechanism()
+
+    def _can_evolve(self) -> bool:
+        """Whether private choices can fit this: two classes, and columns that may bend."""
+        schema = Schema.load(self.schema) if isinstance(self.schema, str | Path) and self.schema != PUBLIC else self.schema
+        classes = len(schema.target.levels) if isinstance(schema, Schema) and isinstance(schema.target, Category) else 2
+        return classes == 2 and self.kernel == "linear" and self.numeric != "slope" and bool(self.fit_intercept)
 
     def _convex_loss(self, schema: Schema) -> ConvexLoss:
         return hinge() if self.loss == "hinge" else smooth_hinge(self.width)
