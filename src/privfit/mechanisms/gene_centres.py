@@ -5,13 +5,14 @@ Zhang, Xiao, Yang, Zhang, Winslett: PrivGene, SIGMOD 2013, section 5.3. The pape
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit.mechanisms.breeding import scattered
+from privfit.mechanisms.centres import sphere_packing
 from privfit.mechanisms.choices import Choices, Selection
 from privfit.mechanisms.clustering import ADAPTED_CLUSTERERS, NAMED_CLUSTERERS, Clusterer, ClusterFit, Clusters
 from privfit.mechanisms.genetic import PrivGene
@@ -25,6 +26,9 @@ from privfit.rows.points import STEP
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+MUTATION = 0.15
+"""How far the first mutations go, as a share of the box, where nobody says: three times the paper's, because the search starts from one set of centres."""
 
 
 class CentreScorer(Scorer):
@@ -85,7 +89,7 @@ class GeneticCentres(Clusterer):
     private; docs/proofs/selection.md, Lemma 8 and Theorem 2.
     """
 
-    gene: PrivGene = field(default_factory=lambda: PrivGene(moves="genes"))
+    gene: PrivGene = field(default_factory=lambda: PrivGene(moves="genes", mutation=MUTATION))
 
     name: ClassVar[str] = "genetic"
 
@@ -123,12 +127,17 @@ class GeneticCentres(Clusterer):
             ledger.charge(choices.event, dataset=rows.label)  # durable before any draw
         k, size = int(objective.n_clusters), int(objective.n_clusters) * points.n_columns
         low, high = np.full(size, -1.0), np.full(size, 1.0)
-        first = scattered(self.gene.breeding.candidates, low, high, cast(Source, noise))
+        first = self._first(k, points.n_columns, low, high, cast(Source, noise))
         best = self._algorithm.searched(CentreScorer(points, k, self.printed), low, high, terms, choices, noise, first)
         return Release(ClusterFit(best.reshape(k, -1)), choices.event, noise.private)
 
+    def _first(self, clusters: int, columns: int, low: Floats, high: Floats, source: Source) -> Floats:
+        """The offspring of centres that are spread evenly; in the paper candidates are scattered, and the first choice among them is a poor one."""
+        breeding = self.gene.breeding
+        if self.printed:
+            return scattered(breeding.candidates, low, high, source)
+        return breeding.offspring(sphere_packing(clusters, columns).reshape(1, -1), low, high, 0, source)
+
 
 NAMED_CLUSTERERS[GeneticCentres.name] = GeneticCentres()
-ADAPTED_CLUSTERERS[PrivGene] = lambda gene: GeneticCentres(
-    gene if gene.bred else PrivGene(gene.selection, gene.candidates, "genes", gene.rounds)
-)
+ADAPTED_CLUSTERERS[PrivGene] = lambda gene: GeneticCentres(gene if gene.bred else replace(gene, moves="genes", mutation=MUTATION))
