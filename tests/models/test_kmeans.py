@@ -136,6 +136,18 @@ def test_events_describe_the_draws_as_they_were_made(monkeypatch, mechanism) -> 
     assert tuple(call.scale for call in noise.calls) == entry.event.scales
 
 
+@each_mechanism
+def test_under_add_remove_the_number_of_rows_changes_nothing_but_values(monkeypatch, mechanism) -> None:
+    """Not even by a thousand times as many rows: what is planned follows from the public guess."""
+    for expected in (None, 700):
+        asked = []
+        for rows in (BASE[:2], table(3000)):
+            noise = RecordingNoise()
+            _, ledger, _ = fitted(monkeypatch, rows, noise, mechanism=mechanism, adjacency="add-remove", expected_rows=expected)
+            asked.append(([(call.kind, call.values.shape, call.scale) for call in noise.calls], ledger.entries()[0].event))
+        assert asked[0] == asked[1]
+
+
 # -- who pays --------------------------------------------------------------------------------------------------------------------
 
 

@@ -1,6 +1,7 @@
 """Tables of every kind, as batches of plain columns. Engines stay behind this wall."""
 
 from privfit.tables.arrays import as_given, refuse_masked
+from privfit.tables.frames import columns_to_frame
 from privfit.tables.opening import WithTarget, column_positions, is_file, is_frame, is_named, is_pandas, open_table
 from privfit.tables.public import draft_schema, public_schema
 from privfit.tables.table import ABSENT, UNKNOWN, Batch, DataError, Table
@@ -14,6 +15,7 @@ __all__ = [
     "WithTarget",
     "as_given",
     "column_positions",
+    "columns_to_frame",
     "draft_schema",
     "is_file",
     "is_frame",

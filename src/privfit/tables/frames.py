@@ -77,3 +77,8 @@ def text_codes(strings: pl.Series, column: Category) -> NDArray[np.int32]:
     """Positions of texts among a category's levels."""
     codes = strings.replace_strict(list(column.levels), list(range(len(column.levels))), default=UNKNOWN, return_dtype=pl.Int32)
     return np.where(strings.is_null().to_numpy(), ABSENT, codes.to_numpy()).astype(np.int32)
+
+
+def columns_to_frame(columns: dict[str, NDArray[Any]]) -> pl.DataFrame:
+    """Columns as a polars frame; objects are texts or numbers, whichever they all are."""
+    return pl.DataFrame({name: values.tolist() if values.dtype == object else values for name, values in columns.items()})
