@@ -12,7 +12,7 @@ from privfit.cli.console import counting_rows, hint, ledger_facts, ledger_senten
 from privfit.cli.errors import CommandError
 from privfit.cli.output import check_output
 from privfit.cli.schema import complete_schema
-from privfit.models import ElasticNet, Lasso, LinearRegression, LinearSVC, LogisticRegression, Ridge
+from privfit.models import ElasticNet, KMeans, Lasso, LinearRegression, LinearSVC, LogisticRegression, Ridge
 from privfit.privacy import Budget, Ledger, LedgerError, PrivacyError, Terms
 from privfit.schema import Numeric, Schema, SchemaError
 from privfit.tables import column_positions, open_table
@@ -27,6 +27,7 @@ class Model(StrEnum):
     elastic_net = "elastic-net"
     logistic = "logistic"
     svm = "svm"
+    kmeans = "kmeans"
 
 
 class Adjacency(StrEnum):
@@ -52,17 +53,23 @@ class Mechanism(StrEnum):
     objective = "objective"
     output = "output"
     functional = "functional"
+    genetic = "genetic"
+    hybrid = "hybrid"
+    cells = "cells"
+    grid = "grid"
+    lloyd = "lloyd"
     adassp = "adassp"
     boosted_adassp = "boosted-adassp"
 
 
-ESTIMATORS = {
+ESTIMATORS: dict[Model, Any] = {
     Model.linear: LinearRegression,
     Model.ridge: Ridge,
     Model.lasso: Lasso,
     Model.elastic_net: ElasticNet,
     Model.logistic: LogisticRegression,
     Model.svm: LinearSVC,
+    Model.kmeans: KMeans,
 }
 CLASSES = (Model.logistic, Model.svm)
 
@@ -83,7 +90,7 @@ def fit(
             "--model",
             "-m",
             metavar="KIND",
-            help="linear, ridge, lasso or elastic-net (predict a number), or logistic or svm (predict a class).",
+            help="linear, ridge, lasso or elastic-net (predict a number), logistic or svm (predict a class), or kmeans (clusters).",
             rich_help_panel=MODEL,
         ),
     ],
@@ -126,7 +133,8 @@ def fit(
         Mechanism,
         typer.Option(
             metavar="NAME",
-            help="auto; objective or output for classes; functional for all but svm; adassp or boosted-adassp for linear.",
+            help="auto; objective, output or genetic for classes; functional for numbers and logistic; adassp or boosted-adassp for linear; "
+            "hybrid, cells, grid, lloyd or genetic for kmeans.",
             rich_help_panel=MODEL,
         ),
     ] = Mechanism.auto,
@@ -147,6 +155,9 @@ def fit(
         float | None,
         typer.Option(help="The share of elastic-net's penalty on absolute values.", show_default="0.5", rich_help_panel=MODEL),
     ] = None,
+    clusters: Annotated[
+        int | None, typer.Option(min=1, help="How many clusters kmeans has.", show_default="8", rich_help_panel=MODEL)
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Fit a private model on a file and write it as JSON.
@@ -163,23 +174,23 @@ def fit(
     """
     Terms(Budget(epsilon, delta), adjacency.value, rows_per_person, expected_rows)  # refuses what no guarantee could be given for
     _check_options(seed, ledger, ledger_epsilon, ledger_delta)
-    penalty = _penalty(model, alpha, l1_ratio)
+    own = _penalty(model, alpha, l1_ratio) | _of_clusters(model, clusters, no_intercept, numeric)
     check_output(output, table, schema, ledger)
     facts = complete_schema(schema)
     _check_target(model, facts)
-    column_positions(open_table(table), facts.columns)  # a missing file or column is found before a ledger is made
+    column_positions(
+        open_table(table), facts.features if model is Model.kmeans else facts.columns
+    )  # a missing file or column is found before a ledger is made
     estimator = ESTIMATORS[model](
-        epsilon,
+        epsilon=epsilon,
         delta=delta,
         schema=facts,
         adjacency=adjacency.value,
-        fit_intercept=not no_intercept,
-        numeric=numeric.value,
         mechanism=mechanism.value,
         expected_rows=expected_rows,
         rows_per_person=rows_per_person,
         random_state=seed,
-        **penalty,
+        **own,
     )
     estimator._objective(estimator._chosen_mechanism(), facts)  # refuses options that mean nothing, before a ledger is made
     if ledger is not None:
@@ -210,6 +221,19 @@ def _penalty(model: Model, alpha: str | None, l1_ratio: float | None) -> dict[st
     return chosen
 
 
+def _of_clusters(model: Model, clusters: int | None, no_intercept: bool, numeric: NumericStyle) -> dict[str, Any]:
+    """The options that clusters have and linear models do not, or the other way round."""
+    if model is not Model.kmeans:
+        if clusters is not None:
+            raise CommandError(f"--clusters {clusters} was given with --model {model}; only kmeans has clusters. Leave it out.")
+        return {"fit_intercept": not no_intercept, "numeric": numeric.value}
+    if no_intercept or numeric is not NumericStyle.auto:
+        raise CommandError(
+            "--no-intercept or --numeric was given with --model kmeans, which has distances and no coefficients. Leave it out."
+        )
+    return {} if clusters is None else {"n_clusters": clusters}
+
+
 def _check_options(seed: int | None, ledger: Path | None, ledger_epsilon: float | None, ledger_delta: float | None) -> None:
     if seed is not None and ledger is not None:
         raise PrivacyError(
@@ -225,6 +249,8 @@ def _check_options(seed: int | None, ledger: Path | None, ledger_epsilon: float 
 
 
 def _check_target(model: Model, schema: Schema) -> None:
+    if model is Model.kmeans:
+        return
     numeric = model not in CLASSES
     needed = "a numeric column" if numeric else "a category"
     if schema.target is None:
@@ -266,7 +292,7 @@ def _opened(path: Path, epsilon: float | None, delta: float | None) -> Ledger:
     return made
 
 
-def _show(estimator: LinearRegression | LogisticRegression, output: Path, as_json: bool) -> None:
+def _show(estimator: Any, output: Path, as_json: bool) -> None:
     ledger: Ledger | None = estimator.ledger
     if as_json:
         state = None if ledger is None else ledger_facts(ledger)

@@ -150,7 +150,7 @@ class Grid(Clusterer):
     name = "grid"
     share: ClassVar[Fraction] = Fraction(1)
     fine, coarse, pooled_from = 5.0, 10.0, 5
-    kept_from, stands_out, restarts = 0.5, 2.0, 8
+    kept_from, stands_out, restarts = 0.5, 2.0, 20
 
     def geometry(self, schema: Schema, objective: Clusters) -> Geometry:
         """As all, for as many columns as a grid can have."""

@@ -26,6 +26,9 @@ STEP = 1 << 16
 MOST_COLUMNS = 1 << 14
 """Distances are then below 2^49."""
 CHUNK_VALUES = 1 << 20
+EXACT_VALUES = 1 << 19
+"""Squared distances of so many values, each below 2^34, add up to less than 2^53."""
+CACHED_ROWS = 1 << 13
 PREDICT_ROWS = 1 << 15
 _EXACT_INT = 1 << 62
 
@@ -102,9 +105,9 @@ class Points:
         encode_numbers(self._blocks, [column[start:stop] for column in batch], encoded, STEP)
         return encoded.astype(np.int32)
 
-    def _parts(self, width: int) -> Iterator[Floats]:
-        """All points, one column each, in parts short enough for `width` values a row."""
-        size = max(1, CHUNK_VALUES // max(width, self.n_columns))
+    def _parts(self, width: int, most: int = EXACT_VALUES) -> Iterator[Floats]:
+        """All points, one column each, in parts short enough for `width` values a row, and for exact sums in floats."""
+        size = max(1, min(most, CHUNK_VALUES // width, EXACT_VALUES // self.n_columns))
         chunks = iter(self._chunks) if self._chunks is not None else read_again(self._read(), self.n_rows, lambda chunk: chunk.shape[1])
         with one_blas_thread():
             for chunk in chunks:
@@ -171,7 +174,7 @@ class Points:
         for part in self._parts(m * k):
             own = (part * part).sum(axis=0)
             least = _partial_distances(flat, part).reshape(m, k, -1).min(axis=1) + own
-            total = [one - int(found) for one, found in zip(total, least.astype(np.int64).sum(axis=1), strict=True)]
+            total = [one - int(found) for one, found in zip(total, least.sum(axis=1), strict=True)]
         return total
 
     def changed_scores(self, parent: Integers, centre: Integers, column: Integers, value: Integers) -> list[int]:
@@ -181,15 +184,20 @@ class Points:
         """
         k = len(parent)
         total = [0] * len(value)
-        for part in self._parts(k):
+        for part in self._parts(k, CACHED_ROWS):
             distances = _partial_distances(parent.astype(np.float64), part) + (part * part).sum(axis=0)
-            nearest = np.argmin(distances, axis=0)
+            closest = np.argmin(distances, axis=0)
             first, second = _two_smallest(distances)
+            others: dict[int, Floats] = {}
             for i, (place, j, new) in enumerate(zip(centre.tolist(), column.tolist(), value.tolist(), strict=True)):
+                if place not in others:
+                    others[place] = np.where(closest == place, second, first)
                 old = int(parent[place, j])
-                moved = distances[place] + (new - old) * (float(new + old) - 2.0 * part[j])
-                least = np.minimum(moved, np.where(nearest == place, second, first))
-                total[i] -= int(least.astype(np.int64).sum())
+                least = part[j] * (-2.0 * (new - old))
+                least += distances[place]
+                least += float(new * new - old * old)
+                np.minimum(least, others[place], out=least)
+                total[i] -= int(least.sum())
         return total
 
 
