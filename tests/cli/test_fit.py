@@ -227,3 +227,47 @@ def test_penalised_models_from_the_command_line(run: Run, folder: Path, model: s
         assert result.exit_code == 0, result.stderr
         assert json.loads(Path("m.json").read_text())["model"] == kind
         assert run("predict", "m.json", LINEAR[1]).exit_code == 0
+
+
+def test_clusters_are_fitted_and_predicted_from_files(run: Run, folder: Path) -> None:
+    rows = np.tile([[20.0, 160.0], [70.0, 190.0]], (1500, 1))
+    pl.DataFrame(rows, schema=["age", "height"], orient="row").write_csv("points.csv")
+    pf.Schema([pf.Numeric("age", 0, 100), pf.Numeric("height", 120, 220)]).save("points.toml")
+    made = run(
+        "fit",
+        "points.csv",
+        "-s",
+        "points.toml",
+        "-m",
+        "kmeans",
+        "--clusters",
+        2,
+        "-e",
+        1,
+        "-l",
+        "k.db",
+        "--ledger-epsilon",
+        1,
+        "-o",
+        "k.json",
+    )
+    assert made.exit_code == 0, made.output
+    assert pf.Ledger("k.db").spent.epsilon == 1
+    told = run("predict", "k.json", "points.csv").stdout.split()
+    assert told[0] == "prediction"
+    assert len(set(told[1:])) == 2
+    assert told[1::2] == [told[1]] * 1500
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("-m", "linear", "--clusters", 3), "only kmeans has clusters"),
+        (("-m", "kmeans", "--no-intercept"), "has distances and no coefficients"),
+    ],
+)
+def test_options_of_other_models_are_refused(run: Run, folder: Path, options: tuple, told: str) -> None:
+    result = run("fit", "people.csv", "--schema", "linear.toml", *options, "-e", 1, "-o", "model.json")
+    assert result.exit_code != 0
+    assert told in " ".join(result.output.split())
+    assert not Path("model.json").exists()

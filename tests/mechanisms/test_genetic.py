@@ -1,0 +1,463 @@
+"""PrivGene for classes: what one row can do in a round, against all rows and all patterns; the law of whole fits on tiny tables; and what is decided beforehand."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privfit as pf
+from privfit.losses import LOGISTIC, hinge, smooth_hinge
+from privfit.losses.margins import GRAIN
+from privfit.mechanisms import PrivGene, Risk
+from privfit.mechanisms.genetic import GenePlan, automatic_rounds
+from privfit.privacy import Budget, PrivacyError, SeededNoise, Terms
+from privfit.privacy.patterns import Chain
+from privfit.rows import KeptRows, MarginRows, Rows
+from privfit.schema import Category, Geometry, Numeric, Schema
+from privfit.tables import open_table
+from tests.privacy.laws import LAWS, excess, most_told, renyi
+
+LOSSES = {"logistic": LOGISTIC, "huber": smooth_hinge(0.5), "hinge": hinge()}
+TARGET = Category("y", ["a", "b"])
+SCHEMAS = {
+    "levels": Schema([Category("c", ["p", "q"]), Category("d", ["p", "q", "r"])], TARGET),
+    "knots": Schema([Numeric("x", 0, 1), Category("c", ["p", "q"])], TARGET),
+    "bins": Schema([Numeric("x", 0, 1, bins=3), Category("c", ["p", "q"])], TARGET),
+}
+ADJACENCIES = ("replace-one", "add-remove")
+DOWN, UP = 0, 1
+
+
+def risk_of(loss: str, knots: int = 3) -> Risk:
+    return Risk(LOSSES[loss], knots=knots)
+
+
+def geometry_of(schema: Schema, mechanism: PrivGene, loss: str = "logistic", knots: int = 3) -> Geometry:
+    numbers = mechanism.numbers("auto", "splines")
+    return mechanism.geometry(schema, numbers, risk_of(loss, knots))
+
+
+def all_rows(schema: Schema) -> list[tuple]:
+    """Every row that the encoding can tell apart, at least at both ends and between knots."""
+    values = [
+        list(column.levels) if isinstance(column, Category) else np.linspace(column.low, column.high, 17).tolist()
+        for column in schema.features
+    ]
+    return list(itertools.product(*values, ["a", "b"]))
+
+
+def rows_of(rows: list[tuple], schema: Schema, geometry: Geometry) -> Rows:
+    return Rows(open_table(pd.DataFrame(rows, columns=[*(column.name for column in schema.features), "y"])), schema, geometry)
+
+
+def gains_of_row(row: tuple, schema: Schema, geometry: Geometry, plan: GenePlan, moves: list[tuple[int, tuple[int, ...]]]) -> list[int]:
+    """What every candidate of the next round gains on this row alone, after these moves; a level that stays gains nothing."""
+    margins = MarginRows(KeptRows(rows_of([row], schema, geometry)), plan.loss)
+    for (column, signs), step in zip(moves, plan.steps, strict=False):
+        margins.move(column, signs, step)
+    chains = [Chain(*pair) for pair in margins.gains(plan.steps[len(moves)])]
+    found = [0]
+    for chain in chains:
+        found += [chain.gain(signs) for signs in itertools.product((DOWN, UP), repeat=chain.levels)]
+        if chain.linked is None:
+            found += [int(gain) for gain in chain.alone.ravel()]
+    return found
+
+
+def told(gains: np.ndarray, adjacency: str) -> int:
+    """The most by which any row (or any two) changes a difference of two candidates: gains are (rows, candidates)."""
+    apart = gains[:, :, None] - gains[:, None, :]
+    most = apart.max(axis=0)  # over rows, for every two candidates
+    return int((most + most.T).max()) if adjacency == "replace-one" else int(np.abs(apart).max())
+
+
+def planned(schema: str, loss: str, adjacency: str, selection: str = "auto", people: int = 1, **options) -> tuple[GenePlan, Geometry, Terms]:
+    mechanism = PrivGene(selection=selection, rounds=4, **options)
+    geometry = geometry_of(SCHEMAS[schema], mechanism, loss)
+    terms = Terms(Budget(1.0), adjacency, people, 100)
+    return mechanism.plan(geometry, terms, risk_of(loss), 100), geometry, terms
+
+
+# -- what a row can do ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_no_row_tells_two_candidates_apart_by_more_than_the_reach_and_some_nearly_do(schema, loss, adjacency) -> None:
+    """All rows, all patterns and single levels, after moves that drive margins as far as they go, and after others."""
+    plan, geometry, terms = planned(schema, loss, adjacency, first_step=1.0, last_step=0.3)
+    rng = np.random.default_rng(0)
+    rows = all_rows(SCHEMAS[schema])
+    for place in range(len(plan.steps)):
+        nearest = 0.0
+        for trial in range(3):
+            moves = []
+            for _ in range(place):
+                column = int(rng.integers(len(geometry.blocks))) if trial > 1 else 0
+                width = geometry.blocks[column].width
+                moves.append((column, (trial,) * width if trial < 2 else tuple(rng.integers(0, 2, width).tolist())))
+            gains = np.array([gains_of_row(row, SCHEMAS[schema], geometry, plan, moves) for row in rows])
+            found, reach = told(gains, adjacency), plan.reach(place, terms)
+            assert found <= reach, (place, moves)
+            nearest = max(nearest, found / reach)
+        assert nearest > 0.85, place
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_usual_exponential_rule_pays_for_how_far_a_score_moves(loss, adjacency) -> None:
+    """Twice the change of one score, the largest of all candidates: what is scored is the loss itself, not only what is gained."""
+    plan, geometry, terms = planned("levels", loss, adjacency, "exponential")
+    values, reach = plan.loss.values, plan.loss.reach
+    for place, step in enumerate(plan.steps):
+        most = plan.within(place) + step
+        high, low = values[reach - most], values[reach + most]
+        assert plan.reach(place, terms) == 2 * (high - (low if adjacency == "replace-one" else 0))
+        gains = np.array(
+            [gains_of_row(row, SCHEMAS["levels"], geometry, plan, [(0, (UP, UP))] * place) for row in all_rows(SCHEMAS["levels"])]
+        )
+        assert told(gains, adjacency) <= plan.reach(place, terms)
+    better = planned("levels", loss, adjacency)[0]
+    assert all(better.reach(place, terms) <= plan.reach(place, terms) for place in range(4))
+    assert better.reach(3, terms) < 0.5 * plan.reach(3, terms)
+
+
+@pytest.mark.parametrize("selection", ["enhanced", "exponential"])
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_several_rows_a_person_reach_as_often_as_far(selection, adjacency) -> None:
+    one, _, terms = planned("levels", "hinge", adjacency, selection)
+    three, _, terms_of_three = planned("levels", "hinge", adjacency, selection, people=3)
+    for place in range(4):
+        assert three.reach(place, terms_of_three) == 3 * one.reach(place, terms)
+
+
+def test_under_add_remove_half_as_far() -> None:
+    swapped, _, terms = planned("levels", "logistic", "replace-one")
+    added, _, terms_too = planned("levels", "logistic", "add-remove")
+    assert [2 * added.reach(place, terms_too) for place in range(4)] == [swapped.reach(place, terms) for place in range(4)]
+
+
+def test_margins_never_leave_the_table_of_losses() -> None:
+    """All moves in one direction, in one column: the farthest that there is."""
+    for schema in SCHEMAS:
+        plan, geometry, _ = planned(schema, "logistic", "replace-one", first_step=10.0, last_step=0.05)
+        for sign in (DOWN, UP):
+            margins = MarginRows(KeptRows(rows_of(all_rows(SCHEMAS[schema]), SCHEMAS[schema], geometry)), plan.loss)
+            for place, step in enumerate(plan.steps):
+                margins.gains(step)
+                margins.move(0, (sign,) * geometry.blocks[0].width, step)
+                assert margins._margins is not None
+                assert max(int(np.abs(part).max()) for part in margins._margins) == plan.within(place + 1)
+            assert plan.within(4) == plan.loss.reach
+
+
+# -- the law of a fit ---------------------------------------------------------------------------------------------------------------------
+
+
+def pattern_law(chains: list[Chain], scale: float) -> dict[tuple[int, tuple[int, ...]], float]:
+    found = {}
+    for place, chain in enumerate(chains):
+        for signs in itertools.product((DOWN, UP), repeat=chain.levels):
+            found[place, signs] = chain.gain(signs) / scale - chain.levels * math.log(2)
+    top = max(found.values())
+    total = math.fsum(math.exp(value - top) for value in found.values())
+    return {pattern: math.exp(value - top) / total for pattern, value in found.items()}
+
+
+class Scripted:
+    """Makes the choices it is told to, with the same public coins every time, and multiplies how likely they were."""
+
+    private = True
+
+    def __init__(self, script: tuple, shrink: float = 1.0) -> None:
+        self._script, self._coins, self._shrink = list(script), SeededNoise(7), shrink
+        self.chance, self.asked = 1.0, []
+
+    def below(self, limits):
+        return self._coins.below(limits)
+
+    def pattern(self, chains, scale):
+        answer = self._script.pop(0)
+        self.chance *= pattern_law(chains, scale * self._shrink)[answer]
+        self.asked.append(("pattern", [chain.levels for chain in chains], scale))
+        return answer
+
+    def select_each(self, menus, scale, rule):
+        (menu,) = menus
+        answer = self._script.pop(0)
+        self.chance *= LAWS[rule](menu, scale * self._shrink)[answer]
+        self.asked.append((rule, len(menu), scale))
+        return [answer]
+
+
+SMALL = Schema([Category("c", ["p", "q"]), Category("d", ["p", "q"])], TARGET)
+BENT = Schema([Numeric("x", 0, 1)], TARGET)
+EPSILON = 1.5
+
+
+def law_of(rows: list[tuple], schema: Schema, mechanism: PrivGene, terms: Terms, loss: str, scripts: list[tuple], shrink: float = 1.0):
+    """The chance of every sequence of choices, and all that was asked for or released on the way."""
+    geometry = geometry_of(schema, mechanism, loss, knots=2)
+    law, seen, event = [], [], None
+    for script in scripts:
+        noise = Scripted(script, shrink)
+        release = mechanism.release(rows_of(rows, schema, geometry), terms, None, noise, risk_of(loss, 2))
+        law.append(noise.chance)
+        seen.append((noise.asked, release.value.weights.tolist(), release.value.loss.name))
+        event = release.event
+    assert math.isclose(math.fsum(law), 1.0, rel_tol=1e-9)
+    return law, seen, event
+
+
+def domain(schema: Schema) -> list[tuple]:
+    return [
+        row
+        for row in itertools.product(
+            *([0.0, 0.3, 1.0] if isinstance(column, Numeric) else column.levels for column in schema.features), ["a", "b"]
+        )
+    ]
+
+
+def neighbours(schema: Schema, adjacency: str, common: list[list[tuple]]) -> list[tuple[list[tuple], list[tuple]]]:
+    rows = domain(schema)
+    if adjacency == "add-remove":
+        return [(base, [*base, row]) for base in common if base for row in rows]
+    return [([*base, one], [*base, other]) for base in common for one, other in itertools.combinations(rows, 2)]
+
+
+def compared(schema: Schema, mechanism: PrivGene, adjacency: str, loss: str, scripts: list[tuple], common, delta=0.0, shrink=1.0):
+    terms = Terms(Budget(EPSILON, delta), adjacency, 1, 100)
+    laws: dict[tuple, tuple] = {}
+    for pair in neighbours(schema, adjacency, common):
+        for rows in pair:
+            key = tuple(sorted(rows))
+            if key not in laws:
+                laws[key] = law_of(rows, schema, mechanism, terms, loss, scripts, shrink)
+        (one, seen, event), (other, seen_too, event_too) = (laws[tuple(sorted(rows))] for rows in pair)
+        assert seen == seen_too, "what is asked of the noise, or released, depends on the rows beyond the choices"
+        assert event == event_too
+        yield one, other, event
+
+
+def patterns(schema: Schema, width: int = 2) -> list[tuple[int, tuple[int, ...]]]:
+    return [(place, signs) for place in range(len(schema.features)) for signs in itertools.product((DOWN, UP), repeat=width)]
+
+
+CROWDS = {"small": [[("p", "q", "a")] * 12, []], "bent": [[(0.3, "b")] * 12, []]}
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("name", ["small", "bent"])
+def test_one_round_gives_away_no_more_than_epsilon_and_nearly_that(name, loss, adjacency) -> None:
+    """All patterns, all rows that a table can differ by, beside a crowd and alone."""
+    schema = SMALL if name == "small" else BENT
+    mechanism = PrivGene(rounds=1)
+    scripts = [(pattern,) for pattern in patterns(schema)]
+    worst = max(most_told(one, other) for one, other, _ in compared(schema, mechanism, adjacency, loss, scripts, CROWDS[name]))
+    assert 0.9 * EPSILON < worst <= EPSILON * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("name", ["small", "bent"])
+def test_two_rounds_together_give_away_no_more_than_epsilon(name, adjacency) -> None:
+    schema = SMALL if name == "small" else BENT
+    mechanism = PrivGene(rounds=2, first_step=1.0, last_step=0.5)
+    scripts = list(itertools.product(patterns(schema), repeat=2))
+    common = [[("p", "q", "a")] * 12] if name == "small" else CROWDS["bent"]
+    worst = max(most_told(one, other) for one, other, _ in compared(schema, mechanism, adjacency, "logistic", scripts, common))
+    assert 0.6 * EPSILON < worst <= EPSILON * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("selection", ["enhanced", "exponential", "permute-and-flip"])
+@pytest.mark.parametrize("moves", ["columns", "coordinates"])
+def test_listed_candidates_give_away_no_more_than_epsilon(selection, moves) -> None:
+    mechanism = PrivGene(selection=selection, moves=moves, candidates=4, rounds=2, first_step=1.0, last_step=0.5)
+    scripts = list(itertools.product(range(4), repeat=2))
+    for adjacency in ADJACENCIES:
+        worst = max(most_told(one, other) for one, other, _ in compared(SMALL, mechanism, adjacency, "huber", scripts, CROWDS["small"][:1]))
+        assert 0.1 * EPSILON < worst <= EPSILON * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_with_a_delta_the_choices_stay_within_the_rho_of_their_event(adjacency) -> None:
+    delta = 1e-3
+    mechanism = PrivGene(selection="enhanced", rounds=2, first_step=1.0, last_step=0.5)
+    scripts = list(itertools.product(patterns(BENT), repeat=2))
+    most = 0.0
+    for one, other, event in compared(BENT, mechanism, adjacency, "logistic", scripts, CROWDS["bent"], delta):
+        assert event.rho > 0 and event.delta == delta
+        for order in (1.1, 2.0, 8.0, 32.0):
+            for left, right in ((one, other), (other, one)):
+                most = max(most, renyi(left, right, order) / (order * event.rho))
+        assert excess(one, other, EPSILON) <= delta and excess(other, one, EPSILON) <= delta
+    assert 0.05 < most <= 1 + 1e-9
+
+
+def test_less_noise_than_is_paid_for_is_caught() -> None:
+    scripts = [(pattern,) for pattern in patterns(SMALL)]
+    worst = max(
+        most_told(one, other)
+        for one, other, _ in compared(SMALL, PrivGene(rounds=1), "replace-one", "hinge", scripts, CROWDS["small"], shrink=0.8)
+    )
+    assert worst > EPSILON
+
+
+def test_a_spread_for_the_wrong_adjacency_is_caught(monkeypatch) -> None:
+    """Under replace-one two rows speak: with the reach of one of them the promise breaks."""
+    reach = GenePlan.reach
+    monkeypatch.setattr(GenePlan, "reach", lambda self, place, terms: reach(self, place, replace(terms, adjacency="add-remove")))
+    scripts = [(pattern,) for pattern in patterns(BENT)]
+    worst = max(most_told(one, other) for one, other, _ in compared(BENT, PrivGene(rounds=1), "replace-one", "logistic", scripts, CROWDS["bent"]))
+    assert worst > 1.5 * EPSILON
+
+
+# -- what is decided beforehand -----------------------------------------------------------------------------------------------------------
+
+
+def plan_for(terms: Terms, loss: str = "logistic", n_rows: int | None = 5000, **options) -> GenePlan:
+    mechanism = PrivGene(**options)
+    return mechanism.plan(geometry_of(SCHEMAS["levels"], mechanism, loss), terms, risk_of(loss), n_rows)
+
+
+@pytest.mark.parametrize("options", [{}, {"rounds": 1}, {"rounds": 37}, {"first_step": 3.0, "last_step": 0.05}, {"moves": "coordinates"}])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 7.0])
+def test_shares_add_up_to_epsilon_exactly(options, epsilon) -> None:
+    plan = plan_for(Terms(Budget(epsilon)), **options)
+    assert sum(plan.choices.each) == Fraction(str(epsilon))
+    assert all(share > 0 for share in plan.choices.each)
+    assert len(plan.choices.each) == len(plan.steps) == plan.choices.event.n_values
+    assert (plan.choices.event.epsilon, plan.choices.event.delta, plan.choices.event.rho) == (epsilon, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("options", [{}, {"rounds": 37}, {"selection": "enhanced"}, {"selection": "exponential"}])
+def test_with_a_delta_the_squares_of_shares_add_up_to_no_more_than_rho(options) -> None:
+    plan = plan_for(Terms(Budget(1.0, 1e-6)), n_rows=200_000, **options)
+    event = plan.choices.event
+    spent = sum(share**2 for share in plan.choices.each) / 8
+    assert event.delta == 1e-6
+    assert event.noise == "exponential"
+    assert Fraction(event.rho) * (1 - Fraction(1, 10**9)) < spent <= Fraction(str(event.rho))
+
+
+def test_permute_and_flip_leaves_a_delta_alone() -> None:
+    plan = plan_for(Terms(Budget(1.0, 1e-6)), selection="permute-and-flip")
+    assert (plan.choices.event.rho, plan.choices.event.delta) == (0.0, 0.0)
+    assert sum(plan.choices.each) == 1
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_steps_shrink_from_the_first_to_the_last_in_eighths_of_a_share(loss) -> None:
+    plan = plan_for(Terms(Budget(1.0)), loss, rounds=20)
+    assert all(step % 8 == 0 and step > 0 for step in plan.steps)
+    assert plan.steps[0] == (1.5 if loss == "logistic" else 1.0) * GRAIN
+    assert abs(plan.steps[-1] - 0.2 * GRAIN) <= 4
+    assert list(plan.steps) == sorted(plan.steps, reverse=True)
+    assert plan.loss.reach == sum(plan.steps)
+    shares = [float(share) * math.sqrt(step) for share, step in zip(plan.choices.each, plan.steps, strict=True)]
+    np.testing.assert_allclose(shares, shares[0])
+
+
+def test_rounds_grow_with_public_facts_alone() -> None:
+    geometry = geometry_of(SCHEMAS["levels"], PrivGene())
+    few, many = (automatic_rounds(geometry, Terms(Budget(1.0)), n) for n in (100, 10**6))
+    assert 3 == few < many < automatic_rounds(geometry, Terms(Budget(2.0)), 10**6)
+    assert automatic_rounds(geometry, Terms(Budget(1.0), rows_per_person=4), 10**6) < many
+    assert automatic_rounds(geometry, Terms(Budget(1e9)), 10**9) <= 2000
+
+
+@pytest.mark.parametrize("moves", ["columns", "coordinates", "genes"])
+def test_under_add_remove_the_number_of_rows_decides_nothing(moves) -> None:
+    """Tables of 40 and of 4000 rows: the same rounds, steps and scales."""
+    mechanism = PrivGene(moves=moves, candidates="auto")
+    schema = SMALL
+    events, asked = [], []
+    for size in (40, 4000):
+        noise = Recording()
+        geometry = mechanism.geometry(schema, mechanism.numbers("auto", "splines"), risk_of("logistic"))
+        rows = rows_of(domain(schema) * (size // 8), schema, geometry)
+        release = mechanism.release(rows, Terms(Budget(1.0), "add-remove", 1, 3000), None, noise, risk_of("logistic"))
+        events.append(release.event)
+        asked.append(noise.scales)
+    assert events[0] == events[1]
+    assert len(asked[0]) == len(asked[1])
+    assert asked[0] == asked[1] or moves == "genes"  # whose candidates depend on what was chosen
+
+
+class Recording(SeededNoise):
+    """Writes down at what scale it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.scales: list[float] = []
+
+    def pattern(self, chains, scale):
+        self.scales.append(scale)
+        return super().pattern(chains, scale)
+
+    def select_each(self, menus, scale, rule):
+        self.scales.append(scale)
+        return super().select_each(menus, scale, rule)
+
+
+def test_a_large_enough_number_of_steps_meets_every_weight_the_constants_too() -> None:
+    """Every level of every column moves in some fit: a constant for all rows is a column that moves as one."""
+    geometry = geometry_of(SCHEMAS["levels"], PrivGene())
+    for moves in ("columns", "coordinates"):
+        mechanism = PrivGene(moves=moves, rounds=60, selection="permute-and-flip", candidates=20)
+        rows = rows_of(all_rows(SCHEMAS["levels"]), SCHEMAS["levels"], geometry)
+        release = mechanism.release(rows, Terms(Budget(0.01)), None, SeededNoise(2), risk_of("logistic"))
+        assert np.all(release.value.weights != 0)
+
+
+# -- what is refused ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"moves": "all"}, r"moves='all' was given; it is 'columns', 'coordinates' or 'genes'. Use 'columns' if in doubt."),
+        ({"calibration": "printed"}, r"calibration='printed' was given; it is 'tight' or 'paper'. Use 'tight' if in doubt."),
+        ({"parents": 2}, r"parents=2 was given with moves='columns', which move one parent. Use moves='genes' for more."),
+        ({"moves": "genes", "parents": 200}, "parents=200 of candidates=200 were given"),
+        ({"moves": "genes", "mutation": 0}, "mutation=0 was given; it is above 0 and at most 1"),
+        ({"moves": "genes", "decay": 2.0}, "decay=2.0 was given"),
+        *(
+            ({"candidates": wrong, "moves": moves}, "candidates=.* was given; it is 'all', 'auto' or a whole number of at least 2")
+            for wrong in (1, 2.5, True, "many", None)
+            for moves in ("columns", "genes")
+        ),
+        ({"candidates": "all", "selection": "permute-and-flip"}, "candidates='all' was given with permute-and-flip or single coordinates"),
+        ({"candidates": "all", "moves": "coordinates"}, "candidates='all' was given"),
+        ({"candidates": "all", "moves": "genes"}, "candidates='all' was given"),
+        *(({"first_step": wrong}, "first_step=.* was given; it is 'auto' or a number from 0.05 to 10") for wrong in (0, -1, 11, True, "far")),
+        ({"last_step": float("nan")}, "last_step=nan was given"),
+        *(({"rounds": wrong}, "rounds=.* was given; it is 'auto' or a whole number from 1 to") for wrong in (0, 1.5, "few", True, 10**6)),
+    ],
+)
+def test_parameters_that_mean_nothing_are_refused_in_a_clear_sentence(options, words) -> None:
+    with pytest.raises(PrivacyError, match=words):
+        PrivGene(**options).check()
+
+
+def test_parameters_that_mean_something_are_not() -> None:
+    PrivGene().check()
+    PrivGene("enhanced", 2, "coordinates", 1, 0.05, 10).check()
+    PrivGene(moves="genes", candidates=10, parents=9, mutation=1, decay=1).check()
+    PrivGene(candidates=np.int64(7), rounds=np.int64(3)).check()
+
+
+def test_knots_that_would_move_alone_are_refused() -> None:
+    with pytest.raises(PrivacyError, match="splines"):
+        PrivGene(moves="coordinates").geometry(SCHEMAS["knots"], "splines", risk_of("logistic"))
+
+
+def test_the_mechanism_is_part_of_the_library() -> None:
+    assert pf.PrivGene is PrivGene
