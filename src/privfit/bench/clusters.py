@@ -204,7 +204,7 @@ class PeerClusters:
 
 
 def peer_spreads(name: str, points: Floats, k: int, epsilons: Sequence[float], runs: int, peer: PeerClusters) -> list[Spread]:
-    """diffprivlib's k-means on the same scaled rows. It spends more than the epsilon it is told, by up to a factor of two."""
+    """diffprivlib's k-means on the same scaled rows. It spends more than the epsilon it is told."""
     spreads = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "X.npy"

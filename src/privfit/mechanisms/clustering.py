@@ -334,7 +334,7 @@ class Cells(Clusterer):
 
 @dataclass(frozen=True)
 class Lloyd(Clusterer):
-    """Lloyd's steps with Laplace noise from a public start: improved DPLloyd of Su, Cao, Li, Bertino and Jin (CODASPY 2016), section 3, for comparison.
+    """Lloyd's steps with Laplace noise from a public start: improved DPLloyd of Su, Cao, Li, Bertino and Jin (CODASPY 2016), for comparison.
 
     Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows; docs/proofs/clustering.md, Lemma 5 and Theorem 1.
     """
