@@ -6,9 +6,18 @@ guarantee that is proved, calibrated from public facts, and paid for from a budg
 
 from privfit import baselines, learning, losses
 from privfit.losses import ConvexLoss, Part, PolynomialLoss, QuadraticLoss
-from privfit.mechanisms import AdaSSP, FunctionalMechanism, ObjectivePerturbation, OutputPerturbation, PrivGene, TunedPerturbation
+from privfit.mechanisms import (
+    AdaSSP,
+    FunctionalMechanism,
+    ObjectivePerturbation,
+    OutputPerturbation,
+    PrivGene,
+    SampleAndAggregate,
+    TunedPerturbation,
+)
 from privfit.models import (
     ERM,
+    Aggregate,
     ElasticNet,
     FunctionalClassifier,
     FunctionalRegressor,
@@ -24,6 +33,7 @@ from privfit.models import (
     load_model,
 )
 from privfit.privacy import BudgetExceeded, Ledger, LedgerError, PrivacyError, PrivacyWarning
+from privfit.publish import ImportanceWeights
 from privfit.schema import Category, Numeric, Schema, SchemaError
 from privfit.statistics import RowFitness, TableFitness
 from privfit.tables import DataError
@@ -32,6 +42,7 @@ from privfit.version import VERSION as __version__
 __all__ = [
     "ERM",
     "AdaSSP",
+    "Aggregate",
     "BudgetExceeded",
     "Category",
     "ConvexLoss",
@@ -41,6 +52,7 @@ __all__ = [
     "FunctionalMechanism",
     "FunctionalRegressor",
     "GeneticSearch",
+    "ImportanceWeights",
     "KMeans",
     "Lasso",
     "Ledger",
@@ -61,6 +73,7 @@ __all__ = [
     "Report",
     "Ridge",
     "RowFitness",
+    "SampleAndAggregate",
     "Schema",
     "SchemaError",
     "TableFitness",

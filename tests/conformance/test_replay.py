@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.base import is_classifier
 
 import privfit as pf
-from privfit.models import ESTIMATORS, base
+from privfit.models import ESTIMATORS, private
 from privfit.privacy import Event
 from privfit.schema import Geometry, Schema
 from tests.conformance.cases import ALL, IDS, Neighbours, frame, neighbours, releases_weights, schema_for
@@ -25,7 +26,7 @@ NORMS = {
 
 
 def fitted(monkeypatch: pytest.MonkeyPatch, estimator: type, rows: list, noise, adjacency: str, variant: dict):
-    monkeypatch.setattr(base, "noise_source", lambda random_state: noise)
+    monkeypatch.setattr(private, "noise_source", lambda random_state: noise)
     ledger = pf.Ledger(epsilon=10.0, delta=1e-3)
     model = estimator(epsilon=0.7, schema=schema_for(estimator), adjacency=adjacency, ledger=ledger, **variant)
     with warnings.catch_warnings(record=True) as caught:
@@ -140,11 +141,22 @@ def test_the_events_of_a_fit_compose_to_exactly_the_claim(estimator, width, fit_
     assert event == ledger.entries()[0].event
 
 
+ATTACKED_ELSEWHERE = {
+    "KMeans": "models/test_kmeans.py",
+    "GeneticSearch": "models/test_search.py",
+}
+"""Estimators without coefficients, and the file that replays them on neighbouring tables."""
+
+
 def test_every_exported_estimator_is_attacked() -> None:
     from sklearn.base import BaseEstimator
 
     exported = {thing for thing in vars(pf).values() if isinstance(thing, type) and issubclass(thing, BaseEstimator)}
-    assert exported == set(ESTIMATORS)
+    assert {thing.__name__ for thing in exported - set(ESTIMATORS)} == set(ATTACKED_ELSEWHERE)
+    for name, file in ATTACKED_ELSEWHERE.items():
+        text = (Path(__file__).parents[1] / file).read_text(encoding="utf-8")
+        assert name in text, file
+        assert "ReplayingNoise(" in text, file
 
 
 def test_every_mechanism_and_estimator_states_its_guarantee() -> None:

@@ -89,7 +89,8 @@ def test_a_spread_grows_with_the_step_and_with_the_margins(name) -> None:
     loss = MarginLoss(LOSSES[name], REACH)
     by_step = [loss.spread(GRAIN, step) for step in (8, 64, 512)]
     by_margin = [loss.spread(within, 64) for within in (0, 64, 512, 2048)]
-    assert by_step == sorted(by_step) and by_step[0] < by_step[-1]
+    assert by_step == sorted(by_step)
+    assert by_step[0] < by_step[-1]
     assert by_margin == sorted(by_margin)
 
 

@@ -46,7 +46,7 @@ def geometry_of(schema: Schema, mechanism: PrivGene, loss: str = "logistic", kno
 def all_rows(schema: Schema) -> list[tuple]:
     """Every row that the encoding can tell apart, at least at both ends and between knots."""
     values = [
-        list(column.levels) if isinstance(column, Category) else np.linspace(column.low, column.high, 17).tolist()
+        list(column.levels) if isinstance(column, Category) else np.linspace(column.low, column.high, 9).tolist()
         for column in schema.features
     ]
     return list(itertools.product(*values, ["a", "b"]))
@@ -77,7 +77,9 @@ def told(gains: np.ndarray, adjacency: str) -> int:
     return int((most + most.T).max()) if adjacency == "replace-one" else int(np.abs(apart).max())
 
 
-def planned(schema: str, loss: str, adjacency: str, selection: str = "auto", people: int = 1, **options) -> tuple[GenePlan, Geometry, Terms]:
+def planned(
+    schema: str, loss: str, adjacency: str, selection: str = "auto", people: int = 1, **options
+) -> tuple[GenePlan, Geometry, Terms]:
     mechanism = PrivGene(selection=selection, rounds=4, **options)
     geometry = geometry_of(SCHEMAS[schema], mechanism, loss)
     terms = Terms(Budget(1.0), adjacency, people, 100)
@@ -87,16 +89,15 @@ def planned(schema: str, loss: str, adjacency: str, selection: str = "auto", peo
 # -- what a row can do ------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("schema", SCHEMAS)
-def test_no_row_tells_two_candidates_apart_by_more_than_the_reach_and_some_nearly_do(schema, loss, adjacency) -> None:
+def test_no_row_tells_two_candidates_apart_by_more_than_the_reach_and_some_nearly_do(schema, loss) -> None:
     """All rows, all patterns and single levels, after moves that drive margins as far as they go, and after others."""
-    plan, geometry, terms = planned(schema, loss, adjacency, first_step=1.0, last_step=0.3)
+    plan, geometry, _ = planned(schema, loss, "replace-one", first_step=1.0, last_step=0.3)
     rng = np.random.default_rng(0)
     rows = all_rows(SCHEMAS[schema])
     for place in range(len(plan.steps)):
-        nearest = 0.0
+        nearest = dict.fromkeys(ADJACENCIES, 0.0)
         for trial in range(3):
             moves = []
             for _ in range(place):
@@ -104,10 +105,11 @@ def test_no_row_tells_two_candidates_apart_by_more_than_the_reach_and_some_nearl
                 width = geometry.blocks[column].width
                 moves.append((column, (trial,) * width if trial < 2 else tuple(rng.integers(0, 2, width).tolist())))
             gains = np.array([gains_of_row(row, SCHEMAS[schema], geometry, plan, moves) for row in rows])
-            found, reach = told(gains, adjacency), plan.reach(place, terms)
-            assert found <= reach, (place, moves)
-            nearest = max(nearest, found / reach)
-        assert nearest > 0.85, place
+            for adjacency in ADJACENCIES:
+                found, reach = told(gains, adjacency), plan.reach(place, Terms(Budget(1.0), adjacency))
+                assert found <= reach, (place, moves, adjacency)
+                nearest[adjacency] = max(nearest[adjacency], found / reach)
+        assert min(nearest.values()) > 0.85, place
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -217,12 +219,8 @@ def law_of(rows: list[tuple], schema: Schema, mechanism: PrivGene, terms: Terms,
 
 
 def domain(schema: Schema) -> list[tuple]:
-    return [
-        row
-        for row in itertools.product(
-            *([0.0, 0.3, 1.0] if isinstance(column, Numeric) else column.levels for column in schema.features), ["a", "b"]
-        )
-    ]
+    values = ([0.0, 0.3, 1.0] if isinstance(column, Numeric) else column.levels for column in schema.features)
+    return list(itertools.product(*values, ["a", "b"]))
 
 
 def neighbours(schema: Schema, adjacency: str, common: list[list[tuple]]) -> list[tuple[list[tuple], list[tuple]]]:
@@ -288,16 +286,17 @@ def test_listed_candidates_give_away_no_more_than_epsilon(selection, moves) -> N
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_with_a_delta_the_choices_stay_within_the_rho_of_their_event(adjacency) -> None:
-    delta = 1e-3
+    delta = 0.2  # large enough that already two choices are cheaper in zCDP
     mechanism = PrivGene(selection="enhanced", rounds=2, first_step=1.0, last_step=0.5)
     scripts = list(itertools.product(patterns(BENT), repeat=2))
     most = 0.0
     for one, other, event in compared(BENT, mechanism, adjacency, "logistic", scripts, CROWDS["bent"], delta):
-        assert event.rho > 0 and event.delta == delta
-        for order in (1.1, 2.0, 8.0, 32.0):
+        assert event.rho > 0
+        assert event.delta == delta
+        for order in (1.1, 2.0, 5.0):
             for left, right in ((one, other), (other, one)):
                 most = max(most, renyi(left, right, order) / (order * event.rho))
-        assert excess(one, other, EPSILON) <= delta and excess(other, one, EPSILON) <= delta
+        assert max(excess(one, other, EPSILON), excess(other, one, EPSILON)) <= delta
     assert 0.05 < most <= 1 + 1e-9
 
 
@@ -315,7 +314,9 @@ def test_a_spread_for_the_wrong_adjacency_is_caught(monkeypatch) -> None:
     reach = GenePlan.reach
     monkeypatch.setattr(GenePlan, "reach", lambda self, place, terms: reach(self, place, replace(terms, adjacency="add-remove")))
     scripts = [(pattern,) for pattern in patterns(BENT)]
-    worst = max(most_told(one, other) for one, other, _ in compared(BENT, PrivGene(rounds=1), "replace-one", "logistic", scripts, CROWDS["bent"]))
+    worst = max(
+        most_told(one, other) for one, other, _ in compared(BENT, PrivGene(rounds=1), "replace-one", "logistic", scripts, CROWDS["bent"])
+    )
     assert worst > 1.5 * EPSILON
 
 
@@ -437,7 +438,10 @@ def test_a_large_enough_number_of_steps_meets_every_weight_the_constants_too() -
         ({"candidates": "all", "selection": "permute-and-flip"}, "candidates='all' was given with permute-and-flip or single coordinates"),
         ({"candidates": "all", "moves": "coordinates"}, "candidates='all' was given"),
         ({"candidates": "all", "moves": "genes"}, "candidates='all' was given"),
-        *(({"first_step": wrong}, "first_step=.* was given; it is 'auto' or a number from 0.05 to 10") for wrong in (0, -1, 11, True, "far")),
+        *(
+            ({"first_step": wrong}, "first_step=.* was given; it is 'auto' or a number from 0.05 to 10")
+            for wrong in (0, -1, 11, True, "far")
+        ),
         ({"last_step": float("nan")}, "last_step=nan was given"),
         *(({"rounds": wrong}, "rounds=.* was given; it is 'auto' or a whole number from 1 to") for wrong in (0, 1.5, "few", True, 10**6)),
     ],

@@ -82,7 +82,7 @@ STATED = [
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("by_range", [True, False], ids=["by range", "by change"])
-@pytest.mark.parametrize("stated", STATED, ids=str)
+@pytest.mark.parametrize("stated", STATED, ids=[f"statement {number}" for number in range(len(STATED))])
 @settings(max_examples=15, deadline=None)
 @given(lines=LINES)
 def test_no_row_changes_a_difference_of_scores_by_more_than_the_reach_whatever_a_function_returns(

@@ -145,7 +145,10 @@ def test_neighbours_are_told_apart_by_less_than_epsilon_and_nearly_by_it(linked)
     epsilon, reach = 0.9, 12
     here = [Chain(np.array([[-60, 60]]))] if not linked else [Chain(np.zeros((2, 2), np.int64), np.array([[[-60, 60], [60, 60]]]))]
     there = [
-        Chain(chain.alone + (0 if linked else np.array([[6, -6]])), None if chain.linked is None else chain.linked + [[[6, -6], [-6, -6]]])
+        Chain(
+            chain.alone + (0 if linked else np.array([[6, -6]])),
+            None if chain.linked is None else chain.linked + np.array([[6, -6], [-6, -6]]),
+        )
         for chain in here
     ]
     laws = [[float(chance) for chance in drawn_law(chains, reach / epsilon).values()] for chains in (here, there)]

@@ -192,7 +192,9 @@ def test_gains_of_two_tables_together_are_the_sum_of_both() -> None:
 def test_many_columns_are_held_in_several_groups() -> None:
     schema = Schema([*(Category(f"c{k}", list(range(30))) for k in range(4)), Numeric("x", 0, 1)], Category("y", ["a", "b"]))
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({f"c{k}": rng.integers(0, 30, 80) for k in range(4)} | {"x": rng.uniform(0, 1, 80), "y": rng.choice(["a", "b"], 80)})
+    frame = pd.DataFrame(
+        {f"c{k}": rng.integers(0, 30, 80) for k in range(4)} | {"x": rng.uniform(0, 1, 80), "y": rng.choice(["a", "b"], 80)}
+    )
     geometry = geometry_of(schema=schema)
     kept = kept_from(frame, geometry, schema)
     assert len(kept._layout.groups) > 1
@@ -219,11 +221,18 @@ def test_slopes_are_refused() -> None:
 @pytest.mark.parametrize("most_bytes", [None, 0])
 @pytest.mark.parametrize("numeric", ["slope", "bins"])
 def test_losses_of_weights_are_those_of_scoring_anew(numeric, most_bytes) -> None:
-    schema = Schema([Category("member", ["no", "yes"]), Numeric("x", -1, 1), Category("region", ["n", "e", "s"])], Category("y", ["a", "b"]))
+    schema = Schema(
+        [Category("member", ["no", "yes"]), Numeric("x", -1, 1), Category("region", ["n", "e", "s"])], Category("y", ["a", "b"])
+    )
     rng = np.random.default_rng(0)
     sixteenths = rng.integers(-20, 21, 50) / 16  # some beyond the bounds; exact in steps of 2^-16
     frame = pd.DataFrame(
-        {"member": rng.choice(["no", "yes"], 50), "x": sixteenths, "region": rng.choice(["n", "e", "s"], 50), "y": rng.choice(["a", "b"], 50)}
+        {
+            "member": rng.choice(["no", "yes"], 50),
+            "x": sixteenths,
+            "region": rng.choice(["n", "e", "s"], 50),
+            "y": rng.choice(["a", "b"], 50),
+        }
     )
     geometry = schema.geometry(numeric=numeric, whole=True)
     candidates = rng.integers(-2560, 2561, (geometry.n_columns, 9))

@@ -24,6 +24,7 @@ class RecordingNoise:
         from privfit.privacy import SeededNoise
 
         self._source = SeededNoise(seed)
+        self._coins = SeededNoise(2026)
         self.calls: list[Call] = []
 
     def _answer(self, kind: str, values: np.ndarray, scale: float) -> np.ndarray:
@@ -55,8 +56,8 @@ class RecordingNoise:
         return output
 
     def below(self, limits: np.ndarray) -> np.ndarray:
-        """Public coins, as for mutations: not noise, and not written down."""
-        return self._source.below(limits)
+        """Public coins, as for mutations: not noise, not written down, and the same in a replay."""
+        return self._coins.below(limits)
 
     def coins(self):
         from privfit.privacy.selection import KeyedCoins

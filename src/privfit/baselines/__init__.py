@@ -1,15 +1,29 @@
 """Published methods that the papers compare with, with the constants they print, behind the same promise as every other fit.
 
-They are here to be compared with: `pf.LogisticRegression` and `pf.LinearSVC` need less noise for the same epsilon.
+They are here to be compared with: `pf.LogisticRegression` and `pf.LinearSVC` need less noise for the same epsilon. NoPrivacy and Truncated are not private, say so, and refuse a ledger.
 """
 
 from __future__ import annotations
 
 from privfit.baselines.erm import PrivateERM
+from privfit.baselines.simple import Majority, NoPrivacy, Truncated
 from privfit.baselines.svm import PrivateSVM
 from privfit.models import LOADABLE
+from privfit.publish.histograms import DPME, FilterPriority, cells_per_axis
+from privfit.publish.values import LaplacePublisher
 
 BASELINES = (PrivateERM, PrivateSVM)
 LOADABLE.update({baseline.__name__: baseline for baseline in BASELINES})
 
-__all__ = ["BASELINES", "PrivateERM", "PrivateSVM"]
+__all__ = [
+    "BASELINES",
+    "DPME",
+    "FilterPriority",
+    "LaplacePublisher",
+    "Majority",
+    "NoPrivacy",
+    "PrivateERM",
+    "PrivateSVM",
+    "Truncated",
+    "cells_per_axis",
+]

@@ -19,7 +19,9 @@ from privfit.cli.clusters import clusters
 from privfit.cli.console import hint, print_json, stdout
 from privfit.cli.errors import in_one_sentence
 from privfit.cli.genetic import genetic
+from privfit.cli.publishers import publishers
 from privfit.cli.regularised import regularised
+from privfit.cli.weights import weights
 from privfit.mechanisms import FunctionalMechanism
 from privfit.report import accuracy_figure
 
@@ -125,3 +127,5 @@ group.command()(in_one_sentence(regularised))
 group.command()(in_one_sentence(classifiers))
 group.command()(in_one_sentence(clusters))
 group.command()(in_one_sentence(genetic))
+group.command()(in_one_sentence(weights))
+group.command()(in_one_sentence(publishers))

@@ -1,6 +1,8 @@
 """Mechanisms: from rows to one release, with noise chosen from public facts alone."""
 
 from privfit.mechanisms.adassp import BOOSTED_ROUNDS, AdaSSP
+from privfit.mechanisms.aggregate import BlockAnswers, SampleAndAggregate
+from privfit.mechanisms.block_fits import AggregatedCentres, AggregatedWeights
 from privfit.mechanisms.breeding import Breeding
 from privfit.mechanisms.clustering import ADAPTED_CLUSTERERS, NAMED_CLUSTERERS, Clusterer, ClusterFit, Clusters, clusterer
 from privfit.mechanisms.functional import FunctionalMechanism, LinearFit, Objective
@@ -19,6 +21,9 @@ __all__ = [
     "BOOSTED_ROUNDS",
     "NAMED_CLUSTERERS",
     "AdaSSP",
+    "AggregatedCentres",
+    "AggregatedWeights",
+    "BlockAnswers",
     "Bootstrap",
     "Breeding",
     "ClusterFit",
@@ -39,6 +44,7 @@ __all__ = [
     "Release",
     "Risk",
     "RiskFit",
+    "SampleAndAggregate",
     "Search",
     "TunedPerturbation",
     "bootstrap",

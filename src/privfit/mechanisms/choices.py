@@ -48,7 +48,7 @@ def plan_choices(
 ) -> Choices:
     """The choices that these terms can pay for, each with its share of epsilon; `usual` is the rule of "auto" where a delta does not speak for the exponential one.
 
-    With a delta, the exponential rule is charged in zCDP, where a choice at epsilon costs epsilon^2 / 8; permute-and-flip, at a sum of epsilons, leaves the delta alone.
+    With a delta, the exponential rule is charged in zCDP where that is sharper: there a choice at epsilon costs epsilon^2 / 8. Permute-and-flip, at a sum of epsilons, leaves the delta alone.
     """
     if selection not in SELECTIONS:
         raise PrivacyError(f"selection={selection!r} was given; it is one of {SELECTIONS}. Use 'auto' if in doubt.")
@@ -58,9 +58,8 @@ def plan_choices(
     rho = exact(rho_of(terms.budget.epsilon, terms.budget.delta)) if terms.budget.delta > 0 else Fraction(0)
     squares = sum((share**2 for share in shares), Fraction(0))
     pooled = tuple(_root(8 * rho * share**2 / squares) for share in shares)  # in the same proportions
-    by_rho = rho > 0 and (
-        selection in ("enhanced", "exponential") if selection != "auto" else sum(pooled, Fraction(0)) > CLEARLY * sum(pure, Fraction(0))
-    )
+    wanted = (CLEARLY if selection == "auto" else 1) * sum(pure, Fraction(0))
+    by_rho = rho > 0 and selection != "permute-and-flip" and sum(pooled, Fraction(0)) > wanted
     rule: Rule = "exponential" if by_rho or selection in ("enhanced", "exponential") else "permute-and-flip"
     if selection == "auto" and not by_rho:
         rule = usual

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal, cast
@@ -23,7 +24,7 @@ from privfit.privacy.adjacency import Adjacency
 from privfit.privacy.shapes import Source
 from privfit.rows import PlainRows, Rows
 from privfit.schema import Geometry, Schema
-from privfit.statistics import RowFitness, TableFitness, as_scores, enumerated
+from privfit.statistics import RowFitness, TableFitness, enumerated
 from privfit.tables import DataError
 
 Floats = NDArray[np.float64]
@@ -94,12 +95,22 @@ class GeneticMechanism:
         if terms.adjacency == "add-remove":
             plain.read()
         scores.prepare()
+        choices.scale(
+            choices.each.index(min(choices.each)), int(terms.rows_per_person) << (STEP_BITS + 2)
+        )  # refuses what no noise can serve
         middle = (objective.low / 2 + objective.high / 2)[None]
         scores(middle, scores.reach(middle, terms, choices.by_range))  # a fitness that fails does so before the charge
         if ledger is not None:
             ledger.charge(choices.event, dataset=rows.label)  # durable before any draw
         first = self._first(objective, cast(Source, noise))
-        best = self.searched(scores, objective.low, objective.high, terms, choices, noise, first)
+        best = None
+        with suppress(Exception):  # it may know of the rows, and must not be told, in its chain neither
+            best = self.searched(scores, objective.low, objective.high, terms, choices, noise, first)
+        if best is None:
+            raise PrivacyError(
+                "The fitness failed in the middle of the search, although it had scored a first candidate. Nothing is released, and the charge stands. "
+                "Let it return a number for every row and every candidate within the bounds."
+            ) from None
         return Release(best, choices.event, noise.private)
 
     def _first(self, objective: Search, source: Source) -> Floats:
@@ -114,7 +125,7 @@ class GeneticMechanism:
         parents = self.breeding.parents
         rounds = (len(choices.each) - 1) // parents + 1
         for number in range(rounds - 1):
-            kept = self._selected(scores, candidates, min(parents, len(candidates) - 1), number * parents, terms, choices, noise)
+            kept = self._selected(scores, candidates, min(parents, len(candidates)), number * parents, terms, choices, noise)
             candidates = self.breeding.offspring(candidates[kept], low, high, number, cast(Source, noise))
         (best,) = self._selected(scores, candidates, 1, (rounds - 1) * parents, terms, choices, noise)
         return np.asarray(candidates[best], dtype=np.float64)
@@ -232,13 +243,21 @@ class DomainScorer(Scorer):
             )
         self._counts = counts[:size]
 
+    def _scored(self, candidates: Floats) -> Floats:
+        scores = self._fitness.scored(self._domain, candidates)
+        if not np.isfinite(scores).all():
+            raise ValueError(
+                "A fitness with a domain returned a score that is no number, or an infinite one. Score every row of the domain."
+            )
+        return scores
+
     def reach(self, candidates: Floats, terms: Terms, by_range: bool) -> Reach:
-        found = enumerated(self._fitness.scored(self._domain, candidates), terms.adjacency)
+        found = enumerated(self._scored(candidates), terms.adjacency)
         return Reach(found.by_range if by_range else found.by_change)
 
     def __call__(self, candidates: Floats, reach: Reach) -> tuple[Integers, int]:
         assert self._counts is not None
-        scores = self._fitness.scored(self._domain, candidates)
+        scores = self._scored(candidates)
         short = scores.max(axis=1, keepdims=True) - scores
         unit = _unit(max(float(short.max()), reach.most))
         whole = np.rint(short * unit).astype(np.int64)
@@ -257,9 +276,9 @@ class TableScorer(Scorer):
         return Reach(2 * self._fitness.most_change(candidates))
 
     def __call__(self, candidates: Floats, reach: Reach) -> tuple[Integers, int]:
-        scores = self._plain.every_row(lambda rows: as_scores(self._fitness.score(rows, candidates), (len(candidates),)))
         unit = _unit(reach.most)
         with np.errstate(all="ignore"):  # a warning would tell of the rows
+            scores = self._plain.every_row(lambda rows: self._fitness.scored(rows, candidates))
             scaled = np.nan_to_num(np.asarray(scores) * unit, nan=-FAR, posinf=FAR, neginf=-FAR)
         return np.rint(np.clip(scaled, -FAR, FAR)).astype(np.int64), _on_lattice(reach.most, unit)
 
@@ -272,7 +291,7 @@ def _scorer(fitness: RowFitness | TableFitness, plain: PlainRows, adjacency: Adj
 
 def _unit(most: float) -> float:
     """Lattice steps to a score of 1, a power of two: multiplying by it rounds nothing."""
-    return 2.0 ** (STEP_BITS - math.frexp(most)[1]) if most > 0 else 1.0
+    return 2.0 ** min(STEP_BITS - math.frexp(most)[1], 1020) if most > 0 else 1.0
 
 
 def _on_lattice(reach: float, unit: float, size: float = 0.0) -> int:
@@ -281,7 +300,8 @@ def _on_lattice(reach: float, unit: float, size: float = 0.0) -> int:
 
 
 def _with_prior(total: Integers, fitness: RowFitness, candidates: Floats, unit: float) -> Integers:
-    return total + np.clip(np.rint(fitness.known(candidates) * unit), -FAR, FAR).astype(np.int64)
+    known = np.nan_to_num(fitness.known(candidates) * unit, nan=-FAR, posinf=FAR, neginf=-FAR)
+    return total + np.clip(np.rint(known), -FAR, FAR).astype(np.int64)
 
 
 # -- details ---------------------------------------------------------------------------------------------------------------
@@ -290,7 +310,7 @@ def _with_prior(total: Integers, fitness: RowFitness, candidates: Floats, unit: 
 def automatic_rounds(terms: Terms, n_rows: int | None, parents: int) -> int:
     """The paper's rule, with a public number of rows: c n epsilon / m', c = 1.25e-3; at least one."""
     rounds = ROUNDS_PER_ROW * (n_rows or USUAL_ROWS) * terms.budget.epsilon / (parents * int(terms.rows_per_person))
-    return max(1, min(round(rounds), MOST_ROUNDS))
+    return max(1, round(min(rounds, MOST_ROUNDS)))
 
 
 def check_rounds(rounds: object) -> None:

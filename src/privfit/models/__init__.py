@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from privfit.models import saving
+from privfit.models.aggregate import Aggregate
 from privfit.models.erm import ERM
 from privfit.models.general import FunctionalClassifier, FunctionalRegressor
 from privfit.models.kmeans import KMeans
@@ -33,6 +34,7 @@ __all__ = [
     "ERM",
     "ESTIMATORS",
     "LOADABLE",
+    "Aggregate",
     "ElasticNet",
     "FunctionalClassifier",
     "FunctionalRegressor",

@@ -182,6 +182,10 @@ def _remember_names(estimator: Any, names: list[str] | None) -> None:
 def _public_input(estimator: Any, X: Any, y: Any) -> Input:
     """Read bounds, levels and classes off the table itself."""
     if estimator._target != "needed":
+        if y is not None and estimator._target == "taken":
+            raise SchemaError(
+                f"{type(estimator).__name__} was given y with schema='public'. Give it as a column of the table, or give a schema."
+            )
         return _public_features(estimator, X)
     if y is None:
         raise ValueError(f"{type(estimator).__name__} {NO_TARGET}. With schema='public' pass the target as y.")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import log_expit, log_softmax
 
 from privfit.losses import LOGISTIC, ConvexLoss, tempered_logistic, truncated_logistic
-from privfit.mechanisms import FunctionalMechanism, LinearFit, Perturbation, PrivGene, RiskFit
+from privfit.mechanisms import AggregatedWeights, FunctionalMechanism, LinearFit, Perturbation, PrivGene, RiskFit
 from privfit.models.base import original_units
 from privfit.models.classes import ClassModel
 from privfit.models.perturbed import USUAL_PAIRS, PerturbedModel
@@ -31,8 +31,8 @@ class LogisticRegression(ClassModel, PerturbedModel):
     delta : the chance that the promise fails. With a delta above 0, Gaussian noise is used wherever it is less.
     schema : the public facts, with a Category as target. "public" declares the table itself public.
     mechanism : "auto" and "objective" perturb the objective, the most accurate way on every table that was measured; "output" perturbs the minimum; "functional" releases moments
-        and fits a quadratic in place of the loss, for two classes; "genetic" moves weights by private choices, for two classes. Or an instance: pf.ObjectivePerturbation(ridge=...),
-        pf.OutputPerturbation(...), pf.FunctionalMechanism(...), pf.PrivGene(...).
+        and fits a quadratic in place of the loss, for two classes; "genetic" moves weights by private choices, for two classes; "sample-and-aggregate" averages the weights of many blocks, for comparison. Or an instance:
+        pf.ObjectivePerturbation(ridge=...), pf.OutputPerturbation(...), pf.FunctionalMechanism(...), pf.PrivGene(...), pf.SampleAndAggregate(...).
     adjacency : "replace-one" (the number of rows is public) or "add-remove" (it is not).
     fit_intercept : whether to fit an intercept.
     numeric : how numeric columns without bins of their own enter: "slope" (a line), "bins" (steps), "splines" (a line through knots) or "auto". That is "slope" where rows times epsilon over
@@ -52,8 +52,8 @@ class LogisticRegression(ClassModel, PerturbedModel):
     intercept_ : shape (1,) or (classes,).
     report_, schema_, n_features_in_, feature_names_in_ : as in LinearRegression.
 
-    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/perturbation.md, Theorems 1 to 4, and docs/proofs/moments.md,
-    Theorem 3, for the functional mechanism.
+    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/perturbation.md, Theorems 1 to 4, docs/proofs/moments.md,
+    Theorem 3, for the functional mechanism, and docs/proofs/aggregate.md, Theorem 1, for sample and aggregate.
 
     Examples
     --------
@@ -66,10 +66,10 @@ class LogisticRegression(ClassModel, PerturbedModel):
     """
 
     _loss = truncated_logistic()
-    _knows_moments = _evolves = True
+    _knows_moments = _evolves = _aggregates = True
     _mechanisms = (
-        "'auto', 'objective', 'output', 'functional', 'genetic', pf.ObjectivePerturbation(...), pf.OutputPerturbation(...), "
-        "pf.FunctionalMechanism(...) and pf.PrivGene(...)"
+        "'auto', 'objective', 'output', 'functional', 'genetic', 'sample-and-aggregate', pf.ObjectivePerturbation(...), pf.OutputPerturbation(...), "
+        "pf.FunctionalMechanism(...), pf.PrivGene(...) and pf.SampleAndAggregate(...)"
     )
 
     def __init__(
@@ -108,7 +108,7 @@ class LogisticRegression(ClassModel, PerturbedModel):
         self.n_components = n_components
 
     def _fits_many(self, mechanism: Any) -> bool:
-        return isinstance(mechanism, Perturbation)
+        return isinstance(mechanism, Perturbation | AggregatedWeights)
 
     def _instead(self) -> str:
         return "Use mechanism='objective', which fits any number of classes, or join classes in the schema."
@@ -117,7 +117,7 @@ class LogisticRegression(ClassModel, PerturbedModel):
         return LOGISTIC
 
     def _objective(self, mechanism: Any, schema: Schema) -> Any:
-        if isinstance(mechanism, Perturbation | PrivGene):
+        if isinstance(mechanism, Perturbation | PrivGene | AggregatedWeights):
             return self._risk(mechanism, schema)
         if self.kernel != "linear":
             raise PrivacyError(

@@ -8,7 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.losses import LOGISTIC, ConvexLoss
-from privfit.mechanisms import ObjectivePerturbation, OutputPerturbation, Perturbation, PrivGene, Risk, RiskFit
+from privfit.mechanisms import (
+    AggregatedWeights,
+    ObjectivePerturbation,
+    OutputPerturbation,
+    Perturbation,
+    PrivGene,
+    Risk,
+    RiskFit,
+    SampleAndAggregate,
+)
 from privfit.mechanisms.rules import Numbers, automatic_numbers, coupling_for
 from privfit.models.base import PrivateLinearModel, shown_weights
 from privfit.models.inputs import Input, predict_table
@@ -19,7 +28,12 @@ from privfit.statistics import FourierFeatures
 
 Floats = NDArray[np.float64]
 
-NAMED: dict[str, Perturbation | PrivGene] = {"objective": ObjectivePerturbation(), "output": OutputPerturbation(), "genetic": PrivGene()}
+NAMED: dict[str, Perturbation | PrivGene | SampleAndAggregate] = {
+    "objective": ObjectivePerturbation(),
+    "output": OutputPerturbation(),
+    "genetic": PrivGene(),
+    "sample-and-aggregate": SampleAndAggregate(),
+}
 KERNELS = ("linear", "rbf")
 USUAL_PAIRS = 100
 PUBLIC_SEED = 20081208
@@ -34,6 +48,7 @@ class PerturbedModel(PrivateLinearModel):
     intercept_: Any
     _knows_moments = False
     _evolves = False
+    _aggregates = False
 
     _mechanisms = "'auto', 'objective', 'output', pf.ObjectivePerturbation(...) and pf.OutputPerturbation(...)"
 
@@ -50,13 +65,16 @@ class PerturbedModel(PrivateLinearModel):
         if isinstance(chosen, Perturbation) or (self._evolves and isinstance(chosen, PrivGene)):
             chosen.check()
             return chosen
+        if self._aggregates and isinstance(chosen, SampleAndAggregate):
+            chosen.check()
+            return AggregatedWeights(chosen)
         if self._knows_moments:
             return super()._chosen_mechanism()
         raise PrivacyError(
             f"mechanism={self.mechanism!r} was given to {type(self).__name__}; it knows {self._mechanisms}. Use 'auto' if in doubt."
         )
 
-    def _risk(self, mechanism: Perturbation | PrivGene, schema: Schema) -> Risk:
+    def _risk(self, mechanism: Perturbation | PrivGene | AggregatedWeights, schema: Schema) -> Risk:
         """What is minimised."""
         target = schema.target
         classes = len(target.levels) if isinstance(target, Category) and len(target.levels) > 2 else 1
@@ -72,7 +90,7 @@ class PerturbedModel(PrivateLinearModel):
 
     def _numbers(self, mechanism: Any, given: Input, terms: Terms) -> tuple[Numbers, int]:
         usual = super()._numbers(mechanism, given, terms)
-        if isinstance(mechanism, PrivGene):
+        if isinstance(mechanism, PrivGene | AggregatedWeights):
             return mechanism.numbers(self.numeric, usual[0]), usual[1]
         if self.numeric != "auto" or usual[0] != "splines":
             return usual
@@ -119,6 +137,10 @@ class PerturbedModel(PrivateLinearModel):
             return super()._described(mechanism, fit)
         if isinstance(mechanism, PrivGene):
             return {}, [f"searches weights with a small {fit.loss.name}"]
+        if isinstance(mechanism, AggregatedWeights):
+            return {}, [
+                f"averages weights that minimise the {fit.loss.name} of a block each, between -{mechanism.settings.largest_weight:g} and {mechanism.settings.largest_weight:g}; noise is told as a share of that range"
+            ]
         notes = [f"minimises the {fit.loss.name} over all rows, plus {fit.ridge:.4g} / 2 times the squared weights"]
         if fit.setting:
             notes = [

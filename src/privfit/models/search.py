@@ -121,16 +121,27 @@ class GeneticSearch(PrivateModel):
             raise PrivacyError(
                 f"low={self.low!r} and high={self.high!r} were given; they are two numbers with n_parameters, or two arrays with one entry per parameter."
             ) from None
-        if low.ndim != 1 or not (np.isfinite(low) & np.isfinite(high)).all() or not (low < high).all():
+        with np.errstate(over="ignore"):
+            finite = bool(np.isfinite(high - low).all())
+        if low.ndim != 1 or not finite or not (low < high).all():
             raise PrivacyError(
                 f"low={self.low!r} and high={self.high!r} were given; every bound is a number, and low is below high. Give public bounds."
             )
-        start = None if self.start is None else np.atleast_2d(np.asarray(self.start, dtype=np.float64))
-        if start is not None and (start.shape[1] != len(low) or not np.isfinite(start).all()):
+        return Search(self.fitness, low, high, self._checked_start(len(low)))
+
+    def _checked_start(self, parameters: int) -> Floats | None:
+        if self.start is None:
+            return None
+        try:
+            start = np.atleast_2d(np.asarray(self.start, dtype=np.float64))
+        except (TypeError, ValueError):
+            start = np.empty(0)
+        if start.ndim != 2 or not len(start) or start.shape[1] != parameters or not np.isfinite(start).all():
             raise PrivacyError(
-                f"start has the shape {start.shape}; it has one row per candidate and {len(low)} columns, one per parameter, all of them numbers."
+                f"start has the shape {start.shape}; it has one row per candidate, at least one, and {parameters} columns, one per parameter, "
+                "all of them numbers. Leave it out to start anywhere."
             )
-        return Search(self.fitness, low, high, start)
+        return start
 
     def _keep(self, fit: Floats, mechanism: Any) -> None:
         self.best_ = fit

@@ -25,8 +25,8 @@ class LinearSVC(ClassModel, PerturbedModel):
     loss : "huber" is the hinge loss with its corner rounded; "hinge" rounds it over a thousandth only. A perturbed objective needs bounded curvature, so that "hinge" goes with
         mechanism="output" or "genetic".
     width : for "huber", how much of the corner is rounded, to either side.
-    mechanism : "auto" perturbs the objective for "huber" and moves weights by private choices ("genetic", two classes) for "hinge"; "objective", "output", "genetic", or an instance of
-        pf.ObjectivePerturbation, pf.OutputPerturbation or pf.PrivGene.
+    mechanism : "auto" perturbs the objective for "huber" and moves weights by private choices ("genetic", two classes) for "hinge"; "objective", "output", "genetic", "sample-and-aggregate", or an
+        instance of pf.ObjectivePerturbation, pf.OutputPerturbation, pf.PrivGene or pf.SampleAndAggregate.
     kernel, gamma, n_components : as in LogisticRegression.
     delta, schema, adjacency, fit_intercept, numeric, rows_per_person, expected_rows, ledger, random_state : as in LogisticRegression.
 
@@ -35,7 +35,8 @@ class LinearSVC(ClassModel, PerturbedModel):
     classes_, coef_, intercept_, report_, schema_, n_features_in_, feature_names_in_ : as in LogisticRegression. More than two classes are fitted each
         against the rest, in one release.
 
-    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/perturbation.md, Theorems 1 to 4.
+    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/perturbation.md, Theorems 1 to 4, and docs/proofs/aggregate.md,
+    Theorem 1, for sample and aggregate.
     """
 
     def __init__(
@@ -77,8 +78,8 @@ class LinearSVC(ClassModel, PerturbedModel):
         self.gamma = gamma
         self.n_components = n_components
 
-    _evolves = True
-    _mechanisms = f"{PerturbedModel._mechanisms}, 'genetic' and pf.PrivGene(...)"
+    _evolves = _aggregates = True
+    _mechanisms = f"{PerturbedModel._mechanisms}, 'genetic', pf.PrivGene(...), 'sample-and-aggregate' and pf.SampleAndAggregate(...)"
 
     def _fits_many(self, mechanism: Any) -> bool:
         return not isinstance(mechanism, PrivGene)

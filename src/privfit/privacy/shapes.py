@@ -151,6 +151,8 @@ with localcontext(_DIGITS):
 
 def secret_below(limits: Integers) -> Integers:
     """Uniform whole numbers below each limit from the operating system's entropy, by rejection: exact."""
+    if (limits < 1).any():
+        raise ValueError("There is no whole number from 0 to below a limit of less than 1.")
     bounds = limits.astype(np.uint64)
     found = np.zeros(limits.shape, dtype=np.uint64)
     open_ = np.ones(limits.shape, dtype=bool)

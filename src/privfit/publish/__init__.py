@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from privfit.publish.publisher import WEIGHT, Publisher
+from privfit.publish.weights import ImportanceWeights
 
-__all__ = ["WEIGHT", "Publisher"]
+__all__ = ["WEIGHT", "ImportanceWeights", "Publisher"]

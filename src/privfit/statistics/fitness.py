@@ -37,14 +37,14 @@ class RowFitness:
     prior: Callable[[Floats], Any] | None = None
 
     def scored(self, rows: Floats, candidates: Floats) -> Floats:
-        """The scores, checked for their shape."""
-        return as_scores(self.score(rows, candidates), (len(rows), len(candidates)))
+        """The scores, checked for their shape. Rows and candidates are handed out to be read, not to be written over."""
+        return as_scores(self.score(_locked(rows), _locked(candidates)), (len(rows), len(candidates)))
 
     def known(self, candidates: Floats) -> Floats:
         """The prior of every candidate."""
         if self.prior is None:
             return np.zeros(len(candidates))
-        return as_scores(self.prior(candidates), (len(candidates),))
+        return as_scores(self.prior(_locked(candidates)), (len(candidates),))
 
     def limits(self, candidates: Floats) -> tuple[Floats, Floats] | None:
         """The smallest and the largest score of any row for every candidate."""
@@ -52,7 +52,10 @@ class RowFitness:
             return None
         low, high = self.bounds(candidates) if callable(self.bounds) else self.bounds
         shape = (len(candidates),)
-        return as_scores(np.broadcast_to(low, shape), shape), as_scores(np.broadcast_to(high, shape), shape)
+        low, high = as_scores(np.broadcast_to(low, shape), shape), as_scores(np.broadcast_to(high, shape), shape)
+        if not (low <= high).all():
+            raise ValueError("A fitness states bounds whose lower one is above the upper one, or no number. State bounds=(low, high).")
+        return low, high
 
     def most_spread(self, candidates: Floats) -> float:
         """The most by which one row can tell two candidates apart, as it is stated or follows from the bounds."""
@@ -85,11 +88,15 @@ class TableFitness:
     ----------
     score : called with all rows (as in RowFitness) and the candidates; returns one number per candidate.
     sensitivity : the most by which one row can move the score of any candidate, under the adjacency of the search: a number, or a function of the candidates. It is believed, and the
-        promise rests on it.
+        promise rests on it, for scores as they are computed, rounding included. A score must not be NaN for some tables only.
     """
 
     score: Scores
     sensitivity: float | Callable[[Floats], float]
+
+    def scored(self, rows: Floats, candidates: Floats) -> Floats:
+        """The scores, checked for their shape."""
+        return as_scores(self.score(_locked(rows), _locked(candidates)), (len(candidates),))
 
     def most_change(self, candidates: Floats) -> float:
         """The stated sensitivity."""
@@ -106,7 +113,7 @@ class Dampening:
     by_change: float
     """Twice the most by which a row moves a score: the exponential mechanism's (Delta_1 of the PrivGene paper)."""
     by_spread: float
-    """Twice the most by which a row tells two candidates apart (its Delta_2)."""
+    """Twice the most by which a row tells two candidates apart (its Delta_2); once, where a row comes or goes."""
     by_range: float
     """The most by which a row can change the difference of two scores: never more than either."""
 
@@ -123,6 +130,13 @@ def enumerated(scores: Any, adjacency: Adjacency) -> Dampening:
     change = float((q.max(axis=0) - q.min(axis=0)).max())
     ranges = [float((gap.max(axis=0) - gap.min(axis=0)).max()) for gap in (q - q[:, [place]] for place in range(q.shape[1]))]
     return Dampening(2 * change, 2 * spread, max(ranges))
+
+
+def _locked(values: Floats) -> Floats:
+    """The same numbers, to be read only: a score that wrote to candidates could carry rows out."""
+    view = values.view()
+    view.flags.writeable = False
+    return view
 
 
 def as_scores(found: Any, shape: tuple[int, ...]) -> Floats:

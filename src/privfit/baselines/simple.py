@@ -1,0 +1,468 @@
+"""What every private model should be seen beside: one class for everybody, the model without privacy, and the functional mechanism's objective without its noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_expit
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.cluster import KMeans
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.svm import LinearSVC
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from privfit.losses import truncated_logistic
+from privfit.mechanisms import FunctionalMechanism, LinearFit, Objective, Release
+from privfit.models.base import PrivateLinearModel, original_units
+from privfit.models.classes import ClassModel, public_classes, with_sorted_classes
+from privfit.models.inputs import Input, predict_table
+from privfit.models.private import PrivateModel
+from privfit.models.report import Report
+from privfit.privacy import Event, Ledger, Noise, PrivacyError, Terms
+from privfit.rows import Cells, PlainRows, Rows, linear_scores
+from privfit.schema import Category, Geometry, Numeric, Schema, make_block
+from privfit.solvers import Solution, consistent, reduce_quadratic
+from privfit.statistics import MomentValues
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+SAME = 1e-10
+"""A direction whose share of the largest curvature is below this is one that columns have twice."""
+
+
+# -- majority --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ClassCounts:
+    """Noisy counts of classes. Of two classes one number is enough: the count of the second, or, where the number of rows is private, by how much it exceeds the first.
+
+    Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows; docs/proofs/histograms.md, Theorem 4.
+    """
+
+    name = "Majority"
+
+    def geometry(self, schema: Schema) -> Geometry:
+        """The target alone."""
+        assert isinstance(schema.target, Category)
+        return Geometry((), False, make_block(schema.target, 0, whole=True))
+
+    def event(self, classes: int, terms: Terms) -> Event:
+        """The price and the noise, from public facts alone."""
+        return Event.laplace(
+            self.name,
+            terms.budget,
+            sensitivity=2 if classes > 2 and terms.adjacency == "replace-one" else 1,
+            adjacency=terms.adjacency,
+            rows_per_person=int(terms.rows_per_person),
+            n_values=1 if classes == 2 else classes,
+        )
+
+    def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: None) -> Release[Floats]:
+        """Count rows by class, charge the ledger, then add noise. A noisy count for every class; of two classes, by how much each is ahead of the other."""
+        cells = Cells(rows)
+        classes = cells.grid.n_cells
+        event = self.event(classes, terms)
+        if ledger is not None:
+            ledger.check(event)
+        held = cells.read()
+        counts = np.array([held.get(place, 0) for place in range(classes)], dtype=np.int64)
+        if ledger is not None:
+            ledger.charge(event, dataset=rows.label)  # durable before any draw
+        if classes > 2:
+            return Release(noise.laplace(counts, event.scale).astype(np.float64), event, noise.private)
+        second = counts[1:] if terms.adjacency == "replace-one" else counts[1:] - counts[:1]
+        noisy = float(noise.laplace(second, event.scale)[0])
+        ahead = 2 * noisy - cells.n_rows if terms.adjacency == "replace-one" else noisy
+        return Release(np.array([-ahead, ahead]), event, noise.private)
+
+    def solve(self, release: Release[Floats], geometry: Geometry, objective: None) -> int:
+        """The place of the largest class; of the first of several that are equally large."""
+        return int(np.argmax(release.value))
+
+
+class Majority(ClassifierMixin, PrivateModel):  # type: ignore[misc]
+    """Predict the same class for every row: the one that most rows of a private table have, by noisy counts. What any classifier should beat.
+
+    Parameters
+    ----------
+    epsilon : the privacy budget of one fit; smaller is more private and noisier. All noise needs epsilon alone; a `delta` is not spent.
+    schema : the public facts, with a Category as target; other columns are not looked at.
+    adjacency : "replace-one" (the number of rows is public) or "add-remove" (it is not).
+    rows_per_person, ledger, random_state : as in LogisticRegression. expected_rows is not needed.
+
+    Attributes
+    ----------
+    classes_ : the public classes, sorted.
+    majority_ : the class that is predicted.
+    report_, schema_, n_features_in_, feature_names_in_ : as in LogisticRegression.
+
+    Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows; docs/proofs/histograms.md, Theorem 4.
+
+    Examples
+    --------
+    >>> import numpy as np, privfit as pf
+    >>> y = np.repeat(["no", "yes"], [3000, 1000])
+    >>> model = pf.baselines.Majority(epsilon=1.0, schema=pf.Schema.box(0, 1, target=["no", "yes"])).fit(np.zeros((4000, 1)), y)
+    >>> str(model.majority_)
+    'no'
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 0.0,
+        schema: Schema | str | Path | None = None,
+        adjacency: str = "replace-one",
+        rows_per_person: int = 1,
+        expected_rows: int | None = None,
+        ledger: Ledger | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.schema = schema
+        self.adjacency = adjacency
+        self.rows_per_person = rows_per_person
+        self.expected_rows = expected_rows
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def _chosen_mechanism(self) -> ClassCounts:
+        return ClassCounts()
+
+    def _prepared(self, given: Input, mechanism: Any) -> Input:
+        prepared, self.classes_ = with_sorted_classes(given)
+        return prepared
+
+    def _encoded(self, mechanism: ClassCounts, given: Input, terms: Terms) -> tuple[None, Geometry]:
+        return None, mechanism.geometry(given.schema)
+
+    def _keep(self, fit: int, mechanism: Any) -> None:
+        self.majority_ = self.classes_[fit]
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of the majority for every row."""
+        check_is_fitted(self)
+        columns = self.schema_.geometry(intercept=False, target=False)
+        rows = len(linear_scores(predict_table(self, X), self.schema_, columns, np.zeros(len(columns.feature_names)), 0.0))
+        return np.full(rows, self.majority_, dtype=self.classes_.dtype)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+# -- not private -----------------------------------------------------------------------------------------------------------
+
+
+class NotPrivate(PrivateModel):
+    """What the two below share: they look at the rows as they are. A ledger is refused, the report says why, and nothing can be saved."""
+
+    epsilon = 1.0
+    delta = 0.0
+    adjacency = "replace-one"
+    rows_per_person = 1
+    expected_rows: int | None = None
+    _why: str
+    """These are asked for on the way to a release. None is made, and nothing is spent."""
+
+    def _reasons_of(self, mechanism: Any) -> tuple[str, ...]:
+        return (self._why,)
+
+    def _report(self, mechanism: Any, release: Release[Any], fit: Any, reasons: tuple[str, ...]) -> Report:
+        told = super()._report(mechanism, release, fit, reasons)
+        return replace(
+            told, epsilon=math.inf, sensitivity=math.inf, noise_scale=0.0, noise="none", noise_deviation=0.0, released_values=0, repairs={}, event={}
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Refused: saved models are for showing."""
+        raise PrivacyError(f"{type(self).__name__} is not private, and what is saved may be shown. Fit a private model to save one.")
+
+
+MODELS: dict[str, BaseEstimator] = {
+    "linear": LinearRegression(),
+    "logistic": LogisticRegression(max_iter=1000),
+    "svm": LinearSVC(),
+    "kmeans": KMeans(n_init=10),
+}
+"""scikit-learn's own, with its defaults; logistic regression with steps enough to arrive."""
+
+
+@dataclass(frozen=True)
+class AsItIs:
+    """scikit-learn's model on the encoded rows as they are. NOT private."""
+
+    estimator: Any
+    target: bool
+
+    name = "none"
+
+    def geometry(self, schema: Schema) -> Geometry:
+        """Numbers in [-1, 1], a column per level, no constant."""
+        return schema.geometry(intercept=False, target=self.target, several=True)
+
+    def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Schema) -> Release[Any]:
+        """Fit on all rows. No ledger is charged: none takes it."""
+        plain = PlainRows(rows)
+        plain.read()
+        table = plain.every_row(lambda values: values)
+        design = encoded(table, rows.geometry)
+        if self.target:
+            values = table[:, -1]
+            wanted = public_classes(objective)[values.astype(np.intp)] if isinstance(objective.target, Category) else values
+            self.estimator.fit(design, wanted)
+        else:
+            self.estimator.fit(design)
+        return Release(self.estimator, Event(mechanism=self.name, epsilon=terms.budget.epsilon), False)
+
+    def solve(self, release: Release[Any], geometry: Geometry, objective: Any) -> Any:
+        """Nothing is left to do."""
+        return release.value
+
+
+def encoded(table: Floats, geometry: Geometry) -> Floats:
+    """Plain rows as models see them: numbers measured from the middle of their bounds, 1 at the upper one; a column per level."""
+    columns = []
+    for place, block in enumerate(geometry.blocks):
+        values = table[:, place]
+        if block.kind == "slope":
+            columns.append(((values - block.center) / block.unit)[:, None])
+        else:
+            columns.append(np.eye(len(block.labels))[values.astype(np.intp)])
+    return np.hstack(columns)
+
+
+def _can(name: str) -> Any:
+    """Whether the model inside, fitted or not, has a method of this name."""
+
+    def has(self: Any) -> bool:
+        return hasattr(getattr(self, "model_", None) or self._inside(), name)
+
+    return available_if(has)
+
+
+class NoPrivacy(NotPrivate):
+    """scikit-learn's own model on the same bounds and encoding, without noise: what no private model can be expected to beat. NOT private.
+
+    Parameters
+    ----------
+    model : "linear", "logistic", "svm" or "kmeans", which are scikit-learn's LinearRegression, LogisticRegression, LinearSVC and KMeans with its defaults; or an estimator of scikit-learn of
+        your own, not fitted.
+    schema : the public facts about the table, as for private models. A target is left aside for clusters.
+    ledger : refused.
+    random_state : given to the model, where it takes one.
+
+    Attributes
+    ----------
+    model_ : the fitted model of scikit-learn, on numbers scaled to [-1, 1] by their bounds and a column per level, in the order of get_feature_names_out().
+    classes_ : for classifiers, the public classes, sorted.
+    report_ : says that it is not private, and why.
+    schema_, n_features_in_, feature_names_in_ : as in LogisticRegression.
+
+    Examples
+    --------
+    >>> import numpy as np, privfit as pf
+    >>> X = np.linspace(-1, 1, 50).reshape(-1, 1)
+    >>> model = pf.baselines.NoPrivacy("linear", schema=pf.Schema.box(-1, 1, target=(-1, 1))).fit(X, 0.5 * X[:, 0])
+    >>> round(float(model.predict([[1.0]])[0]), 6), model.report_.private
+    (0.5, False)
+    """
+
+    _why = "NoPrivacy fits the rows as they are, without noise"
+
+    def __init__(
+        self,
+        model: str | BaseEstimator = "logistic",
+        *,
+        schema: Schema | str | Path | None = None,
+        ledger: Ledger | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.model = model
+        self.schema = schema
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def _inside(self) -> Any:
+        """The model of scikit-learn, not fitted."""
+        if isinstance(self.model, str) and self.model in MODELS:
+            inside = clone(MODELS[self.model])
+        elif isinstance(self.model, BaseEstimator) and not isinstance(self.model, PrivateModel):
+            inside = clone(self.model)
+        else:
+            raise PrivacyError(
+                f"model={self.model!r} was given to NoPrivacy; it is one of {tuple(MODELS)} or an estimator of scikit-learn. Use 'logistic' for classes, 'linear' for numbers."
+            )
+        if self.random_state is not None and "random_state" in inside.get_params():
+            inside.set_params(random_state=self.random_state)
+        return inside
+
+    @property
+    def _target(self) -> Literal["needed", "ignored"]:  # type: ignore[override]
+        return "needed" if get_tags(self._inside()).estimator_type in ("classifier", "regressor") else "ignored"
+
+    def _reasons_not_private(self) -> tuple[str, ...]:
+        return tuple(reason for reason in super()._reasons_not_private() if "random_state" not in reason)
+
+    def _chosen_mechanism(self) -> AsItIs:
+        return AsItIs(self._inside(), self._target == "needed")
+
+    def _prepared(self, given: Input, mechanism: Any) -> Input:
+        if not isinstance(given.schema.target, Category) or not mechanism.target:
+            return given
+        prepared, self.classes_ = with_sorted_classes(given)
+        return prepared
+
+    def _encoded(self, mechanism: AsItIs, given: Input, terms: Terms) -> tuple[Schema, Geometry]:
+        return given.schema, mechanism.geometry(given.schema)
+
+    def _keep(self, fit: Any, mechanism: Any) -> None:
+        self.model_ = fit
+
+    # -- predicting ----------------------------------------------------------------------------------------------------
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """The names of the columns that the model inside sees."""
+        check_is_fitted(self, "model_")
+        return np.array(self._geometry.feature_names, dtype=object)
+
+    def _design(self, X: Any) -> Floats:
+        check_is_fitted(self, "model_")
+        names = len(self._geometry.feature_names)
+        design = linear_scores(predict_table(self, X), self.schema_, self._geometry, np.eye(names), np.zeros(names))
+        place = 0
+        for block in self._geometry.blocks:
+            if isinstance(block.column, Numeric) and block.kind == "slope":
+                design[:, place] = (design[:, place] - block.center) / block.unit
+            place += len(block.labels)
+        return np.asarray(design.reshape(-1, names), dtype=np.float64)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """What the model inside predicts."""
+        design = self._design(X)
+        return np.asarray(self.model_.predict(design))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The score of the model inside: R^2, the share of right classes, or minus the sum of squared distances."""
+        return (
+            float(self.model_.score(self._design(X), y, sample_weight=sample_weight))
+            if hasattr(self, "model_")
+            else float(self._design(X)[0, 0])
+        )
+
+    @_can("predict_proba")  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Floats:
+        """The probability of each class, in the order of classes_."""
+        design = self._design(X)
+        return np.asarray(self.model_.predict_proba(design), dtype=np.float64)
+
+    @_can("decision_function")  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Floats:
+        """The scores of the model inside."""
+        design = self._design(X)
+        return np.asarray(self.model_.decision_function(design), dtype=np.float64)
+
+    def __sklearn_tags__(self) -> Any:
+        tags, inside = super().__sklearn_tags__(), get_tags(self._inside())
+        tags.estimator_type = inside.estimator_type
+        tags.classifier_tags, tags.regressor_tags = inside.classifier_tags, inside.regressor_tags
+        tags.target_tags.required = inside.target_tags.required
+        return tags
+
+
+@dataclass(frozen=True)
+class Noiseless(FunctionalMechanism):
+    """The functional mechanism's objective without its noise. NOT private."""
+
+    name = "none"
+
+    def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Objective) -> Release[MomentValues]:
+        """Sum the moments exactly, and leave them so. No ledger is charged: none takes it."""
+        moments, event = self.plan(rows.geometry, terms, objective)
+        values = moments.distinct(rows.sum(moments), rows.n_rows, "replace-one")
+        return Release(consistent(moments, values.astype(np.float64), rows.n_rows), replace(event, mechanism=self.name), False)
+
+    def solve(self, release: Release[MomentValues], geometry: Geometry, objective: Objective) -> LinearFit:
+        """The minimum itself; the shortest, where columns say the same."""
+        loss = objective.loss
+        reduced = reduce_quadratic(release.value, geometry, loss, objective.fit_intercept)
+        values, directions = np.linalg.eigh(reduced.matrix)
+        factors = np.divide(1.0, values, out=np.zeros(len(values)), where=values > SAME * values.max(initial=0.0))
+        found = directions @ (factors * (directions.T @ reduced.vector))
+        solution = Solution(found, 0.0, 0, float((factors > 0).sum()), True, directions, factors, factors * values, 0.0)
+        stretch = loss.slope / (2 * loss.curvature)
+        weights = stretch * (reduced.basis @ found)
+        intercept = stretch * reduced.target_mean - reduced.feature_means @ weights if objective.fit_intercept else 0.0
+        return LinearFit(weights, float(intercept), reduced.target_mean, solution, release.value)
+
+
+class Truncated(ClassModel, NotPrivate, PrivateLinearModel):
+    """Logistic regression with the loss cut after its second-order term, as the functional mechanism fits it, without noise: what is lost before any privacy. NOT private.
+
+    Zhang, Zhang, Xiao, Yang, Winslett, VLDB 2012, section 5: the quadratic is Taylor's at zero, and coefficients are not stretched afterwards.
+
+    Parameters
+    ----------
+    schema : the public facts, with a Category of two classes as target.
+    fit_intercept : whether to fit an intercept.
+    numeric : how numeric columns without bins of their own enter: "slope", "bins", or "auto", which is "slope".
+    ledger : refused.
+    random_state : nothing is drawn; not used.
+
+    Attributes
+    ----------
+    classes_, coef_, intercept_, schema_, n_features_in_, feature_names_in_ : as in LogisticRegression.
+    report_ : says that it is not private, and why.
+    """
+
+    _loss = truncated_logistic()
+    _why = "Truncated fits the rows as they are, without noise"
+
+    def __init__(
+        self,
+        *,
+        schema: Schema | str | Path | None = None,
+        fit_intercept: bool = True,
+        numeric: str = "auto",
+        ledger: Ledger | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.schema = schema
+        self.fit_intercept = fit_intercept
+        self.numeric = numeric
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def _chosen_mechanism(self) -> FunctionalMechanism:
+        return Noiseless(repair=None, noise="laplace")
+
+    def _reasons_not_private(self) -> tuple[str, ...]:
+        return tuple(reason for reason in super()._reasons_not_private() if "random_state" not in reason)
+
+    def _kept_for_later(self, mechanism: Any, release: Any, fit: Any, objective: Any) -> Any:
+        return None
+
+    def _described(self, mechanism: Any, fit: Any) -> tuple[dict[str, Any], list[str]]:
+        return {}, ["minimises Taylor's quadratic of the logistic loss over all rows"]
+
+    def _keep(self, fit: LinearFit, mechanism: Any) -> None:
+        coef, intercept = original_units(fit, self._geometry)
+        self.coef_, self.intercept_ = coef[None, :], np.array([intercept])
+
+    def predict_proba(self, X: Any) -> Floats:
+        """The probability of each class, in the order of classes_, as if the loss had not been cut."""
+        scores = self._scores(X)
+        return np.asarray(np.exp(np.column_stack([log_expit(-scores), log_expit(scores)])), dtype=np.float64)

@@ -1,0 +1,143 @@
+"""Rows that are dealt to blocks, each of which one function sees: for answers that are made block by block.
+
+A row may be in several blocks. What is made of a block depends on the rows of that block alone, so that a row can change the answers of its own blocks only.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.rows.kept import Features, KeptRows
+from privfit.rows.layout import Chunk
+from privfit.rows.memory import half_of_memory
+from privfit.rows.plain import PlainRows
+from privfit.rows.rows import Rows, one_blas_thread
+from privfit.tables import DataError
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
+BlockFunction = Callable[[Floats], Any]
+"""From the rows of a block, one line each and the target last, to numbers."""
+
+
+class DealtRows:
+    """The rows of a table for one function that sees them block by block. Hands out what the function makes of the blocks, and the number of rows; never a row.
+
+    Rows are plain values as in PlainRows, or, `encoded`, as linear models see them: one entry per encoded column, a class as -1 or 1, or as its place if there are more than two.
+
+    Guarantee: the answer of a block is a function of the rows dealt to it, in their order; docs/proofs/aggregate.md, Lemma 1.
+    """
+
+    def __init__(self, rows: Rows, *, encoded: bool = False, features: Features | None = None, most_bytes: int | None = None) -> None:
+        self._rows = rows
+        self._encoded = encoded
+        self._features = features
+        self._most_bytes = half_of_memory() // 2 if most_bytes is None else most_bytes
+        self._taken: Callable[[Places], Floats] | None = None
+        self.n_rows = 0
+
+    def read(self) -> None:
+        """Read everything once, keep it, and meet every error that the table holds. A second call does nothing."""
+        if self._taken is not None:
+            return
+        if self._encoded:
+            kept = KeptRows(self._rows, self._features, self._most_bytes)
+            self._taken = self._from_encoded(kept, self._held(kept._chunks))
+            self.n_rows = kept.n_rows
+            return
+        plain = PlainRows(self._rows, self._most_bytes)
+        plain.read()
+        whole = np.concatenate(self._held(plain._chunks))
+        self._taken = lambda mine: whole[mine]
+        self.n_rows = plain.n_rows
+
+    def _held(self, chunks: list[Any] | None) -> list[Any]:
+        if chunks is None:
+            raise DataError(
+                "The table does not fit in a quarter of the memory, and blocks are made of all rows at once. "
+                "Give fewer rows or columns, or fit with another mechanism. Nothing was charged."
+            )
+        return chunks
+
+    def _from_encoded(self, kept: KeptRows, chunks: list[Chunk]) -> Callable[[Places], Floats]:
+        codes = tuple(np.concatenate(parts) for parts in zip(*(chunk.codes for chunk in chunks), strict=True))
+        numbers, target = np.concatenate([chunk.numbers for chunk in chunks]), np.concatenate([chunk.target for chunk in chunks])
+        layout, with_target = kept._layout, self._rows.geometry.target is not None
+
+        def taken(mine: Places) -> Floats:
+            part = Chunk(tuple(code[mine] for code in codes), numbers[mine], target[mine])
+            rows = part.numbers if self._features is not None else layout.dense(part)
+            return np.column_stack([rows, part.target]) if with_target else rows
+
+        return taken
+
+    def answers(self, places: Places, blocks: int, function: BlockFunction, size: int, processes: bool = False) -> Floats:
+        """What the function makes of every block: (blocks, size). A block without rows, or without such an answer, has NaN in all places.
+
+        Line i of `places` names the blocks of row i, each once. As many blocks as there are cores run at the same time, in threads or in processes of their own.
+        """
+        assert self._taken is not None
+        take, flat = self._taken, places.ravel()
+        order = np.argsort(flat, kind="stable") // places.shape[1]
+        ends = np.cumsum(np.bincount(flat, minlength=blocks))
+
+        def rows_of(block: int) -> Floats:
+            return take(order[ends[block - 1] if block else 0 : ends[block]])
+
+        with quietly():
+            if processes:
+                found = _in_processes(rows_of, blocks, function, size, self._rows.threads)
+            else:
+                with one_blas_thread(), ThreadPoolExecutor(self._rows.threads) as pool:
+                    found = list(pool.map(lambda block: answered(function, rows_of(block), size), range(blocks)))
+        return np.array(found).reshape(blocks, size)
+
+
+def answered(function: BlockFunction, rows: Floats, size: int) -> Floats:
+    """So many numbers from a function, or NaN in all places if there are no rows or it fails in any way: how, would tell of its rows."""
+    nothing = np.full(size, np.nan)
+    if not len(rows):
+        return nothing
+    try:
+        with np.errstate(all="ignore"):
+            found = np.array(function(rows), dtype=np.float64).ravel()
+    except BaseException:
+        return nothing
+    return found if found.shape == (size,) and not np.isnan(found).any() else nothing
+
+
+def run_apart(function: BlockFunction, rows: Floats) -> Any:
+    """What a function returns in a process of its own."""
+    return joblib.Parallel(n_jobs=2, backend="loky")([joblib.delayed(function)(rows)])[0]
+
+
+def _in_processes(rows_of: Callable[[int], Floats], blocks: int, function: BlockFunction, size: int, workers: int) -> list[Floats]:
+    """The answers of all blocks from other processes. If one of these dies, every block gets a process of its own: a block must not take others with it."""
+    tasks = (joblib.delayed(answered)(function, rows_of(block), size) for block in range(blocks))
+    try:
+        return list(joblib.Parallel(n_jobs=max(workers, 2), backend="loky")(tasks))
+    except Exception:  # a process that died; all else is an answer
+        found = []
+        for block in range(blocks):
+            try:
+                found.append(np.asarray(run_apart(partial(answered, function, size=size), rows_of(block)), dtype=np.float64))
+            except Exception:
+                found.append(np.full(size, np.nan))
+        return found
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """While this is open, nobody is warned: a warning would tell of the rows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
