@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -110,6 +111,24 @@ def test_under_add_remove_nothing_depends_on_the_number_of_rows(perturbation: st
         release = mechanism.release(rows_of(table, mechanism), terms, None, noise, contrast(mechanism))
         calls.append((release.event, [(call.kind, call.values.shape, call.scale) for call in noise.calls]))
     assert calls[0] == calls[1] == calls[2]
+
+
+class Printed(DensityRatio):
+    """The paper's own noise: its scale knows how many private rows there are."""
+
+    def release(self, rows, terms, ledger, noise, objective):
+        return super().release(rows, replace(terms, expected_rows=rows.n_rows), ledger, noise, objective)
+
+
+def test_the_printed_number_of_rows_is_caught() -> None:
+    mechanism, terms, scales = Printed(), Terms(Budget(1.0), "add-remove", 1, 7), []
+    for table in (PRIVATE, PRIVATE[1:]):
+        noise = RecordingNoise()
+        mechanism.release(rows_of(table, mechanism), terms, None, noise, contrast(mechanism))
+        scales.append(noise.calls[0].scale)
+    d, far = len(design_of(PRIVATE)[0]), 1e4 * max(scales)
+    loss = far / scales[0] - far / scales[1] + d * math.log(scales[0] / scales[1])  # of the two densities of noise, far out
+    assert abs(loss) > 100 * terms.budget.epsilon
 
 
 def test_add_remove_needs_a_public_number_and_charges_nothing_without(tmp_path) -> None:

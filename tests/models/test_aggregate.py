@@ -290,6 +290,16 @@ def test_every_fit_is_charged_and_a_spent_ledger_refuses_before_the_function_run
     assert ledger.spent.epsilon == 0.6
 
 
+def test_the_report_says_when_hardly_anything_is_left_beside_noise() -> None:
+    told = {}
+    for epsilon in (0.1, 10.0):
+        model = pf.Aggregate(lambda rows: np.zeros(9), low=-1, high=1, n_outputs=9, epsilon=epsilon, schema=SCHEMA).fit(REST[:, None])
+        told[epsilon] = "mostly noise" in str(model.report_)
+    assert told == {0.1: True, 10.0: False}
+    clusters = pf.KMeans(5, 0.1, schema=pf.Schema.box(-1, 1), mechanism="sample-and-aggregate").fit(POINTS)
+    assert "mostly noise" in str(clusters.report_)
+
+
 def test_a_delta_buys_gaussian_noise_where_that_is_less() -> None:
     ledger = pf.Ledger(epsilon=1.0, delta=1e-5)
     model = pf.Aggregate(lambda rows: np.zeros(200), low=-1, high=1, n_outputs=200, delta=1e-6, schema=SCHEMA, ledger=ledger).fit(

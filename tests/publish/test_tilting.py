@@ -122,6 +122,10 @@ def test_pairs_are_released_when_public_facts_allow_it() -> None:
     assert mechanism.plan(geometry, Terms(Budget(1.0), "add-remove"), None).pairs == ()
     named = ExponentialTilting((("c2", "c0"), ("c0", "c2")))
     assert named.plan(geometry, Terms(Budget(0.01)), 10).pairs == ((0, 2),)
+    wide = mechanism.geometry(schema_of((3000, 3000)))
+    assert mechanism.plan(wide, Terms(Budget(1.0)), 10**12).pairs == ()
+    with pytest.raises(pf.PrivacyError, match="6000 levels"):
+        ExponentialTilting("all").plan(wide, Terms(Budget(1.0)), 10**12)
     with pytest.raises(pf.PrivacyError, match="two different columns"):
         ExponentialTilting((("c0", "c9"),)).plan(geometry, Terms(Budget(1.0)), 10)
 

@@ -184,7 +184,15 @@ class NotPrivate(PrivateModel):
     def _report(self, mechanism: Any, release: Release[Any], fit: Any, reasons: tuple[str, ...]) -> Report:
         told = super()._report(mechanism, release, fit, reasons)
         return replace(
-            told, epsilon=math.inf, sensitivity=math.inf, noise_scale=0.0, noise="none", noise_deviation=0.0, released_values=0, repairs={}, event={}
+            told,
+            epsilon=math.inf,
+            sensitivity=math.inf,
+            noise_scale=0.0,
+            noise="none",
+            noise_deviation=0.0,
+            released_values=0,
+            repairs={},
+            event={},
         )
 
     def save(self, path: str | Path) -> None:

@@ -147,7 +147,12 @@ def _noisy_values(train: pl.DataFrame, test: pl.DataFrame, schema: Schema, epsil
     table = LaplacePublisher(epsilon, schema=schema, random_state=seed).fit(train)
     names = [name for name in table.columns_ if name != schema.target.name]
     shown = pl.DataFrame(
-        {f"{column.name}_{level}": (test[column.name] == level).cast(pl.Float64) for column in schema.features if isinstance(column, Category) for level in column.levels}
+        {
+            f"{column.name}_{level}": (test[column.name] == level).cast(pl.Float64)
+            for column in schema.features
+            if isinstance(column, Category)
+            for level in column.levels
+        }
         | {column.name: test[column.name].cast(pl.Float64) for column in schema.features if isinstance(column, Numeric)}
     )
     rows = np.column_stack([table.columns_[name] for name in names])

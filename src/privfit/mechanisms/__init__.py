@@ -1,7 +1,7 @@
 """Mechanisms: from rows to one release, with noise chosen from public facts alone."""
 
 from privfit.mechanisms.adassp import BOOSTED_ROUNDS, AdaSSP
-from privfit.mechanisms.aggregate import BlockAnswers, SampleAndAggregate
+from privfit.mechanisms.aggregate import BlockAnswers, BlockFit, SampleAndAggregate
 from privfit.mechanisms.block_fits import AggregatedCentres, AggregatedWeights
 from privfit.mechanisms.breeding import Breeding
 from privfit.mechanisms.clustering import ADAPTED_CLUSTERERS, NAMED_CLUSTERERS, Clusterer, ClusterFit, Clusters, clusterer
@@ -24,6 +24,7 @@ __all__ = [
     "AggregatedCentres",
     "AggregatedWeights",
     "BlockAnswers",
+    "BlockFit",
     "Bootstrap",
     "Breeding",
     "ClusterFit",

@@ -39,6 +39,7 @@ LEAST_BITS, MOST_BITS, BITS = 16, 32, 20
 GRID = 256
 """Percentiles are chosen among so many evenly spaced points of the range, and its lower end. Every lattice has a multiple of it."""
 DEALT_AT_ONCE = 1 << 20
+MOSTLY_NOISE = 0.25
 MOST_TRIED = 10_000
 TRIALS, TRIAL_SEED = 5, 20_120_520
 
@@ -50,6 +51,14 @@ class BlockAnswers:
     function: BlockFunction
     low: Floats
     high: Floats
+
+
+@dataclass(frozen=True)
+class BlockFit:
+    """The noisy means of answers, and lines for the report."""
+
+    values: Floats
+    notes: tuple[str, ...]
 
 
 # -- what is planned from public facts -------------------------------------------------------------------------------------------
@@ -276,9 +285,20 @@ class SampleAndAggregate:
         answers = dealt.answers(places, plan.blocks, objective.function, size, self.workers == "processes")
         return Release(plan.combined(answers, low, high, noise), plan.event, noise.private)
 
-    def solve(self, release: Release[Floats], geometry: Geometry, objective: BlockAnswers) -> Floats:
+    def solve(self, release: Release[Floats], geometry: Geometry, objective: BlockAnswers) -> BlockFit:
         """The means are what was released."""
-        return release.value
+        return BlockFit(release.value, notes_of(release.event))
+
+
+def notes_of(event: Event) -> tuple[str, ...]:
+    """Lines for the report: in which unit noise is told, and whether anything is left beside it. From public facts."""
+    told = "noise is told as a share of the range of each answer"
+    if event.noise_sd < MOSTLY_NOISE:
+        return (told,)
+    return (
+        told,
+        f"noise of {event.noise_sd:.2g} ranges on {event.n_values} answer{'s' * (event.n_values > 1)}: they are mostly noise. Use fewer answers, more blocks, a larger epsilon, or another mechanism",
+    )
 
 
 # -- a trial on public rows --------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from privfit.losses import ConvexLoss
-from privfit.mechanisms.aggregate import BlockAnswers, SampleAndAggregate
+from privfit.mechanisms.aggregate import BlockAnswers, SampleAndAggregate, notes_of
 from privfit.mechanisms.clustering import ADAPTED_CLUSTERERS, NAMED_CLUSTERERS, Clusterer, ClusterFit, Clusters
 from privfit.mechanisms.perturbation import OutputPerturbation, Risk, RiskFit
 from privfit.mechanisms.release import Release
@@ -122,7 +122,8 @@ class AggregatedCentres(Clusterer):
         most = np.ones(k * d)
         answers = BlockAnswers(block_centres(k), -most, most)
         release = self.settings.aggregated(DealtRows(rows, encoded=True), rows.label, terms, ledger, noise, answers)
-        return Release(ClusterFit(release.value.reshape(k, d)), release.event, release.private)
+        notes = ("averages the centres of blocks, sorted by their first column", *notes_of(release.event))
+        return Release(ClusterFit(release.value.reshape(k, d), notes), release.event, release.private)
 
 
 def block_centres(k: int) -> BlockFunction:

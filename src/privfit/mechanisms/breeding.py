@@ -77,5 +77,5 @@ class Breeding:
 
 def scattered(count: int, low: Floats, high: Floats, source: Source) -> Floats:
     """Candidates anywhere in the domain, all places equally likely."""
-    drawn = source.below(np.full(count * len(low), FINE + 1, dtype=np.int64)).reshape(count, -1)
+    drawn = source.below(np.full(count * len(low), FINE + 1, dtype=np.int64)).reshape(count, len(low))
     return np.asarray(np.clip(low + (high - low) * (drawn / FINE), low, high), dtype=np.float64)

@@ -34,6 +34,8 @@ from privfit.statistics import Gradients, Norm
 Floats = NDArray[np.float64]
 
 SAMPLE_VALUES = 1 << 20
+MOST_PUBLIC = 1 << 26
+"""More public rows than this would be added up in longer sums than the bound of rounding counts."""
 RISK = Risk(LOGISTIC, fit_intercept=False)
 
 
@@ -122,6 +124,10 @@ class DensityRatio:
             raise PrivacyError(
                 "The density ratio was asked for under add-remove without expected_rows; it divides by the number of rows, which is private there. "
                 'Give a public guess, expected_rows=20_000, or use method="tilting", which needs none. Nothing was charged.'
+            )
+        if objective.public.n_rows > MOST_PUBLIC:
+            raise PrivacyError(
+                f"{objective.public.n_rows} public rows were given; the precision is planned for at most {MOST_PUBLIC}. Give a part of them. Nothing was charged."
             )
         others = self.weight(objective.public.n_rows, n_rows) * objective.public.n_rows
         crowd = n_rows + math.ceil(others)  # rounding adds up over both

@@ -62,7 +62,7 @@ class WeightScorer(Scorer):
             return change
         if self._penalised and self._rounds > 1 and self._breeding.parents == 1:
             return min(change, 2 * self._breeding.step(self._rounds - 2) * 2 * FARTHEST)
-        return min(change, 2 * max(float(np.abs(weights - one).sum(axis=1).max()) for one in weights))
+        return min(change, 2 * (max(float(np.abs(weights - one).sum(axis=1).max()) for one in weights) + 1 / GRAIN))  # margins are rounded
 
     def __call__(self, candidates: Floats, reach: Reach) -> tuple[Integers, int]:
         whole = on_lattice(candidates)

@@ -112,16 +112,16 @@ class PrivGene:
             raise PrivacyError(f"moves={self.moves!r} was given; it is 'columns', 'coordinates' or 'genes'. Use 'columns' if in doubt.")
         if self.calibration not in ("tight", "paper"):
             raise PrivacyError(f"calibration={self.calibration!r} was given; it is 'tight' or 'paper'. Use 'tight' if in doubt.")
+        listed = self.candidates
+        if listed not in ("all", "auto") and (isinstance(listed, bool) or not hasattr(listed, "__index__") or int(listed) < 2):
+            raise PrivacyError(
+                f"candidates={listed!r} was given; it is 'all', 'auto' or a whole number of at least 2. Use 'auto' if in doubt."
+            )
         if self.bred:
             self.breeding.check()
         elif self.parents != 1:
             raise PrivacyError(
                 f"parents={self.parents!r} was given with moves={self.moves!r}, which move one parent. Use moves='genes' for more."
-            )
-        listed = self.candidates
-        if listed not in ("all", "auto") and (isinstance(listed, bool) or not hasattr(listed, "__index__") or int(listed) < 2):
-            raise PrivacyError(
-                f"candidates={listed!r} was given; it is 'all', 'auto' or a whole number of at least 2. Use 'auto' if in doubt."
             )
         if listed == "all" and (self.selection == "permute-and-flip" or self.moves == "coordinates" or self.bred):
             raise PrivacyError(
@@ -151,7 +151,12 @@ class PrivGene:
                 "The genetic mechanism was asked for slopes, a kernel, or a model without an intercept; it moves levels and knots of columns, which carry a constant. "
                 "Use numeric='splines' or 'bins', or mechanism='objective'."
             )
-        return schema.geometry(numeric=numeric, intercept=False, knots=objective.knots, whole=True)
+        geometry = schema.geometry(numeric=numeric, intercept=False, knots=objective.knots, whole=True)
+        if self.moves == "coordinates" and any(block.kind == "hats" for block in geometry.blocks):
+            raise PrivacyError(
+                "moves='coordinates' was given with splines; a knot that moved alone would move its rows by shares. Use numeric='bins', or moves='columns'."
+            )
+        return geometry
 
     def _bred_geometry(self, schema: Schema, numeric: Numbers, objective: Risk) -> Geometry:
         if numeric == "splines" or not objective.fit_intercept or objective.features is not None:
@@ -215,6 +220,9 @@ class PrivGene:
             return self._bred(kept, rows, terms, ledger, noise, objective)
         plan = self.plan(rows.geometry, terms, objective, public_rows(kept.n_rows, terms))  # public facts only
         margins = MarginRows(kept, plan.loss)
+        reaches = [plan.reach(place, terms) for place in range(len(plan.steps))]
+        for place, reach in enumerate(reaches):
+            plan.choices.scale(place, reach)  # an epsilon too small for 64 bits is refused before the charge
         if ledger is not None:
             ledger.charge(plan.choices.event, dataset=rows.label)  # durable before any draw
         for place, step in enumerate(plan.steps):
@@ -230,6 +238,10 @@ class PrivGene:
         choices = algorithm.plan(None, terms, public_rows(kept.n_rows, terms))
         loss = MarginLoss(objective.loss, int(FARTHEST * GRAIN) * (geometry.n_blocks + 1) + 1)
         scores = WeightScorer(kept, loss, geometry, self.calibration == "paper", objective.loss != LOGISTIC, self.breeding)
+        farthest = (2 * int(FARTHEST) * geometry.n_columns + 4) * loss.unit * int(terms.rows_per_person)
+        choices.scale(
+            min(range(len(choices.each)), key=choices.each.__getitem__), farthest
+        )  # an epsilon too small for 64 bits is refused before the charge
         if ledger is not None:
             ledger.charge(choices.event, dataset=rows.label)  # durable before any draw
         first, low, high = first_candidates(self.breeding.candidates, geometry, noise)

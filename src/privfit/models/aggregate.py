@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.mechanisms import BlockAnswers, SampleAndAggregate
+from privfit.mechanisms import BlockAnswers, BlockFit, SampleAndAggregate
 from privfit.models.private import PrivateModel
 from privfit.privacy import Ledger, PrivacyError
 from privfit.schema import Schema
@@ -121,12 +121,12 @@ class Aggregate(PrivateModel):
             )
         return low, high
 
-    def _keep(self, fit: Floats, mechanism: Any) -> None:
-        self.estimate_ = fit
+    def _keep(self, fit: BlockFit, mechanism: Any) -> None:
+        self.estimate_ = fit.values
 
-    def _described(self, mechanism: Any, fit: Any) -> tuple[dict[str, Any], list[str]]:
+    def _described(self, mechanism: Any, fit: BlockFit) -> tuple[dict[str, Any], list[str]]:
         return {}, [
-            "noise is told as a share of the range of each answer",
+            *fit.notes,
             "blocks in which the function failed count with the middle of the range, and are not told",
             "the function is believed to keep nothing from block to block",
         ]

@@ -32,6 +32,7 @@ Pairs = tuple[tuple[int, int], ...]
 
 CLEAR = 0.1
 MOST_PAIRS = 1 << 16
+MOST_COLUMNS = 1 << 12
 PAIR_SPREAD = 0.5
 CLEARLY = 0.97
 PRECISION = 1e-9
@@ -123,25 +124,33 @@ class ExponentialTilting:
     def plan(self, geometry: Geometry, terms: Terms, n_rows: int | None) -> MomentPlan:
         """What is released. `n_rows` is None where it is private and not guessed."""
         singles = self._planned(geometry, terms, ())
-        if self.pairs == "none":
+        wanted = self._wanted(geometry)
+        if not wanted or (self.pairs == "auto" and n_rows is None):
             return singles
-        if isinstance(self.pairs, tuple):
-            return self._planned(geometry, terms, _named_pairs(geometry, self.pairs))
-        every = tuple(combinations(range(geometry.n_blocks), 2))
-        if not every or (self.pairs == "auto" and n_rows is None):
-            return singles
-        sizes = [geometry.blocks[a].width * geometry.blocks[b].width for a, b in every]
-        if self.pairs == "auto" and sum(sizes) > MOST_PAIRS:
-            return singles
-        both = self._planned(geometry, terms, every)
-        if self.pairs == "auto" and both.event.noise_sd > CLEAR * (n_rows or 0) / float(np.mean(sizes)):
+        both = self._planned(geometry, terms, wanted)
+        if self.pairs == "auto" and both.event.noise_sd > CLEAR * (n_rows or 0) / float(np.mean(_sizes(geometry, wanted))):
             return singles
         return both
+
+    def _wanted(self, geometry: Geometry) -> Pairs:
+        """The pairs that are summed, and released if there is little noise on them."""
+        if isinstance(self.pairs, tuple):
+            chosen = _named_pairs(geometry, self.pairs)
+        else:
+            chosen = () if self.pairs == "none" else tuple(combinations(range(geometry.n_blocks), 2))
+        if self.pairs == "auto" and sum(_sizes(geometry, chosen)) > MOST_PAIRS:
+            return ()
+        if chosen and geometry.n_columns > MOST_COLUMNS:
+            raise PrivacyError(
+                f"pairs={self.pairs!r} was given for columns with {geometry.n_columns} levels in all; pairs are summed for at most {MOST_COLUMNS}. "
+                "Join levels in the schema, or leave out pairs. Nothing was charged."
+            )
+        return chosen
 
     def _planned(self, geometry: Geometry, terms: Terms, pairs: Pairs) -> MomentPlan:
         counted = terms.adjacency == "add-remove" and geometry.count("levels") == 0
         weight = max(1, round(len(pairs) / geometry.n_blocks))
-        values = int(counted) + geometry.n_columns + sum(geometry.blocks[a].width * geometry.blocks[b].width for a, b in pairs)
+        values = int(counted) + geometry.n_columns + sum(_sizes(geometry, pairs))
         facts: dict[str, Any] = {"adjacency": terms.adjacency, "rows_per_person": int(terms.rows_per_person), "n_values": values}
         reach = moved(geometry, pairs, weight, counted, terms.adjacency)
         event = Event.laplace("exponential tilting", terms.budget, sensitivity=reach, **facts)
@@ -157,7 +166,7 @@ class ExponentialTilting:
         """Sum the rows, charge the ledger, and draw once."""
         if ledger is not None:  # before a long reading
             ledger.check(self._planned(rows.geometry, terms, ()).event)
-        sums = rows.sum(Sums(self.pairs != "none"))
+        sums = rows.sum(Sums(bool(self._wanted(rows.geometry))))
         plan = self.plan(rows.geometry, terms, public_rows(rows.n_rows, terms))  # public facts only
         values = self._values(sums, rows.n_rows, rows.geometry, plan)
         if ledger is not None:
@@ -289,6 +298,11 @@ def weighted_variances(design: Any, shares: Floats) -> Floats:
     """The variance of every column under shares that add up to one."""
     means = design.T @ shares
     return np.maximum(np.asarray(design.multiply(design).T @ shares - means**2, dtype=np.float64), 0.0)
+
+
+def _sizes(geometry: Geometry, pairs: Pairs) -> list[int]:
+    """How many products each pair has."""
+    return [geometry.blocks[a].width * geometry.blocks[b].width for a, b in pairs]
 
 
 def _named_pairs(geometry: Geometry, names: Sequence[tuple[str, str]]) -> Pairs:

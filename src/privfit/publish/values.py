@@ -58,7 +58,9 @@ class NoisyValues:
         names = [label for block in blocks for label in block.labels]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise SchemaError(f"The schema gives the name {twice[0]!r} to two published columns: a column, or a column and a level. Rename one. Nothing was charged.")
+            raise SchemaError(
+                f"The schema gives the name {twice[0]!r} to two published columns: a column, or a column and a level. Rename one. Nothing was charged."
+            )
         return Geometry(tuple(blocks), False) if schema.target is None else Geometry(tuple(blocks[:-1]), False, blocks[-1])
 
     def event(self, geometry: Geometry, terms: Terms, n_rows: int) -> Event:

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.rows.kept import KeptRows, added_in_place, counts_by_code, in_order
+from privfit.rows.kept import KeptRows, counts_by_code, in_order
 from privfit.rows.layout import STEPS_PER_KNOT, Chunk, Member
 from privfit.rows.rows import one_blas_thread
 
@@ -104,7 +104,7 @@ class MarginRows:
             found.append(counts_by_code(code, np.stack([first_down, first_up], axis=1), size))
         return found
 
-    def _by_column(self, total: list[Floats]) -> list[tuple[Integers, Integers | None]]:
+    def _by_column(self, total: list[Integers]) -> list[tuple[Integers, Integers | None]]:
         groups = len(self._layout.groups)
         mixed = iter(total[groups:])
         found: list[tuple[Integers, Integers | None]] = []
@@ -142,18 +142,19 @@ def _bends(member: Member) -> bool:
     return member.block.kind == "hats" and member.block.width > 1
 
 
-def _levels(sums: Floats, member: Member) -> Integers:
+def _levels(sums: Integers, member: Member) -> Integers:
     """Sums by the codes of a group as sums by the levels of a member: (levels, 2)."""
     apart = sums.reshape(-1, member.levels, member.stride, 2).sum(axis=(0, 2))
-    return np.asarray(np.rint(apart), dtype=np.int64)
+    return np.asarray(apart, dtype=np.int64)
 
 
-def _total(kept: KeptRows, task: Callable[[tuple[int, Chunk]], list[Floats]]) -> list[Floats]:
-    """The sum over all chunks of what a task makes of them: whole numbers, exact in any order."""
-    total: list[Floats] | None = None
+def _total(kept: KeptRows, task: Callable[[tuple[int, Chunk]], list[Floats]]) -> list[Integers]:
+    """The sum over all chunks of what a task makes of them: whole numbers, exact in floats over a chunk and in 64 bits over all."""
+    total: list[Integers] | None = None
     with one_blas_thread(), ThreadPoolExecutor(kept._rows.threads) as pool:
         for part in in_order(pool, task, enumerate(kept._every_chunk()), 4 * kept._rows.threads):
-            total = part if total is None else added_in_place(total, part)
+            whole = [np.asarray(np.rint(sums), dtype=np.int64) for sums in part]
+            total = whole if total is None else [one + other for one, other in zip(total, whole, strict=True)]
     assert total is not None
     return total
 
@@ -168,4 +169,4 @@ def losses_of(kept: KeptRows, loss: LatticeLoss, candidates: Integers) -> Intege
         margins = np.rint(kept._scores(chunk, tables, weights) * chunk.target[:, None]).astype(np.int64)
         return [loss.values.take(np.clip(margins, -loss.reach, loss.reach) + loss.reach).sum(axis=0)]
 
-    return np.asarray(np.rint(_total(kept, task)[0]), dtype=np.int64)
+    return _total(kept, task)[0]
