@@ -42,6 +42,7 @@ FIRST_STEP, FIRST_STEP_OF_HINGES, LAST_STEP = 1.5, 1.0, 0.2
 STEP_GRAIN = 8
 """Steps are whole numbers of eighths of a knot's share."""
 LISTED = 200
+MOST_REACH = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -205,6 +206,10 @@ class PrivGene:
         last = min(LAST_STEP, first) if self.last_step == "auto" else float(self.last_step)
         sizes = [first * (last / first) ** (place / max(rounds - 1, 1)) for place in range(rounds)]
         steps = tuple(max(1, round(size * GRAIN / STEP_GRAIN)) * STEP_GRAIN for size in sizes)
+        if sum(steps) > MOST_REACH:
+            raise PrivacyError(
+                f"{rounds} rounds of steps from {first:g} to {last:g} were given, in which a weight could go beyond {MOST_REACH // GRAIN}. Use fewer rounds or smaller steps."
+            )
         shares = [Fraction(1 / math.sqrt(step)) for step in steps]
         name = f"genetic search, {rounds} round{'s' * (rounds > 1)}"
         choices = plan_choices(name, terms, self.selection, shares, "permute-and-flip" if self.moves == "coordinates" else "exponential")

@@ -53,7 +53,7 @@ class LogisticRegression(ClassModel, PerturbedModel):
     report_, schema_, n_features_in_, feature_names_in_ : as in LinearRegression.
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/perturbation.md, Theorems 1 to 4, docs/proofs/moments.md,
-    Theorem 3, for the functional mechanism, and docs/proofs/aggregate.md, Theorem 1, for sample and aggregate.
+    Theorem 3, for the functional mechanism, docs/proofs/selection.md, Theorem 3, for the genetic one, and docs/proofs/aggregate.md, Theorem 1, for sample and aggregate.
 
     Examples
     --------

@@ -35,7 +35,7 @@ class LinearSVC(ClassModel, PerturbedModel):
     classes_, coef_, intercept_, report_, schema_, n_features_in_, feature_names_in_ : as in LogisticRegression. More than two classes are fitted each
         against the rest, in one release.
 
-    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/perturbation.md, Theorems 1 to 4, and docs/proofs/aggregate.md,
+    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/perturbation.md, Theorems 1 to 4, docs/proofs/selection.md, Theorem 3, and docs/proofs/aggregate.md,
     Theorem 1, for sample and aggregate.
     """
 
