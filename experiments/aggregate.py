@@ -1,6 +1,6 @@
 """Sample and aggregate beside other mechanisms: classes of Adult, clusters of Lifesci and House, and the median of a column.
 
-    python experiments/aggregate.py [repetitions] [folder with real data]
+    python experiments/aggregate.py [repetitions] [classes] [noisy] [clusters] [medians]      2 repetitions of all of them, where nothing is said; PRIVFIT_DATA names the folder with real data
 
 Printed: wrong classes in percent by five-fold cross-validation, mean squared distances to the nearest centre (columns scaled to [-1, 1]), and the root of the mean squared error of a median.
 Noise is seeded, and results are measured on the rows themselves: nothing here is a private release.
@@ -22,31 +22,41 @@ from privfit.bench.genetic import fold_errors
 
 EPSILONS = (0.1, 0.4, 1.6)
 NO_NOISE = 1e6
-MEDIANS = 50
+MEDIANS, MORE = 50, 4
+
+
+def by_folds(folder: Path, repetitions: int, methods: dict[str, tuple[type, Any, float | None]]) -> None:
+    """Wrong classes of Adult, for models with a mechanism and, maybe, an epsilon of their own."""
+
+    def maker(model: type, mechanism: Any, fixed: float | None) -> Any:
+        return lambda epsilon, schema, seed: model(fixed or epsilon, schema=schema, mechanism=mechanism, random_state=seed)
+
+    print(f"Adult, wrong classes in percent, {repetitions} x 5 folds; epsilon", *EPSILONS)
+    found = fold_errors("Adult", *adult(folder), {name: maker(*given) for name, given in methods.items()}, EPSILONS, repetitions)
+    for name in dict.fromkeys(one.method for one in found):
+        print(f"  {name:34}", *(f"{100 * one.mean:6.2f}±{100 * one.deviation:.2f}" for one in found if one.method == name), flush=True)
 
 
 def classes(folder: Path, repetitions: int) -> None:
-    """Wrong classes of Adult."""
-    frame, schema = adult(folder)
-    aggregate, rooms = SampleAndAggregate(), SampleAndAggregate(noise="laplace")
-
-    def maker(model: type, mechanism: Any, fixed: float | None = None) -> Any:
-        return lambda epsilon, schema, seed: model(fixed or epsilon, schema=schema, mechanism=mechanism, random_state=seed)
-
+    """The defaults and genetic search, and what averaging blocks costs without noise."""
     methods = {
-        "logistic, default": maker(LogisticRegression, "auto"),
-        "logistic, genetic": maker(LogisticRegression, "genetic"),
-        "logistic, sample and aggregate": maker(LogisticRegression, aggregate),
-        "  with Laplace noise, as printed": maker(LogisticRegression, rooms),
-        "  weights within 1": maker(LogisticRegression, SampleAndAggregate(largest_weight=1.0, ridge=10.0)),
-        "  without noise": maker(LogisticRegression, aggregate, NO_NOISE),
-        "SVM, default": maker(LinearSVC, "auto"),
-        "SVM, sample and aggregate": maker(LinearSVC, aggregate),
+        "logistic, default": (LogisticRegression, "auto", None),
+        "logistic, genetic": (LogisticRegression, "genetic", None),
+        "SVM, default": (LinearSVC, "auto", None),
+        "logistic, blocks without noise": (LogisticRegression, SampleAndAggregate(), NO_NOISE),
     }
-    print(f"Adult, wrong classes in percent, {repetitions} x 5 folds; epsilon", *EPSILONS)
-    found = fold_errors("Adult", frame, schema, methods, EPSILONS, repetitions)
-    for name in dict.fromkeys(one.method for one in found):
-        print(f"  {name:34}", *(f"{100 * one.mean:6.2f}±{100 * one.deviation:.2f}" for one in found if one.method == name), flush=True)
+    by_folds(folder, repetitions, methods)
+
+
+def noisy_classes(folder: Path, repetitions: int) -> None:
+    """Sample and aggregate: single fits differ so much that it takes more of them."""
+    methods = {
+        "logistic, sample and aggregate": (LogisticRegression, SampleAndAggregate(), None),
+        "  with Laplace noise, as printed": (LogisticRegression, SampleAndAggregate(noise="laplace"), None),
+        "  weights within 1": (LogisticRegression, SampleAndAggregate(largest_weight=1.0, ridge=10.0), None),
+        "SVM, sample and aggregate": (LinearSVC, SampleAndAggregate(), None),
+    }
+    by_folds(folder, MORE * repetitions, methods)
 
 
 def clusters(folder: Path, repetitions: int) -> None:
@@ -71,11 +81,11 @@ def clusters(folder: Path, repetitions: int) -> None:
             print(f"  {'all centres in the middle':34} {mean_distance(table.scaled, np.zeros((1, table.scaled.shape[1]))):7.4f}")
 
 
-def medians(folder: Path) -> None:
+def medians(folder: Path, repetitions: int) -> None:
     """The median age of Adult, with bounds that fit and with bounds that are wide."""
     ages = adult(folder)[0].get_column("age").to_numpy().astype(np.float64)[:, None]
     truth = float(np.median(ages))
-    print(f"The median age of Adult, {truth:g}: root mean squared error, {MEDIANS} runs; epsilon", *EPSILONS)
+    print(f"The median age of Adult, {truth:g}: root mean squared error, {MEDIANS * repetitions} runs; epsilon", *EPSILONS)
     for low, high in ((17.0, 90.0), (0.0, 1000.0)):
         schema = Schema([Numeric("age", low, high)])
         for name, mechanism in {
@@ -91,15 +101,15 @@ def medians(folder: Path) -> None:
                     Aggregate(np.median, low=low, high=high, epsilon=epsilon, schema=schema, mechanism=mechanism, random_state=seed).fit(
                         ages
                     )
-                    for seed in range(MEDIANS)
+                    for seed in range(MEDIANS * repetitions)
                 ]
                 errors.append(float(np.sqrt(np.mean([(one.estimate_[0] - truth) ** 2 for one in found]))))
             print(f"  {name:34} bounds {low:g} to {high:g}: ", *(f"{error:8.2f}" for error in errors), flush=True)
 
 
+PARTS = {"classes": classes, "noisy": noisy_classes, "clusters": clusters, "medians": medians}
+
 if __name__ == "__main__":
-    asked = int(sys.argv[1]) if len(sys.argv) > 1 else 3
-    data = data_folder(Path(sys.argv[2]) if len(sys.argv) > 2 else None)
-    medians(data)
-    clusters(data, asked)
-    classes(data, asked)
+    asked = int(sys.argv[1]) if len(sys.argv) > 1 else 2
+    for part in sys.argv[2:] or PARTS:
+        PARTS[part](data_folder(), asked)

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.cluster import KMeans
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -16,7 +17,7 @@ import privfit as pf
 from privfit.baselines import Majority, NoPrivacy, Truncated
 from privfit.baselines.simple import ClassCounts
 from privfit.models import private
-from privfit.privacy import Budget, Terms
+from privfit.privacy import Budget, Terms, process_ledger
 from tests.support.noise import RecordingNoise, ReplayingNoise
 from tests.support.people import people
 
@@ -36,13 +37,11 @@ def table_of(classes) -> pl.DataFrame:
 @pytest.mark.parametrize("schema", [TWO, THREE], ids=["two", "three"])
 def test_noise_replayed_on_all_neighbours(monkeypatch, schema, adjacency, people_) -> None:
     levels = schema.target.levels
-    tables = list(itertools.combinations_with_replacement(levels, 3))
     smaller = list(itertools.combinations_with_replacement(levels, 2))
     if adjacency == "replace-one":
         pairs = [([*rest, a], [*rest, b]) for rest in smaller for a, b in itertools.combinations(levels, 2)]
     else:
         pairs = [([*rest, a], list(rest)) for rest in smaller for a in levels]
-    assert tables
     most = 0.0
     for left_rows, right_rows in pairs:
         outcomes = []
@@ -84,7 +83,9 @@ def test_the_chance_of_the_other_class_is_that_of_the_noise(adjacency) -> None:
 
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
-@pytest.mark.parametrize(("schema", "classes", "largest"), [(TWO, ["yes"] * 900 + ["no"] * 700, "yes"), (THREE, ["c"] * 900 + ["a"] * 700 + ["b"], "c")])
+@pytest.mark.parametrize(
+    ("schema", "classes", "largest"), [(TWO, ["yes"] * 900 + ["no"] * 700, "yes"), (THREE, ["c"] * 900 + ["a"] * 700 + ["b"], "c")]
+)
 def test_the_largest_class_is_predicted_for_every_row(adjacency, schema, classes, largest) -> None:
     model = Majority(1.0, schema=schema, adjacency=adjacency, ledger=pf.Ledger(epsilon=1.0)).fit(table_of(classes))
     assert model.majority_ == largest
@@ -110,19 +111,19 @@ def test_scikit_learns_own_checks(estimator, check) -> None:
 # -- not private -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("model", [NoPrivacy(schema=TWO), NoPrivacy("svm", schema=TWO), Truncated(schema=TWO)], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize(
+    "model", [NoPrivacy(schema=TWO), NoPrivacy("svm", schema=TWO), Truncated(schema=TWO)], ids=lambda m: type(m).__name__
+)
 def test_a_ledger_is_refused_before_anything_is_read(model) -> None:
     ledger = pf.Ledger(epsilon=1.0)
     refused = clone(model).set_params(ledger=ledger)
-    with pytest.raises(pf.PrivacyError, match="without noise.*takes private fits only"):
+    with pytest.raises(pf.PrivacyError, match=r"without noise.*takes private fits only"):
         refused.fit("there is no such file.csv")
     assert ledger.entries() == []
     assert float(ledger.spent) == 0.0
 
 
 def test_they_say_that_they_are_not_private_and_leave_the_process_ledger_alone(tmp_path) -> None:
-    from privfit.privacy import process_ledger
-
     before = len(process_ledger().entries())
     table = table_of(["no", "yes", "yes", "no"]).with_columns(pl.Series("x", [0.0, 0.8, 1.0, 0.3]))
     for model in (NoPrivacy(schema=TWO), Truncated(schema=TWO)):
@@ -141,7 +142,9 @@ def test_linear_regression_without_privacy_is_least_squares_on_the_clipped_table
     frame, schema = people(2000)
     frame = frame.with_columns(pl.when(pl.col("age") > 70).then(500.0).otherwise(pl.col("age")).alias("age"))
     model = NoPrivacy("linear", schema=schema).fit(frame)
-    dummies = [(frame[name] == level).cast(pl.Float64) for name, levels in (("region", "nesw"), ("member", ["no", "yes"])) for level in levels]
+    dummies = [
+        (frame[name] == level).cast(pl.Float64) for name, levels in (("region", "nesw"), ("member", ["no", "yes"])) for level in levels
+    ]
     design = np.column_stack([frame["age"].clip(18, 80), frame["hours"].clip(0, 80), *dummies])
     income = np.clip(frame["income"].to_numpy(), -20, 150)
     wanted = LinearRegression().fit(design, income)
@@ -174,10 +177,11 @@ def test_classifiers_without_privacy_are_scikit_learns_own() -> None:
 
 def test_clusters_without_privacy() -> None:
     rows = np.tile([[10.0, 10.0], [90.0, 90.0]], (50, 1))
-    model = NoPrivacy("kmeans", schema=pf.Schema.box(0, 100), random_state=0)
-    model.set_params(model="kmeans").fit(rows)
+    model = NoPrivacy(KMeans(2, n_init=1), schema=pf.Schema.box(0, 100), random_state=0).fit(rows)
     assert len(set(model.predict(rows[:2]))) == 2
     assert model.score(rows) == pytest.approx(0.0)
+    spread = np.random.default_rng(0).uniform(0, 100, (200, 2))
+    assert len(NoPrivacy("kmeans", schema=pf.Schema.box(0, 100)).fit(spread).model_.cluster_centers_) == 8
 
 
 @pytest.mark.parametrize("model", ["forest", None, 3, pf.LinearRegression()], ids=str)

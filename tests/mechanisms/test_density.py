@@ -13,10 +13,11 @@ from scipy.optimize import minimize
 import privfit as pf
 from privfit.losses import LOGISTIC
 from privfit.mechanisms.density import Contrast, DensityRatio, OneSided
-from privfit.privacy import Budget, Terms
+from privfit.privacy import Budget, SeededNoise, Terms
 from privfit.rows import PublicRows, Rows
 from privfit.statistics import RowNorms
 from privfit.tables import open_table
+from tests.support.audit import epsilon_at_least
 from tests.support.noise import RecordingNoise
 
 SCHEMA = pf.Schema([pf.Category("a", [0, 1]), pf.Category("b", [0, 1, 2]), pf.Numeric("x", 0, 1, bins=2)])
@@ -161,3 +162,25 @@ def test_recorded_values_of_neighbours_are_within_the_sensitivity(adjacency: str
 def test_an_alpha_that_means_nothing_is_refused(alpha: object) -> None:
     with pytest.raises(pf.PrivacyError, match="alpha="):
         DensityRatio(alpha).check()  # type: ignore[arg-type]
+
+
+def test_neighbours_are_told_apart_no_better_than_epsilon_allows() -> None:
+    """The ratio of likelihoods of two noisy minima; with a tenth of the noise it is caught. Slopes are a half here, and in seven columns most of the noise points elsewhere."""
+    mechanism, epsilon = DensityRatio(alpha=2.0), 1.0
+    other = PRIVATE.copy()
+    other[0] = [0, 2, 0.9]
+    minima, scale = [], 0.0
+    for table in (PRIVATE, other):
+        noise = RecordingNoise()
+        mechanism.release(rows_of(table, mechanism), Terms(Budget(epsilon)), None, noise, contrast(mechanism))
+        minima.append(noise.calls[0].values)
+        scale = noise.calls[0].scale
+
+    def told_apart(scale: float) -> float:
+        source = SeededNoise(5)
+        drawn = [np.array([source.l2(own, scale) for _ in range(8000)]) for own in minima]
+        scores = [np.linalg.norm(one - minima[1], axis=1) - np.linalg.norm(one - minima[0], axis=1) for one in drawn]
+        return epsilon_at_least(*scores)
+
+    assert told_apart(scale) <= epsilon
+    assert told_apart(scale / 10) > epsilon

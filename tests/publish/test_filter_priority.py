@@ -11,13 +11,14 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy.stats import binom, chisquare
 
 import privfit as pf
 from privfit.privacy import Budget, SecureNoise, SeededNoise, Terms
 from privfit.publish import passing
-from privfit.publish.histograms import CellTable, FilteredSample, Counting, filtered, histogram_event, priority_sample
+from privfit.publish.histograms import CellTable, Counting, FilteredSample, filtered, histogram_event, priority_sample
 from privfit.publish.passing import below, binomial, distinct, inverted, lifted
 from privfit.rows import Grid, Rows, cell_geometry
 from privfit.tables import open_table
@@ -25,6 +26,7 @@ from tests.support.beats import assert_told_in_order
 from tests.support.pooled import PooledNoise
 
 FilterPriority = pf.baselines.FilterPriority
+SIX = pf.Schema.box(0, 1, 1)
 RARE = 1e-6
 
 
@@ -246,7 +248,9 @@ def test_exact_chances_of_neighbours_differ_by_epsilon_at_most(adjacency, moves)
         chances = []
         for count in counts:
             chances.append([1 - at_least(threshold - count, scale)] + [mass(v - count, scale) for v in values[1:]])
-        return np.array([math.prod(chances[i][place] for i, place in enumerate(one)) for one in itertools.product(range(len(values)), repeat=cells)])
+        return np.array(
+            [math.prod(chances[i][place] for i, place in enumerate(one)) for one in itertools.product(range(len(values)), repeat=cells)]
+        )
 
     tables = list(itertools.product(range(3), repeat=cells))
     worst = 0.0
@@ -302,7 +306,9 @@ def test_the_automatic_threshold_lets_no_more_empty_cells_pass_than_are_sampled(
 
 def test_what_is_published_is_in_the_order_of_cells_and_at_least_the_threshold() -> None:
     rng = np.random.default_rng(0)
-    table = FilterPriority(1.0, schema=pf.Schema.box(0, 1), cells=10, threshold=9, sample_size=200, random_state=1).fit(rng.uniform(0, 1, (3000, 4)) ** 4)
+    table = FilterPriority(1.0, schema=pf.Schema.box(0, 1), cells=10, threshold=9, sample_size=200, random_state=1).fit(
+        rng.uniform(0, 1, (3000, 4)) ** 4
+    )
     cells = np.rint(np.column_stack(list(table.columns_.values())) * 10 - 0.5).astype(int) @ [1000, 100, 10, 1]
     assert (np.diff(cells) > 0).all()
     assert (table.weights_ >= 9).all()
@@ -367,7 +373,15 @@ def test_a_threshold_that_lets_everything_pass_is_refused_and_charges_nothing() 
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"threshold": 0}, {"threshold": 1.5}, {"threshold": "low"}, {"sample_size": 0}, {"sample_size": True}, {"threshold": 10**12}, {"cells": 1}],
+    [
+        {"threshold": 0},
+        {"threshold": 1.5},
+        {"threshold": "low"},
+        {"sample_size": 0},
+        {"sample_size": True},
+        {"threshold": 10**12},
+        {"cells": 1},
+    ],
     ids=str,
 )
 def test_parameters_that_mean_nothing_are_refused(parameters) -> None:
@@ -395,3 +409,35 @@ def test_the_secret_sampler_of_lifted_cells_has_the_right_rate() -> None:
     found = [len(lifted(10**9, 40, 2.0, noise)) for noise in [SecureNoise()] * 300]
     mean = 10**9 * at_least(40, 2.0)
     assert abs(np.mean(found) - mean) < 5 * math.sqrt(mean / len(found))
+
+
+@pytest.mark.parametrize(("adjacency", "scale"), [("replace-one", 4.0), ("add-remove", 2.0)])
+def test_fitted_from_end_to_end_every_cell_passes_as_often_as_if_it_were_noised(adjacency, scale) -> None:
+    """Six cells with 5, 2, 1, 0, 0, 0 rows at epsilon 0.5, threshold 3: rates of passing and mean excesses, by their closed forms."""
+    counts, runs = [5, 2, 1, 0, 0, 0], 3000
+    rows = np.repeat((np.arange(6) + 0.5) / 6, counts)[:, None]
+    passed, above = np.zeros(6), np.zeros(6)
+    noise = SeededNoise(8)
+    for _ in range(runs):
+        release = FilteredSample(threshold=3, sample_size=6).release(
+            Rows(open_table(rows), SIX, cell_geometry(SIX, 6)), Terms(Budget(0.5), adjacency), None, noise, Counting(6, 8)
+        )
+        passed[release.value.cells] += 1
+        above[release.value.cells] += release.value.weights - 3
+    assert release.event.scale == scale
+    chances = np.array([at_least(3 - count, scale) for count in counts])
+    assert (np.abs(passed - runs * chances) < 5 * np.sqrt(runs * chances * (1 - chances))).all()
+    empty = above[3:].sum() / passed[3:].sum()
+    mean = 1 / math.expm1(1 / scale)  # of a geometric number
+    assert abs(empty - mean) < 5 * math.sqrt(mean * (1 + mean) / passed[3:].sum())
+
+
+def test_streams_are_read_once_and_public_tables_are_stamped() -> None:
+    rows = pa.table({"x0": np.linspace(0, 1, 400)})
+    for make in (FilterPriority, pf.baselines.DPME):
+        with pytest.raises(pf.PrivacyError, match="expected_rows"):
+            make(schema=SIX).fit(rows.to_reader())
+        model = make(schema=SIX, cells=4, ledger=pf.Ledger(epsilon=1.0)).fit(rows.to_reader())
+        assert abs(model.weights_.sum() - 400) < 60
+        public = make(schema="public", cells=4).fit(np.linspace(0, 7, 400)[:, None])
+        assert not public.report_.private

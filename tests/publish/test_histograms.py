@@ -132,9 +132,7 @@ def test_without_noise_it_is_the_histogram(monkeypatch) -> None:
     model, _, _ = fitted(monkeypatch, [*REST, (9.0, 2, -5.0)], Silent(0))
     frame = model.to_frame().sort("x", "c")
     assert frame.columns == ["x", "c", "y", "weight"]
-    np.testing.assert_allclose(
-        frame.to_numpy(), [[1 / 6, 0, 2 / 3, 2], [0.5, 1, 0, 1], [5 / 6, 2, -2 / 3, 2]]
-    )
+    np.testing.assert_allclose(frame.to_numpy(), [[1 / 6, 0, 2 / 3, 2], [0.5, 1, 0, 1], [5 / 6, 2, -2 / 3, 2]])
 
 
 def test_negative_counts_are_left_out_or_kept() -> None:
@@ -176,7 +174,9 @@ def test_secret_noise_is_drawn_without_a_seed() -> None:
 # -- cells -----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("rows", "columns", "cells"), [(50_000, 5, 15), (50_000, 13, 3), (10, 40, 2), (1, 1, 2), (2, 1, 2), (10**9, 1, 365_000)])
+@pytest.mark.parametrize(
+    ("rows", "columns", "cells"), [(50_000, 5, 15), (50_000, 13, 3), (10, 40, 2), (1, 1, 2), (2, 1, 2), (10**9, 1, 365_000)]
+)
 def test_leis_rule(rows, columns, cells) -> None:
     found = cells_per_axis(rows, columns)
     assert found == cells or (cells > 1000 and 0.1 < found / cells < 10)
@@ -201,12 +201,16 @@ def test_too_many_cells_are_refused_before_anything_is_read_or_charged() -> None
     ledger = pf.Ledger(epsilon=1.0)
     with pytest.raises(pf.SchemaError) as refusal:
         DPME(schema=pf.Schema.box(0, 1), cells=10, ledger=ledger).fit(np.full((5, 8), np.nan))
-    assert_told_in_order(str(refusal.value), ["100,000,000 cells", f"{MOST_CELLS:,}", "fewer columns", "cells=", "FilterPriority", "Nothing was charged"])
+    assert_told_in_order(
+        str(refusal.value), ["100,000,000 cells", f"{MOST_CELLS:,}", "fewer columns", "cells=", "FilterPriority", "Nothing was charged"]
+    )
     assert float(ledger.spent) == 0.0
 
 
 @pytest.mark.parametrize(
-    "parameters", [{"cells": 1}, {"cells": 2.5}, {"cells": True}, {"cells": "many"}, {"cells": 1 << 21}, {"signed": "yes"}, {"epsilon": 0}], ids=str
+    "parameters",
+    [{"cells": 1}, {"cells": 2.5}, {"cells": True}, {"cells": "many"}, {"cells": 1 << 21}, {"signed": "yes"}, {"epsilon": 0}],
+    ids=str,
 )
 def test_parameters_that_mean_nothing_are_refused(parameters) -> None:
     ledger = pf.Ledger(epsilon=10.0)

@@ -10,10 +10,11 @@ import pytest
 
 import privfit as pf
 from privfit.mechanisms.density import Contrast
-from privfit.privacy import Budget, Terms
+from privfit.privacy import Budget, SeededNoise, Terms
 from privfit.publish.tilting import ExponentialTilting, Moments, Sums, moved, moved_l2, solve_tilt, weighted_variances
 from privfit.rows import PublicRows, Rows
 from privfit.tables import open_table
+from tests.support.audit import epsilon_at_least
 from tests.support.noise import RecordingNoise, ReplayingNoise
 
 SHAPES = [(2,), (3,), (2, 2), (2, 2, 2), (3, 3), (2, 3), (2, 2, 3), (3, 2, 4), (2, 2, 2, 2)]
@@ -50,7 +51,7 @@ def contributions(shape: tuple[int, ...], pairs: tuple, weight: int, counted: bo
 def test_one_row_never_moves_the_sums_more_than_claimed(shape: tuple[int, ...], adjacency: str, weight: int) -> None:
     geometry = ExponentialTilting().geometry(schema_of(shape))
     for pairs in some_pairs(len(shape)):
-        counted = adjacency == "add-remove" and 2 == max(shape)
+        counted = adjacency == "add-remove" and max(shape) == 2
         added = contributions(shape, pairs, weight, counted)
         changes = added if adjacency == "add-remove" else (added[:, None] - added[None]).reshape(-1, added.shape[1])
         l1 = np.abs(changes).sum(axis=1).max()
@@ -230,3 +231,27 @@ def test_sums_are_the_sums() -> None:
 def test_parameters_that_mean_nothing_are_refused(wrong: dict) -> None:
     with pytest.raises(pf.PrivacyError, match=next(iter(wrong))):
         ExponentialTilting(**wrong).check()
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_neighbours_are_told_apart_as_well_as_epsilon_allows_and_no_better(adjacency: str) -> None:
+    """The best test there is, the ratio of likelihoods, on rows that reach the sensitivity; with half of the noise it is caught."""
+    schema, mechanism, epsilon = schema_of((3, 4, 2)), ExponentialTilting("none"), 1.0
+    rows = np.vstack([np.zeros((20, 3)), [[2.0, 3.0, 1.0]]])
+    other = rows[:-1] if adjacency == "add-remove" else np.zeros((21, 3))
+    sums, scale = [], 0.0
+    for table in (rows, other):
+        noise = RecordingNoise()
+        terms = Terms(Budget(epsilon), adjacency)  # type: ignore[arg-type]
+        mechanism.release(Rows(open_table(table), schema, mechanism.geometry(schema)), terms, None, noise, None)  # type: ignore[arg-type]
+        sums.append(noise.calls[0].values)
+        scale = noise.calls[0].scale
+
+    def told_apart(scale: float) -> float:
+        source = SeededNoise(5)
+        drawn = [source.laplace(np.tile(own, (60_000, 1)), scale) for own in sums]
+        scores = [np.abs(one - sums[1]).sum(axis=1) - np.abs(one - sums[0]).sum(axis=1) for one in drawn]
+        return epsilon_at_least(*scores)
+
+    assert 0.6 * epsilon < told_apart(scale) <= epsilon
+    assert told_apart(scale / 2) > epsilon

@@ -42,7 +42,10 @@ def test_the_distance_of_two_records_by_brute_force(calibration) -> None:
     geometry = NoisyValues(calibration=calibration).geometry(SCHEMA)
     blocks = (*geometry.blocks, geometry.target)
     places = list(itertools.product((100.0, 100.3, 101.0), (0, 1), (0, 1, 2), (0, 1)))
-    rows = [np.concatenate([on_lattice(block, np.array([float(value)]))[0] for block, value in zip(blocks, place, strict=True)]) for place in places]
+    rows = [
+        np.concatenate([on_lattice(block, np.array([float(value)]))[0] for block, value in zip(blocks, place, strict=True)])
+        for place in places
+    ]
     most = max(int(np.abs(a - b).sum()) for a, b in itertools.product(rows, repeat=2))
     assert most == diameter(geometry) * UNIT == {"tight": 5, "paper": 7}[calibration] * UNIT
     assert all(row.min() >= 0 and row.max() <= UNIT for row in rows)
@@ -78,7 +81,7 @@ def test_the_order_of_rows_tells_nothing(monkeypatch) -> None:
     rows = [*REST, CORNERS[0]]
     left, _, _ = fitted(monkeypatch, rows, first)
     call = first.calls[0]
-    turned = type(call)(call.kind, call.values, call.scale, np.concatenate([part for part in np.split(call.output, 3)[::-1]]))
+    turned = type(call)(call.kind, call.values, call.scale, np.concatenate(np.split(call.output, 3)[::-1]))
     right, _, _ = fitted(monkeypatch, rows[::-1], ReplayingNoise([turned]))
     assert left.to_frame().equals(right.to_frame())
 

@@ -70,6 +70,8 @@ def test_the_frame_is_of_the_users_kind_and_trains_other_models() -> None:
     model = pf.ImportanceWeights(1.0, schema=SCHEMA, random_state=0).fit(PRIVATE, PUBLIC)
     frame = model.to_frame()
     assert isinstance(frame, pd.DataFrame)
+    kept = PUBLIC.set_index(np.arange(1500) + 7)
+    assert model.fit(PRIVATE, kept).to_frame().index.equals(kept.index)
     assert list(frame.columns) == ["job", "age", "rich", "weight"]
     assert "weight" not in PUBLIC.columns
     np.testing.assert_array_equal(frame["weight"], model.weights_)
@@ -320,6 +322,27 @@ def test_the_bias_is_that_of_endless_rows_without_noise(method: str) -> None:
     assert abs(bias) < 1e-3 if method == "tilting" else abs(bias) > 0.005
     with pytest.warns(pf.PrivacyWarning, match="without noise"):
         model.bias(is_rich, PRIVATE)
+
+
+@pytest.mark.filterwarnings("ignore:.*heaviest hundredth")
+def test_an_alpha_that_privacy_does_not_allow_is_raised_and_told() -> None:
+    small = pf.ImportanceWeights(0.01, schema=SCHEMA, method="objective", alpha=1e-4, random_state=0).fit(PRIVATE, PUBLIC)
+    assert any("alpha was raised from 0.0001" in note for note in small.report_.notes)
+    usual = pf.ImportanceWeights(1.0, schema=SCHEMA, method="objective", alpha=0.1, random_state=0).fit(PRIVATE, PUBLIC)
+    assert not any("raised" in note for note in usual.report_.notes)
+    assert small.variance_bound(is_rich) > usual.variance_bound(is_rich) > 0
+
+
+@pytest.mark.parametrize("method", ["paper", "objective"])
+def test_every_row_counts_the_same_without_balance(method: str) -> None:
+    """The paper's footnote 2: with few public rows the regression hardly looks at them, and its ridge is shared by all rows."""
+    fits = [
+        pf.ImportanceWeights(1e6, schema=SCHEMA, method=method, balanced=balanced, random_state=0).fit(PRIVATE, PUBLIC)
+        for balanced in (True, False)
+    ]
+    assert np.abs(fits[0].beta_ - fits[1].beta_).max() > 0.01
+    assert fits[0].report_.repairs["ridge"] == pytest.approx(400)
+    assert fits[1].report_.repairs["ridge"] == pytest.approx(550)
 
 
 def test_a_direct_count_is_better_for_one_question() -> None:

@@ -55,7 +55,9 @@ def test_numbers_of_cells_and_their_centres_go_both_ways() -> None:
     assert columns["c"][:18:6].tolist() == ["a", "b", "other"]
     np.testing.assert_array_equal(columns["z"][:6:2], [-0.25, 0.75, np.nan])
     assert columns["y"][:2].tolist() == [0, 1]
-    rows = set(zip(*(np.where(values != values, None, values) if values.dtype == float else values for values in columns.values()), strict=True))
+    rows = set(
+        zip(*(np.where(values != values, None, values) if values.dtype == float else values for values in columns.values()), strict=True)
+    )
     assert len(rows) == 72
 
 
@@ -101,7 +103,11 @@ def test_batches_and_order_do_not_matter(columns) -> None:
 def test_the_target_alone() -> None:
     from privfit.baselines.simple import ClassCounts
 
-    rows = Rows(open_table(np.array([[0.0, 1.0], [np.nan, 0.0], [0.5, 1.0]])), pf.Schema.box(0, 1, 1, target=[0, 1]), ClassCounts().geometry(pf.Schema.box(0, 1, 1, target=[0, 1])))
+    rows = Rows(
+        open_table(np.array([[0.0, 1.0], [np.nan, 0.0], [0.5, 1.0]])),
+        pf.Schema.box(0, 1, 1, target=[0, 1]),
+        ClassCounts().geometry(pf.Schema.box(0, 1, 1, target=[0, 1])),
+    )
     cells = Cells(rows)
     assert cells.read() == {0: 1, 1: 2}
     assert cells.n_rows == 3

@@ -170,13 +170,15 @@ class Majority(ClassifierMixin, PrivateModel):  # type: ignore[misc]
 class NotPrivate(PrivateModel):
     """What the two below share: they look at the rows as they are. A ledger is refused, the report says why, and nothing can be saved."""
 
-    epsilon = 1.0
-    delta = 0.0
-    adjacency = "replace-one"
-    rows_per_person = 1
+    epsilon, delta, adjacency, rows_per_person = (
+        1.0,
+        0.0,
+        "replace-one",
+        1,
+    )  # asked for on the way to a release; none is made, and nothing is spent
     expected_rows: int | None = None
     _why: str
-    """These are asked for on the way to a release. None is made, and nothing is spent."""
+    """Why it is not private."""
 
     def _reasons_of(self, mechanism: Any) -> tuple[str, ...]:
         return (self._why,)

@@ -54,6 +54,13 @@ class Slopes:
     ridge: float
     rows: int
     plan: Plan
+    total: int
+    """By how many rows the objective is divided to have means in it, as the paper writes it."""
+
+    @property
+    def alpha(self) -> float:
+        """The ridge beside means: as it was given, or larger where privacy needs it."""
+        return self.ridge / self.total
 
 
 @dataclass(frozen=True)
@@ -118,6 +125,10 @@ class DensityRatio:
         """How much a public row counts beside a private one."""
         return rows / public if self.balanced else 1.0
 
+    def total(self, public: int, rows: int) -> int:
+        """By how many rows the objective is divided to have means in it."""
+        return rows if self.balanced else rows + public
+
     def plan(self, geometry: Geometry, terms: Terms, objective: Contrast, n_rows: int | None) -> Plan:
         """Ridge, noise and price, from public facts."""
         if n_rows is None:
@@ -135,8 +146,7 @@ class DensityRatio:
         return self._inner(objective, n_rows).plan(geometry, wide, RISK, crowd)
 
     def _inner(self, objective: Contrast, n_rows: int) -> Perturbation:
-        scaled = n_rows if self.balanced else n_rows + objective.public.n_rows
-        ridge = float(self.alpha) * scaled
+        ridge = float(self.alpha) * self.total(objective.public.n_rows, n_rows)
         return NoisyMinimum(ridge=ridge) if self.perturbation == "output" else ObjectivePerturbation(ridge=ridge, steepest=1)
 
     def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Contrast) -> Release[Slopes]:
@@ -153,7 +163,7 @@ class DensityRatio:
             ledger.charge(plan.event, dataset=rows.label)  # durable before any draw
         both = BesidePublic(kept, objective.public, self.weight(objective.public.n_rows, n_rows))
         beta = self._inner(objective, n_rows)._perturbed(plan, both, noise)
-        return Release(Slopes(beta[:, 0], plan.ridge, n_rows, plan), plan.event, noise.private)
+        return Release(Slopes(beta[:, 0], plan.ridge, n_rows, plan, self.total(objective.public.n_rows, n_rows)), plan.event, noise.private)
 
     def solve(self, release: Release[Slopes], geometry: Geometry, objective: Contrast) -> Slopes:
         """The weights are what was released."""

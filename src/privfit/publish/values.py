@@ -127,11 +127,11 @@ def on_lattice(block: Block, values: Floats) -> Integers:
     if block.kind == "slope":
         low, high = block.column.low, block.column.high  # type: ignore[union-attr]
         shares = (values / 2 - low / 2) / (high / 2 - low / 2)
-        return np.asarray(np.rint(np.clip(shares, 0.0, 1.0) * UNIT), dtype=np.int64)[:, None]
+        return np.asarray(np.rint(np.clip(shares, 0.0, 1.0) * UNIT)[:, None], dtype=np.int64)
     levels = values.astype(np.int64)
     if block.kind == "sign":
-        return UNIT * levels[:, None]
-    return UNIT * (levels[:, None] == np.arange(block.width)).astype(np.int64)
+        return np.asarray(UNIT * levels[:, None], dtype=np.int64)
+    return np.asarray(UNIT * (levels[:, None] == np.arange(block.width)), dtype=np.int64)
 
 
 def _blocks(geometry: Geometry) -> tuple[Block, ...]:

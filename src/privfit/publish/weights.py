@@ -184,6 +184,7 @@ class ImportanceWeights(Publisher):
         self.weights_ = diagnostics.tilted_weights(float(self.tau) * (design @ fit.beta))
         self.effective_rows_ = diagnostics.effective_rows(self.weights_)
         self._frame = joined(self._tables, [column.name for column in self.schema_.columns])
+        self.columns_ = {name: np.asarray(self._frame[name]) for name in self.used_columns_}
         few = diagnostics.weight_of_few(self.weights_)
         if few > diagnostics.MUCH:
             warnings.warn(
@@ -209,6 +210,10 @@ class ImportanceWeights(Publisher):
                 f"shares of levels{f' and of {len(fit.moments.pairs)} pairs of columns' if fit.moments.pairs else ''} were released"
             )
             return {}, notes
+        if fit.alpha > float(self.alpha) * (1 + 1e-9):
+            notes.append(
+                f"alpha was raised from {float(self.alpha):.3g} to {fit.alpha:.3g}: noise in the objective is private with such a ridge only"
+            )
         return {"ridge": fit.ridge}, notes
 
     def _public_facts(self) -> tuple[str, ...]:
@@ -249,9 +254,8 @@ class ImportanceWeights(Publisher):
         slope = float(self.tau) * diagnostics.pull(self._values(b), self.weights_, design)
         if isinstance(fit, Tilt):
             return float(slope @ self.covariance() @ slope)
-        norm = self._geometry.l2
-        share = fit.rows / (fit.ridge / mechanism.alpha)
-        bound = diagnostics.regression_bound(norm * share, fit.rows, mechanism.alpha, self._noise_variance(fit, mechanism.perturbation))
+        norm = self._geometry.l2 * fit.rows / fit.total
+        bound = diagnostics.regression_bound(norm, fit.rows, fit.alpha, self._noise_variance(fit, mechanism.perturbation))
         return float(bound * slope @ slope)
 
     def covariance(self) -> Floats:
@@ -265,12 +269,11 @@ class ImportanceWeights(Publisher):
             return np.asarray(
                 inverse @ (spread / fit.moments.rows + noise_covariance(fit.moments, self._geometry)) @ inverse, dtype=np.float64
             )
-        total = fit.ridge / mechanism.alpha
-        shares = (fit.rows / total, mechanism.weight(public.n_rows, fit.rows) * public.n_rows / total)
-        sampling = diagnostics.regression_covariance(design, weights, fit.beta, fit.rows, mechanism.alpha, *shares)
+        shares = (fit.rows / fit.total, mechanism.weight(public.n_rows, fit.rows) * public.n_rows / fit.total)
+        sampling = diagnostics.regression_covariance(design, weights, fit.beta, fit.rows, fit.alpha, *shares)
         if mechanism.perturbation == "output":
             return np.asarray(sampling + event.noise_sd**2 * np.eye(len(fit.beta)), dtype=np.float64)
-        inverse = np.linalg.inv(total * diagnostics.curvature(design, weights, fit.beta, mechanism.alpha, *shares))
+        inverse = np.linalg.inv(fit.total * diagnostics.curvature(design, weights, fit.beta, fit.alpha, *shares))
         return np.asarray(sampling + fit.plan.tilt.sd**2 * inverse @ inverse, dtype=np.float64)
 
     def bias(self, b: Query, reference: Any) -> float:

@@ -35,7 +35,7 @@ def joined(tables: Sequence[Any], names: Sequence[str]) -> Any:
     """The rows of all tables in one frame: of pandas if all are, else of polars. Columns of arrays have these names; columns that a table lacks are empty there."""
     if all(is_pandas(table) for table in tables):
         if len(tables) == 1:
-            return tables[0].reset_index(drop=True)
+            return tables[0]
         import pandas as pd  # the user has it: the tables are made of it
 
         return pd.concat(tables, ignore_index=True)
