@@ -10,8 +10,9 @@ import pytest
 
 from privfit.losses import LOGISTIC, hinge, smooth_hinge
 from privfit.mechanisms import NAMED_CLUSTERERS, AggregatedCentres, SampleAndAggregate, clusterer
-from privfit.mechanisms.aggregate import GRID, BlockPlan, made_up_rows, quartile_scores
+from privfit.mechanisms.aggregate import GRID, BlockPlan, quartile_scores
 from privfit.mechanisms.block_fits import block_centres, block_weights
+from privfit.mechanisms.trials import made_up_rows
 from privfit.privacy import Budget, Event, PrivacyError, SeededNoise, Terms, exact
 from privfit.rows import DealtRows, Rows
 from privfit.schema import Category, Numeric, Schema

@@ -19,11 +19,12 @@ from privfit.mechanisms.choices import Choices, plan_choices
 from privfit.mechanisms.perturbation import public_rows
 from privfit.mechanisms.release import Release
 from privfit.mechanisms.rules import USUAL_ROWS
-from privfit.privacy import Budget, Event, Ledger, Noise, PrivacyError, Terms, noised, seeded_generator
+from privfit.mechanisms.trials import try_out
+from privfit.privacy import Budget, Event, Ledger, Noise, PrivacyError, Terms, noised
 from privfit.privacy.shapes import Source
 from privfit.rows import DealtRows, Rows
-from privfit.rows.dealt import BlockFunction, quietly, run_apart
-from privfit.schema import Geometry, Numeric, Schema
+from privfit.rows.dealt import BlockFunction
+from privfit.schema import Geometry, Schema
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -40,8 +41,6 @@ GRID = 256
 """Percentiles are chosen among so many evenly spaced points of the range, and its lower end. Every lattice has a multiple of it."""
 DEALT_AT_ONCE = 1 << 20
 MOSTLY_NOISE = 0.25
-MOST_TRIED = 10_000
-TRIALS, TRIAL_SEED = 5, 20_120_520
 
 
 @dataclass(frozen=True)
@@ -256,7 +255,7 @@ class SampleAndAggregate:
         """Read the rows, try the function on made-up ones, charge the ledger, and run it on every block."""
 
         def trial(block_rows: int) -> None:
-            try_out(objective, rows.geometry, block_rows, self.workers == "processes")
+            try_out(objective.function, len(objective.low), rows.geometry, block_rows, self.workers == "processes")
 
         return self.aggregated(DealtRows(rows), rows.label, terms, ledger, noise, objective, trial)
 
@@ -299,52 +298,6 @@ def notes_of(event: Event) -> tuple[str, ...]:
         told,
         f"noise of {event.noise_sd:.2g} ranges on {event.n_values} answer{'s' * (event.n_values > 1)}: they are mostly noise. Use fewer answers, more blocks, a larger epsilon, or another mechanism",
     )
-
-
-# -- a trial on public rows --------------------------------------------------------------------------------------------------------
-
-
-def try_out(objective: BlockAnswers, geometry: Geometry, n_rows: int, processes: bool = False) -> None:
-    """Refuse a function that works on none of a few tables made up from the schema: it would fail in every block, and nobody could be told after the charge."""
-    size = len(objective.low)
-    found = np.empty(0)
-    failure: Exception | None = None
-    for trial in range(TRIALS):
-        try:
-            with quietly(), np.errstate(all="ignore"):
-                rows = made_up_rows(geometry, min(n_rows, MOST_TRIED), trial)
-                said = run_apart(objective.function, rows) if processes else objective.function(rows)
-                found = np.array(said, dtype=np.float64).ravel()
-            failure = None
-        except Exception as error:
-            failure = error
-            continue
-        if found.shape == (size,) and not np.isnan(found).any():
-            return
-    wanted = f"{size} number{'s' * (size != 1)}"
-    if failure is not None:
-        raise PrivacyError(
-            f"The function failed on rows made up from the schema, with {type(failure).__name__}: {failure}. It takes an array with a row a line and the target last, numbers within their bounds, categories as "
-            f"places of their levels, and returns {wanted}. Correct it, and try it on rows of your own making. Nothing was charged."
-        ) from failure
-    what = "NaN" if found.shape == (size,) else f"{found.size} number{'s' * (found.size != 1)}"
-    raise PrivacyError(
-        f"The function returned {what} for rows made up from the schema; low and high say that it returns {wanted}. Correct one of them. Nothing was charged."
-    )
-
-
-def made_up_rows(geometry: Geometry, n_rows: int, trial: int = 0) -> Floats:
-    """Plain rows with every value in its bounds, all as likely, from a seed that everybody knows."""
-    generator = seeded_generator(TRIAL_SEED + trial)
-    columns = []
-    for block in geometry.blocks if geometry.target is None else (*geometry.blocks, geometry.target):
-        column = block.column
-        if isinstance(column, Numeric) and block.kind == "slope":
-            share = generator.uniform(size=n_rows)
-            columns.append(np.clip(column.low * (1 - share) + column.high * share, column.low, column.high))
-        else:
-            columns.append(generator.integers(len(block.labels), size=n_rows).astype(np.float64))
-    return np.column_stack(columns)
 
 
 def _is_count(value: object, most: int) -> bool:
