@@ -34,7 +34,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
     epsilon : the privacy budget of one fit. All of its noise needs epsilon alone; a `delta` is not spent.
     schema : the public facts about the table: a pf.Schema of pf.Numeric columns, the path of one, or "public" if the table itself is.
     mechanism : "hybrid" counts rows in a noisy grid, clusters its cells and takes one step of Lloyd's; "cells" finds the noisy means of many small cells, clusters those and takes several steps;
-        "grid" is the grid alone, "lloyd" the improved DPLloyd of Su et al. (2016), for comparison. "auto" takes "hybrid" for up to 4 columns, or up to 8 where rows are few, and "cells" otherwise.
+        "grid" is the grid alone, "lloyd" the improved DPLloyd of Su et al. (2016), "genetic" a search by private choices (or a pf.PrivGene), "sample-and-aggregate" (or a
+        pf.SampleAndAggregate) averages the centres of many blocks of rows; these are for comparison. "auto" takes "hybrid" for up to 4 columns, or up to 8 where rows are few, and "cells" otherwise.
     adjacency : "replace-one" (the number of rows is public) or "add-remove" (it is private; `expected_rows`, a public guess, then steers what depends on it).
     rows_per_person, expected_rows, ledger, random_state : as in LogisticRegression.
 
@@ -45,7 +46,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
     labels_ : the clusters of the rows, with schema="public" only. On private rows labels_, inertia_ and the like would not be private, and do not exist; `predict` tells the cluster of any row that
         you may look at.
 
-    Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows; docs/proofs/clustering.md, Theorem 1.
+    Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows; docs/proofs/clustering.md, Theorem 1; docs/proofs/selection.md, Theorem 2 and docs/proofs/aggregate.md, Theorem 1 for
+    "genetic" and "sample-and-aggregate".
 
     Examples
     --------
