@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 import warnings
 
 import numpy as np
@@ -365,7 +366,22 @@ def test_parameters_that_mean_nothing_are_refused_in_three_beats(wrong: dict, be
     assert_told_in_order(str(refused.value), beats)
 
 
-def test_a_column_called_weight_is_refused_when_the_frame_is_made() -> None:
-    model = pf.ImportanceWeights(1.0, schema=SCHEMA, random_state=0).fit(PRIVATE, PUBLIC.assign(weight=1.0))
-    with pytest.raises(pf.DataError, match="'weight' already"):
-        model.to_frame()
+def test_a_column_called_weight_is_refused_before_the_charge() -> None:
+    ledger = pf.Ledger(epsilon=1.0)
+    with pytest.raises(pf.DataError, match="the name of the weights"):
+        pf.ImportanceWeights(1.0, schema=SCHEMA, ledger=ledger).fit(PRIVATE, PUBLIC.assign(weight=1.0))
+    assert ledger.spent.epsilon == 0
+
+
+def test_the_private_table_is_no_public_one() -> None:
+    ledger = pf.Ledger(epsilon=1.0)
+    for public in (PRIVATE, [PUBLIC, PRIVATE]):
+        with pytest.raises(pf.PrivacyError, match="also given as the public one"):
+            pf.ImportanceWeights(1.0, schema=SCHEMA, ledger=ledger).fit(PRIVATE, public)
+    assert ledger.spent.epsilon == 0
+
+
+@pytest.mark.parametrize("method", ["tilting", "paper", "objective"])
+def test_a_fitted_model_can_be_pickled(method: str) -> None:
+    model = pf.ImportanceWeights(1.0, schema=SCHEMA, method=method, random_state=0).fit(PRIVATE, PUBLIC)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).weights_, model.weights_)

@@ -119,6 +119,10 @@ def publish(
     _check_method(method, alpha, pairs)
     _check_ending(output)
     check_output(output, table, schema, ledger, *(public or []))
+    if any(one.resolve() == table.resolve() for one in public or []):
+        raise CommandError(
+            f"{table} was given as the private and as a public table; public rows are published as they are. Give another --public."
+        )
     facts = complete_schema(schema)
     for path in (table, *(public or [])):
         open_table(path)  # a missing file is found before a ledger is made

@@ -53,7 +53,8 @@ class Slopes:
     beta: Floats
     ridge: float
     rows: int
-    plan: Plan
+    tilt_sd: float
+    """The deviation of the noise on the objective's slope; 0 where noise is on the minimum."""
     total: int
     """By how many rows the objective is divided to have means in it, as the paper writes it."""
 
@@ -140,10 +141,13 @@ class DensityRatio:
             raise PrivacyError(
                 f"{objective.public.n_rows} public rows were given; the precision is planned for at most {MOST_PUBLIC}. Give a part of them. Nothing was charged."
             )
-        others = self.weight(objective.public.n_rows, n_rows) * objective.public.n_rows
-        crowd = n_rows + math.ceil(others)  # rounding adds up over both
+        crowd = n_rows + self.others(objective.public.n_rows, n_rows)  # rounding adds up over both
         wide = replace(terms, expected_rows=crowd)
         return self._inner(objective, n_rows).plan(geometry, wide, RISK, crowd)
+
+    def others(self, public: int, rows: int) -> int:
+        """As how many rows the public ones count."""
+        return math.ceil(self.weight(public, rows) * public)
 
     def _inner(self, objective: Contrast, n_rows: int) -> Perturbation:
         ridge = float(self.alpha) * self.total(objective.public.n_rows, n_rows)
@@ -155,15 +159,20 @@ class DensityRatio:
             guess = terms.expected_rows if terms.adjacency == "add-remove" else rows.known_rows or objective.public.n_rows
             ledger.check(self.plan(rows.geometry, terms, objective, guess).event)
         kept = KeptRows(rows)
-        check_number(kept.n_rows, terms)
         n_rows = public_rows(kept.n_rows, terms)
         plan = self.plan(rows.geometry, terms, objective, n_rows)  # public facts only
         assert n_rows is not None
+        others = self.others(objective.public.n_rows, n_rows)
+        check_number(kept.n_rows + others, replace(terms, expected_rows=n_rows + others))
         if ledger is not None:
             ledger.charge(plan.event, dataset=rows.label)  # durable before any draw
         both = BesidePublic(kept, objective.public, self.weight(objective.public.n_rows, n_rows))
         beta = self._inner(objective, n_rows)._perturbed(plan, both, noise)
-        return Release(Slopes(beta[:, 0], plan.ridge, n_rows, plan, self.total(objective.public.n_rows, n_rows)), plan.event, noise.private)
+        return Release(
+            Slopes(beta[:, 0], plan.ridge, n_rows, plan.tilt.sd if plan.tilt else 0.0, self.total(objective.public.n_rows, n_rows)),
+            plan.event,
+            noise.private,
+        )
 
     def solve(self, release: Release[Slopes], geometry: Geometry, objective: Contrast) -> Slopes:
         """The weights are what was released."""

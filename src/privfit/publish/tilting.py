@@ -138,7 +138,7 @@ class ExponentialTilting:
             chosen = _named_pairs(geometry, self.pairs)
         else:
             chosen = () if self.pairs == "none" else tuple(combinations(range(geometry.n_blocks), 2))
-        if self.pairs == "auto" and sum(_sizes(geometry, chosen)) > MOST_PAIRS:
+        if self.pairs == "auto" and (sum(_sizes(geometry, chosen)) > MOST_PAIRS or geometry.n_columns > MOST_COLUMNS):
             return ()
         if chosen and geometry.n_columns > MOST_COLUMNS:
             raise PrivacyError(

@@ -113,8 +113,10 @@ class ImportanceWeights(Publisher):
         Parameters
         ----------
         private : the private table, of any kind that privfit reads.
-        public : a table that is public, or a list of such tables, whose rows are put together. Without one, rows are drawn uniformly from the schema.
+        public : a table that is public, or a list of such tables, whose rows are put together. Without one, rows are drawn uniformly from the schema. Its rows are published as they are:
+            never give a copy or a part of the private table.
         """
+        _refuse_same(private, public)
         self._public_given = public
         try:
             super().fit(private)
@@ -163,6 +165,14 @@ class ImportanceWeights(Publisher):
                 raise DataError(
                     f"The public array has {np.asarray(table).shape[1]} columns, and the schema lists {len(columns)}. Give them in the order of the schema. Nothing was charged."
                 )
+        try:
+            self._frame = joined(self._tables, [column.name for column in used])
+        except Exception as error:  # of public rows, which may be told
+            raise DataError(
+                f"The public tables could not be put together: {error}. Give them the same columns of the same types. Nothing was charged."
+            ) from None
+        if WEIGHT in list(self._frame.columns):
+            raise DataError(f"The public table has a column {WEIGHT!r}, which is the name of the weights. Rename it. Nothing was charged.")
         self.used_columns_ = [column.name for column in used]
         self._left_out = [column.name for column in columns if column not in used]
         return Input(given.table, Schema(used), given.strict_names)
@@ -176,6 +186,7 @@ class ImportanceWeights(Publisher):
     def _keep(self, fit: Slopes | Tilt, mechanism: Any) -> None:
         self.beta_ = fit.beta
         self.beta_names_ = beta_names(self._geometry, fit.moments.pairs if isinstance(fit, Tilt) else ())
+        self.__dict__.pop("moments_", None)  # of an earlier fit
         if isinstance(fit, Tilt):
             self.moments_ = fit.moments.means
 
@@ -183,7 +194,6 @@ class ImportanceWeights(Publisher):
         design = fit.design if isinstance(fit, Tilt) else objective.public.design
         self.weights_ = diagnostics.tilted_weights(float(self.tau) * (design @ fit.beta))
         self.effective_rows_ = diagnostics.effective_rows(self.weights_)
-        self._frame = joined(self._tables, [column.name for column in self.schema_.columns])
         self.columns_ = {name: np.asarray(self._frame[name]) for name in self.used_columns_}
         few = diagnostics.weight_of_few(self.weights_)
         if few > diagnostics.MUCH:
@@ -274,7 +284,7 @@ class ImportanceWeights(Publisher):
         if mechanism.perturbation == "output":
             return np.asarray(sampling + event.noise_sd**2 * np.eye(len(fit.beta)), dtype=np.float64)
         inverse = np.linalg.inv(fit.total * diagnostics.curvature(design, weights, fit.beta, fit.alpha, *shares))
-        return np.asarray(sampling + fit.plan.tilt.sd**2 * inverse @ inverse, dtype=np.float64)
+        return np.asarray(sampling + fit.tilt_sd**2 * inverse @ inverse, dtype=np.float64)
 
     def bias(self, b: Query, reference: Any) -> float:
         """Theorem 3: how far `estimate(b)` is off with endlessly many private rows and no noise, if they were distributed as a reference.
@@ -303,7 +313,7 @@ class ImportanceWeights(Publisher):
 
     def _noise_variance(self, fit: Slopes, perturbation: str) -> float:
         _, event, *_ = self._released
-        return float(event.noise_sd**2 if perturbation == "output" else (fit.plan.tilt.sd / fit.ridge) ** 2)  # type: ignore[union-attr]
+        return float(event.noise_sd**2 if perturbation == "output" else (fit.tilt_sd / fit.ridge) ** 2)
 
     def _names(self) -> list[str]:
         return [column.name for column in self.schema_.columns]
@@ -318,6 +328,16 @@ class ImportanceWeights(Publisher):
                 f"b gave values of shape {values.shape}; it gives one finite number for each of the {len(self.weights_)} public rows. Correct the function."
             )
         return values
+
+
+def _refuse_same(private: Any, public: Any) -> None:
+    """Refuse the private table itself in place of a public one: its rows would be published."""
+    for table in public if isinstance(public, list | tuple) else [public]:
+        paths = all(isinstance(one, str | Path) for one in (private, table))
+        if table is private or (paths and Path(table).resolve() == Path(private).resolve()):
+            raise PrivacyError(
+                "The private table was also given as the public one, whose rows are published with weights. Give a table that is public, or none. Nothing was charged."
+            )
 
 
 def _numbers(b: Query, table: Any, names: list[str]) -> Floats:
