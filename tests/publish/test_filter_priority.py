@@ -441,3 +441,28 @@ def test_streams_are_read_once_and_public_tables_are_stamped() -> None:
         assert abs(model.weights_.sum() - 400) < 60
         public = make(schema="public", cells=4).fit(np.linspace(0, 7, 400)[:, None])
         assert not public.report_.private
+
+
+def test_cells_with_and_without_rows_end_at_the_same_number() -> None:
+    """At scales near 2^63 noise is cut; a lifted cell must not show a number that no noisy count can have."""
+    found = lifted(200_000, 1 << 61, 2.0**59, SeededNoise(0))
+    assert len(found) > 100
+    assert max(found.values()) <= (1 << 63) - 1
+    assert max(lifted(200_000, (1 << 63) - 2, 2.0**60, SeededNoise(1)).values(), default=0) <= (1 << 63) - 1
+
+
+def test_grids_beyond_floats_are_published_or_refused_in_words() -> None:
+    rows = np.zeros((50, 200))
+    ledger = pf.Ledger(epsilon=1.0)
+    model = pf.baselines.FilterPriority(1.0, schema=pf.Schema.box(-1, 1), cells=10, sample_size=1000, ledger=ledger).fit(rows)
+    assert len(model.weights_) <= 1000
+    assert ledger.spent.epsilon == 1
+
+
+def test_a_column_called_weight_is_refused_before_the_charge() -> None:
+    ledger = pf.Ledger(epsilon=1.0)
+    schema = pf.Schema([pf.Numeric("weight", 0, 200)])
+    for publisher in (pf.baselines.DPME, pf.baselines.FilterPriority, pf.baselines.LaplacePublisher):
+        with pytest.raises(pf.SchemaError, match="name of the weights"):
+            publisher(1.0, schema=schema, ledger=ledger).fit(np.zeros((5, 1)))
+    assert ledger.spent.epsilon == 0

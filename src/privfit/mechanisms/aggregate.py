@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from multiprocessing import current_process
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -32,7 +33,7 @@ Ranges = Literal["given", "percentiles"]
 
 RANGES = ("given", "percentiles")
 NOISES = ("auto", "laplace", "linf", "gaussian")
-WORKERS = ("threads", "processes")
+WORKERS = ("auto", "one", "threads", "processes")
 POWER = 0.4
 MOST_BLOCKS = 1 << 20
 MOST_COPIES = 100
@@ -165,18 +166,19 @@ class SampleAndAggregate:
     ranges : "given": answers are cut at the bounds given. "percentiles": half of epsilon buys the quartiles of the answers, between which they are cut.
     resampling : in how many blocks each row is. It steadies what dealing does by chance, at the same noise.
     noise : "auto" takes the least of one "linf" draw (a cube) for all answers, "laplace" noise, and with a delta "gaussian" noise.
-    workers : blocks run side by side in "threads", which suits numpy and compiled code, or in "processes", which suits plain Python and keeps what the function does to its own memory, even a crash, away from other blocks.
+    workers : "one" runs block after block. "threads" run side by side, for functions that neither touch nor depend on what a process shares: filters of warnings, the global generators of numpy and random, the environment. "processes" suit plain Python, and keep a
+        crash away from other blocks. "auto" is "one" for a function of the user's own, and "threads" for privfit's.
     largest_weight, ridge : for classifiers: weights are searched between minus and plus `largest_weight`, 5 as in the comparison of PrivGene's authors, with `ridge` / 2 times their squares added to the loss of a block.
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at most `rows_per_person` rows; docs/proofs/aggregate.md, Theorem 1. The function is believed to see its own
-    rows only: it keeps nothing from block to block, and tells nobody what it sees.
+    rows only: it keeps nothing from block to block (global generators of random numbers are kept: make one inside the function), and tells nobody what it sees.
     """
 
     blocks: int | Literal["auto"] = "auto"
     ranges: Ranges = "given"
     resampling: int = 1
     noise: Literal["auto", "laplace", "linf", "gaussian"] = "auto"
-    workers: Literal["threads", "processes"] = "threads"
+    workers: Literal["auto", "one", "threads", "processes"] = "auto"
     largest_weight: float = 5.0
     ridge: float = 1.0
 
@@ -214,9 +216,11 @@ class SampleAndAggregate:
         name = f"sample and aggregate, {blocks} block{'s' * (blocks > 1)}"
         if self.ranges == "given":
             return BlockPlan(blocks, copies, moved, unit, self._event(name, terms, size, moved * unit, blocks * unit, 1.0))
-        half = replace(terms, budget=Budget(terms.budget.epsilon / 2))
+        pure = replace(terms, budget=Budget(terms.budget.epsilon))
         name += f", ranges by {2 * size} choices"
-        choices = plan_choices(name, half, "permute-and-flip", [Fraction(1)])
+        choices = plan_choices(
+            name, pure, "permute-and-flip", [Fraction(1), Fraction(1)]
+        )  # the first half of epsilon, exactly; the second is noise
         return BlockPlan(blocks, copies, moved, unit, self._event(name, terms, size, moved * unit, blocks * unit, 0.5), choices)
 
     def _event(self, name: str, terms: Terms, size: int, most: int, whole: int, share: float) -> Event:
@@ -269,7 +273,11 @@ class SampleAndAggregate:
         objective: BlockAnswers,
         trial: Callable[[int], None] | None = None,
     ) -> Release[Floats]:
-        """Read, charge, deal, run and combine. `trial` is called with the usual number of rows of a block, before the charge."""
+        """Read, charge, deal, run and combine. `trial`, of a function of the user's own, is called with the usual number of rows of a block, before the charge."""
+        if self.workers == "processes" and current_process().daemon:
+            raise PrivacyError(
+                "workers='processes' was given in a process that may have none of its own. Use workers='one'. Nothing was charged."
+            )
         low, high, size = objective.low, objective.high, len(objective.low)
         if ledger is not None:  # before a long reading
             ledger.check(self.plan(size, terms, None).event)
@@ -281,7 +289,8 @@ class SampleAndAggregate:
         if ledger is not None:
             ledger.charge(plan.event, dataset=label)  # durable before any draw
         places = plan.places(dealt.n_rows, cast(Source, noise))
-        answers = dealt.answers(places, plan.blocks, objective.function, size, self.workers == "processes")
+        together = self.workers == "threads" or (self.workers == "auto" and trial is None)
+        answers = dealt.answers(places, plan.blocks, objective.function, size, self.workers == "processes", side_by_side=together)
         return Release(plan.combined(answers, low, high, noise), plan.event, noise.private)
 
     def solve(self, release: Release[Floats], geometry: Geometry, objective: BlockAnswers) -> BlockFit:
@@ -291,7 +300,7 @@ class SampleAndAggregate:
 
 def notes_of(event: Event) -> tuple[str, ...]:
     """Lines for the report: in which unit noise is told, and whether anything is left beside it. From public facts."""
-    told = "noise is told as a share of the range of each answer"
+    told = f"noise is told as a share of the range {'chosen for' if 'ranges by' in event.mechanism else 'of'} each answer"
     if event.noise_sd < MOSTLY_NOISE:
         return (told,)
     return (

@@ -115,7 +115,13 @@ class Aggregate(PrivateModel):
             raise PrivacyError(
                 f"low={self.low!r} and high={self.high!r} were given; they are two numbers with n_outputs, or two arrays with one entry per number that the function returns."
             ) from None
-        if low.ndim != 1 or not (np.abs(low) <= MOST_BOUND).all() or not (np.abs(high) <= MOST_BOUND).all() or not (low < high).all():
+        if (
+            low.ndim != 1
+            or not low.size
+            or not (np.abs(low) <= MOST_BOUND).all()
+            or not (np.abs(high) <= MOST_BOUND).all()
+            or not (low < high).all()
+        ):
             raise PrivacyError(
                 f"low={self.low!r} and high={self.high!r} were given; every bound is a number up to {MOST_BOUND:g} in size, and low is below high. Give public bounds of what the function returns."
             )

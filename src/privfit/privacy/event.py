@@ -200,8 +200,11 @@ def _whole(value: Any) -> float:
 
 def value_sd(kind: str, values: int) -> float:
     """The standard deviation of one of so many values of noise of scale 1."""
-    factors = {"laplace": math.sqrt(2.0), "l2": math.sqrt(values + 1), "linf": math.sqrt((values + 1) * (values + 2) / 3)}
-    return factors.get(kind, 1.0)
+    if kind == "linf":
+        return math.sqrt((values + 1) * (values + 2) / 3)
+    if kind == "l2":
+        return math.sqrt(values + 1)
+    return math.sqrt(2.0) if kind == "laplace" else 1.0
 
 
 def laplace_scale(sensitivity: int, epsilon: Fraction) -> float:

@@ -19,8 +19,8 @@ from privfit.mechanisms import Release
 from privfit.models.inputs import Input
 from privfit.privacy import Event, Ledger, Noise, PrivacyError, Terms
 from privfit.privacy.shapes import Source
-from privfit.publish.passing import laplace, lifted
-from privfit.publish.publisher import Publisher
+from privfit.publish.passing import MOST_COUNT, laplace, lifted
+from privfit.publish.publisher import Publisher, refuse_weight
 from privfit.rows import Cells, Grid, Rows, cell_geometry, count_rows
 from privfit.schema import Geometry, Numeric, Schema, SchemaError
 
@@ -32,6 +32,7 @@ MOST_CELLS = 10_000_000
 MOST_LIFTED = 10_000_000
 MOST_ALONG = 1 << 20
 MOST_SCALES = 1_000_000
+MOST_CELL_BITS = 13_000
 USUAL_SAMPLE, LEAST_SAMPLE, MOST_SAMPLE = 10_000, 1_000, 1_000_000
 _PARTS = 1 << 53
 
@@ -169,10 +170,14 @@ class FilteredSample:
         """Refuse a threshold that lets too many empty cells pass."""
         scale = histogram_event(self.name, grid, terms).scale
         threshold, _ = self.settled(grid, scale, objective.rows)
-        if threshold > MOST_SCALES * scale:
+        if grid.n_cells.bit_length() > MOST_CELL_BITS:
+            raise SchemaError(
+                f"The table has more than 2^{MOST_CELL_BITS} cells; FilterPriority takes no more. Use fewer columns or cells. Nothing was charged."
+            )
+        if threshold > min(MOST_SCALES * scale, MOST_COUNT):
             raise PrivacyError(
-                f"threshold={threshold} was given to FilterPriority; it is at most a million times the scale of the noise, {scale:g}. "
-                "Use 'auto' if in doubt. Nothing was charged."
+                f"FilterPriority has a threshold of {threshold}; it is at most a million times the scale of the noise, {scale:g}, and below 2^63. "
+                "Use threshold='auto', and an epsilon that is neither tiny nor huge. Nothing was charged."
             )
         if math.log(grid.n_cells) - threshold / scale > math.log(MOST_LIFTED):
             raise PrivacyError(
@@ -183,6 +188,7 @@ class FilteredSample:
     def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Counting) -> Release[CellTable]:
         """Count rows in cells, charge the ledger, noise the cells with rows, find which others pass, and sample."""
         cells = Cells(rows)
+        self.check_grid(cells.grid, terms, objective)
         event = histogram_event(self.name, cells.grid, terms)
         threshold, size = self.settled(cells.grid, event.scale, objective.rows)  # public facts only up to here
         if ledger is not None:
@@ -241,6 +247,7 @@ class _HistogramPublisher(Publisher):
         rows = terms.expected_rows if rows is None else rows
         objective = Counting(self._cut(given.schema, rows), rows)
         geometry = cell_geometry(given.schema, objective.cells)
+        refuse_weight([column.name for column in given.schema.columns])
         mechanism.check_grid(Grid(geometry), terms, objective)
         self.cells_ = objective.cells
         return objective, geometry
@@ -261,7 +268,7 @@ class _HistogramPublisher(Publisher):
                 f"{type(self).__name__} was given cells='auto', which needs the number of rows, and that is not known beforehand or not public here. "
                 "Give a public guess, expected_rows=..., or cells=.... Nothing was charged."
             )
-        return cells_per_axis(rows, len(schema.columns))
+        return min(cells_per_axis(rows, len(schema.columns)), MOST_ALONG)
 
     def _keep(self, fit: CellTable, mechanism: Any) -> None:
         self.columns_ = Grid(self._geometry).columns(fit.cells)

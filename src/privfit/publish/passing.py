@@ -22,6 +22,8 @@ GUARD = 40
 WORDS, WORD_BITS = 4, 60
 PIECE = 1 << 18
 _MOST_WORD = 1 << 62
+MOST_COUNT = (1 << 63) - 1
+"""Where noise on 64-bit counts is cut, so that cells with rows and without end at the same number."""
 
 
 def lifted(n_cells: int, threshold: int, scale: float, noise: Noise) -> dict[int, int]:
@@ -34,7 +36,7 @@ def lifted(n_cells: int, threshold: int, scale: float, noise: Noise) -> dict[int
     source = cast(Source, noise)
     cells = distinct(binomial(n_cells, threshold, scale, source), n_cells, source)
     more = laplace(noise, np.zeros(len(cells), dtype=np.int64), scale).tolist()
-    return {cell: threshold + above for cell, above in zip(cells, more, strict=True) if above >= 0}
+    return {cell: min(threshold + above, MOST_COUNT) for cell, above in zip(cells, more, strict=True) if above >= 0}
 
 
 def laplace(noise: Noise, values: Integers, scale: float) -> Integers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from privfit.models.private import PrivateModel
 from privfit.privacy import PrivacyError, seeded_generator
+from privfit.schema import SchemaError
 from privfit.tables import columns_to_frame
 
 Floats = NDArray[np.float64]
@@ -31,10 +33,6 @@ class Publisher(PrivateModel):
     def to_frame(self) -> Any:
         """The published rows with a column "weight", as a polars frame; its `to_pandas()` gives a pandas one. Weights go into scikit-learn's `sample_weight`, or a SUM in SQL."""
         check_is_fitted(self)
-        if WEIGHT in self.columns_:
-            raise PrivacyError(
-                f"The table has a column {WEIGHT!r}, which is the name of the weights. Rename it in the schema and in the table."
-            )
         return columns_to_frame({**self.columns_, WEIGHT: self.weights_})
 
     def draw(self, n_rows: int, random_state: Any = None) -> Any:
@@ -49,3 +47,11 @@ class Publisher(PrivateModel):
             )
         places = seeded_generator(random_state).choice(len(held), size=int(n_rows), p=held / held.sum())
         return columns_to_frame({name: values[places] for name, values in self.columns_.items()})
+
+
+def refuse_weight(names: Iterable[str]) -> None:
+    """Refuse a column with the name of the weights, before anything is read."""
+    if WEIGHT in names:
+        raise SchemaError(
+            f"The table has a column {WEIGHT!r}, which is the name of the weights. Rename it in the schema and in the table. Nothing was charged."
+        )

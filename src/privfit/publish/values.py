@@ -13,7 +13,7 @@ from privfit.mechanisms import Release
 from privfit.models.inputs import Input
 from privfit.privacy import Event, Ledger, Noise, PrivacyError, Terms
 from privfit.publish.passing import laplace
-from privfit.publish.publisher import Publisher
+from privfit.publish.publisher import Publisher, refuse_weight
 from privfit.rows import PlainRows, Rows
 from privfit.schema import Block, Geometry, Schema, SchemaError, make_block
 
@@ -56,6 +56,7 @@ class NoisyValues:
         for column in schema.columns:
             blocks.append(make_block(column, blocks[-1].stop if blocks else 0, whole=self.calibration == "paper"))
         names = [label for block in blocks for label in block.labels]
+        refuse_weight(names)
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise SchemaError(

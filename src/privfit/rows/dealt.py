@@ -5,6 +5,7 @@ A row may be in several blocks. What is made of a block depends on the rows of t
 
 from __future__ import annotations
 
+import faulthandler
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -80,10 +81,12 @@ class DealtRows:
 
         return taken
 
-    def answers(self, places: Places, blocks: int, function: BlockFunction, size: int, processes: bool = False) -> Floats:
+    def answers(
+        self, places: Places, blocks: int, function: BlockFunction, size: int, processes: bool = False, *, side_by_side: bool = True
+    ) -> Floats:
         """What the function makes of every block: (blocks, size). A block without rows, or without such an answer, has NaN in all places.
 
-        Line i of `places` names the blocks of row i, each once. As many blocks as there are cores run at the same time, in threads or in processes of their own.
+        Line i of `places` names the blocks of row i, each once. As many blocks as there are cores run at the same time, in threads or in other processes; or one after the other.
         """
         assert self._taken is not None
         take, flat = self._taken, places.ravel()
@@ -97,17 +100,18 @@ class DealtRows:
             if processes:
                 found = _in_processes(rows_of, blocks, function, size, self._rows.threads)
             else:
-                with one_blas_thread(), ThreadPoolExecutor(self._rows.threads) as pool:
-                    found = list(pool.map(lambda block: answered(function, rows_of(block), size), range(blocks)))
+                with one_blas_thread(), ThreadPoolExecutor(self._rows.threads if side_by_side else 1) as pool:
+                    found = list(pool.map(lambda block: answered(function, partial(rows_of, block), size), range(blocks)))
         return np.array(found).reshape(blocks, size)
 
 
-def answered(function: BlockFunction, rows: Floats, size: int) -> Floats:
+def answered(function: BlockFunction, block: Floats | Callable[[], Floats], size: int) -> Floats:
     """So many numbers from a function, or NaN in all places if there are no rows or it fails in any way: how, would tell of its rows."""
     nothing = np.full(size, np.nan)
-    if not len(rows):
-        return nothing
     try:
+        rows = block() if callable(block) else block
+        if not len(rows):
+            return nothing
         with np.errstate(all="ignore"):
             found = np.array(function(rows), dtype=np.float64).ravel()
     except BaseException:
@@ -115,21 +119,33 @@ def answered(function: BlockFunction, rows: Floats, size: int) -> Floats:
     return found if found.shape == (size,) and not np.isnan(found).any() else nothing
 
 
+def answered_apart(function: BlockFunction, rows: Floats, size: int) -> Floats:
+    """The same in another process, which has warnings and a report of crashes of its own: both would tell of rows."""
+    faulthandler.disable()
+    with quietly():
+        return answered(function, rows, size)
+
+
 def run_apart(function: BlockFunction, rows: Floats) -> Any:
-    """What a function returns in a process of its own."""
-    return joblib.Parallel(n_jobs=2, backend="loky")([joblib.delayed(function)(rows)])[0]
+    """What a function returns in another process."""
+    return _pool(2)([joblib.delayed(function)(rows)])[0]
+
+
+def _pool(workers: int) -> Any:
+    """Other processes, to which rows are sent in memory and not by files."""
+    return joblib.Parallel(n_jobs=max(workers, 2), backend="loky", max_nbytes=None, verbose=0)
 
 
 def _in_processes(rows_of: Callable[[int], Floats], blocks: int, function: BlockFunction, size: int, workers: int) -> list[Floats]:
-    """The answers of all blocks from other processes. If one of these dies, every block gets a process of its own: a block must not take others with it."""
-    tasks = (joblib.delayed(answered)(function, rows_of(block), size) for block in range(blocks))
+    """The answers of all blocks from other processes. If one of these dies, every block is run anew and alone: a block must not take others with it."""
+    tasks = (joblib.delayed(answered_apart)(function, rows_of(block), size) for block in range(blocks))
     try:
-        return list(joblib.Parallel(n_jobs=max(workers, 2), backend="loky")(tasks))
+        return list(_pool(workers)(tasks))
     except Exception:  # a process that died; all else is an answer
         found = []
         for block in range(blocks):
             try:
-                found.append(np.asarray(run_apart(partial(answered, function, size=size), rows_of(block)), dtype=np.float64))
+                found.append(np.asarray(run_apart(partial(answered_apart, function, size=size), rows_of(block)), dtype=np.float64))
             except Exception:
                 found.append(np.full(size, np.nan))
         return found
