@@ -118,7 +118,7 @@ def perturbed_variants(estimator: type) -> list[dict]:
     if estimator is pf.ERM:
         return [*found, {"penalty": 7.0}, {"loss": pf.losses.smooth_hinge(0.2)}]
     if estimator is pf.LinearSVC:
-        found += [{"loss": "hinge"}, {"width": 0.1}]
+        found += [{"loss": "hinge", "mechanism": "output"}, {"width": 0.1}]
     return [*found, {"kernel": "rbf", "n_components": 6}]
 
 
