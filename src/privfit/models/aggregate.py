@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.mechanisms import BlockAnswers, BlockFit, SampleAndAggregate
+from privfit.models.bounds import checked_bounds
 from privfit.models.private import PrivateModel
 from privfit.privacy import Ledger, PrivacyError
 from privfit.schema import Schema
 
 Floats = NDArray[np.float64]
-
-MOST_BOUND = 1e300
 
 
 class Aggregate(PrivateModel):
@@ -101,31 +100,8 @@ class Aggregate(PrivateModel):
             raise PrivacyError(
                 f"function={type(self.function).__name__} was given; it is a function from the rows of a block to numbers. Write one, such as np.median."
             )
-        low, high = self._bounds()
+        low, high = checked_bounds(self.low, self.high, self.n_outputs, "n_outputs", "number that the function returns")
         return BlockAnswers(self.function, low, high)
-
-    def _bounds(self) -> tuple[Floats, Floats]:
-        size = self.n_outputs
-        if size is not None and (isinstance(size, bool) or not hasattr(size, "__index__") or size < 1):
-            raise PrivacyError(f"n_outputs={size!r} was given; it is a whole number of at least 1. Or give bounds as arrays.")
-        try:
-            low, high = np.broadcast_arrays(np.asarray(self.low, dtype=np.float64), np.asarray(self.high, dtype=np.float64))
-            low, high = (np.array(np.broadcast_to(bound, (size,)) if size is not None else np.atleast_1d(bound)) for bound in (low, high))
-        except (TypeError, ValueError):
-            raise PrivacyError(
-                f"low={self.low!r} and high={self.high!r} were given; they are two numbers with n_outputs, or two arrays with one entry per number that the function returns."
-            ) from None
-        if (
-            low.ndim != 1
-            or not low.size
-            or not (np.abs(low) <= MOST_BOUND).all()
-            or not (np.abs(high) <= MOST_BOUND).all()
-            or not (low < high).all()
-        ):
-            raise PrivacyError(
-                f"low={self.low!r} and high={self.high!r} were given; every bound is a number up to {MOST_BOUND:g} in size, and low is below high. Give public bounds of what the function returns."
-            )
-        return low, high
 
     def _keep(self, fit: BlockFit, mechanism: Any) -> None:
         self.estimate_ = fit.values

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.mechanisms import Breeding, GeneticMechanism, Search
+from privfit.models.bounds import checked_bounds
 from privfit.models.private import PrivateModel
 from privfit.privacy import Ledger, PrivacyError
 from privfit.schema import Schema
@@ -111,22 +112,7 @@ class GeneticSearch(PrivateModel):
                 f"fitness={type(self.fitness).__name__} was given; it is a pf.RowFitness or a pf.TableFitness, which state how far one row can move a score. "
                 "Write pf.RowFitness(score, spread=...)."
             )
-        size = self.n_parameters
-        if size is not None and (isinstance(size, bool) or not hasattr(size, "__index__") or size < 1):
-            raise PrivacyError(f"n_parameters={size!r} was given; it is a whole number of at least 1. Or give bounds as arrays.")
-        try:
-            low, high = np.broadcast_arrays(np.asarray(self.low, dtype=np.float64), np.asarray(self.high, dtype=np.float64))
-            low, high = (np.array(np.broadcast_to(bound, (size,)) if size is not None else np.atleast_1d(bound)) for bound in (low, high))
-        except (TypeError, ValueError):
-            raise PrivacyError(
-                f"low={self.low!r} and high={self.high!r} were given; they are two numbers with n_parameters, or two arrays with one entry per parameter."
-            ) from None
-        with np.errstate(over="ignore"):
-            finite = bool(np.isfinite(high - low).all())
-        if low.ndim != 1 or not finite or not (low < high).all():
-            raise PrivacyError(
-                f"low={self.low!r} and high={self.high!r} were given; every bound is a number, and low is below high. Give public bounds."
-            )
+        low, high = checked_bounds(self.low, self.high, self.n_parameters, "n_parameters", "parameter")
         return Search(self.fitness, low, high, self._checked_start(len(low)))
 
     def _checked_start(self, parameters: int) -> Floats | None:
