@@ -507,5 +507,5 @@ def test_the_report_says_what_was_done() -> None:
     model = pf.LogisticRegression(1.0, schema=SCHEMA, mechanism="genetic").fit(frame(BASE))
     assert "genetic search, 3 rounds" in model.report_.mechanism
     assert math.isclose(model.report_.epsilon, 1.0)
-    assert any("searches weights" in note for note in model.report_.notes)
+    assert any("searches for weights" in note for note in model.report_.notes)
     assert Fraction(model.report_.event["n_values"]) == 3

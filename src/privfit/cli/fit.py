@@ -58,6 +58,7 @@ class Mechanism(StrEnum):
     cells = "cells"
     grid = "grid"
     lloyd = "lloyd"
+    aggregate = "sample-and-aggregate"
     adassp = "adassp"
     boosted_adassp = "boosted-adassp"
 
@@ -134,7 +135,7 @@ def fit(
         typer.Option(
             metavar="NAME",
             help="auto; objective, output or genetic for classes; functional for numbers and logistic; adassp or boosted-adassp for linear; "
-            "hybrid, cells, grid, lloyd or genetic for kmeans.",
+            "hybrid, cells, grid, lloyd or genetic for kmeans; sample-and-aggregate for classes and kmeans.",
             rich_help_panel=MODEL,
         ),
     ] = Mechanism.auto,

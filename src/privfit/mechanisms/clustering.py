@@ -32,6 +32,7 @@ USUAL_ROWS = 20_000
 MOST_CLUSTERS = 1000
 MOST_CELLS = 1 << 16
 HOPELESS, MANY_COLUMNS = 100.0, 5
+HOPELESS_PER_CLUSTER = 10.0
 FEW_COLUMNS, SOME_COLUMNS, FEW_ROWS = 4, 8, 1000.0
 LEAST_WIDTH = 0.02
 
@@ -112,10 +113,12 @@ def notes_of(plan: Plan) -> tuple[str, ...]:
     """Lines for the report: what epsilon was spent on, and whether that can be enough."""
     notes = [f"the parts of the release share epsilon: {plan.shares}"]
     facts = plan.facts
-    if facts.signal < HOPELESS and facts.columns >= MANY_COLUMNS:
+    many = facts.signal < HOPELESS and facts.columns >= MANY_COLUMNS
+    if many or facts.signal < HOPELESS_PER_CLUSTER * facts.clusters:
+        enough_for = f"{facts.columns} columns" if many else f"{facts.clusters} cluster{'s' * (facts.clusters != 1)}"
         notes.append(
-            f"rows times epsilon are {facts.signal:.3g} times what one person can move, too few for {facts.columns} columns: the centres are mostly noise. "
-            "Use more rows, a larger epsilon or fewer columns"
+            f"rows times epsilon are {facts.signal:.3g} times what one person can move, too few for {enough_for}: the centres are mostly noise. "
+            "Use more rows, a larger epsilon, fewer columns or fewer clusters"
         )
     return tuple(notes)
 

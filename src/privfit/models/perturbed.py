@@ -136,7 +136,7 @@ class PerturbedModel(PrivateLinearModel):
         if not isinstance(fit, RiskFit):
             return super()._described(mechanism, fit)
         if isinstance(mechanism, PrivGene):
-            return {}, [f"searches weights with a small {fit.loss.name}"]
+            return {}, [f"searches for weights that make this small: {fit.loss.name}"]
         if isinstance(mechanism, AggregatedWeights):
             return {}, [
                 f"averages weights that minimise the {fit.loss.name} of a block each, between -{mechanism.settings.largest_weight:g} and {mechanism.settings.largest_weight:g}; noise is told as a share of that range"

@@ -131,7 +131,7 @@ class PrivateModel(BaseEstimator):  # type: ignore[misc]
         if self.ledger is not None:
             raise PrivacyError(
                 f"A ledger was given to a fit that is not private ({'; '.join(reasons)}). A ledger takes private fits only: "
-                "leave out random_state and give a schema of public facts, or leave out the ledger."
+                "mend what is named (leave out random_state, give a schema of public facts, use calibration='tight'), or leave out the ledger."
             )
         return None
 
