@@ -26,7 +26,7 @@ Piece = TypeVar("Piece")
 Respond = Callable[[Floats, Floats], Floats]
 """From predictors (rows, or rows by classes) and targets to what each row adds, times its columns; one value per predictor."""
 
-CHUNK_ROWS = 1 << 14
+CHUNK_ROWS = 1 << 15
 SHORT_ROWS = 1 << 10
 LARGEST_BLOCK = 1 << 16
 SAMPLE_VALUES = 1 << 20

@@ -20,6 +20,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 DOWN, UP = 0, 1
+CANDIDATES_AT_ONCE = 40
 
 
 class LatticeLoss(Protocol):
@@ -161,6 +162,11 @@ def _total(kept: KeptRows, task: Callable[[tuple[int, Chunk]], list[Floats]]) ->
 
 def losses_of(kept: KeptRows, loss: LatticeLoss, candidates: Integers) -> Integers:
     """The loss of every candidate over all rows; candidates are weights in lattice steps, (columns, candidates). Exact: also numbers are whole numbers of 2^-16 steps."""
+    few = range(0, candidates.shape[1], CANDIDATES_AT_ONCE)
+    return np.concatenate([_losses_of_few(kept, loss, candidates[:, start : start + CANDIDATES_AT_ONCE]) for start in few])
+
+
+def _losses_of_few(kept: KeptRows, loss: LatticeLoss, candidates: Integers) -> Integers:
     weights = candidates.astype(np.float64)
     tables = kept._layout.look_up(weights)
 
