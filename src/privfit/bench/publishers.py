@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +171,7 @@ LOGISTIC: Mapping[str, Fit] = {
     "privfit": _own(LogisticRegression),
     "DPME": _published(DPME),
     "Filter-Priority": _published(FilterPriority),
+    "GUPT": _own(partial(LogisticRegression, mechanism="sample-and-aggregate")),
     "Majority": _own(Majority),
 }
 WITHOUT_NOISE: Mapping[bool, Mapping[str, Fit]] = {
