@@ -105,7 +105,7 @@ def test_majority_charges_nothing_for_bad_rows() -> None:
 
 @parametrize_with_checks([Majority(schema="public"), Truncated(schema="public")])
 def test_scikit_learns_own_checks(estimator, check) -> None:
-    check(estimator)
+    assert check(estimator) is None
 
 
 # -- not private -----------------------------------------------------------------------------------------------------------

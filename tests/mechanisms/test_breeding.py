@@ -117,5 +117,5 @@ def test_settings_that_mean_nothing_are_refused(settings, words) -> None:
 
 
 def test_settings_that_mean_something_are_not() -> None:
-    Breeding(2, 1, 1, 1.0).check()
-    Breeding(np.int64(5), 4, np.float64(0.5), 0.1).check()
+    assert Breeding(2, 1, 1, 1.0).check() is None
+    assert Breeding(np.int64(5), 4, np.float64(0.5), 0.1).check() is None

@@ -452,10 +452,10 @@ def test_parameters_that_mean_nothing_are_refused_in_a_clear_sentence(options, w
 
 
 def test_parameters_that_mean_something_are_not() -> None:
-    PrivGene().check()
-    PrivGene("enhanced", 2, "coordinates", 1, 0.05, 10).check()
-    PrivGene(moves="genes", candidates=10, parents=9, mutation=1, decay=1).check()
-    PrivGene(candidates=np.int64(7), rounds=np.int64(3)).check()
+    assert PrivGene().check() is None
+    assert PrivGene("enhanced", 2, "coordinates", 1, 0.05, 10).check() is None
+    assert PrivGene(moves="genes", candidates=10, parents=9, mutation=1, decay=1).check() is None
+    assert PrivGene(candidates=np.int64(7), rounds=np.int64(3)).check() is None
 
 
 def test_knots_that_would_move_alone_are_refused() -> None:

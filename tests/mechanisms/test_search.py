@@ -306,51 +306,51 @@ def test_rows_are_read_and_the_ledger_is_charged_once_before_anything_is_drawn(m
         assert seen.index("check") < seen.index("read"), "a ledger that cannot pay is asked before rows are read"
 
 
-def refused(fitness, values=range(10), low=0.0, high=10.0, start=None, epsilon=1.0, error=Exception, words=".", **options) -> None:
-    """A search that fails, and charges nothing for it."""
+def charged_for(fitness, values=range(10), low=0.0, high=10.0, start=None, epsilon=1.0, error=Exception, words=".", **options) -> list:
+    """What a ledger was charged for a search that fails with this error."""
     ledger = pf.Ledger(epsilon=5.0)
     mechanism = GeneticMechanism(options.pop("selection", "auto"), Breeding(candidates=4), 3)
     search = Search(fitness, np.array([low]), np.array([high]), start)
     with pytest.raises(error, match=words):
         mechanism.release(rows_of(values), Terms(Budget(epsilon), **options), ledger, Watched([]), search)
-    assert ledger.entries() == [], "a search that failed was charged"
+    return ledger.entries()
 
 
 def test_a_fitness_that_fails_is_not_charged() -> None:
     def broken(rows, w):
         raise ZeroDivisionError("no score")
 
-    refused(RowFitness(broken, spread=1.0), error=ZeroDivisionError)
-    refused(TableFitness(broken, 1.0), error=ZeroDivisionError)
-    refused(RowFitness(broken, domain=range(11)), error=ZeroDivisionError)
-    refused(RowFitness(lambda rows, w: np.zeros(3), spread=1.0), error=ValueError, words="scores of shape")
-    refused(RowFitness(lambda rows, w: np.zeros((len(rows), len(w)))), error=ValueError, words="State spread")
-    refused(TableFitness(lambda rows, w: np.zeros(len(w)), -1.0), error=ValueError, words="State what one row can do")
+    assert not charged_for(RowFitness(broken, spread=1.0), error=ZeroDivisionError)
+    assert not charged_for(TableFitness(broken, 1.0), error=ZeroDivisionError)
+    assert not charged_for(RowFitness(broken, domain=range(11)), error=ZeroDivisionError)
+    assert not charged_for(RowFitness(lambda rows, w: np.zeros(3), spread=1.0), error=ValueError, words="scores of shape")
+    assert not charged_for(RowFitness(lambda rows, w: np.zeros((len(rows), len(w)))), error=ValueError, words="State spread")
+    assert not charged_for(TableFitness(lambda rows, w: np.zeros(len(w)), -1.0), error=ValueError, words="State what one row can do")
 
 
 def test_the_plain_exponential_rule_refuses_a_fitness_that_states_a_spread_alone() -> None:
-    refused(
+    assert not charged_for(
         RowFitness(lambda rows, w: -np.abs(rows - w.T), spread=10.0), selection="exponential", error=PrivacyError, words="needs bounds="
     )
 
 
 def test_a_domain_lists_all_rows() -> None:
     score = lambda rows, w: -np.abs(rows - w.T)  # noqa: E731
-    refused(RowFitness(score, domain=range(9)), error=DataError, words="does not list in its domain")
-    refused(RowFitness(score, domain=np.zeros((0, 1))), error=PrivacyError, words="lists all rows")
-    refused(RowFitness(score, domain=[0.0, np.nan]), error=PrivacyError, words="lists all rows")
-    refused(RowFitness(score, domain=np.zeros((1, 1, 1))), error=PrivacyError, words="lists all rows")
+    assert not charged_for(RowFitness(score, domain=range(9)), error=DataError, words="does not list in its domain")
+    assert not charged_for(RowFitness(score, domain=np.zeros((0, 1))), error=PrivacyError, words="lists all rows")
+    assert not charged_for(RowFitness(score, domain=[0.0, np.nan]), error=PrivacyError, words="lists all rows")
+    assert not charged_for(RowFitness(score, domain=np.zeros((1, 1, 1))), error=PrivacyError, words="lists all rows")
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
 def test_a_row_of_a_domain_has_a_number_for_a_score(number) -> None:
     fitness = RowFitness(lambda rows, w: np.where(rows == 3, number, -np.abs(rows - w.T)), domain=range(11))
-    refused(fitness, values=[1, 2], error=ValueError, words="no number")
+    assert not charged_for(fitness, values=[1, 2], error=ValueError, words="no number")
 
 
 @pytest.mark.parametrize("options", [{"epsilon": 1e-12}, {"rows_per_person": 10**12}], ids=str)
 def test_more_noise_than_64_bits_can_hold_is_refused_before_the_charge(options) -> None:
-    refused(RowFitness(lambda rows, w: -np.abs(rows - w.T), spread=10.0), error=PrivacyError, words="64-bit", **options)
+    assert not charged_for(RowFitness(lambda rows, w: -np.abs(rows - w.T), spread=10.0), error=PrivacyError, words="64-bit", **options)
 
 
 def test_a_budget_that_cannot_pay_is_refused_before_rows_are_scored() -> None:
