@@ -117,6 +117,14 @@ def test_the_ledger_is_charged_once_and_refuses_the_printed_constant() -> None:
     assert not printed.report_.private
 
 
+@pytest.mark.parametrize("options", [{"epsilon": 1e-12}, {"rows_per_person": 10**12}], ids=str)
+def test_more_noise_than_64_bits_can_hold_is_refused_before_the_charge(options: dict) -> None:
+    ledger = pf.Ledger(epsilon=1.0)
+    with pytest.raises(pf.PrivacyError, match="64-bit"):
+        pf.KMeans(2, schema=SCHEMA, mechanism="genetic", ledger=ledger, **options).fit(np.zeros((50, 2)))
+    assert ledger.entries() == []
+
+
 def test_two_clear_clusters_are_found() -> None:
     rows = np.tile([[-0.6, -0.6], [0.6, 0.6]], (3000, 1))
     model = pf.KMeans(2, 5.0, schema=SCHEMA, mechanism="genetic", random_state=0).fit(rows)

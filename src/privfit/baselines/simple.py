@@ -367,11 +367,8 @@ class NoPrivacy(NotPrivate):
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The score of the model inside: R^2, the share of right classes, or minus the sum of squared distances."""
-        return (
-            float(self.model_.score(self._design(X), y, sample_weight=sample_weight))
-            if hasattr(self, "model_")
-            else float(self._design(X)[0, 0])
-        )
+        design = self._design(X)  # refuses a model that is not fitted
+        return float(self.model_.score(design, y, sample_weight=sample_weight))
 
     @_can("predict_proba")  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:

@@ -123,6 +123,8 @@ class GeneticCentres(Clusterer):
         points.read()
         points.check_sums(4 * points.n_columns * STEP**2)
         choices = self.price(terms, public_rows(points.n_rows, terms))  # public facts only
+        most = 2 * 4 * points.n_columns * STEP**2 * int(terms.rows_per_person)
+        choices.scale(choices.each.index(min(choices.each)), most)  # refuses what no noise can serve, before the charge
         if ledger is not None:
             ledger.charge(choices.event, dataset=rows.label)  # durable before any draw
         k, size = int(objective.n_clusters), int(objective.n_clusters) * points.n_columns

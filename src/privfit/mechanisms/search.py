@@ -86,15 +86,12 @@ class GeneticMechanism:
     def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Search) -> Release[Floats]:
         """Read the rows, charge the ledger, and search."""
         plain = PlainRows(rows)
-        if terms.adjacency == "replace-one":
-            plain.read()
         scores = _scorer(objective.fitness, plain, terms.adjacency)
-        choices = self.plan(objective.fitness, terms, public_rows(plain.n_rows, terms))
-        if ledger is not None:
-            ledger.check(choices.event)
-        if terms.adjacency == "add-remove":
-            plain.read()
+        if ledger is not None:  # before a long reading
+            ledger.check(self.plan(objective.fitness, terms, None).event)
+        plain.read()
         scores.prepare()
+        choices = self.plan(objective.fitness, terms, public_rows(plain.n_rows, terms))  # public facts only
         choices.scale(
             choices.each.index(min(choices.each)), int(terms.rows_per_person) << (STEP_BITS + 2)
         )  # refuses what no noise can serve
