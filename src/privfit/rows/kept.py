@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from privfit.rows.encoding import encode_numbers, level_codes
 from privfit.rows.layout import MOST_CODES, STEP, Chunk, Layout
-from privfit.rows.memory import half_of_memory, no_rows, read_again, refuse_large_stream
-from privfit.rows.rows import Rows, one_blas_thread, progress_report
+from privfit.rows.memory import half_of_memory, read_again, read_once
+from privfit.rows.rows import Rows, one_blas_thread
 from privfit.tables import Batch, DataError
 
 Floats = NDArray[np.float64]
@@ -75,25 +75,9 @@ class KeptRows:
 
     def _first_pass(self) -> None:
         """Read everything once: keep it if it fits, count it in any case, and meet every error that the table holds before anything is charged."""
-        chunks: list[Chunk] | None = []
-        held = count = 0
-        report = progress_report()
-        for chunk in _joined(self._encoded()):
-            count += len(chunk.target)
-            if report is not None:
-                report(count)
-            if chunks is None:
-                continue
-            held += chunk.numbers.nbytes + chunk.target.nbytes + sum(code.nbytes for code in chunk.codes)
-            chunks.append(chunk)
-            if held > self._most_bytes:
-                refuse_large_stream(self._rows)
-                chunks = None
-        if not count:
-            raise no_rows()
-        self.n_rows = count
-        self._rows.settle_count(count)
-        self._chunks = chunks
+        self._chunks, self.n_rows = read_once(
+            _joined(self._encoded()), self._rows, self._most_bytes, lambda chunk: len(chunk.target), lambda chunk: chunk.nbytes
+        )
 
     def _encoded(self) -> Iterator[Chunk]:
         with ThreadPoolExecutor(self._rows.threads) as pool:

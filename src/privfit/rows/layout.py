@@ -32,6 +32,11 @@ class Chunk:
     numbers: Floats
     target: Floats
 
+    @property
+    def nbytes(self) -> int:
+        """How much memory they take."""
+        return self.numbers.nbytes + self.target.nbytes + sum(code.nbytes for code in self.codes)
+
     def every(self, step: int, first: int) -> Chunk:
         """Every step-th of these rows, from the one in place `first` on."""
         return Chunk(tuple(code[first::step] for code in self.codes), self.numbers[first::step], self.target[first::step])

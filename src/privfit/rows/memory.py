@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from privfit.rows.rows import Rows
+from privfit.rows.rows import Rows, progress_report
 from privfit.tables import DataError
 
 Part = TypeVar("Part")
@@ -32,6 +32,28 @@ def refuse_large_stream(rows: Rows) -> None:
 def no_rows() -> DataError:
     """The error for an empty table."""
     return DataError("The table has no rows (0 sample(s)), and a minimum of 1 is required. Give a table with rows. Nothing was charged.")
+
+
+def read_once(
+    parts: Iterator[Part], rows: Rows, most_bytes: int, length: Callable[[Part], int], size: Callable[[Part], int]
+) -> tuple[list[Part] | None, int]:
+    """All parts of a table, or None if they take more than so many bytes, and how many rows there are. Every error that the table holds is met here, before anything is charged."""
+    kept: list[Part] | None = []
+    held, count, report = 0, 0, progress_report()
+    for part in parts:
+        count += length(part)
+        if report is not None:
+            report(count)
+        if kept is not None:
+            kept.append(part)
+            held += size(part)
+            if held > most_bytes:
+                refuse_large_stream(rows)
+                kept = None
+    if not count:
+        raise no_rows()
+    rows.settle_count(count)
+    return kept, count
 
 
 def read_again(parts: Iterator[Part], n_rows: int, length: Callable[[Part], int]) -> Iterator[Part]:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.rows.encoding import level_codes, within_bounds
-from privfit.rows.memory import half_of_memory, no_rows, read_again, refuse_large_stream
-from privfit.rows.rows import Rows, progress_report
+from privfit.rows.memory import half_of_memory, read_again, read_once
+from privfit.rows.rows import Rows
 from privfit.schema import Block, Numeric
 from privfit.tables import Batch
 
@@ -33,22 +33,7 @@ class PlainRows:
 
     def read(self) -> None:
         """Read everything once, keep it if it fits, and meet every error that the table holds."""
-        chunks: list[Floats] | None = []
-        held, report = 0, progress_report()
-        for chunk in self._read():
-            self.n_rows += len(chunk)
-            if report is not None:
-                report(self.n_rows)
-            if chunks is not None:
-                chunks.append(chunk)
-                held += chunk.nbytes
-                if held > self._most_bytes:
-                    refuse_large_stream(self._rows)
-                    chunks = None
-        if not self.n_rows:
-            raise no_rows()
-        self._rows.settle_count(self.n_rows)
-        self._chunks = chunks
+        self._chunks, self.n_rows = read_once(self._read(), self._rows, self._most_bytes, len, lambda chunk: chunk.nbytes)
 
     def _every_chunk(self) -> Iterator[Floats]:
         if self._chunks is not None:

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.rows.encoding import absent_values, encode_numbers
-from privfit.rows.memory import half_of_memory, no_rows, read_again, refuse_large_stream
-from privfit.rows.rows import Rows, one_blas_thread, progress_report
+from privfit.rows.memory import half_of_memory, read_again, read_once
+from privfit.rows.rows import Rows, one_blas_thread
 from privfit.schema import Geometry, Numeric, Schema, SchemaError
 from privfit.tables import Batch, DataError, Table, column_positions
 
@@ -69,23 +69,9 @@ class Points:
         """Read everything once, keep it if it fits, and meet every error that the table holds. A second call does nothing."""
         if self.n_rows:
             return
-        chunks: list[Lattice] | None = []
-        held, count, report = 0, 0, progress_report()
-        for chunk in self._read():
-            count += chunk.shape[1]
-            if report is not None:
-                report(count)
-            if chunks is not None:
-                chunks.append(chunk)
-                held += chunk.nbytes
-                if held > self._most_bytes:
-                    refuse_large_stream(self._rows)
-                    chunks = None
-        if not count:
-            raise no_rows()
-        self.n_rows = count
-        self._rows.settle_count(count)
-        self._chunks = chunks
+        self._chunks, self.n_rows = read_once(
+            self._read(), self._rows, self._most_bytes, lambda chunk: chunk.shape[1], lambda chunk: chunk.nbytes
+        )
 
     def check_sums(self, largest: int) -> None:
         """Refuse more rows than 64-bit sums hold, if one row adds at most this much."""
