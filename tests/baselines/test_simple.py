@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import privfit as pf
 from privfit.baselines import Majority, NoPrivacy, Truncated
-from privfit.baselines.simple import ClassCounts
+from privfit.baselines.majority import ClassCounts
 from privfit.models import private
 from privfit.privacy import Budget, Terms, process_ledger
 from tests.support.noise import RecordingNoise, ReplayingNoise

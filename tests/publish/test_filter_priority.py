@@ -17,7 +17,8 @@ from scipy.stats import binom, chisquare
 import privfit as pf
 from privfit.privacy import Budget, SecureNoise, SeededNoise, Terms
 from privfit.publish import passing
-from privfit.publish.histograms import CellTable, Counting, FilteredSample, filtered, histogram_event, priority_sample
+from privfit.publish.filter_priority import FilteredSample, filtered, priority_sample
+from privfit.publish.histograms import CellTable, Counting, histogram_event
 from privfit.publish.passing import below, binomial, distinct, inverted, lifted
 from privfit.rows import Grid, Rows, cell_geometry
 from privfit.tables import open_table

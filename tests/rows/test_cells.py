@@ -101,7 +101,7 @@ def test_batches_and_order_do_not_matter(columns) -> None:
 
 
 def test_the_target_alone() -> None:
-    from privfit.baselines.simple import ClassCounts
+    from privfit.baselines.majority import ClassCounts
 
     rows = Rows(
         open_table(np.array([[0.0, 1.0], [np.nan, 0.0], [0.5, 1.0]])),

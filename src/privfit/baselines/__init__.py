@@ -6,10 +6,12 @@ They are here to be compared with: `pf.LogisticRegression` and `pf.LinearSVC` ne
 from __future__ import annotations
 
 from privfit.baselines.erm import PrivateERM
-from privfit.baselines.simple import Majority, NoPrivacy, Truncated
+from privfit.baselines.majority import Majority
+from privfit.baselines.noiseless import NoPrivacy, Truncated
 from privfit.baselines.svm import PrivateSVM
 from privfit.models import LOADABLE
-from privfit.publish.histograms import DPME, FilterPriority, cells_per_axis
+from privfit.publish.filter_priority import FilterPriority
+from privfit.publish.histograms import DPME, cells_per_axis
 from privfit.publish.values import LaplacePublisher
 
 BASELINES = (PrivateERM, PrivateSVM)
