@@ -10,8 +10,9 @@ import pytest
 
 import privfit as pf
 from privfit.mechanisms import NAMED_CLUSTERERS, Clusters, clusterer
+from privfit.mechanisms.cell_means import Cells, Lloyd
 from privfit.mechanisms.centres import directions, nearest, sphere_packing, weighted_centres
-from privfit.mechanisms.clustering import MOST_CELLS, Cells, Grid, Hybrid, Lloyd
+from privfit.mechanisms.grids import MOST_CELLS, Grid, Hybrid
 from privfit.mechanisms.stages import Facts, Plan, Stage
 from privfit.privacy import Budget, Terms, exact
 from privfit.rows import Points, Rows, on_lattice, point_geometry

@@ -18,7 +18,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import privfit as pf
 from privfit.bench import data
 from privfit.bench.clusters import generated_mixture, house, lifesci, mean_distance
-from privfit.mechanisms.clustering import Cells, Hybrid
+from privfit.mechanisms.cell_means import Cells
+from privfit.mechanisms.grids import Hybrid
 from privfit.models import private
 from privfit.rows import Points
 from tests.support.noise import RecordingNoise, ReplayingNoise

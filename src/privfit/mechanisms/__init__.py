@@ -4,10 +4,12 @@ from privfit.mechanisms.adassp import BOOSTED_ROUNDS, AdaSSP
 from privfit.mechanisms.aggregate import BlockAnswers, BlockFit, SampleAndAggregate
 from privfit.mechanisms.block_fits import AggregatedCentres, AggregatedWeights
 from privfit.mechanisms.breeding import Breeding
+from privfit.mechanisms.cell_means import AutomaticClusterer, Cells, Lloyd
 from privfit.mechanisms.clustering import ADAPTED_CLUSTERERS, NAMED_CLUSTERERS, Clusterer, ClusterFit, Clusters, clusterer
 from privfit.mechanisms.functional import FunctionalMechanism, LinearFit, Objective
 from privfit.mechanisms.gene_centres import GeneticCentres
 from privfit.mechanisms.genetic import PrivGene
+from privfit.mechanisms.grids import Grid, Hybrid
 from privfit.mechanisms.intervals import Bootstrap, bootstrap
 from privfit.mechanisms.perturbation import ObjectivePerturbation, OutputPerturbation, Perturbation, Risk, RiskFit
 from privfit.mechanisms.polynomial import PolynomialFit, PolynomialMechanism
@@ -23,17 +25,22 @@ __all__ = [
     "AdaSSP",
     "AggregatedCentres",
     "AggregatedWeights",
+    "AutomaticClusterer",
     "BlockAnswers",
     "BlockFit",
     "Bootstrap",
     "Breeding",
+    "Cells",
     "ClusterFit",
     "Clusterer",
     "Clusters",
     "FunctionalMechanism",
     "GeneticCentres",
     "GeneticMechanism",
+    "Grid",
+    "Hybrid",
     "LinearFit",
+    "Lloyd",
     "Objective",
     "ObjectivePerturbation",
     "OutputPerturbation",
