@@ -123,3 +123,18 @@ def test_the_benchmark_without_its_file_says_which(run: Run, tmp_path: Path) -> 
     result = run("bench", "weights", "--data", tmp_path)
     assert result.exit_code != 0
     assert "adult-arules-binary.npz" in result.stderr
+
+
+def test_lists_that_csv_cannot_hold_are_refused_before_a_ledger_is_made(run: Run, folder: Path, public: pl.DataFrame) -> None:
+    public.with_columns(lists=pl.lit([1, 2], dtype=pl.List(pl.Int64))).write_parquet("nested.parquet")
+    result = run(*START, "--public", "nested.parquet", "-e", 0.5, "-l", "new.db", "--ledger-epsilon", 1, "-o", "weights.csv")
+    assert result.exit_code != 0
+    assert "CSV cannot hold them" in " ".join(result.stderr.split())
+    assert not Path("new.db").exists()
+
+
+def test_the_private_file_is_no_public_one(run: Run, folder: Path) -> None:
+    result = run(*START, "--public", "people.csv", "-e", 0.5, "-l", "new.db", "--ledger-epsilon", 1, "-o", "weights.csv")
+    assert result.exit_code != 0
+    assert "public rows are published as they are" in " ".join(result.stderr.split())
+    assert not Path("new.db").exists()

@@ -174,7 +174,7 @@ def fit(
           -l new.db --ledger-epsilon 1 -o model.json
     """
     Terms(Budget(epsilon, delta), adjacency.value, rows_per_person, expected_rows)  # refuses what no guarantee could be given for
-    _check_options(seed, ledger, ledger_epsilon, ledger_delta)
+    check_ledger_options(seed, ledger, ledger_epsilon, ledger_delta)
     own = _penalty(model, alpha, l1_ratio) | _of_clusters(model, clusters, no_intercept, numeric)
     check_output(output, table, schema, ledger)
     facts = complete_schema(schema)
@@ -195,8 +195,8 @@ def fit(
     )
     estimator._objective(estimator._chosen_mechanism(), facts)  # refuses options that mean nothing, before a ledger is made
     if ledger is not None:
-        _check_new_budget(ledger, Budget(epsilon, delta), ledger_epsilon, ledger_delta or 0.0)
-        estimator.set_params(ledger=_opened(ledger, ledger_epsilon, ledger_delta))
+        check_new_budget(ledger, Budget(epsilon, delta), ledger_epsilon, ledger_delta or 0.0)
+        estimator.set_params(ledger=opened_ledger(ledger, ledger_epsilon, ledger_delta))
     with counting_rows(f"Reading {table.name}"):
         estimator.fit(table)
     estimator.save(output)
@@ -235,7 +235,8 @@ def _of_clusters(model: Model, clusters: int | None, no_intercept: bool, numeric
     return {} if clusters is None else {"n_clusters": clusters}
 
 
-def _check_options(seed: int | None, ledger: Path | None, ledger_epsilon: float | None, ledger_delta: float | None) -> None:
+def check_ledger_options(seed: int | None, ledger: Path | None, ledger_epsilon: float | None, ledger_delta: float | None) -> None:
+    """Refuse options about a ledger and a seed that do not go together."""
     if seed is not None and ledger is not None:
         raise PrivacyError(
             f"--seed {seed} was given together with --ledger; noise from a seed can be repeated and subtracted, so the model is not private "
@@ -266,7 +267,7 @@ def _check_target(model: Model, schema: Schema) -> None:
         )
 
 
-def _check_new_budget(path: Path, asked: Budget, epsilon: float | None, delta: float) -> None:
+def check_new_budget(path: Path, asked: Budget, epsilon: float | None, delta: float) -> None:
     """A ledger that could not pay even for the first fit is not made: its budget would stand for ever."""
     if path.exists() or epsilon is None:
         return
@@ -277,7 +278,7 @@ def _check_new_budget(path: Path, asked: Budget, epsilon: float | None, delta: f
         )
 
 
-def _opened(path: Path, epsilon: float | None, delta: float | None) -> Ledger:
+def opened_ledger(path: Path, epsilon: float | None, delta: float | None) -> Ledger:
     """The ledger in this file; a new one only where the user says how much it may spend."""
     if path.exists():
         return Ledger(path, epsilon, delta)

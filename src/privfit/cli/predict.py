@@ -37,7 +37,7 @@ def predict(
       privfit predict model.json people.parquet -o predictions.parquet
     """
     if output is not None:
-        _check_ending(output)
+        check_ending(output)
         check_output(output, model, table)
     fitted = load_model(model)
     with stderr().status(f"Predicting for {table.name}"):
@@ -61,7 +61,8 @@ def predictions(model: Any, table: Path) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-def _check_ending(output: Path) -> None:
+def check_ending(output: Path) -> None:
+    """Refuse a file whose ending names no format."""
     if output.suffix.lower() not in (*CSV, *PARQUET):
         raise CommandError(
             f"-o {output} ends in neither .csv nor .parquet, so its format is unknown. Give it one of these endings: {', '.join(CSV + PARQUET)}."

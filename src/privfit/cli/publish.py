@@ -11,13 +11,13 @@ import typer
 
 from privfit.cli.console import counting_rows, hint, ledger_facts, ledger_sentence, print_json, print_report, stdout
 from privfit.cli.errors import CommandError
-from privfit.cli.fit import PRIVACY, Adjacency, _check_new_budget, _check_options, _opened
+from privfit.cli.fit import PRIVACY, Adjacency, check_ledger_options, check_new_budget, opened_ledger
 from privfit.cli.output import check_output
-from privfit.cli.predict import _check_ending
+from privfit.cli.predict import check_ending
 from privfit.cli.schema import complete_schema
 from privfit.privacy import Budget, Terms
 from privfit.publish import ImportanceWeights
-from privfit.tables import open_table, write_frame
+from privfit.tables import open_table, refuse_nested, write_frame
 
 WEIGHTS = "Weights"
 
@@ -115,9 +115,9 @@ def publish(
           -l new.db --ledger-epsilon 1 -o made-up.csv
     """
     Terms(Budget(epsilon, delta), adjacency.value, rows_per_person, expected_rows)  # refuses what no guarantee could be given for
-    _check_options(seed, ledger, ledger_epsilon, ledger_delta)
+    check_ledger_options(seed, ledger, ledger_epsilon, ledger_delta)
     _check_method(method, alpha, pairs)
-    _check_ending(output)
+    check_ending(output)
     check_output(output, table, schema, ledger, *(public or []))
     if any(one.resolve() == table.resolve() for one in public or []):
         raise CommandError(
@@ -126,6 +126,7 @@ def publish(
     facts = complete_schema(schema)
     for path in (table, *(public or [])):
         open_table(path)  # a missing file is found before a ledger is made
+    refuse_nested(public or [], output)
     model = ImportanceWeights(
         epsilon,
         delta=delta,
@@ -141,8 +142,8 @@ def publish(
     )
     model._chosen_mechanism()  # refuses options that mean nothing, before a ledger is made
     if ledger is not None:
-        _check_new_budget(ledger, Budget(epsilon, delta), ledger_epsilon, ledger_delta or 0.0)
-        model.set_params(ledger=_opened(ledger, ledger_epsilon, ledger_delta))
+        check_new_budget(ledger, Budget(epsilon, delta), ledger_epsilon, ledger_delta or 0.0)
+        model.set_params(ledger=opened_ledger(ledger, ledger_epsilon, ledger_delta))
     with warnings.catch_warnings(record=True) as told, counting_rows(f"Reading {table.name}"):
         warnings.simplefilter("always", UserWarning)
         model.fit(table, list(public) if public else None)

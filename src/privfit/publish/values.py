@@ -140,7 +140,7 @@ def _blocks(geometry: Geometry) -> tuple[Block, ...]:
 
 
 class LaplacePublisher(Publisher):
-    """Publish a private table row by row, with noise on every value: a baseline that needs no trust in who holds the table, and far too much noise for most uses.
+    """Publish a private table row by row, with noise on every value: a baseline that each person could run alone, without trust in who holds the table, and far too much noise for most uses.
 
     Numbers keep their units, a category becomes numbers around 0 and 1: one per level, named as in get_feature_names_out of the models (one of the two for two levels). The noise on each value is Laplace noise of scale
     S / epsilon, S the largest L1 distance of two records, numbers in [0, 1]: it grows with the number of columns.

@@ -5,7 +5,7 @@ from privfit.tables.frames import columns_to_frame
 from privfit.tables.opening import WithTarget, column_positions, is_file, is_frame, is_named, is_pandas, open_table
 from privfit.tables.public import draft_schema, public_schema
 from privfit.tables.table import ABSENT, UNKNOWN, Batch, DataError, Table
-from privfit.tables.weighted import column_numbers, in_memory, joined, several_tables, taken, with_column, write_frame
+from privfit.tables.weighted import column_numbers, in_memory, joined, refuse_nested, several_tables, taken, with_column, write_frame
 
 __all__ = [
     "ABSENT",
@@ -28,6 +28,7 @@ __all__ = [
     "open_table",
     "public_schema",
     "refuse_masked",
+    "refuse_nested",
     "several_tables",
     "taken",
     "with_column",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,18 @@ def column_numbers(frame: Any, name: str) -> NDArray[np.float64]:
             f"Column {name!r} holds no numbers, and an estimate is a mean of numbers. Give a function: lambda table: table[{name!r}] == 'level'."
         )
     return values.astype(np.float64)
+
+
+def refuse_nested(sources: Iterable[Path], output: Path) -> None:
+    """Refuse Parquet files with lists or structs that are to be written as CSV, before anything is charged."""
+    if output.suffix.lower() in PARQUET:
+        return
+    for source in (one for one in sources if one.suffix.lower() in PARQUET):
+        nested = [name for name, kind in pl.scan_parquet(source).collect_schema().items() if kind.is_nested()]
+        if nested:
+            raise DataError(
+                f"The public file {source.name!r} has lists or structs in {nested}, and CSV cannot hold them. Write .parquet, or drop these columns. Nothing was charged."
+            )
 
 
 def write_frame(frame: Any, path: Path) -> None:
