@@ -19,7 +19,7 @@ from privfit.tables.opening import is_file, is_named, is_pandas
 
 def public_schema(table: Any, target: str | None = None) -> Schema:
     """A schema whose bounds and levels are read off a table that the user declares public."""
-    frame = _whole(table)
+    frame = whole_frame(table)
     if target is not None and target not in frame.columns:
         raise SchemaError(f"The public table has no column {target!r} to be the target. Name one of its columns: {frame.columns}.")
     columns = {name: public_column(name, frame.get_column(name)) for name in frame.columns}
@@ -27,7 +27,8 @@ def public_schema(table: Any, target: str | None = None) -> Schema:
     return Schema(columns.values(), goal)
 
 
-def _whole(table: Any) -> pl.DataFrame:
+def whole_frame(table: Any) -> pl.DataFrame:
+    """All of a public table as one frame."""
     if isinstance(table, pl.DataFrame):
         return table
     if isinstance(table, pl.LazyFrame):

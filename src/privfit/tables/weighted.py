@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from privfit.tables.opening import is_file, is_frame, is_named, is_pandas
-from privfit.tables.public import _whole as whole
+from privfit.tables.public import whole_frame
 from privfit.tables.table import DataError
 
 PARQUET, CSV = (".parquet", ".pq"), (".csv",)
@@ -20,7 +20,7 @@ PARQUET, CSV = (".parquet", ".pq"), (".csv",)
 def in_memory(table: Any) -> Any:
     """The table as the user gave it, or, of a file, a query or a stream, what it holds as a polars frame."""
     if is_file(table) or (is_named(table) and not is_frame(table)):
-        return whole(table)
+        return whole_frame(table)
     return table
 
 
@@ -39,7 +39,7 @@ def joined(tables: Sequence[Any], names: Sequence[str]) -> Any:
         import pandas as pd  # the user has it: the tables are made of it
 
         return pd.concat(tables, ignore_index=True)
-    frames = [whole(table) if is_named(table) else pl.DataFrame(np.asarray(table), schema=list(names)) for table in tables]
+    frames = [whole_frame(table) if is_named(table) else pl.DataFrame(np.asarray(table), schema=list(names)) for table in tables]
     return pl.concat(frames, how="diagonal_relaxed") if len(frames) > 1 else frames[0]
 
 
