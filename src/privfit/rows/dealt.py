@@ -70,12 +70,11 @@ class DealtRows:
         return chunks
 
     def _from_encoded(self, kept: KeptRows, chunks: list[Chunk]) -> Callable[[Places], Floats]:
-        codes = tuple(np.concatenate(parts) for parts in zip(*(chunk.codes for chunk in chunks), strict=True))
-        numbers, target = np.concatenate([chunk.numbers for chunk in chunks]), np.concatenate([chunk.target for chunk in chunks])
+        whole = Chunk.joined(chunks)
         layout, with_target = kept._layout, self._rows.geometry.target is not None
 
         def taken(mine: Places) -> Floats:
-            part = Chunk(tuple(code[mine] for code in codes), numbers[mine], target[mine])
+            part = whole.of(mine)
             rows = part.numbers if self._features is not None else layout.dense(part)
             return np.column_stack([rows, part.target]) if with_target else rows
 

@@ -161,17 +161,20 @@ def on_knots(block: Block, values: Floats) -> Floats:
     """Where values lie among a block's knots: 0 at the first, 1 at the second, and so on; clipped to the bounds."""
     column = block.column
     assert isinstance(column, Numeric)
-    return np.asarray(np.clip(column.on_scale(within_bounds(column, values)), 0.0, 1.0) * (block.width - 1), dtype=np.float64)
+    places = np.asarray(column.on_scale(within_bounds(column, values)), dtype=np.float64)
+    np.clip(places, 0.0, 1.0, out=places)
+    places *= block.width - 1
+    return places
 
 
 def within_bounds(column: Numeric, values: Floats) -> Floats:
-    """Values clipped to a column's bounds, absent ones as the schema says."""
-    absent = np.isnan(values)
-    if absent.any():
+    """A copy of values, clipped to a column's bounds, absent ones as the schema says."""
+    own = np.array(values, dtype=np.float64)
+    if np.isnan(np.max(own, initial=-np.inf)):  # a NaN is larger than all
         if column.fill is None:
             raise absent_values(column)
-        values = np.where(absent, column.fill, values)
-    return np.asarray(np.clip(values, column.low, column.high), dtype=np.float64)
+        own[np.isnan(own)] = column.fill
+    return np.clip(own, column.low, column.high, out=own)
 
 
 def hats(places: Floats, knots: int) -> Floats:

@@ -1,6 +1,6 @@
 """Rows for fits that read them many times: encoded once, kept small in memory, and summed pass after pass.
 
-A linear predictor is a few look-ups, and a sum of columns a few counts (layout.py). The sums here are real numbers, added in a fixed order; `rounding` bounds their error.
+A linear predictor is a few look-ups, and a sum of columns a few counts: sparse products (layout.py). The sums here are real numbers, added in a fixed order; `rounding` bounds their error.
 """
 
 from __future__ import annotations
@@ -89,12 +89,11 @@ class KeptRows:
                 )
 
     def _encode(self, batch: Batch, start: int, stop: int) -> Chunk:
-        codes, numbers = self._layout.chunk(batch, start, stop)
-        target = self._target(batch, start, stop)
-        chunk = Chunk(codes, numbers, target)
-        return (
-            chunk if self._features is None else Chunk((), self._features(self._layout.turned(chunk, self._features.frequencies)), target)
-        )
+        chunk = Chunk(*self._layout.chunk(batch, start, stop), self._target(batch, start, stop))
+        if self._features is None:
+            return chunk
+        features = self._features(self._layout.turned(chunk, self._features.frequencies))
+        return Chunk(np.empty((stop - start, 0), dtype=np.int32), features, chunk.target)
 
     def _target(self, batch: Batch, start: int, stop: int) -> Floats:
         """The target of these rows: a number in [-1, 1], a class as -1 or 1, or, of more classes, its place."""
@@ -119,30 +118,34 @@ class KeptRows:
 
     def pulled(self, weights: Floats, respond: Respond) -> Floats:
         """The sum over all rows of x respond(x'weights, target)', of the shape of `weights`: (columns, classes)."""
-        tables = [] if self._features is not None else self._layout.look_up(weights)
+        table = self._table(weights)
 
         def task(chunk: Chunk) -> list[Floats]:
-            return self._pull(chunk, tables, weights, respond)
+            return self._pull(chunk, table, weights, respond)
 
         with one_blas_thread(), ThreadPoolExecutor(self._rows.threads) as pool:
             totals = _pairwise(in_order(pool, task, self._every_chunk(), 4 * self._rows.threads))
-        if self._features is not None:
-            return totals[-1]
-        return self._layout.gather(totals[:-1], totals[-1])
+        counts, numbers = totals
+        return numbers if self._features is not None else self._layout.gather(counts, numbers)
 
-    def _pull(self, chunk: Chunk, tables: list[Floats], weights: Floats, respond: Respond) -> list[Floats]:
-        scores = self._scores(chunk, tables, weights)
-        pull = respond(scores[:, 0], chunk.target)[:, None] if weights.shape[1] == 1 else respond(scores, chunk.target)
-        counts = [counts_by_code(code, pull, len(table)) for code, table in zip(chunk.codes, tables, strict=True)]
-        return [*counts, chunk.numbers.T @ pull]
+    def _table(self, weights: Floats) -> Floats:
+        """What every code adds to the predictors. Rows of features have no codes."""
+        return self._layout.look_up(weights) if self._features is None else np.empty((0, weights.shape[1]))
 
-    def _scores(self, chunk: Chunk, tables: list[Floats], weights: Floats) -> Floats:
+    def _pull(self, chunk: Chunk, table: Floats, weights: Floats, respond: Respond) -> list[Floats]:
+        indicators = chunk.indicators(len(table))
+        scores = self._scores(chunk, table, weights, indicators)
+        if weights.shape[1] > 1:
+            pull = respond(scores, chunk.target)
+            return [indicators.T @ pull, chunk.numbers.T @ pull]
+        pull = respond(scores[:, 0], chunk.target)  # a vector is multiplied faster than a column
+        return [(indicators.T @ pull)[:, None], (chunk.numbers.T @ pull)[:, None]]
+
+    def _scores(self, chunk: Chunk, table: Floats, weights: Floats, indicators: Any = None) -> Floats:
         own = weights if self._features is not None else weights[self._layout.number_columns]
-        scores = chunk.numbers @ own
-        for code, table in zip(chunk.codes, tables, strict=True):
-            for k in range(table.shape[1]):
-                scores[:, k] += table[:, k].take(code)
-        return np.asarray(scores, dtype=np.float64)
+        indicators = chunk.indicators(len(table)) if indicators is None else indicators
+        scores = indicators @ table if table.shape[1] > 1 else (indicators @ table[:, 0])[:, None]
+        return np.asarray(scores + chunk.numbers @ own if len(own) else scores, dtype=np.float64)
 
     def sample(self) -> SampledRows:
         """Rows spread evenly over the table, as many as a solver can use to learn how the loss curves."""
@@ -151,7 +154,7 @@ class KeptRows:
         step = max(1, -(-self.n_rows // most))
         parts, first = [], 0
         for chunk in self._every_chunk():
-            part = chunk.every(step, first)
+            part = chunk.of(slice(first, None, step))
             parts.append((part.numbers if self._features is not None else self._layout.dense(part), part.target))
             first = (first - len(chunk.target)) % step
         design, target = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
@@ -191,7 +194,7 @@ class PartOfRows(KeptRows):
         for chunk in self._all._every_chunk():
             mine = self._mine[first : first + len(chunk.target)]
             first += len(chunk.target)
-            yield Chunk(tuple(code[mine] for code in chunk.codes), chunk.numbers[mine], chunk.target[mine])
+            yield chunk.of(mine)
 
     def sample(self) -> SampledRows:
         """Rows spread evenly over the part; none, if it has none."""
@@ -209,14 +212,14 @@ class PartOfRows(KeptRows):
         """
         largest = float(np.abs(weights).max()) or 1.0
         whole = np.rint(weights / largest * 2.0 ** (EXACT_BITS - self.n_columns.bit_length()))
-        tables = [] if self._features is not None else self._layout.look_up(whole)
-        return sum(int(np.sum(self._is_wrong(chunk, tables, whole))) for chunk in self._every_chunk())
+        table = self._table(whole)
+        return sum(int(np.sum(self._is_wrong(chunk, table, whole))) for chunk in self._every_chunk())
 
-    def _is_wrong(self, chunk: Chunk, tables: list[Floats], weights: Floats) -> NDArray[np.bool_]:
+    def _is_wrong(self, chunk: Chunk, table: Floats, weights: Floats) -> NDArray[np.bool_]:
         if self._features is not None:  # not by a matrix product, in which one row could change how another is rounded
             scores = np.stack([(chunk.numbers * column).sum(axis=1) for column in weights.T], axis=1)
         else:
-            scores = self._scores(chunk, tables, weights)
+            scores = self._scores(chunk, table, weights)
         if scores.shape[1] == 1:
             return np.asarray((scores[:, 0] > 0) != (chunk.target > 0))
         return np.asarray(np.argmax(scores, axis=1) != chunk.target.astype(np.intp))
@@ -264,30 +267,16 @@ def added_in_place(ones: list[Floats], others: list[Floats]) -> list[Floats]:
     return ones
 
 
-def counts_by_code(code: NDArray[np.uint16], pull: Floats, size: int) -> Floats:
-    """The sums of what rows pull, by code: (size, classes)."""
-    if pull.shape[1] == 1:  # without a copy
-        return np.asarray(np.bincount(code, pull[:, 0], minlength=size)[:, None], dtype=np.float64)
-    return np.stack([np.bincount(code, column, minlength=size) for column in pull.T], axis=1)
-
-
 def _joined(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
     """The same rows with no short chunk but the last: a stream may come in very small batches."""
     short: list[Chunk] = []
     for chunk in chunks:
         short.append(chunk)
         if sum(len(part.target) for part in short) >= SHORT_ROWS:
-            yield _one(short)
+            yield Chunk.joined(short)
             short = []
     if short:
-        yield _one(short)
-
-
-def _one(chunks: list[Chunk]) -> Chunk:
-    if len(chunks) == 1:
-        return chunks[0]
-    codes = tuple(np.concatenate(parts) for parts in zip(*(chunk.codes for chunk in chunks), strict=True))
-    return Chunk(codes, np.concatenate([chunk.numbers for chunk in chunks]), np.concatenate([chunk.target for chunk in chunks]))
+        yield Chunk.joined(short)
 
 
 def in_order(

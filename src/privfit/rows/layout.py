@@ -1,23 +1,24 @@
-"""How encoded rows lie in memory: levels as positions, several categories together as one number; look-ups and counts instead of products.
+"""How encoded rows lie in memory: levels as places in one table of codes, several categories together as one code; a product with it is a few look-ups.
 
-A row of fourteen columns in bins takes eight bytes.
+A row of fourteen columns in bins takes sixteen bytes.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from privfit.rows.encoding import encode_numbers, hats, level_codes, on_knots, within_bounds
 from privfit.schema import Block, Geometry, Numeric
 from privfit.tables import Batch
 
 Floats = NDArray[np.float64]
-Codes = NDArray[np.uint16]
+Codes = NDArray[np.int32]
 
 STEP = 1 << 16
 MOST_CODES = 1 << 12
@@ -26,20 +27,39 @@ STEPS_PER_KNOT = 8
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some rows: one array of codes per group of categories, one column per number, and the target."""
+    """Some rows: their places in the table of codes, one a group of categories; one column per number; and the target."""
 
-    codes: tuple[Codes, ...]
+    codes: Codes
     numbers: Floats
     target: Floats
 
     @property
     def nbytes(self) -> int:
         """How much memory they take."""
-        return self.numbers.nbytes + self.target.nbytes + sum(code.nbytes for code in self.codes)
+        return self.numbers.nbytes + self.target.nbytes + self.codes.nbytes
 
-    def every(self, step: int, first: int) -> Chunk:
-        """Every step-th of these rows, from the one in place `first` on."""
-        return Chunk(tuple(code[first::step] for code in self.codes), self.numbers[first::step], self.target[first::step])
+    def indicators(self, n_codes: int) -> Any:
+        """The sparse matrix with a 1 at each row's places: products with it run outside of Python's lock, and take a row's places in their order."""
+        rows, groups = self.codes.shape
+        ones, ends = _ones_and_ends(rows, groups)
+        return csr_array((ones, self.codes.ravel(), ends), shape=(rows, n_codes), copy=False)
+
+    def of(self, rows: Any) -> Chunk:
+        """Some of these rows: a slice, places, or which."""
+        return Chunk(self.codes[rows], self.numbers[rows], self.target[rows])
+
+    @classmethod
+    def joined(cls, chunks: list[Chunk]) -> Chunk:
+        """The rows of several, one after the other."""
+        if len(chunks) == 1:
+            return chunks[0]
+        return cls(*(np.concatenate(parts) for parts in zip(*((one.codes, one.numbers, one.target) for one in chunks), strict=True)))
+
+
+@lru_cache(maxsize=8)
+def _ones_and_ends(rows: int, groups: int) -> tuple[Floats, Codes]:
+    """What the matrices of all chunks of this size share."""
+    return np.ones(rows * groups), np.arange(rows + 1, dtype=np.int32) * groups
 
 
 @dataclass(frozen=True)
@@ -59,7 +79,7 @@ class Member:
             return np.array([[-1.0], [1.0]])
         return hats(np.arange(self.levels) / STEPS_PER_KNOT, self.block.width)
 
-    def codes(self, values: Any) -> NDArray[np.intp]:
+    def codes(self, values: Any) -> NDArray[Any]:
         """The level of every row: a function of that row alone, to the bit. A logarithm's last place may depend on where in memory a value stands; comparing does not."""
         column = self.block.column
         if self.block.kind != "hats":
@@ -67,7 +87,9 @@ class Member:
         assert isinstance(column, Numeric)
         if column.is_wide:
             return np.searchsorted(self._halves, within_bounds(column, values), side="right")
-        return np.rint(on_knots(self.block, values) * STEPS_PER_KNOT).astype(np.intp)
+        places = on_knots(self.block, values)
+        places *= STEPS_PER_KNOT
+        return np.rint(places, out=places)
 
     @cached_property
     def _halves(self) -> tuple[float, ...]:
@@ -120,39 +142,51 @@ class Layout:
         """How many codes each group has."""
         return [group[-1].stride * group[-1].levels for group in self.groups]
 
-    def chunk(self, batch: Batch, start: int, stop: int) -> tuple[tuple[Codes, ...], Floats]:
-        """Rows start..stop of a batch."""
+    @cached_property
+    def firsts(self) -> tuple[int, ...]:
+        """Where each group's codes begin in the table of all codes; last, how long it is."""
+        return (0, *np.cumsum(self.sizes(), dtype=np.int64).tolist())
+
+    @property
+    def n_codes(self) -> int:
+        """How many codes all groups have."""
+        return self.firsts[-1]
+
+    def chunk(self, batch: Batch, start: int, stop: int) -> tuple[Codes, Floats]:
+        """Rows start..stop of a batch: codes and numbers."""
         place = {block.start: position for position, block in enumerate(self.geometry.blocks)}
-        codes = []
-        for group in self.groups:
-            joined = np.zeros(stop - start, dtype=np.intp)
+        codes = np.empty((stop - start, len(self.groups)), dtype=np.int32)
+        for position, (group, first) in enumerate(zip(self.groups, self.firsts, strict=False)):
+            joined = np.full(stop - start, float(first))
             for member in group:
-                joined += member.codes(batch[place[member.block.start]][start:stop]) * member.stride
-            codes.append(joined.astype(np.uint16))
+                levels = member.codes(batch[place[member.block.start]][start:stop])
+                joined += levels if member.stride == 1 else levels * member.stride
+            codes[:, position] = joined
         numbers = np.empty((len(self.number_columns), stop - start))
         if self.geometry.intercept:
             numbers[0] = STEP
         if self.numbers:
             values = [batch[place[block.start]][start:stop] for block in self.numbers]
             encode_numbers(list(self.numbers), values, numbers[int(self.geometry.intercept) :], STEP)
-        return tuple(codes), np.ascontiguousarray(numbers.T) / STEP
+        return codes, np.ascontiguousarray(numbers.T) / STEP
 
-    def look_up(self, weights: Floats) -> list[Floats]:
-        """What every code of every group adds to the predictors, for weights of shape (columns, classes)."""
-        tables = []
+    def look_up(self, weights: Floats) -> Floats:
+        """What every code of every group adds to the predictors, for weights of shape (columns, classes): (codes, classes)."""
+        tables = [np.empty((0, weights.shape[1]))]
         for group in self.groups:
             table = np.zeros((1, weights.shape[1]))
             for member in group:
                 values = member.values(weights[member.block.start : member.block.stop])
                 table = (values[:, None, :] + table[None, :, :]).reshape(-1, weights.shape[1])
-            tables.append(np.asfortranarray(table))
-        return tables
+            tables.append(table)
+        return np.concatenate(tables)
 
-    def gather(self, counts: list[Floats], numbers: Floats) -> Floats:
-        """Sums per code of every group, and of the number columns, as sums per encoded column."""
+    def gather(self, counts: Floats, numbers: Floats) -> Floats:
+        """Sums per code, and of the number columns, as sums per encoded column."""
         total = np.empty((self.geometry.n_columns, numbers.shape[1]))
         total[self.number_columns] = numbers
-        for group, sums in zip(self.groups, counts, strict=True):
+        for group, first, end in zip(self.groups, self.firsts, self.firsts[1:], strict=False):
+            sums = counts[first:end]
             for member in group:
                 apart = sums.reshape(-1, member.levels, member.stride, sums.shape[-1]).sum(axis=(0, 2))
                 total[member.block.start : member.block.stop] = member.gathered(apart)
@@ -160,9 +194,7 @@ class Layout:
 
     def turned(self, chunk: Chunk, frequencies: Floats) -> Floats:
         """The products of encoded rows with some columns, each row's by itself: in a matrix product other rows could change how one is rounded."""
-        products = np.zeros((len(chunk.target), frequencies.shape[1]))
-        for code, table in zip(chunk.codes, self.look_up(frequencies), strict=True):
-            products += table[code]
+        products = np.asarray(chunk.indicators(self.n_codes) @ self.look_up(frequencies))
         for place, column in enumerate(self.number_columns):
             products += chunk.numbers[:, place, None] * frequencies[column]
         return products
@@ -172,9 +204,9 @@ class Layout:
         rows = np.zeros((len(chunk.target), self.geometry.n_columns))
         rows[:, self.number_columns] = chunk.numbers
         every = np.arange(len(rows))
-        for group, code in zip(self.groups, chunk.codes, strict=True):
+        for group, codes, first in zip(self.groups, chunk.codes.T, self.firsts, strict=False):
             for member in group:
-                level = code.astype(np.intp) // member.stride % member.levels
+                level = (codes.astype(np.intp) - first) // member.stride % member.levels
                 if member.block.kind == "levels":
                     rows[every, member.block.start + level] = 1.0
                 else:

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.rows.kept import KeptRows, counts_by_code, in_order
+from privfit.rows.kept import KeptRows, in_order
 from privfit.rows.layout import STEPS_PER_KNOT, Chunk, Member
 from privfit.rows.rows import one_blas_thread
 
@@ -54,12 +54,12 @@ class MarginRows:
 
     def gains(self, step: int) -> list[tuple[Integers, Integers | None]]:
         """For every column, in the order of the schema, what its levels gain by moving down or up by `step`: of each level alone, and of two neighbouring knots together."""
-        tables = None if self._margins is not None else self._layout.look_up(self.weights[:, None].astype(np.float64))
+        table = None if self._margins is not None else self._layout.look_up(self.weights[:, None].astype(np.float64))
         shifts = [self._mixed(member, step) for _, member in self._members]
 
         def task(numbered: tuple[int, Chunk]) -> list[Floats]:
             place, chunk = numbered
-            return self._gained(chunk, self._margin(place, chunk, tables), step, shifts)
+            return self._gained(chunk, self._margin(place, chunk, table), step, shifts)
 
         return self._by_column(_total(self._kept, task))
 
@@ -73,17 +73,19 @@ class MarginRows:
         by_code = self._joined(member, np.rint(member.values(moved[:, None].astype(np.float64))[:, 0]))
         assert self._kept._chunks is not None
         for margin, chunk in zip(self._margins, self._kept._chunks, strict=True):
-            margin += (by_code.take(chunk.codes[group]) * chunk.target).astype(np.int64)
+            margin += (by_code.take(self._codes(chunk, group)) * chunk.target).astype(np.int64)
 
     # -- details -------------------------------------------------------------------------------------------------------
 
-    def _margin(self, place: int, chunk: Chunk, tables: list[Floats] | None) -> Integers:
-        if tables is None:
+    def _codes(self, chunk: Chunk, group: int) -> NDArray[np.intp]:
+        """The codes of rows in a group, counted from the group's own first."""
+        return np.subtract(chunk.codes[:, group], self._layout.firsts[group], dtype=np.intp)
+
+    def _margin(self, place: int, chunk: Chunk, table: Floats | None) -> Integers:
+        if table is None:
             assert self._margins is not None
             return self._margins[place]
-        scores = np.zeros(len(chunk.target))
-        for code, table in zip(chunk.codes, tables, strict=True):
-            scores += table[:, 0].take(code)
+        scores = chunk.indicators(len(table)) @ table[:, 0]
         return np.asarray(np.rint(scores * chunk.target), dtype=np.int64)
 
     def _gained(self, chunk: Chunk, margins: Integers, step: int, shifts: list[Floats | None]) -> list[Floats]:
@@ -93,24 +95,22 @@ class MarginRows:
         rise, fall = here - values.take(at + step), here - values.take(at - step)
         up, down = np.where(second, rise, fall), np.where(second, fall, rise)
         sizes = self._layout.sizes()
-        found = []
-        for code, size in zip(chunk.codes, sizes, strict=True):
-            found.append(counts_by_code(code, np.stack([down, up], axis=1), size))
+        found = [np.asarray(chunk.indicators(self._layout.n_codes).T @ np.stack([down, up], axis=1))]
         for (group, _), shift in zip(self._members, shifts, strict=True):
             if shift is None:
                 continue
-            code, size = chunk.codes[group], sizes[group]
+            code = self._codes(chunk, group)
             off = (shift.take(code) * chunk.target).astype(np.int64)
             first_up, first_down = here - values.take(at + off), here - values.take(at - off)
-            found.append(counts_by_code(code, np.stack([first_down, first_up], axis=1), size))
+            found.append(np.stack([np.bincount(code, moved, minlength=sizes[group]) for moved in (first_down, first_up)], axis=1))
         return found
 
     def _by_column(self, total: list[Integers]) -> list[tuple[Integers, Integers | None]]:
-        groups = len(self._layout.groups)
-        mixed = iter(total[groups:])
+        firsts = self._layout.firsts
+        mixed = iter(total[1:])
         found: list[tuple[Integers, Integers | None]] = []
         for group, member in self._members:
-            same = _levels(total[group], member)
+            same = _levels(total[0][firsts[group] : firsts[group + 1]], member)
             if not _bends(member):
                 found.append((same, None))
                 continue
@@ -168,11 +168,11 @@ def losses_of(kept: KeptRows, loss: LatticeLoss, candidates: Integers) -> Intege
 
 def _losses_of_few(kept: KeptRows, loss: LatticeLoss, candidates: Integers) -> Integers:
     weights = candidates.astype(np.float64)
-    tables = kept._layout.look_up(weights)
+    table = kept._layout.look_up(weights)
 
     def task(numbered: tuple[int, Chunk]) -> list[Floats]:
         chunk = numbered[1]
-        margins = np.rint(kept._scores(chunk, tables, weights) * chunk.target[:, None]).astype(np.int64)
+        margins = np.rint(kept._scores(chunk, table, weights) * chunk.target[:, None]).astype(np.int64)
         return [loss.values.take(np.clip(margins, -loss.reach, loss.reach) + loss.reach).sum(axis=0)]
 
     return _total(kept, task)[0]
