@@ -43,6 +43,14 @@ ADULT_COLUMNS = [
     "native-country",
     "income",
 ]
+ADULT_NUMBERS: dict[str, tuple[float, float]] = {
+    "age": (17, 90),
+    "fnlwgt": (0, 1_500_000),
+    "education-num": (1, 16),
+    "capital-gain": (0, 99_999),
+    "capital-loss": (0, 5_000),
+    "hours-per-week": (1, 99),
+}
 UNKNOWN = "?"
 
 
@@ -52,29 +60,28 @@ def adult(folder: Path) -> tuple[pl.DataFrame, Schema]:
     for name, skipped in (("adult.data.gz", 0), ("adult.test.gz", 1)):
         part = pl.read_csv(_file(folder, name), has_header=False, new_columns=ADULT_COLUMNS, skip_rows=skipped, infer_schema=False)
         parts.append(part.with_columns(pl.all().str.strip_chars(" .")).filter(pl.col("income").is_not_null()))
-    frame = pl.concat(parts)
-    numbers: dict[str, tuple[float, float]] = {
-        "age": (17, 90),
-        "fnlwgt": (0, 1_500_000),
-        "education-num": (1, 16),
-        "capital-gain": (0, 99_999),
-        "capital-loss": (0, 5_000),
-        "hours-per-week": (1, 99),
-    }
+    return pl.concat(parts).with_columns(pl.col(list(ADULT_NUMBERS)).cast(pl.Float64)), adult_schema()
+
+
+def adult_schema() -> Schema:
+    """What is public about Adult."""
     features: list[Column] = []
     for column in ADULT_COLUMNS[:-1]:
-        if column in numbers:
-            features.append(Numeric(column, *numbers[column]))
+        if column in ADULT_NUMBERS:
+            features.append(Numeric(column, *ADULT_NUMBERS[column]))
         else:
             missing = [UNKNOWN] if column in ("workclass", "occupation", "native-country") else []
             features.append(Category(column, [*ADULT_LEVELS[column].split(), *missing]))
-    frame = frame.with_columns(pl.col(list(numbers)).cast(pl.Float64))
-    return frame, Schema(features, target=Category("income", ["<=50K", ">50K"]))
+    return Schema(features, target=Category("income", ["<=50K", ">50K"]))
 
 
 def bank(folder: Path) -> tuple[pl.DataFrame, Schema]:
     """UCI Bank marketing, 45,211 clients; the target is whether a client subscribed."""
-    frame = pl.read_csv(_file(folder, "bank-full.csv.gz"), separator=";")
+    return pl.read_csv(_file(folder, "bank-full.csv.gz"), separator=";"), bank_schema()
+
+
+def bank_schema() -> Schema:
+    """What is public about Bank marketing."""
     months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
     jobs = [
         "admin.",
@@ -108,7 +115,7 @@ def bank(folder: Path) -> tuple[pl.DataFrame, Schema]:
         Numeric("previous", 0, 60),
         Category("poutcome", ["unknown", "other", "failure", "success"]),
     ]
-    return frame, Schema(features, target=Category("y", ["no", "yes"]))
+    return Schema(features, target=Category("y", ["no", "yes"]))
 
 
 def brazil(folder: Path) -> tuple[pl.DataFrame, Schema]:

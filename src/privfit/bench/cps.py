@@ -27,6 +27,13 @@ def cps_wages(folder: Path, highest: float = HIGHEST_WAGE) -> tuple[pl.DataFrame
     path = folder / "cps-tax-units.csv.gz"
     if not path.is_file():
         raise NoData(f"The folder has no {path.name}. Put it there, or point {FOLDER_VARIABLE} at a folder that has it.")
+    schema = cps_schema(highest)
+    frame = pl.read_csv(path, columns=[column.name for column in schema.columns])
+    return frame.filter(pl.col("age_head") >= YOUNGEST), schema
+
+
+def cps_schema(highest: float = HIGHEST_WAGE) -> Schema:
+    """What is public about the tax units."""
     features: list[Column] = [
         Numeric("age_head", YOUNGEST, 85),
         Category("MARS", FILING_STATUSES),
@@ -34,6 +41,4 @@ def cps_wages(folder: Path, highest: float = HIGHEST_WAGE) -> tuple[pl.DataFrame
         Numeric("nu18", 0, 8),
         Category("fips", STATES),
     ]
-    schema = Schema(features, target=Numeric(WAGES, 0, highest))
-    frame = pl.read_csv(path, columns=[column.name for column in schema.columns])
-    return frame.filter(pl.col("age_head") >= YOUNGEST), schema
+    return Schema(features, target=Numeric(WAGES, 0, highest))

@@ -38,6 +38,12 @@ def census_1980(folder: Path) -> tuple[pl.DataFrame, Schema]:
     path = folder / "census-1980-men.csv.gz"
     if not path.is_file():
         raise NoData(f"The folder has no {path.name}. Put it there, or point {FOLDER_VARIABLE} at a folder that has it.")
+    schema = census_1980_schema()
+    return pl.read_csv(path, columns=[column.name for column in schema.columns]), schema
+
+
+def census_1980_schema() -> Schema:
+    """What is public about the men of the 1980 census."""
     features: list[Column] = [
         Numeric("age", 40, 50),
         Numeric("education", 0, 20),
@@ -46,7 +52,4 @@ def census_1980(folder: Path) -> tuple[pl.DataFrame, Schema]:
         Category("smsa", [0, 1]),
         Category("division", DIVISIONS),
     ]
-    schema = Schema(features, target=Numeric("lwage", 0, 8))
-    columns = [column.name for column in schema.columns]
-    frame = pl.read_csv(path, columns=columns)
-    return frame, schema
+    return Schema(features, target=Numeric("lwage", 0, 8))

@@ -91,6 +91,11 @@ def cps_tasks(folder: Path) -> list[Task]:
 
 def trained(published: pl.DataFrame, weights: Floats, test: pl.DataFrame, schema: Schema) -> NDArray[Any]:
     """What scikit-learn's regression, trained on published rows, predicts. Without a row of positive weight: the middle of the bounds, or the first class."""
+    return trained_on(published, weights, schema)(test)
+
+
+def trained_on(published: pl.DataFrame, weights: Floats, schema: Schema) -> Callable[[pl.DataFrame], NDArray[Any]]:
+    """The same regression, trained; call it with rows to predict for."""
     target = schema.target
     assert target is not None
     kept = weights > 0
@@ -98,14 +103,15 @@ def trained(published: pl.DataFrame, weights: Floats, test: pl.DataFrame, schema
     if isinstance(target, Category):
         classes = np.unique(values.astype(str)) if len(values) else np.array([str(target.levels[0])])
         if len(classes) == 1:
-            return np.full(test.height, classes[0])
+            return lambda test: np.full(test.height, classes[0])
         model: Any = PlainLogistic(max_iter=300)
     elif not len(values):
-        return np.full(test.height, target.low / 2 + target.high / 2)
+        middle = target.low / 2 + target.high / 2
+        return lambda test: np.full(test.height, middle)
     else:
         model = PlainLinear()
-    rows, queries = (_scaled(design_matrix(frame, schema)[:, 1:], schema) for frame in (published, test))
-    return np.asarray(model.fit(rows[kept], values, sample_weight=weights[kept]).predict(queries))
+    model.fit(_scaled(design_matrix(published, schema)[:, 1:], schema)[kept], values, sample_weight=weights[kept])
+    return lambda test: np.asarray(model.predict(_scaled(design_matrix(test, schema)[:, 1:], schema)))
 
 
 def _scaled(design: Floats, schema: Schema) -> Floats:

@@ -19,7 +19,9 @@ import polars as pl
 from numpy.typing import NDArray
 from sklearn.svm import LinearSVC
 
-from privfit.bench.data import NoData
+from privfit.bench.baskets import FILE as FILE
+from privfit.bench.baskets import INCOME, LARGE, SEX, SMALL, arules_baskets
+from privfit.bench.sources import Loaded
 from privfit.privacy import seeded_generator
 from privfit.publish import ImportanceWeights
 from privfit.publish.diagnostics import direct_count_deviation
@@ -29,11 +31,6 @@ from privfit.tables import open_table
 
 Floats = NDArray[np.float64]
 
-FILE = "adult-arules-binary.npz"
-WITH_INCOME = 32_561
-LEFT_OUT = ("sex", "native-country")
-MISSING = "missing"
-INCOME, LARGE = "income", "large"
 EPSILON, ALPHA, RUNS = 0.1, 0.1, 100
 SVM_COST = 0.1
 """LIBLINEAR's C, beside a sum. The paper writes of a strength of 0.1; as a ridge beside a mean loss that would keep the norm below the root of 20, and the paper's is 7.17."""
@@ -64,37 +61,13 @@ class Split:
         return self.private[seeded_generator(seed).integers(rows, size=rows)]
 
 
-def adult_split(folder: Path, seed: int = 0, private_men: float = 0.9, private_women: float = 0.1) -> Split:
-    """The paper's split of the arules rows."""
-    path = folder / FILE
-    if not path.is_file():
-        raise NoData(f"The folder has no {path.name}. Put it there, or name a folder that has it with --data.")
-    held = np.load(path, allow_pickle=False)
-    rows, schema = _as_columns(held["indices"], held["indptr"], [str(label) for label in held["labels"]])
-    chance = np.where(rows["sex"].to_numpy() == "Male", private_men, private_women)
+def adult_split(source: Path | Loaded, seed: int = 0, private_men: float = 0.9, private_women: float = 0.1) -> Split:
+    """The paper's split of the arules rows: those of a folder, or loaded before (`Source.adult_baskets`)."""
+    rows, schema = (source.frame, source.schema) if isinstance(source, Loaded) else arules_baskets(source)
+    chance = np.where(rows[SEX].to_numpy() == "Male", private_men, private_women)
     mine = seeded_generator(seed).random(rows.height) < chance
-    kept = rows.drop("sex")
+    kept = rows.drop(SEX)
     return Split(kept.filter(mine), kept.filter(~mine), schema)
-
-
-def _as_columns(items: Any, ends: Any, labels: list[str]) -> tuple[pl.DataFrame, Schema]:
-    """Baskets of items as a table of columns; a column without an item in a row is missing there."""
-    names = list(dict.fromkeys(label.partition("=")[0] for label in labels))
-    columns, features = {}, []
-    owner = np.repeat(np.arange(WITH_INCOME), np.diff(ends[: WITH_INCOME + 1]))
-    items = items[: len(owner)]
-    for name in names:
-        own = [place for place, label in enumerate(labels) if label.partition("=")[0] == name]
-        levels = [labels[place].partition("=")[2] for place in own]
-        codes = np.full(WITH_INCOME, len(own))
-        mine = np.isin(items, own)
-        codes[owner[mine]] = np.searchsorted(own, items[mine])
-        if (codes == len(own)).any():
-            levels.append(MISSING)
-        columns[name] = np.array(levels, dtype=object)[codes].tolist()
-        if name not in LEFT_OUT:
-            features.append(Category(name, levels))
-    return pl.DataFrame(columns).drop("native-country"), Schema(features)
 
 
 def generated_split(rows: int = 4_000, seed: int = 0) -> Split:
@@ -104,10 +77,10 @@ def generated_split(rows: int = 4_000, seed: int = 0) -> Split:
     job = np.where(generator.random(rows) < np.where(male, 0.7, 0.2), "craft", "office")
     age = generator.choice(["young", "middle", "old"], size=rows)
     chance = 0.05 + 0.2 * male + 0.1 * (job == "craft") + 0.1 * (age == "old")
-    income = np.where(generator.random(rows) < chance, LARGE, "small")
+    income = np.where(generator.random(rows) < chance, LARGE, SMALL)
     mine = generator.random(rows) < np.where(male, 0.9, 0.1)
     table = pl.DataFrame({"job": job, "age": age, INCOME: income})
-    schema = Schema([Category("job", ["office", "craft"]), Category("age", ["young", "middle", "old"]), Category(INCOME, ["small", LARGE])])
+    schema = Schema([Category("job", ["office", "craft"]), Category("age", ["young", "middle", "old"]), Category(INCOME, [SMALL, LARGE])])
     return Split(table.filter(mine), table.filter(~mine), schema)
 
 
