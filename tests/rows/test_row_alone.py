@@ -8,6 +8,7 @@ import pytest
 from privfit.rows import Encoder
 from privfit.rows.layout import STEPS_PER_KNOT, Layout
 from privfit.schema import Numeric, Schema
+from privfit.tables import DataError
 
 WIDE = [Numeric("x", 0, 5_000), Numeric("x", -8_000, 100_000), Numeric("x", 1e6, 1e9)]
 
@@ -44,3 +45,20 @@ def test_sums_of_whole_numbers_refuse_splines() -> None:
     geometry = Schema([Numeric("x", 0, 1)]).geometry(numeric="splines")
     with pytest.raises(TypeError, match="for gradients"):
         Encoder(geometry, 1 << 16, 1).encode([np.zeros(3)], 0, 3)
+
+
+def test_numbers_of_one_array_get_the_codes_that_each_column_gets_alone() -> None:
+    """Ten columns of one array are encoded together, a few rows at a time; two arrays of five are not."""
+    bounds = [(-1.0, 1.0), (0.0, 3.0), (-7.5, 0.1), (10.0, 99.0), (0.0, 1e-3)] * 2
+    layout = Layout(Schema([Numeric(f"x{i}", *pair) for i, pair in enumerate(bounds)]).geometry(numeric="splines", intercept=False))
+    generator = np.random.default_rng(1)
+    rows = np.column_stack([generator.uniform(low - 0.2, high + 0.2, 20_000) for low, high in bounds])
+    rows[:4, :5] = [[-np.inf] * 5, [np.inf] * 5, [1e308] * 5, [low for low, _ in bounds[:5]]]
+    together, _ = layout.chunk(list(rows.T), 0, len(rows))
+    apart, _ = layout.chunk([*np.ascontiguousarray(rows[:, :5]).T, *np.ascontiguousarray(rows[:, 5:]).T], 0, len(rows))
+    assert np.array_equal(together, apart)
+    alone, _ = layout.chunk(list(rows.T), 11_111, 11_112)
+    assert np.array_equal(together[11_111:11_112], alone)
+    rows[17, 3] = np.nan
+    with pytest.raises(DataError, match="'x3'"):
+        layout.chunk(list(rows.T), 0, len(rows))

@@ -80,7 +80,7 @@ def encode_numbers(blocks: list[Block], columns: list[Any], out: Floats, units: 
     stretch = np.array([units / block.unit for block in blocks])
     reach = np.array([block.reach for block in blocks]) * float(units)
     least, most = reach[:, 0], reach[:, 1]
-    together = _as_one_array(blocks, columns)
+    together = as_one_array(blocks, columns)
     if together is None:
         for block, values, row in zip(blocks, columns, out, strict=True):
             column = block.column
@@ -88,7 +88,7 @@ def encode_numbers(blocks: list[Block], columns: list[Any], out: Floats, units: 
             row[:] = values if column.fill is None else np.where(np.isnan(values), column.fill, values)
         found = _scaled(out, centers[:, None], stretch[:, None], least[:, None], most[:, None], out)
     else:
-        few = max(CACHED_VALUES // len(blocks), 1)
+        few = few_rows(len(blocks))
         found = False
         for start in range(0, out.shape[1], few):  # a few rows at a time, as they lie in memory; then turned
             part = together[start : start + few]
@@ -109,7 +109,7 @@ def _scaled(values: Floats, centers: Floats, stretch: Floats, least: Floats, mos
     return bool(np.isnan(np.max(out, initial=0.0)))  # a NaN is larger than all
 
 
-def _as_one_array(blocks: list[Block], columns: list[Any]) -> Floats | None:
+def as_one_array(blocks: list[Block], columns: list[Any]) -> Floats | None:
     """Neighbouring columns of one array as that part of it: far faster to read than column by column. None if they are not that."""
     first = columns[0]
     if (
@@ -124,6 +124,11 @@ def _as_one_array(blocks: list[Block], columns: list[Any]) -> Floats | None:
         if not same or column.__array_interface__["data"][0] != start + place * first.itemsize:
             return None
     return np.lib.stride_tricks.as_strided(first, (len(first), len(columns)), (first.strides[0], first.itemsize), writeable=False)
+
+
+def few_rows(columns: int) -> int:
+    """How many rows of so many columns are worked on at a time, so that they stay close to the processor."""
+    return max(CACHED_VALUES // columns, 1)
 
 
 def spread(block: Block, codes: NDArray[np.intp], out: Floats, units: float) -> None:

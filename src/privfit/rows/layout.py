@@ -5,6 +5,7 @@ A row of fourteen columns in bins takes sixteen bytes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from privfit.rows.encoding import encode_numbers, hats, level_codes, on_knots, within_bounds
+from privfit.rows.encoding import absent_values, as_one_array, encode_numbers, few_rows, hats, level_codes, on_knots, within_bounds
 from privfit.schema import Block, Geometry, Numeric
 from privfit.tables import Batch
 
@@ -155,13 +156,7 @@ class Layout:
     def chunk(self, batch: Batch, start: int, stop: int) -> tuple[Codes, Floats]:
         """Rows start..stop of a batch: codes and numbers."""
         place = {block.start: position for position, block in enumerate(self.geometry.blocks)}
-        codes = np.empty((stop - start, len(self.groups)), dtype=np.int32)
-        for position, (group, first) in enumerate(zip(self.groups, self.firsts, strict=False)):
-            joined = np.full(stop - start, float(first))
-            for member in group:
-                levels = member.codes(batch[place[member.block.start]][start:stop])
-                joined += levels if member.stride == 1 else levels * member.stride
-            codes[:, position] = joined
+        codes = self._codes([batch[place[member.block.start]][start:stop] for member in self._members], stop - start)
         numbers = np.empty((len(self.number_columns), stop - start))
         if self.geometry.intercept:
             numbers[0] = STEP
@@ -169,6 +164,53 @@ class Layout:
             values = [batch[place[block.start]][start:stop] for block in self.numbers]
             encode_numbers(list(self.numbers), values, numbers[int(self.geometry.intercept) :], STEP)
         return codes, np.ascontiguousarray(numbers.T) / STEP
+
+    def _codes(self, columns: list[Any], rows: int) -> Codes:
+        """The places of rows in the table of codes. Many numbers of one array are worked on together, a few rows at a time, as they lie in memory."""
+        codes = np.empty((rows, len(self.groups)), dtype=np.int32)
+        together = as_one_array([member.block for member in self._members], columns) if self._all_narrow else None
+        few = max(rows, 1) if together is None else few_rows(len(columns))
+        for begin in range(0, rows, few):
+            part = slice(begin, min(begin + few, rows))
+            levels: Iterator[NDArray[Any]]
+            if together is None:
+                levels = (member.codes(values) for member, values in zip(self._members, columns, strict=True))
+            else:
+                levels = iter(self._narrow_codes(together[part]).T)
+            for position, (group, first) in enumerate(zip(self.groups, self.firsts, strict=False)):
+                joined = np.full(part.stop - part.start, float(first))
+                for member in group:
+                    joined += next(levels) * member.stride
+                codes[part, position] = joined
+        return codes
+
+    @cached_property
+    def _members(self) -> tuple[Member, ...]:
+        return tuple(member for group in self.groups for member in group)
+
+    @cached_property
+    def _all_narrow(self) -> bool:
+        """Whether all codes are those of numbers on a scale without a logarithm."""
+        return bool(self._members) and all(
+            member.block.kind == "hats" and isinstance(member.block.column, Numeric) and not member.block.column.is_wide
+            for member in self._members
+        )
+
+    def _narrow_codes(self, values: Floats) -> Floats:
+        """As Member.codes, for all columns at once, by the same operations on every value."""
+        columns = [member.block.column for member in self._members]
+        low = np.array([column.low for column in columns if isinstance(column, Numeric)])
+        high = np.array([column.high for column in columns if isinstance(column, Numeric)])
+        with np.errstate(over="ignore"):  # a warning would tell of a single huge value
+            places: Floats = values - low
+            places /= high - low
+        np.clip(places, 0.0, 1.0, out=places)
+        places *= np.array([member.block.width - 1 for member in self._members], dtype=np.float64)
+        places *= STEPS_PER_KNOT
+        if np.isnan(np.max(places, initial=0.0)):  # a NaN is larger than all
+            raise absent_values(columns[int(np.argmax(np.isnan(places).any(axis=0)))])
+        np.rint(places, out=places)
+        return places
 
     def look_up(self, weights: Floats) -> Floats:
         """What every code of every group adds to the predictors, for weights of shape (columns, classes): (codes, classes)."""
