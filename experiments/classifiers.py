@@ -52,6 +52,8 @@ RULES: dict[str, tuple[tuple[float, ...], tuple[str, ...]]] = {
     "5 knots below 300, 12 from 2000": ((300, 2000), ("5 knots", DEFAULT, "12 knots")),
     "3 knots below 200, 5 below 600, 12 from 2000": ((200, 600, 2000), ("3 knots", "5 knots", DEFAULT, "12 knots")),
     "slope below 200, 5 knots below 400, 12 from 2000": ((200, 400, 2000), ("numbers as slope", "5 knots", DEFAULT, "12 knots")),
+    "slope below 200, 6 knots below 600": ((200, 600), ("numbers as slope", "6 knots", DEFAULT)),
+    "slope below 200, 6 knots below 600, 12 from 2000": ((200, 600, 2000), ("numbers as slope", "6 knots", DEFAULT, "12 knots")),
 }
 """Public rules for how numbers enter, by n epsilon / k: where the rule changes, and the settings on either side."""
 
@@ -196,7 +198,7 @@ SETTINGS = (
     Setting(RULE_IN_USE),
     *(ridge_factor(value) for value in (2.5, 4.0, 7.0, 10.0)),
     *(objective(f"steepest {value:g}", steepest=value) for value in (0.35, 0.7, 1.0)),
-    *(Setting(f"{knots} knots", knots=knots) for knots in (2, 3, 5, 12)),
+    *(Setting(f"{knots} knots", knots=knots) for knots in (2, 3, 5, 6, 12)),
     *(Setting(f"numbers as {numeric}", {"numeric": numeric}) for numeric in ("bins", "slope")),
     *(objective(f"noise {kind}", noise=kind) for kind in ("laplace", "mixed", "l2", "linf")),
     Setting("mechanism functional", {"mechanism": "functional"}),

@@ -42,14 +42,15 @@ class HistogramFits:
 
     def outcomes(self, split: Split, epsilon: float | None, seed: int) -> dict[str, Outcome]:
         """One noisy histogram, four models."""
-        grid = Grid.of(split.schema, len(split.train.target), self.cells)
-        counts = grid.counts(split.train)
-        if epsilon is not None:
-            counts = noisy_counts(counts, epsilon, SeededNoise(seed))
-        centres, means, weights = grid.positive(counts)
-        seen = _PublicScale(split)
+        return self.drawn(Counted(split, self.cells), epsilon, seed)
+
+    def drawn(self, counted: Counted, epsilon: float | None, seed: int) -> dict[str, Outcome]:
+        """The same for a split whose rows were counted before."""
+        counts = counted.counts if epsilon is None else noisy_counts(counted.counts, epsilon, SeededNoise(seed))
+        centres, means, weights = counted.grid.positive(counts)
+        seen = counted.seen
         if not len(weights):  # nothing is left to fit on: predict the middle of the bounds
-            return {f"DPME {model}": Outcome(seen.test_error(np.zeros(len(split.test.target)))) for model in ALPHAS}
+            return {f"DPME {model}": Outcome(seen.test_error(np.zeros(len(seen.test)))) for model in ALPHAS}
 
         def error(model: str, penalty: Penalty) -> float:
             regression = weighted_regression(model, penalty, float(weights.sum()), self.intercept)
@@ -140,6 +141,15 @@ def _centres(column: Column, size: int) -> Floats:
     if isinstance(column, Category):
         return np.linspace(-1.0, 1.0, size)
     return (2 * np.arange(size) + 1) / size - 1
+
+
+class Counted:
+    """A split whose rows to fit on were counted, cell by cell, without noise."""
+
+    def __init__(self, split: Split, cells: int | None = None) -> None:
+        self.grid = Grid.of(split.schema, len(split.train.target), cells)
+        self.counts = self.grid.counts(split.train)
+        self.seen = _PublicScale(split)
 
 
 class _PublicScale:

@@ -11,6 +11,7 @@ minimum, if coordinate descent from zero finds one, or else a point where the sl
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -51,13 +52,14 @@ class PrintedFunctional:
 
     def outcomes(self, split: Split, epsilon: float | None, seed: int) -> dict[str, Outcome]:
         """One draw of noise, four models."""
-        scaled = _Scaled(split, self.intercept)
-        exact = Quadratic(scaled.train.T @ scaled.train, scaled.train.T @ scaled.target)
-        noisy = exact if epsilon is None else exact.noised(epsilon, SeededNoise(seed))
-        trial = noisy if self.tuned_on == "noisy" else exact
+        return self.drawn(Scaled(split, self.intercept), epsilon, seed)
+
+    def drawn(self, scaled: Scaled, epsilon: float | None, seed: int) -> dict[str, Outcome]:
+        """The same for a split that was scaled before, with an intercept or without: its sums are noised again, and not summed again."""
+        noisy = scaled.exact if epsilon is None else scaled.exact.noised(epsilon, SeededNoise(seed))
         found = {}
         for model in ALPHAS:
-            chosen = least_test_error(penalties(model, len(scaled.target)), lambda penalty: scaled.test_error(trial.stationary(penalty)[0]))
+            chosen = scaled.best(model, noisy) if self.tuned_on == "noisy" else scaled.best_without_noise[model]
             weights, bounded = noisy.stationary(chosen)
             found[f"printed {model}"] = Outcome(scaled.test_error(weights), bounded)
         return found
@@ -136,7 +138,7 @@ def _without_slope(matrix: Floats, vector: Floats, lasso: float) -> Floats:
     return np.zeros(len(vector))
 
 
-class _Scaled:
+class Scaled:
     """A split with every column brought to [-1, 1] by the extremes of the rows to fit on, as the paper does. This reads private bounds."""
 
     def __init__(self, split: Split, intercept: bool) -> None:
@@ -145,6 +147,20 @@ class _Scaled:
         self._low, self._high = float(split.train.target.min()), float(split.train.target.max())
         self.target = 2 * (split.train.target - self._low) / (self._high - self._low) - 1
         self._truth = split.test.target
+
+    @cached_property
+    def exact(self) -> Quadratic:
+        """The objective without noise."""
+        return Quadratic(self.train.T @ self.train, self.train.T @ self.target)
+
+    def best(self, model: str, quadratic: Quadratic) -> Penalty:
+        """The penalty of one of the four models with the least test error on an objective."""
+        return least_test_error(penalties(model, len(self.target)), lambda penalty: self.test_error(quadratic.stationary(penalty)[0]))
+
+    @cached_property
+    def best_without_noise(self) -> dict[str, Penalty]:
+        """The same on the objective without noise, for each of the four models."""
+        return {model: self.best(model, self.exact) for model in ALPHAS}
 
     def test_error(self, weights: Floats) -> float:
         """The root mean squared test error, in the units of the target."""

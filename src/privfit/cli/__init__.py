@@ -17,6 +17,7 @@ from privfit.cli.fit import fit
 from privfit.cli.ledger import ledger
 from privfit.cli.predict import predict
 from privfit.cli.publish import publish
+from privfit.cli.reproduce import reproduce
 from privfit.cli.schema import schema
 from privfit.version import VERSION
 
@@ -66,7 +67,7 @@ def privfit(
     """
 
 
-for command in (demo, schema, fit, predict, publish, ledger):
+for command in (demo, schema, fit, predict, publish, ledger, reproduce):
     app.command(command.__name__, no_args_is_help=command is not demo)(in_one_sentence(command))
 
 app.add_typer(bench, name="bench")

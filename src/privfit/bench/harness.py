@@ -1,0 +1,132 @@
+"""Run the cells of papers on all cores, keep every finished one, and go on where an earlier run was stopped.
+
+Noise is seeded and test rows are looked at: nothing here is a private release.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from multiprocessing import connection, get_context, parent_process
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from privfit.bench.grid import Cell, Figure, Paper
+from privfit.bench.papers import paper_named
+from privfit.bench.results import Key, Log, Results, Value
+from privfit.bench.sources import Source
+
+
+@dataclass(frozen=True)
+class Work:
+    """A cell of a paper, and from where its table comes."""
+
+    paper: str
+    cell: Cell
+    origin: str
+
+    @property
+    def key(self) -> Key:
+        """Under which its results are kept."""
+        experiment, table, part, repetition = self.cell.key
+        return (self.paper, experiment, table, self.origin, part, repetition)
+
+
+@dataclass(frozen=True)
+class Step:
+    """How far a run is: cells finished and all, and the share of the expected work that is done."""
+
+    finished: int
+    cells: int
+    share: float
+    last: str
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A cell that could not be measured, and why. It is tried again by the next run."""
+
+    work: Work
+    reason: str
+
+
+def planned(paper: Paper, figures: Sequence[Figure], source: Source, *, quick: bool) -> list[Work]:
+    """All cells that the figures need. Loads each table once, so that it is in the cache before workers want it."""
+    wanted = {figure.experiment for figure in figures}
+    cells = [cell for experiment in paper.experiments if experiment.name in wanted for cell in experiment.cells(quick)]
+    if len({cell.key for cell in cells}) < len(cells):
+        raise ValueError(f"Two cells of {paper.name} have the same name. Give each its own part or repetition.")
+    origins = {name: loaded(paper.name, name, source).origin for name in dict.fromkeys(cell.table for cell in cells)}
+    return [Work(paper.name, cell, origins[cell.table]) for cell in cells]
+
+
+def run(
+    works: Sequence[Work], source: Source, log: Log, *, workers: int | None = None, on_step: Callable[[Step], None] = lambda step: None
+) -> list[Failure]:
+    """Measure all cells that the log does not have yet, the longest first, and return those that failed."""
+    log.mend()
+    done = log.finished()
+    left = sorted((work for work in works if work.key not in done), key=lambda work: -work.cell.cost)
+    total = sum(work.cell.cost for work in works) or 1.0
+    spent = total - sum(work.cell.cost for work in left)
+    finished = len(works) - len(left)
+    on_step(Step(finished, len(works), spent / total, ""))
+    failures = []
+    for work, values in _measured(left, source, workers or cores()):
+        if isinstance(values, str):
+            failures.append(Failure(work, values))
+        else:
+            log.append(work.key, values)
+        finished, spent = finished + 1, spent + work.cell.cost
+        on_step(Step(finished, len(works), spent / total, "/".join((work.paper, *map(str, work.cell.key)))))
+    return failures
+
+
+def figure_results(figure: Figure, works: Sequence[Work], done: Mapping[Key, Sequence[Value]]) -> Results:
+    """What is known for a figure, from the cells of this plan only."""
+    values = [value for work in works if work.cell.experiment == figure.experiment for value in done.get(work.key, ())]
+    return Results([*values, *figure.derived(values)], figure.measure, figure.middle)
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@lru_cache(maxsize=16)
+def loaded(paper: str, table: str, source: Source) -> Any:
+    """A paper's table, loaded once a process."""
+    return paper_named(paper).tables[table](source)
+
+
+def measured(work: Work, source: Source) -> list[Value]:
+    """Measure one cell, here."""
+    experiment = paper_named(work.paper).experiment(work.cell.experiment)
+    with warnings.catch_warnings(), threadpool_limits(1):
+        warnings.simplefilter("ignore")
+        return list(experiment.measure(work.cell, loaded(work.paper, work.cell.table, source)))
+
+
+def _measured(works: Sequence[Work], source: Source, workers: int) -> Iterable[tuple[Work, list[Value] | str]]:
+    """Values of each cell as they come, or why there are none."""
+    if not works:
+        return
+    with ProcessPoolExecutor(min(workers, len(works)), mp_context=get_context("spawn"), initializer=_end_with_parent) as pool:
+        offline = replace(source, download=False)  # workers see the files that were there when the cells were planned
+        tasks = {pool.submit(measured, work, offline): work for work in works}
+        for task in as_completed(tasks):
+            reason = task.exception()
+            yield tasks[task], task.result() if reason is None else f"{type(reason).__name__}: {reason}"
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed would wait for work for ever; this ends it."""
+    parent = parent_process()
+    if parent is not None:
+        threading.Thread(target=lambda: (connection.wait([parent.sentinel]), os._exit(1)), daemon=True).start()

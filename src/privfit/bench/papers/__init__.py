@@ -1,0 +1,25 @@
+"""The five papers, one file each: tables, grids, figures, claims."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from privfit.bench.grid import Paper
+
+MODULES = {
+    "functional-mechanism": "privfit.bench.papers.functional_mechanism",
+    "regularised-regression": "privfit.bench.papers.regularised_regression",
+    "logistic-regression": "privfit.bench.papers.logistic_regression",
+    "importance-weighting": "privfit.bench.papers.importance_weighting",
+    "privgene": "privfit.bench.papers.privgene",
+}
+"""Papers by name, and the module that declares each as `PAPER`."""
+
+
+def paper_named(name: str) -> Paper:
+    """The paper of that name, or an error that lists all."""
+    if name not in MODULES:
+        raise ValueError(f"There is no paper {name}. The papers are {', '.join(MODULES)}, and all stands for each of them.")
+    paper = import_module(MODULES[name]).PAPER
+    assert isinstance(paper, Paper)
+    return paper
