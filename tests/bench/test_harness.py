@@ -154,7 +154,7 @@ def test_a_run_that_was_killed_goes_on_and_loses_no_finished_cell(tmp_path: Path
         assert log.finished()[Work("tiny", cell, "generated").key] == list(tiny_paper.PAPER.experiments[0].measure(cell, table))
     assert (tmp_path / "out" / "figures" / "tiny-1.png").stat().st_size > 5_000
     assert "<svg" in (tmp_path / "out" / "figures" / "tiny-1.svg").read_text()
-    page = (tmp_path / "out" / "gallery.md").read_text()
+    page = (tmp_path / "out" / "tiny.md").read_text()
     assert "✘ not held" in page
     assert "✔ held" in page
 

@@ -15,7 +15,7 @@ from privfit.losses.margins import GRAIN, MarginLoss
 from privfit.mechanisms import Breeding, PrivGene, Risk
 from privfit.mechanisms.genes import FARTHEST, HINGE_WEIGHT, WeightScorer, first_candidates, largest_score, on_lattice, widest_apart
 from privfit.privacy import Budget, SeededNoise, Terms
-from privfit.rows import KeptRows, Rows
+from privfit.rows import KeptRows, Rows, losses_of
 from privfit.schema import Category, Geometry, Numeric, Schema
 from privfit.tables import open_table
 from tests.privacy.laws import LAWS, most_told
@@ -137,6 +137,25 @@ def test_predictors_are_no_larger_and_no_farther_apart_than_public_facts_say(see
 
 
 # -- scores -------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("crowd", CROWDS)
+def test_what_moves_change_adds_up_to_the_losses_themselves(crowd, name) -> None:
+    """Candidates that move one level of the first are scored by the change alone: the same whole numbers, duplicates and weights at the bounds among them."""
+    rng = np.random.default_rng(3)
+    rows = [
+        (float(u), float(v), str(c), str(y))
+        for u, v, c, y in zip(*rng.uniform(-1, 1, (2, 60)), rng.choice(list("pqr"), 60), rng.choice(["a", "b"], 60), strict=True)
+    ]
+    geometry = geometry_of(SLOPES)
+    kept, loss = KeptRows(rows_of(rows, SLOPES, geometry)), loss_of(name, geometry)
+    scores = WeightScorer(kept, loss, geometry, False, False, Breeding())
+    for _ in range(3):
+        candidates = np.clip(CROWDS[crowd](rng, geometry.n_columns), -5, 5)
+        candidates = np.concatenate([candidates, candidates[:2]])
+        found, _ = scores(candidates, scores.reach(candidates, Terms(Budget(1.0)), True))
+        assert np.array_equal(found, -losses_of(kept, loss, on_lattice(candidates).T))
 
 
 @pytest.mark.parametrize("name", LOSSES)

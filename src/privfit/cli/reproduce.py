@@ -53,10 +53,10 @@ def reproduce(
 ) -> None:
     """Reproduce figures and tables of five papers, and check what the papers claim.
 
-    Every result is kept in results.csv as soon as it is measured: a run that is stopped,
-    even killed, goes on where it was. Figures (PNG and SVG) and a gallery with the outcome
-    of every claim are drawn from that file. Noise is seeded: the same command gives the
-    same numbers, times aside, and nothing here is a private release.
+    Every result is kept in results.csv as soon as it is measured: a run that is
+    stopped, even killed, goes on where it was. Figures (PNG and SVG) and a gallery
+    with the outcome of every claim are drawn from that file. Noise is seeded: the
+    same command gives the same numbers, times aside; nothing here is private.
     """
     if listed:
         _show_list(as_json)
@@ -67,6 +67,8 @@ def reproduce(
         raise CommandError("--figure needs one paper, and all was given. Name the paper that has the figure.")
     if importlib.util.find_spec("matplotlib") is None:
         raise CommandError('Figures need matplotlib, and it is not installed. Install it with: pip install "privfit[plots]"')
+    if folder is not None and not folder.is_dir():
+        raise CommandError(f"--data names {folder}, which is no folder. Name one that has the files, or leave it out for generated tables.")
     chosen = _chosen(paper, figure)
     place = out or Path("results") / ("full" if full else "quick")
     log = Log(place / RESULTS)
@@ -80,7 +82,7 @@ def reproduce(
         failures = harness.run([work for own in works.values() for work in own], source, log, workers=jobs, on_step=on_step)
     done = log.finished()
     shown = [_shown(one, each, works[one.name], done, source, place) for one, figures in chosen for each in figures]
-    markdown, page = write_gallery(shown, _introduction(full), place)
+    markdown, page = write_gallery(shown, _introduction(full), place, "gallery" if paper == ALL else paper)
     if as_json:
         print_json(_as_json(shown, failures, log))
     else:
@@ -105,7 +107,7 @@ def _show_list(as_json: bool) -> None:
     width = max(map(len, MODULES))
     for one in papers:
         for each in one.figures:
-            stdout().print(f"{one.name:<{width}}  figure {each.number:<3} {each.title}", markup=False, soft_wrap=True)
+            stdout().print(f"{one.name:<{width}}  figure {each.number:<4}  {each.title}", markup=False, soft_wrap=True)
 
 
 def _notices(works: Sequence[Work], source: Source, *, generated: bool = False) -> list[str]:
@@ -121,7 +123,7 @@ def _shown(paper: Paper, figure: Figure, works: Sequence[Work], done: Mapping[Ke
     repetitions = len({work.cell.repetition for work in own})
     note = " ".join([figure.caption, *_notices(own, source), f"Repetitions: {repetitions}."])
     stem = place / "figures" / f"{paper.name}-{figure.number}"
-    picture = draw(figure, results, f"{paper.title}, Figure {figure.number}: {figure.title}", note, stem)[0]
+    picture = draw(figure, results, paper.title, note, stem)[0]
     return Shown(paper, figure, picture, note, judged(figure, results))
 
 

@@ -5,12 +5,13 @@ Zhang, Xiao, Yang, Zhang, Winslett: PrivGene, SIGMOD 2013, Algorithms 1 and 2 an
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.losses.margins import GRAIN, MarginLoss
+from privfit.losses.margins import GRAIN, PER_STEP, MarginLoss
 from privfit.mechanisms.breeding import Breeding, scattered
 from privfit.mechanisms.search import Reach, Scorer
 from privfit.privacy import Noise, Terms
@@ -24,6 +25,8 @@ Integers = NDArray[np.int64]
 FARTHEST = 5.0
 CONSTANTS = 0.05
 """The share of first candidates that predict one class for all rows; as many predict the other."""
+EXACT = 1 << 53
+"""Sums of whole numbers up to here are exact in floats, in any order."""
 HINGE_WEIGHT = 10.0
 """C of the paper: how much a hinge loss weighs beside half the squared weights."""
 
@@ -66,11 +69,53 @@ class WeightScorer(Scorer):
 
     def __call__(self, candidates: Floats, reach: Reach) -> tuple[Integers, int]:
         whole = on_lattice(candidates)
-        scores = -losses_of(self._kept, self._loss, whole.T)
+        scores = -self._losses(whole)
         if self._penalised:
             penalty = 0.5 * np.sum((whole[:, 1:] / GRAIN) ** 2, axis=1) / HINGE_WEIGHT
             scores = scores - np.rint(penalty * self._loss.unit).astype(np.int64)
         return scores, int(np.ceil(reach.most * self._loss.unit * (1 + 2.0**-40)))
+
+    def _losses(self, whole: Integers) -> Integers:
+        """The loss of every candidate over all rows: of each only once, and of those that move one level of the first candidate by what that changes."""
+        distinct, places = np.unique(whole, axis=0, return_inverse=True)
+        places = places.ravel()
+        first = int(places[0])
+        moves = distinct - distinct[first]
+        column = np.argmax(moves != 0, axis=1)
+        step = moves[np.arange(len(moves)), column]
+        lone = ((moves != 0).sum(axis=1) == 1) & self._is_level[column]
+        lone &= self._kept.n_rows * int(np.abs(step).max()) * PER_STEP < EXACT
+        losses = np.empty(len(distinct), dtype=np.int64)
+        losses[~lone] = losses_of(self._kept, self._loss, distinct[~lone].T)
+        losses[lone] = losses[first] + self._changes(distinct[first], column[lone], step[lone])
+        return np.asarray(losses[places], dtype=np.int64)
+
+    def _changes(self, parent: Integers, column: Integers, step: Integers) -> Integers:
+        """What the loss of all rows changes by where one level of the parent moves: a row in it moves by the step, the others not at all. Sums of whole numbers, exact in floats."""
+        if not len(step):
+            return step
+        sizes, which = np.unique(step, return_inverse=True)
+
+        def respond(scores: Floats, target: Floats) -> Floats:
+            steps = sizes if scores.ndim == 2 else sizes[0]
+            side = target[:, None] if scores.ndim == 2 else target
+            return self._looked_up((scores + steps) * side) - self._looked_up(scores * side)
+
+        weights = np.repeat(parent[:, None].astype(np.float64), len(sizes), axis=1)
+        changes = self._kept.pulled(weights, respond)
+        return np.asarray(np.rint(changes[column, which.ravel()]), dtype=np.int64)
+
+    def _looked_up(self, margins: Floats) -> Floats:
+        reach = self._loss.reach
+        return np.asarray(self._loss.values.take(np.clip(np.rint(margins).astype(np.int64), -reach, reach) + reach), dtype=np.float64)
+
+    @cached_property
+    def _is_level(self) -> NDArray[np.bool_]:
+        """Which encoded columns are 1 for rows in a level, and 0 for all others."""
+        found = np.zeros(self._geometry.n_columns, dtype=np.bool_)
+        for block in self._geometry.blocks:
+            found[block.start : block.stop] = block.kind == "levels"
+        return found
 
 
 def on_lattice(candidates: Floats) -> Integers:
@@ -87,8 +132,15 @@ def largest_score(weights: Integers, geometry: Geometry) -> Integers:
 
 
 def widest_apart(weights: Integers, geometry: Geometry) -> int:
-    """The largest |x'(w - w')| of an encoded row and two candidates."""
-    return max(int(largest_score(weights - one, geometry).max()) for one in weights)
+    """The largest |x'(w - w')| of an encoded row and two candidates: every block counts with the level in which they differ most."""
+    distinct = np.unique(weights, axis=0)
+    total = np.zeros((len(distinct), len(distinct)), dtype=np.int64)
+    spans = [(0, 1)] if geometry.intercept else []
+    for start, stop in [*spans, *((block.start, block.stop) for block in geometry.blocks)]:
+        moving = [column for column in distinct[:, start:stop].T if column.min() < column.max()]
+        if moving:
+            total += np.maximum.reduce([np.abs(column[:, None] - column) for column in moving])
+    return int(total.max())
 
 
 def first_candidates(count: int, geometry: Geometry, noise: Noise) -> tuple[Floats, Floats, Floats]:

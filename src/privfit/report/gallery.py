@@ -36,9 +36,9 @@ class Shown:
         return f"Figure {self.figure.number}: {self.figure.title}"
 
 
-def write_gallery(shown: Sequence[Shown], introduction: str, folder: Path) -> tuple[Path, Path]:
-    """Write `gallery.md` and `gallery.html` into a folder that has the pictures in it or below it."""
-    markdown, page = folder / "gallery.md", folder / "gallery.html"
+def write_gallery(shown: Sequence[Shown], introduction: str, folder: Path, name: str = "gallery") -> tuple[Path, Path]:
+    """Write a page in Markdown and in HTML into a folder that has the pictures in it or below it."""
+    markdown, page = folder / f"{name}.md", folder / f"{name}.html"
     markdown.write_text(_markdown(shown, introduction, folder))
     page.write_text(_html(shown, introduction, folder))
     return markdown, page

@@ -23,8 +23,8 @@ HIGHEST_ROW = 3
 """Panels beside each other at most; four make a square."""
 
 
-def draw(figure: Figure, results: Results, heading: str, note: str, stem: Path) -> list[Path]:
-    """Draw a figure into `stem`.png and `stem`.svg. `note` goes below it in small print, so that a picture on its own says where it comes from."""
+def draw(figure: Figure, results: Results, paper: str, note: str, stem: Path) -> list[Path]:
+    """Draw a figure into `stem`.png and `stem`.svg. The paper's title and, in small print, a note go with it, so that a picture on its own says where it comes from."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -32,8 +32,11 @@ def draw(figure: Figure, results: Results, heading: str, note: str, stem: Path) 
 
     with plt.rc_context({"font.size": 9, "svg.fonttype": "none", "svg.hashsalt": "privfit", "axes.edgecolor": INK, "text.color": INK}):
         picture = _table(plt, figure, results) if figure.style == "table" else _panels(plt, figure, results)
-        picture.suptitle(heading, x=0.5, y=1.0, va="bottom", fontsize=11, fontweight="bold")
+        line = 0.19 / picture.get_figheight()
         width = int(picture.get_figwidth() * 19)
+        heading = textwrap.fill(f"Figure {figure.number}: {figure.title}", int(width * 0.72))
+        picture.text(0.5, 1 + 1.6 * line, heading, ha="center", va="bottom", fontsize=11.5, fontweight="bold")
+        picture.text(0.5, 1 + 0.4 * line, paper, ha="center", va="bottom", fontsize=9, color="#666666")
         picture.text(
             0.5, -0.02, textwrap.fill(note, width), ha="center", va="top", fontsize=7.5, color="#666666", transform=picture.transFigure
         )
@@ -65,8 +68,8 @@ def _panels(plt: Any, figure: Figure, results: Results) -> Any:
     picture.tight_layout()
     if order:
         across = min(len(order), 5)
-        below = 0.055 * -(-len(order) // across) + 0.04
-        picture.subplots_adjust(bottom=min(0.45, below * 4.2 / picture.get_figheight() + 0.55 / picture.get_figheight()))
+        lines = -(-len(order) // across)
+        picture.subplots_adjust(bottom=(0.62 + 0.2 * lines) / picture.get_figheight())
         picture.legend(
             [handles[name] for name in order],
             order,
@@ -171,12 +174,14 @@ def _table(plt: Any, figure: Figure, results: Results) -> Any:
     several = len({x for _, x in columns}) > 1
     heads = [figure.panels[panel] + (f", {figure.x.label} {x:g}" if several else "") for panel, x in columns]
     body = [[_mean_and_spread(results, panel, method.name, x) for panel, x in columns] for method in figure.methods]
-    picture, axis = plt.subplots(figsize=(max(2.4 * (len(columns) + 1), 6.2), 0.34 * (len(body) + 1.6)))
+    picture, axis = plt.subplots(figsize=(2.6 * (len(columns) + 1), 0.3 * (len(body) + 1)))
+    picture.subplots_adjust(left=0, right=1, bottom=0.02, top=1)
     axis.axis("off")
-    drawn = axis.table(cellText=body, rowLabels=[method.name for method in figure.methods], colLabels=heads, loc="center", cellLoc="center")
+    shares = 1 / (len(columns) + 1)
+    names = [method.name for method in figure.methods]
+    drawn = axis.table(cellText=body, rowLabels=names, colLabels=heads, bbox=(shares, 0, 1 - shares, 1), cellLoc="center")
     drawn.auto_set_font_size(False)
     drawn.set_fontsize(9)
-    drawn.scale(1, 1.5)
     ours = {method.name for method in figure.methods if method.kind == "ours"}
     for (row, column), cell in drawn.get_celld().items():
         cell.set_edgecolor(GRID)
@@ -207,6 +212,8 @@ def _dress(axis: Any, figure: Figure, results: Results, panel: str) -> None:
     _scale(axis.set_yscale, figure.y)
     if figure.y.limits != (None, None):
         axis.set_ylim(*figure.y.limits)
+    if figure.y.log:
+        _plain_numbers(axis)
     axis.set_xlabel(figure.x.label)
     axis.set_ylabel(figure.y.label)
     axis.grid(True, color=GRID, linewidth=0.8)
@@ -218,3 +225,15 @@ def _dress(axis: Any, figure: Figure, results: Results, panel: str) -> None:
 def _scale(scaled: Any, axis: Axis) -> None:
     if axis.log:
         scaled("log")
+
+
+def _plain_numbers(axis: Any) -> None:
+    """On a logarithm: 0.4 instead of 4 x 10^-1, with a few more ticks where it spans less than two powers of ten."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+
+    low, high = axis.get_ylim()
+    if high / low >= 100:
+        return
+    axis.yaxis.set_major_locator(MaxNLocator(5, prune="lower") if high / low < 5 else LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.yaxis.set_minor_formatter(NullFormatter())

@@ -61,7 +61,7 @@ OURS_BEHIND = (
 
 BY_RIDGE = Figure(
     "1",
-    "estimates by the strength of regularisation",
+    "Estimates by the strength of regularisation",
     "ridges",
     {SHARE: "Share of incomes over $50K, epsilon = 0.1"},
     (*WEIGHTINGS, *REFERENCES),
@@ -92,7 +92,7 @@ BY_RIDGE = Figure(
 
 BY_EPSILON = Figure(
     "2",
-    "estimates by privacy budget",
+    "Estimates by privacy budget",
     "epsilons",
     {SHARE: "Share of incomes over $50K, lambda = 0.1"},
     (Method(PRINTED), Method(REPAIRED), Method(OBJECTIVE), Method(TILTING, "ours"), *REFERENCES),
@@ -116,7 +116,7 @@ BY_EPSILON = Figure(
 
 SVM_BY_EPSILON = Figure(
     "3",
-    "distance of SVM coefficients by privacy budget",
+    "Distance of SVM coefficients by privacy budget",
     "epsilons",
     {SQUARED: "Squared hinge, C = 0.1", HINGE: "Hinge, C = 0.1", MEAN: "Hinge, ridge 0.1 beside the mean"},
     (
@@ -160,7 +160,7 @@ SVM_BY_EPSILON = Figure(
 
 TRADING = Figure(
     "4",
-    "bias against standard deviation as lambda varies",
+    "Bias against standard deviation as lambda varies",
     "ridges",
     {TRADE_OFF: "Share of incomes over $50K, epsilon = 0.1"},
     WEIGHTINGS,
@@ -183,7 +183,7 @@ CASES_ARE = "Public rows are the private rows themselves, the skewed ones of the
 
 EXTREMES = Figure(
     "5",
-    "estimates in extreme cases",
+    "Estimates in extreme cases",
     "publics",
     CASE_TITLES,
     (*WEIGHTINGS, *REFERENCES),
@@ -204,7 +204,7 @@ EXTREMES = Figure(
 
 SVM_EXTREMES = Figure(
     "6",
-    "distance of SVM coefficients in extreme cases",
+    "Distance of SVM coefficients in extreme cases",
     "publics",
     CASE_TITLES,
     (*WEIGHTINGS, Method(NO_NOISE, "reference"), Method(UNWEIGHTED, "reference")),

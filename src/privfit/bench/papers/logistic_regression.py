@@ -200,7 +200,7 @@ RESTARTS = f"Means over {N_DRAWS} restarts a fold ({QUICK_DRAWS} in a quick run;
 
 TABLE = Figure(
     "1",
-    "test errors of the simulations",
+    "Test errors of the simulations",
     "table",
     TITLES,
     (
@@ -231,7 +231,7 @@ TABLE = Figure(
 
 LEARNING = Figure(
     "2a-b",
-    "learning curves",
+    "Learning curves",
     "learning",
     TITLES,
     COMPARED,
@@ -253,7 +253,7 @@ LEARNING = Figure(
 
 EPSILON = Figure(
     "2c-d",
-    "epsilon curves",
+    "Epsilon curves",
     "epsilon",
     TITLES,
     COMPARED,
