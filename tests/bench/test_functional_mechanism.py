@@ -14,12 +14,12 @@ import privfit as pf
 from privfit.bench.claims import judged, tallied
 from privfit.bench.grid import Cell
 from privfit.bench.kept_sums import FunctionalOnce
-from privfit.bench.papers import functional_mechanism_examples as example
 from privfit.bench.papers import paper_named
-from privfit.bench.papers.functional_mechanism_checks import beside, both, ends_within, less_steep, ratio_changes, stays
-from privfit.bench.papers.functional_mechanism_fits import CONSTANT, FM, NO_PRIVACY, NOISELESS_FM, OURS, OURS_FUNCTIONAL, TRUNCATED, Fold
-from privfit.bench.papers.functional_mechanism_sweeps import BUDGET, CARDINALITY, DIMENSIONALITY, SWEEPS
-from privfit.bench.papers.functional_mechanism_tables import BRAZIL, SCHOOLING, Tasks, brazil, men, people
+from privfit.bench.papers.functional_mechanism import examples as example
+from privfit.bench.papers.functional_mechanism.checks import beside, both, ends_within, less_steep, ratio_changes, stays
+from privfit.bench.papers.functional_mechanism.fits import CONSTANT, FM, NO_PRIVACY, NOISELESS_FM, OURS, OURS_FUNCTIONAL, TRUNCATED, Fold
+from privfit.bench.papers.functional_mechanism.sweeps import BUDGET, CARDINALITY, DIMENSIONALITY, SWEEPS
+from privfit.bench.papers.functional_mechanism.tables import BRAZIL, SCHOOLING, Tasks, brazil, men, people
 from privfit.bench.results import Results, Value
 from privfit.bench.sources import Loaded, Source
 from privfit.bench.stand_ins import men_of_1980

@@ -10,9 +10,9 @@ import pytest
 import privfit as pf
 from privfit.bench.claims import judged
 from privfit.bench.grid import Cell
-from privfit.bench.papers import importance_weighting_claims as claims
 from privfit.bench.papers import paper_named
-from privfit.bench.papers.importance_weighting_claims import (
+from privfit.bench.papers.importance_weighting import claims
+from privfit.bench.papers.importance_weighting.claims import (
     DEVIATION,
     DISTANCE,
     EPSILON,
@@ -30,7 +30,7 @@ from privfit.bench.papers.importance_weighting_claims import (
     TRADE_OFF,
     TRUTH,
 )
-from privfit.bench.papers.importance_weighting_fits import (
+from privfit.bench.papers.importance_weighting.fits import (
     HINGE,
     SAME,
     SKEWED,

@@ -7,10 +7,10 @@ import pytest
 
 from privfit.bench.claims import judged
 from privfit.bench.grid import Cell
-from privfit.bench.papers import logistic_regression as declared
-from privfit.bench.papers import logistic_regression_claims as claims
 from privfit.bench.papers import paper_named
-from privfit.bench.papers.logistic_regression_claims import AT, HOLDOUT, LOSS, SPREAD
+from privfit.bench.papers.logistic_regression import claims
+from privfit.bench.papers.logistic_regression import paper as declared
+from privfit.bench.papers.logistic_regression.claims import AT, HOLDOUT, LOSS, SPREAD
 from privfit.bench.results import Results, Value
 from privfit.bench.simulated import DEFAULT, HALVED, KINDS, PRINTED, REPAIRED, SENSITIVITY, STANDARD, THROUGH_ORIGIN, points
 from privfit.bench.sources import Source

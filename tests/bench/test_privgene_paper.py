@@ -9,8 +9,9 @@ import pytest
 
 from privfit import KMeans, Ledger, LogisticRegression
 from privfit.bench.grid import Cell
-from privfit.bench.papers import paper_named, privgene_clusters
-from privfit.bench.papers.privgene_claims import (
+from privfit.bench.papers import paper_named
+from privfit.bench.papers.privgene import clusters
+from privfit.bench.papers.privgene.claims import (
     ahead,
     close,
     gap_grows,
@@ -23,9 +24,9 @@ from privfit.bench.papers.privgene_claims import (
     times,
     worse_by_more,
 )
-from privfit.bench.papers.privgene_fits import NO_PRIVACY, OURS, TracedGenes, error_after, traced_errors
-from privfit.bench.papers.privgene_gupt import GuptOnce
-from privfit.bench.papers.privgene_runs import (
+from privfit.bench.papers.privgene.fits import NO_PRIVACY, OURS, TracedGenes, error_after, traced_errors
+from privfit.bench.papers.privgene.gupt import GuptOnce
+from privfit.bench.papers.privgene.runs import (
     ADULT,
     BANKING,
     BRAZIL,
@@ -42,8 +43,8 @@ from privfit.bench.papers.privgene_runs import (
     US,
     ratios,
 )
-from privfit.bench.papers.privgene_runs import LOGISTIC as LOGISTIC_EXPERIMENT
-from privfit.bench.papers.privgene_tables import ClassTable, Fold, PointTable, us
+from privfit.bench.papers.privgene.runs import LOGISTIC as LOGISTIC_EXPERIMENT
+from privfit.bench.papers.privgene.tables import ClassTable, Fold, PointTable, us
 from privfit.bench.results import Results, Value
 from privfit.bench.sources import Source
 from privfit.bench.stand_ins import labelled, mixture
@@ -135,8 +136,8 @@ def test_every_line_of_the_clusters_is_measured(points) -> None:
     assert found.panels() == [panel]
     assert panel in figure.panels
     assert set(found.methods(panel)) == {method.name for method in figure.methods}
-    assert found.middle(panel, privgene_clusters.NO_PRIVACY, 1.0) <= found.middle(panel, privgene_clusters.OURS, 1.0)
-    assert found.middle(panel, privgene_clusters.GUPT, 0.05) > found.middle(panel, privgene_clusters.CUT_GUPT, 0.05)
+    assert found.middle(panel, clusters.NO_PRIVACY, 1.0) <= found.middle(panel, clusters.OURS, 1.0)
+    assert found.middle(panel, clusters.GUPT, 0.05) > found.middle(panel, clusters.CUT_GUPT, 0.05)
 
 
 def test_both_rules_of_selection_are_measured_after_every_iteration(classes) -> None:
@@ -227,10 +228,10 @@ def test_kept_blocks_take_no_ledger(points, tmp_path) -> None:
 
 def test_the_printed_numbers_of_iterations() -> None:
     """c n epsilon / m' with c = 0.00125 and, for the exponential mechanism, ten parents."""
-    assert privgene_clusters.as_printed(26_733, 1.0).rounds == 3
-    assert privgene_clusters.as_printed(34_112, 1.0).rounds == 4
-    assert privgene_clusters.as_printed(26_733, 0.05).rounds == 1
-    assert privgene_clusters.as_printed(26_733, 1.0).parents == 10
+    assert clusters.as_printed(26_733, 1.0).rounds == 3
+    assert clusters.as_printed(34_112, 1.0).rounds == 4
+    assert clusters.as_printed(26_733, 0.05).rounds == 1
+    assert clusters.as_printed(26_733, 1.0).parents == 10
 
 
 # -- claims --------------------------------------------------------------------------------------------------------------------

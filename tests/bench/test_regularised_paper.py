@@ -8,8 +8,7 @@ import pytest
 from privfit.bench.grid import Cell
 from privfit.bench.histogram import Counted, HistogramFits
 from privfit.bench.papers import paper_named
-from privfit.bench.papers import regularised_regression as paper
-from privfit.bench.papers import regularised_regression_fits as fits
+from privfit.bench.papers.regularised_regression import fits, paper
 from privfit.bench.printed import PrintedFunctional, Scaled
 from privfit.bench.results import Results, Value
 from privfit.bench.sources import Source

@@ -7,11 +7,11 @@ from importlib import import_module
 from privfit.bench.grid import Paper
 
 MODULES = {
-    "functional-mechanism": "privfit.bench.papers.functional_mechanism",
-    "regularised-regression": "privfit.bench.papers.regularised_regression",
-    "logistic-regression": "privfit.bench.papers.logistic_regression",
-    "importance-weighting": "privfit.bench.papers.importance_weighting",
-    "privgene": "privfit.bench.papers.privgene",
+    "functional-mechanism": "privfit.bench.papers.functional_mechanism.paper",
+    "regularised-regression": "privfit.bench.papers.regularised_regression.paper",
+    "logistic-regression": "privfit.bench.papers.logistic_regression.paper",
+    "importance-weighting": "privfit.bench.papers.importance_weighting.paper",
+    "privgene": "privfit.bench.papers.privgene.paper",
 }
 """Papers by name, and the module that declares each as `PAPER`."""
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from privfit.bench.genetic import FOLDS
 from privfit.bench.grid import Cell, Experiment
-from privfit.bench.papers import privgene_clusters
-from privfit.bench.papers.privgene_fits import GROUPS, OURS, Kind, default_error, error_after, traced_errors
-from privfit.bench.papers.privgene_tables import ClassTable, Fold, PointTable
+from privfit.bench.papers.privgene import clusters
+from privfit.bench.papers.privgene.fits import GROUPS, OURS, Kind, default_error, error_after, traced_errors
+from privfit.bench.papers.privgene.tables import ClassTable, Fold, PointTable
 from privfit.bench.results import Results, Value
 
 ADULT, BANKING, US, BRAZIL, LIFESCI, IMAGE = "Adult", "Banking", "US", "BR", "Lifesci", "Image"
@@ -130,7 +130,7 @@ def panel_of(table: str, k: int) -> str:
 
 def _measure_clusters(cell: Cell, table: PointTable) -> Iterator[Value]:
     k = int(cell.part)
-    for method, epsilon, distance in privgene_clusters.measured(table, k, CLUSTER_EPSILONS, lambda *purpose: cell.seed(k, *purpose)):
+    for method, epsilon, distance in clusters.measured(table, k, CLUSTER_EPSILONS, lambda *purpose: cell.seed(k, *purpose)):
         yield Value(panel_of(cell.table, k), method, epsilon, distance)
 
 

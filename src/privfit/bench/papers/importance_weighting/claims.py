@@ -9,7 +9,7 @@ import numpy as np
 
 from privfit.bench.claims import UNTESTED, Check
 from privfit.bench.grid import Outcome, Verdict
-from privfit.bench.papers.importance_weighting_fits import SAME, SKEWED, SQUARED, UNIFORM
+from privfit.bench.papers.importance_weighting.fits import SAME, SKEWED, SQUARED, UNIFORM
 from privfit.bench.results import Results, Value
 
 EPSILON, RIDGE = 0.1, 0.1

@@ -8,8 +8,8 @@ from itertools import groupby
 from typing import cast
 
 from privfit.bench.grid import Cell, Experiment
-from privfit.bench.papers.functional_mechanism_fits import FOLDS, Fold, Point, measured
-from privfit.bench.papers.functional_mechanism_tables import DEFAULT_D, Kind, Tasks
+from privfit.bench.papers.functional_mechanism.fits import FOLDS, Fold, Point, measured
+from privfit.bench.papers.functional_mechanism.tables import DEFAULT_D, Kind, Tasks
 from privfit.bench.results import Value
 from privfit.privacy import seeded_generator
 

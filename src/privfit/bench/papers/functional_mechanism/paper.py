@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from privfit.bench.claims import below, falls, within
 from privfit.bench.grid import Axis, Claim, Figure, Method, Paper
-from privfit.bench.papers import functional_mechanism_examples as example
-from privfit.bench.papers.functional_mechanism_checks import beside, both, ends_within, less_steep, ratio_changes, stays
-from privfit.bench.papers.functional_mechanism_fits import (
+from privfit.bench.papers.functional_mechanism import examples as example
+from privfit.bench.papers.functional_mechanism.checks import beside, both, ends_within, less_steep, ratio_changes, stays
+from privfit.bench.papers.functional_mechanism.fits import (
     CONSTANT,
     FM,
     FP,
@@ -17,8 +17,8 @@ from privfit.bench.papers.functional_mechanism_fits import (
     PUBLISHERS,
     TRUNCATED,
 )
-from privfit.bench.papers.functional_mechanism_sweeps import DIMENSIONS, EPSILONS, RATES, SWEEPS
-from privfit.bench.papers.functional_mechanism_tables import brazil, men, people
+from privfit.bench.papers.functional_mechanism.sweeps import DIMENSIONS, EPSILONS, RATES, SWEEPS
+from privfit.bench.papers.functional_mechanism.tables import brazil, men, people
 
 LINEAR = ("US linear", "Brazil linear")
 LOGISTIC = ("US logistic", "Brazil logistic")

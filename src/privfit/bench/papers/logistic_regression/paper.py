@@ -14,8 +14,8 @@ import numpy as np
 
 from privfit.bench.claims import below, falls
 from privfit.bench.grid import Axis, Cell, Claim, Experiment, Figure, Method, Paper
-from privfit.bench.papers import logistic_regression_claims as claims
-from privfit.bench.papers.logistic_regression_claims import AT, HOLDOUT, LOSS, SPREAD
+from privfit.bench.papers.logistic_regression import claims
+from privfit.bench.papers.logistic_regression.claims import AT, HOLDOUT, LOSS, SPREAD
 from privfit.bench.printed_objective import two_column_loss
 from privfit.bench.results import Value
 from privfit.bench.simulated import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from privfit.bench.claims import below, falls, within
 from privfit.bench.grid import Axis, Claim, Experiment, Figure, Method, Paper
-from privfit.bench.papers import importance_weighting_claims as claims
-from privfit.bench.papers.importance_weighting_cells import (
+from privfit.bench.papers.importance_weighting import claims
+from privfit.bench.papers.importance_weighting.cells import (
     QUICK_BOOTSTRAPS,
     READINGS,
     TABLE,
@@ -14,7 +14,7 @@ from privfit.bench.papers.importance_weighting_cells import (
     measure_publics,
     measure_ridges,
 )
-from privfit.bench.papers.importance_weighting_claims import (
+from privfit.bench.papers.importance_weighting.claims import (
     AS_MANY,
     DISTANCE,
     ESTIMATE,
@@ -30,7 +30,7 @@ from privfit.bench.papers.importance_weighting_claims import (
     TRUTH,
     UNWEIGHTED,
 )
-from privfit.bench.papers.importance_weighting_fits import (
+from privfit.bench.papers.importance_weighting.fits import (
     HINGE,
     MEAN,
     SAME,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
-from privfit.bench.claims import UNTESTED, Check
+from privfit.bench.claims import UNTESTED, Check, tallied
 from privfit.bench.grid import Verdict
 from privfit.bench.results import Results, Value
 
@@ -169,17 +169,6 @@ def nearly_least(x: float, factor: float) -> Check:
         return tallied(found)
 
     return check
-
-
-def tallied(found: Iterable[tuple[bool, str]]) -> Verdict:
-    """Held everywhere, in most places, or not; with what was found, failures first."""
-    pairs = sorted(found, key=lambda pair: pair[0])
-    if not pairs:
-        return UNTESTED
-    good = sum(held for held, _ in pairs)
-    outcome = "held" if good == len(pairs) else "held in part" if 2 * good > len(pairs) else "not held"
-    shown = "; ".join(text for _, text in pairs[:4]) + ("; ..." if len(pairs) > 4 else "")
-    return Verdict(outcome, f"{good} of {len(pairs)}: {shown}")  # type: ignore[arg-type]
 
 
 # -- details ---------------------------------------------------------------------------------------------------------------

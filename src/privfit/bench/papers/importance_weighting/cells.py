@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 
 from privfit.bench.grid import Cell
-from privfit.bench.papers.importance_weighting_claims import (
+from privfit.bench.papers.importance_weighting.claims import (
     AS_MANY,
     DIRECT,
     DISTANCE,
@@ -37,7 +37,7 @@ from privfit.bench.papers.importance_weighting_claims import (
     WELL_SPECIFIED,
     WORTH,
 )
-from privfit.bench.papers.importance_weighting_fits import (
+from privfit.bench.papers.importance_weighting.fits import (
     HINGE,
     MEAN,
     SAME,

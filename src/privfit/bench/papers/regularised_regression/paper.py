@@ -8,8 +8,8 @@ import numpy as np
 
 from privfit.bench.claims import Check, below, falls, not_testable, tallied
 from privfit.bench.grid import Axis, Claim, Figure, Method, Paper, Verdict
-from privfit.bench.papers import regularised_regression_fits as fits
-from privfit.bench.papers.regularised_regression_fits import (
+from privfit.bench.papers.regularised_regression import fits
+from privfit.bench.papers.regularised_regression.fits import (
     DPME,
     EPSILONS,
     FUNCTIONAL,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from privfit.bench.claims import below
 from privfit.bench.grid import Axis, Claim, Figure, Method, Paper
-from privfit.bench.papers import privgene_clusters as clusters
-from privfit.bench.papers import privgene_tables as tables
-from privfit.bench.papers.privgene_claims import (
+from privfit.bench.papers.privgene import clusters, tables
+from privfit.bench.papers.privgene.claims import (
     ahead,
     close,
     gap_grows,
@@ -19,7 +18,7 @@ from privfit.bench.papers.privgene_claims import (
     times,
     worse_by_more,
 )
-from privfit.bench.papers.privgene_fits import (
+from privfit.bench.papers.privgene.fits import (
     ERM,
     FM,
     GENES,
@@ -33,7 +32,7 @@ from privfit.bench.papers.privgene_fits import (
     SVM,
     TUNED_ERM,
 )
-from privfit.bench.papers.privgene_runs import (
+from privfit.bench.papers.privgene.runs import (
     ADULT,
     BANKING,
     BRAZIL,

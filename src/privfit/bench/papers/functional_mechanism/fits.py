@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from privfit.baselines import DPME, FilterPriority, NoPrivacy, Truncated
 from privfit.baselines.noiseless import Noiseless
 from privfit.bench.kept_sums import FunctionalOnce, KeptSums
-from privfit.bench.papers.functional_mechanism_tables import Kind, Task
+from privfit.bench.papers.functional_mechanism.tables import Kind, Task
 from privfit.bench.publishers import trained_on
 from privfit.models import LinearRegression, LogisticRegression
 from privfit.privacy import PrivacyError

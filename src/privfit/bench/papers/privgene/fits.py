@@ -17,8 +17,8 @@ from sklearn.svm import LinearSVC as PlainSVC
 from privfit.baselines import Majority, NoPrivacy, PrivateERM
 from privfit.baselines.svm import PrintedSVM
 from privfit.bench.kept_sums import FunctionalOnce
-from privfit.bench.papers.privgene_gupt import GuptOnce
-from privfit.bench.papers.privgene_tables import SECOND, Fold
+from privfit.bench.papers.privgene.gupt import GuptOnce
+from privfit.bench.papers.privgene.tables import SECOND, Fold
 from privfit.losses import hinge
 from privfit.losses.margins import GRAIN
 from privfit.mechanisms import Breeding, PrivGene, Risk

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from privfit.bench.clusters import without_privacy
-from privfit.bench.papers.privgene_gupt import GuptOnce
-from privfit.bench.papers.privgene_tables import PointTable
+from privfit.bench.papers.privgene.gupt import GuptOnce
+from privfit.bench.papers.privgene.tables import PointTable
 from privfit.mechanisms import PrivGene
 from privfit.mechanisms.block_fits import AggregatedCentres
 from privfit.mechanisms.search import ROUNDS_PER_ROW
