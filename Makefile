@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint types check bench audit clean
+.PHONY: help demo test lint types check bench reproduce audit clean
 
 help:
 	@echo "make demo    fit a private model on generated census data"
@@ -13,6 +13,7 @@ help:
 	@echo "make types   mypy --strict"
 	@echo "make check   lint, types and test: what CI runs"
 	@echo "make bench   accuracy on real data and speed against peers (minutes)"
+	@echo "make reproduce  every figure of the five papers, quickly (minutes)"
 	@echo "make audit   the long statistical attacks"
 
 $(READY): pyproject.toml
@@ -40,6 +41,9 @@ check: lint types test
 bench: $(READY)
 	$(BIN)/privfit bench accuracy
 	$(BIN)/privfit bench speed
+
+reproduce: $(READY)
+	$(BIN)/privfit reproduce all --quick
 
 audit: $(READY)
 	$(BIN)/python -m pytest -n auto -m slow
