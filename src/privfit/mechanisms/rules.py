@@ -16,8 +16,7 @@ from privfit.statistics import Coupling, Gradients
 Numbers = Literal["slope", "bins", "splines"]
 
 FOR_CERTIFICATE = 0.005
-STRAIGHT_BELOW, COARSE_BELOW = 200.0, 600.0
-FEW_KNOTS = 6
+STRAIGHT_BELOW = 200.0
 FEW_CLASSES = 3
 RIDGE_FACTOR = 5.0
 LEAST_RIDGE = 0.02
@@ -26,16 +25,11 @@ USUAL_ROWS = 20_000
 
 
 def automatic_numbers(terms: Terms, columns: int, n_rows: int | None) -> tuple[Numbers, int]:
-    """How numbers enter where nobody says, and between how many knots: a column may bend where enough rows speak for it at this epsilon, and more finely where more do.
-
-    Slopes were chosen on generated tables; whether 6 or 8 knots follow next made no difference there, and real tables decided (docs/classifiers.md).
-    """
+    """How numbers enter where nobody says, and between how many knots: a column may bend where enough rows speak for it at this epsilon. Chosen on generated data."""
     if n_rows is None:
         return "splines", AUTO_KNOTS
     density = n_rows * terms.budget.epsilon / (columns * terms.rows_per_person)
-    if density < STRAIGHT_BELOW:
-        return "slope", AUTO_KNOTS
-    return "splines", FEW_KNOTS if density < COARSE_BELOW else AUTO_KNOTS
+    return ("slope" if density < STRAIGHT_BELOW else "splines"), AUTO_KNOTS
 
 
 def automatic_ridge(gradients: Gradients, sd: float, n_rows: int | None) -> float:

@@ -36,7 +36,7 @@ class LogisticRegression(ClassModel, PerturbedModel):
     adjacency : "replace-one" (the number of rows is public) or "add-remove" (it is not).
     fit_intercept : whether to fit an intercept.
     numeric : how numeric columns without bins of their own enter: "slope" (a line), "bins" (steps), "splines" (a line through knots) or "auto". That is "slope" where rows times epsilon over
-        columns is below 200, splines with 6 knots below 600, and with 8 from there on, or where the number of rows is not known beforehand; and "slope" for the functional mechanism.
+        columns is below 200, splines with 8 knots from there on, or where the number of rows is not known beforehand; and "slope" for the functional mechanism.
     kernel : "linear", or "rbf": a linear model of random Fourier features, which come from a public seed. The model then bends in all columns together.
     gamma : for "rbf", how quickly it bends: exp(-gamma |x - x'|^2) of rows as encoded. "auto" is one over the number of encoded columns.
     n_components : for "rbf", how many features. They have no intercept.
