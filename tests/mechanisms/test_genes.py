@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -393,3 +394,16 @@ class Counting(SeededNoise):
     def select_each(self, menus, scale, rule):
         self.sizes += [len(menu) for menu in menus]
         return super().select_each(menus, scale, rule)
+
+
+def test_candidates_are_as_far_apart_as_the_level_in_which_they_differ_most_says_and_many_levels_take_little_memory() -> None:
+    rng = np.random.default_rng(5)
+    schema = Schema([Category("many", list(range(3_000))), Category("few", list("pqr"))], target=Category("y", ["a", "b"]))
+    geometry = schema.geometry(numeric="bins", whole=True)
+    weights = rng.integers(-500, 501, (200, geometry.n_columns))
+    tracemalloc.start()
+    found = widest_apart(weights, geometry)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found == max(int(largest_score(weights - one, geometry).max()) for one in weights)
+    assert most < 50e6

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from privfit.losses import LOGISTIC, robust
 from privfit.rows import Encoder, KeptRows, Rows, on_progress
 from privfit.rows.kept import CHUNK_ROWS, LARGEST_BLOCK
-from privfit.rows.layout import MOST_CODES, STEP, STEPS_PER_KNOT, Layout
+from privfit.rows.layout import MOST_CODES, STEP, STEPS_PER_KNOT, Chunk, Layout
 from privfit.schema import MISSING, OTHER, Block, Category, Geometry, Numeric, Schema
 from privfit.statistics import FourierFeatures, RowNorms
 from privfit.tables import DataError, open_table
@@ -617,3 +617,21 @@ def test_features_have_the_rounding_of_their_own_norm() -> None:
     kept = kept_from(frame, schema, geometry, features=features)
     weights = whole_weights(20, 1)
     assert kept.rounding(weights, 1.0, 0.25) == KeptRows.most_rounding(150, 1.0, 20, float(np.linalg.norm(weights)), 1.0, 0.25)
+
+
+def test_what_all_matrices_share_cannot_be_written_and_is_no_longer_than_a_chunk() -> None:
+    layout = Layout(Schema([Category("a", list(range(90))), Category("b", list(range(90)))]).geometry())
+    codes = np.zeros((300, len(layout.groups)), dtype=np.int32)
+    long, short = (layout.indicators(Chunk(codes[:rows], np.empty((rows, 0)), np.zeros(rows))) for rows in (300, 200))
+    assert np.shares_memory(long.data, short.data)
+    for matrix in (long, short):
+        with pytest.raises(ValueError, match="read-only"):
+            matrix.data[0] = 2.0
+    assert short.shape == (200, layout.n_codes)
+
+
+def test_more_places_than_32_bits_tell_are_refused_before_a_row_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("privfit.rows.kept.MOST_PLACES", 100)
+    schema = Schema([Category("a", list(range(90))), Category("b", list(range(90)))])
+    with pytest.raises(DataError, match="32 bits"):
+        kept_from(pd.DataFrame({"a": [0], "b": [0]}), schema, schema.geometry())

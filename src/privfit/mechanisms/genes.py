@@ -17,6 +17,7 @@ from privfit.mechanisms.search import Reach, Scorer
 from privfit.privacy import Noise, Terms
 from privfit.privacy.shapes import Source
 from privfit.rows import KeptRows, losses_of
+from privfit.rows.margins import CANDIDATES_AT_ONCE
 from privfit.schema import Geometry
 
 Floats = NDArray[np.float64]
@@ -84,7 +85,7 @@ class WeightScorer(Scorer):
         column = np.argmax(moves != 0, axis=1)
         step = moves[np.arange(len(moves)), column]
         lone = ((moves != 0).sum(axis=1) == 1) & self._is_level[column]
-        lone &= self._kept.n_rows * int(np.abs(step).max()) * PER_STEP < EXACT
+        lone &= self._kept.n_rows * (int(np.abs(step).max()) + 1) * PER_STEP < EXACT  # a margin that is rounded moves by one more
         losses = np.empty(len(distinct), dtype=np.int64)
         losses[~lone] = losses_of(self._kept, self._loss, distinct[~lone].T)
         losses[lone] = losses[first] + self._changes(distinct[first], column[lone], step[lone])
@@ -95,6 +96,12 @@ class WeightScorer(Scorer):
         if not len(step):
             return step
         sizes, which = np.unique(step, return_inverse=True)
+        few = [sizes[start : start + CANDIDATES_AT_ONCE] for start in range(0, len(sizes), CANDIDATES_AT_ONCE)]
+        changes = np.concatenate([self._changed(parent, some) for some in few], axis=1)
+        return np.asarray(np.rint(changes[column, which.ravel()]), dtype=np.int64)
+
+    def _changed(self, parent: Integers, sizes: Integers) -> Floats:
+        """For every level and every size of a step, what all rows of the level change by: (columns, sizes)."""
 
         def respond(scores: Floats, target: Floats) -> Floats:
             steps = sizes if scores.ndim == 2 else sizes[0]
@@ -102,8 +109,7 @@ class WeightScorer(Scorer):
             return self._looked_up((scores + steps) * side) - self._looked_up(scores * side)
 
         weights = np.repeat(parent[:, None].astype(np.float64), len(sizes), axis=1)
-        changes = self._kept.pulled(weights, respond)
-        return np.asarray(np.rint(changes[column, which.ravel()]), dtype=np.int64)
+        return self._kept.pulled(weights, respond)
 
     def _looked_up(self, margins: Floats) -> Floats:
         reach = self._loss.reach
@@ -137,9 +143,11 @@ def widest_apart(weights: Integers, geometry: Geometry) -> int:
     total = np.zeros((len(distinct), len(distinct)), dtype=np.int64)
     spans = [(0, 1)] if geometry.intercept else []
     for start, stop in [*spans, *((block.start, block.stop) for block in geometry.blocks)]:
-        moving = [column for column in distinct[:, start:stop].T if column.min() < column.max()]
-        if moving:
-            total += np.maximum.reduce([np.abs(column[:, None] - column) for column in moving])
+        widest = np.zeros_like(total)
+        for column in distinct[:, start:stop].T:
+            if column.min() < column.max():
+                np.maximum(widest, np.abs(column[:, None] - column), out=widest)
+        total += widest
     return int(total.max())
 
 

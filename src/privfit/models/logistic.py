@@ -41,7 +41,7 @@ class LogisticRegression(ClassModel, PerturbedModel):
     gamma : for "rbf", how quickly it bends: exp(-gamma |x - x'|^2) of rows as encoded. "auto" is one over the number of encoded columns.
     n_components : for "rbf", how many features. They have no intercept.
     rows_per_person : the most rows that one person can have; the promise is made to people.
-    expected_rows : a public guess of the number of rows, for the ridge, where the true number is private (add-remove).
+    expected_rows : a public guess of the number of rows, for the ridge and for how numbers enter, where the true number is private (add-remove).
     ledger : the pf.Ledger to charge. Without one, a ledger without a limit keeps the running total of the process.
     random_state : a seed makes the noise repeatable and the result NOT private. For tests and experiments.
 

@@ -29,6 +29,7 @@ Respond = Callable[[Floats, Floats], Floats]
 CHUNK_ROWS = 1 << 15
 SHORT_ROWS = 1 << 10
 LARGEST_BLOCK = 1 << 16
+MOST_PLACES = (1 << 31) - 1
 SAMPLE_VALUES = 1 << 20
 LEAST_SAMPLE = 8
 UNIT_ROUNDOFF = 2.0**-53
@@ -70,6 +71,11 @@ class KeptRows:
         self._most_bytes = most_bytes if most_bytes is not None else half_of_memory()
         if any(size > LARGEST_BLOCK for size in self._layout.sizes()):
             raise DataError(f"A category with more than {LARGEST_BLOCK} levels was given. Join levels in the schema. Nothing was charged.")
+        if max((CHUNK_ROWS + SHORT_ROWS) * len(self._layout.groups), self._layout.n_codes) > MOST_PLACES:
+            raise DataError(
+                f"A table with {rows.geometry.n_columns:,} encoded columns was given, more than places in 32 bits can tell. Leave out columns or join levels. "
+                "Nothing was charged."
+            )
         self._chunks: list[Chunk] | None = None
         self._first_pass()
 
@@ -133,7 +139,7 @@ class KeptRows:
         return self._layout.look_up(weights) if self._features is None else np.empty((0, weights.shape[1]))
 
     def _pull(self, chunk: Chunk, table: Floats, weights: Floats, respond: Respond) -> list[Floats]:
-        indicators = chunk.indicators(len(table))
+        indicators = self._layout.indicators(chunk)
         scores = self._scores(chunk, table, weights, indicators)
         if weights.shape[1] > 1:
             pull = respond(scores, chunk.target)
@@ -143,7 +149,7 @@ class KeptRows:
 
     def _scores(self, chunk: Chunk, table: Floats, weights: Floats, indicators: Any = None) -> Floats:
         own = weights if self._features is not None else weights[self._layout.number_columns]
-        indicators = chunk.indicators(len(table)) if indicators is None else indicators
+        indicators = self._layout.indicators(chunk) if indicators is None else indicators
         scores = indicators @ table if table.shape[1] > 1 else (indicators @ table[:, 0])[:, None]
         return np.asarray(scores + chunk.numbers @ own if len(own) else scores, dtype=np.float64)
 

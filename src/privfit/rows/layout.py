@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,12 +39,6 @@ class Chunk:
         """How much memory they take."""
         return self.numbers.nbytes + self.target.nbytes + self.codes.nbytes
 
-    def indicators(self, n_codes: int) -> Any:
-        """The sparse matrix with a 1 at each row's places: products with it run outside of Python's lock, and take a row's places in their order."""
-        rows, groups = self.codes.shape
-        ones, ends = _ones_and_ends(rows, groups)
-        return csr_array((ones, self.codes.ravel(), ends), shape=(rows, n_codes), copy=False)
-
     def of(self, rows: Any) -> Chunk:
         """Some of these rows: a slice, places, or which."""
         return Chunk(self.codes[rows], self.numbers[rows], self.target[rows])
@@ -55,12 +49,6 @@ class Chunk:
         if len(chunks) == 1:
             return chunks[0]
         return cls(*(np.concatenate(parts) for parts in zip(*((one.codes, one.numbers, one.target) for one in chunks), strict=True)))
-
-
-@lru_cache(maxsize=8)
-def _ones_and_ends(rows: int, groups: int) -> tuple[Floats, Codes]:
-    """What the matrices of all chunks of this size share."""
-    return np.ones(rows * groups), np.arange(rows + 1, dtype=np.int32) * groups
 
 
 @dataclass(frozen=True)
@@ -234,9 +222,29 @@ class Layout:
                 total[member.block.start : member.block.stop] = member.gathered(apart)
         return total
 
+    def indicators(self, chunk: Chunk) -> Any:
+        """The sparse matrix with a 1 at each row's places: products with it run outside of Python's lock, and take a row's places in their order."""
+        rows, groups = chunk.codes.shape
+        ones, ends = self._ones_and_ends(rows, groups)
+        return csr_array((ones, chunk.codes.ravel(), ends), shape=(rows, self.n_codes if groups else 0), copy=False)
+
+    def _ones_and_ends(self, rows: int, groups: int) -> tuple[Floats, Codes]:
+        """What the matrices of all chunks share, as long as the longest chunk so far. Read-only: a matrix that changed them would change all."""
+        found = self._shared.get(groups)
+        if found is None or len(found[1]) <= rows:
+            found = (np.ones(rows * groups), np.arange(rows + 1, dtype=np.int32) * np.int32(groups))
+            for array in found:
+                array.flags.writeable = False
+            self._shared[groups] = found
+        return found[0][: rows * groups], found[1][: rows + 1]
+
+    @cached_property
+    def _shared(self) -> dict[int, tuple[Floats, Codes]]:
+        return {}
+
     def turned(self, chunk: Chunk, frequencies: Floats) -> Floats:
         """The products of encoded rows with some columns, each row's by itself: in a matrix product other rows could change how one is rounded."""
-        products = np.asarray(chunk.indicators(self.n_codes) @ self.look_up(frequencies))
+        products = np.asarray(self.indicators(chunk) @ self.look_up(frequencies))
         for place, column in enumerate(self.number_columns):
             products += chunk.numbers[:, place, None] * frequencies[column]
         return products

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,7 +85,7 @@ class MarginRows:
         if table is None:
             assert self._margins is not None
             return self._margins[place]
-        scores = chunk.indicators(len(table)) @ table[:, 0]
+        scores = self._layout.indicators(chunk) @ table[:, 0]
         return np.asarray(np.rint(scores * chunk.target), dtype=np.int64)
 
     def _gained(self, chunk: Chunk, margins: Integers, step: int, shifts: list[Floats | None]) -> list[Floats]:
@@ -95,7 +95,7 @@ class MarginRows:
         rise, fall = here - values.take(at + step), here - values.take(at - step)
         up, down = np.where(second, rise, fall), np.where(second, fall, rise)
         sizes = self._layout.sizes()
-        found = [np.asarray(chunk.indicators(self._layout.n_codes).T @ np.stack([down, up], axis=1))]
+        found = [np.asarray(self._layout.indicators(chunk).T @ np.stack([down, up], axis=1))]
         for (group, _), shift in zip(self._members, shifts, strict=True):
             if shift is None:
                 continue
@@ -150,11 +150,11 @@ def _levels(sums: Integers, member: Member) -> Integers:
 
 
 def _total(kept: KeptRows, task: Callable[[tuple[int, Chunk]], list[Floats]]) -> list[Integers]:
-    """The sum over all chunks of what a task makes of them: whole numbers, exact in floats over a chunk and in 64 bits over all."""
+    """The sum over all chunks of what a task makes of them: whole numbers, exact over a chunk and in 64 bits over all."""
     total: list[Integers] | None = None
     with one_blas_thread(), ThreadPoolExecutor(kept._rows.threads) as pool:
         for part in in_order(pool, task, enumerate(kept._every_chunk()), 4 * kept._rows.threads):
-            whole = [np.asarray(np.rint(sums), dtype=np.int64) for sums in part]
+            whole = [np.asarray(sums if sums.dtype == np.int64 else np.rint(sums), dtype=np.int64) for sums in part]
             total = whole if total is None else [one + other for one, other in zip(total, whole, strict=True)]
     assert total is not None
     return total
@@ -168,11 +168,11 @@ def losses_of(kept: KeptRows, loss: LatticeLoss, candidates: Integers) -> Intege
 
 def _losses_of_few(kept: KeptRows, loss: LatticeLoss, candidates: Integers) -> Integers:
     weights = candidates.astype(np.float64)
-    table = kept._layout.look_up(weights)
+    table, values = kept._layout.look_up(weights), loss.values.astype(np.int64)  # large losses of many rows would leave what floats hold
 
-    def task(numbered: tuple[int, Chunk]) -> list[Floats]:
+    def task(numbered: tuple[int, Chunk]) -> list[Any]:
         chunk = numbered[1]
         margins = np.rint(kept._scores(chunk, table, weights) * chunk.target[:, None]).astype(np.int64)
-        return [loss.values.take(np.clip(margins, -loss.reach, loss.reach) + loss.reach).sum(axis=0)]
+        return [values.take(np.clip(margins, -loss.reach, loss.reach) + loss.reach).sum(axis=0)]
 
     return _total(kept, task)[0]
