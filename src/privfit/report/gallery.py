@@ -12,7 +12,7 @@ from privfit.bench.grid import Figure, Paper, Verdict
 MARKS = {"held": "✔", "held in part": "◐", "not held": "✘", "cannot be tested": "–"}
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #2b2b2b; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
-img { max-width: 100%; } figure { margin: 2rem 0; } figcaption { color: #555; font-size: .9rem; }
+img { max-width: 100%; } figure { margin: 2rem 0; }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; margin: 1rem 0; }
 th, td { text-align: left; vertical-align: top; padding: .35rem .6rem; border-bottom: 1px solid #e4e4e4; }
 td:nth-child(2) { white-space: nowrap; } .held { color: #1b7f4d; } .not { color: #b3261e; } .part { color: #9a6700; }
@@ -22,7 +22,7 @@ COLOURS = {"held": "held", "held in part": "part", "not held": "not", "cannot be
 
 @dataclass(frozen=True)
 class Shown:
-    """A figure that was drawn: its picture, what stands below it, and the verdict on each of its claims."""
+    """A figure that was drawn: its picture, the small print in it, and the verdict on each of its claims."""
 
     paper: Paper
     figure: Figure
@@ -73,15 +73,7 @@ def _markdown(shown: Sequence[Shown], introduction: str, folder: Path) -> str:
         paper = figures[0].paper
         lines += ["", f"## {paper.title}", "", paper.citation]
         for one in figures:
-            lines += [
-                "",
-                f"### {one.heading}",
-                "",
-                f"![{one.heading}]({one.picture.relative_to(folder).as_posix()})",
-                "",
-                f"*{one.note}*",
-                "",
-            ]
+            lines += ["", f"### {one.heading}", "", f"![{_alt(one.note)}]({one.picture.relative_to(folder).as_posix()})", ""]
             lines += [f"`privfit reproduce {paper.name} --figure {one.figure.number}`", ""]
             if one.verdicts:
                 lines += ["| claim | outcome | our number |", "|---|---|---|"]
@@ -96,13 +88,24 @@ def _anchor(title: str) -> str:
     return "".join(letter for letter in title.lower().replace(" ", "-") if letter.isalnum() or letter == "-")
 
 
+def _alt(text: str) -> str:
+    """Text for where a picture cannot be seen. Brackets would end it."""
+    return text.replace("[", "(").replace("]", ")")
+
+
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
+def _with_code(text: str) -> str:
+    """Text for a page, with what stands between backticks as code."""
+    parts = html.escape(text).split("`")
+    return "".join(f"<code>{part}</code>" if place % 2 else part for place, part in enumerate(parts))
+
+
 def _html(shown: Sequence[Shown], introduction: str, folder: Path) -> str:
     parts = ["<!doctype html><html lang='en'><meta charset='utf-8'><title>The five papers, reproduced</title>", f"<style>{STYLE}</style>"]
-    parts.append(f"<h1>The five papers, reproduced</h1><p>{html.escape(introduction)}</p>")
+    parts.append(f"<h1>The five papers, reproduced</h1><p>{_with_code(introduction)}</p>")
     parts.append("<table><tr><th>paper</th>" + "".join(f"<th>{outcome}</th>" for outcome in MARKS) + "</tr>")
     for name, figures in _by_paper(shown).items():
         counts = "".join(f"<td>{count}</td>" for count in tally(figures).values())
@@ -112,8 +115,7 @@ def _html(shown: Sequence[Shown], introduction: str, folder: Path) -> str:
         parts.append(f"<h2 id='{name}'>{html.escape(figures[0].paper.title)}</h2><p>{html.escape(figures[0].paper.citation)}</p>")
         for one in figures:
             source = html.escape(one.picture.relative_to(folder).as_posix())
-            parts.append(f"<h3>{html.escape(one.heading)}</h3><figure><img src='{source}' alt='{html.escape(one.heading)}'>")
-            parts.append(f"<figcaption>{html.escape(one.note)}</figcaption></figure>")
+            parts.append(f"<h3>{html.escape(one.heading)}</h3><figure><img src='{source}' alt='{html.escape(one.note)}'></figure>")
             if one.verdicts:
                 parts.append("<table><tr><th>claim</th><th>outcome</th><th>our number</th></tr>")
                 for text, verdict in one.verdicts:

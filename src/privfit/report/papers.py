@@ -13,7 +13,7 @@ from privfit.bench.grid import Axis, Figure, Method
 from privfit.bench.results import Results
 from privfit.report.accuracy import GRID, INK
 
-OURS = ("#0b6e99", "#12a08c", "#5b8def")
+OURS = ("#0b6e99", "#12a08c", "#5b8def", "#2f3f8f")
 PAPERS = ("#d9730d", "#6940a5", "#c4477d", "#8a6d3b", "#b8a200", "#a33b2e", "#7d8a2e", "#d98ba5")
 REFERENCES = ("#4a4a4a", "#8c8c8c", "#b0b0b0")
 DASHES = ((0, (4, 2.5)), (0, (1, 1.5)), (0, (7, 2, 1.5, 2)), (0, (2, 4)))
