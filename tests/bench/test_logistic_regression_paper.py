@@ -12,7 +12,7 @@ from privfit.bench.papers.logistic_regression import claims
 from privfit.bench.papers.logistic_regression import paper as declared
 from privfit.bench.papers.logistic_regression.claims import AT, HOLDOUT, LOSS, SPREAD
 from privfit.bench.results import Results, Value
-from privfit.bench.simulated import DEFAULT, HALVED, KINDS, PRINTED, REPAIRED, SENSITIVITY, STANDARD, THROUGH_ORIGIN, points
+from privfit.bench.simulated import BOXED, DEFAULT, HALVED, KINDS, PRINTED, REPAIRED, SENSITIVITY, STANDARD, points
 from privfit.bench.sources import Source
 
 PAPER = paper_named("logistic-regression")
@@ -154,6 +154,6 @@ def test_all_claims_of_the_table_are_judged_from_small_cells(table) -> None:
     assert all(verdict.number and "nan" not in verdict.number for _, verdict in verdicts)
     errors = {
         name: np.mean([one.value for one in values if one.method == name and one.measure == "error"])
-        for name in (PRINTED, REPAIRED, HALVED, DEFAULT, THROUGH_ORIGIN)
+        for name in (PRINTED, REPAIRED, HALVED, DEFAULT, BOXED)
     }
     assert all(0.03 < error < 0.6 for error in errors.values())

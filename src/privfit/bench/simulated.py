@@ -20,7 +20,7 @@ from privfit.mechanisms.perturbation import Plan
 from privfit.models import LogisticRegression
 from privfit.privacy import Budget, SeededNoise, Terms, noised, seeded_generator
 from privfit.schema import Schema
-from privfit.statistics import RowNorms
+from privfit.statistics import ShortenedRows
 
 Floats = NDArray[np.float64]
 Kind = Literal["separable", "unseparable"]
@@ -32,14 +32,14 @@ SIZES = tuple(range(1000, 14_001, 1000))
 EPSILONS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 NEAR = (0.014, 0.016, 0.018, 0.019, 0.02, 0.021, 0.022, 0.024, 0.028)
 
-STANDARD, SENSITIVITY, PRINTED, REPAIRED, HALVED, DEFAULT, THROUGH_ORIGIN = (
+STANDARD, SENSITIVITY, PRINTED, REPAIRED, HALVED, DEFAULT, BOXED = (
     "standard LR",
     "sensitivity method",
     "new method, printed",
     "new method, repaired",
     "new method, slopes up to 1/2",
     "pf.LogisticRegression",
-    "the same, no intercept",
+    "the same, told a box only",
 )
 PAPER: dict[Kind, dict[str, tuple[float, float]]] = {
     "separable": {SENSITIVITY: (0.2962, 0.0617), PRINTED: (0.1426, 0.1284), STANDARD: (0.0, 0.0016)},
@@ -165,30 +165,9 @@ class Printed:
         return fold.errors(PrintedObjective(epsilon, fold.ridge).fits(fold.features, fold.labels, generator, draws, fold.exact).weights)
 
 
-@dataclass(frozen=True)
-class UnitBall:
-    """The public fact that rows have length 1 at most, for mechanisms: longer rows are shortened."""
-
-    n_columns: int
-
-    @property
-    def norms(self) -> RowNorms:
-        """The largest norms of a row."""
-        return RowNorms(float(np.sqrt(self.n_columns)), 1.0, 1.0, self.n_columns)
-
-    @property
-    def frequencies(self) -> Floats:
-        """Rows are taken as they are."""
-        return np.eye(self.n_columns)
-
-    def __call__(self, turned: Floats) -> Floats:
-        """The rows, none longer than 1."""
-        return np.asarray(turned / np.maximum(1.0, np.sqrt((turned**2).sum(axis=1, keepdims=True))))
-
-
 def ball_risk(n_columns: int) -> Risk:
     """What the paper minimises: the logistic loss of rows in the unit ball, without an intercept."""
-    return Risk(LOGISTIC, fit_intercept=False, features=UnitBall(n_columns))
+    return Risk(LOGISTIC, fit_intercept=False, features=ShortenedRows(n_columns, 1.0, constant=False))
 
 
 def plan_in_ball(mechanism: Perturbation, n_columns: int, epsilon: float, n_rows: int) -> Plan:
@@ -199,7 +178,7 @@ def plan_in_ball(mechanism: Perturbation, n_columns: int, epsilon: float, n_rows
 
 
 def box(n_columns: int) -> Schema:
-    """What a schema says of points on the sphere: every coordinate lies in [-1, 1]. That they have length 1 it cannot say."""
+    """What a schema says of points on the sphere: every coordinate lies in [-1, 1]. That they have length 1 an estimator is told by row_norm."""
     return Schema.box(-1.0, 1.0, n_features=n_columns, target=[-1, 1])
 
 
@@ -248,18 +227,18 @@ class Repaired:
 
 @dataclass(frozen=True)
 class Default:
-    """privfit's estimator with its own ridge, loss and noise, told no more than its schema can say: a box."""
+    """privfit's estimator with its own ridge, loss and noise. It is told what the paper's methods know: rows have length 1, and planes go through the origin; or a box only, and it fits an intercept."""
 
-    fit_intercept: bool = True
+    row_norm: float | None = 1.0
     name: str = DEFAULT
     private: bool = True
 
     def errors(self, fold: Fold, epsilon: float, draws: int, seed: int) -> Floats:
         """One test error a draw."""
         schema, found = box(fold.features.shape[1]), []
+        told: dict[str, Any] = {"numeric": "slope", "row_norm": self.row_norm, "fit_intercept": self.row_norm is None}
         for draw in range(draws):
-            state = seeded_generator([seed, fold.number, draw])
-            model = LogisticRegression(epsilon, schema=schema, numeric="slope", fit_intercept=self.fit_intercept, random_state=state)
+            model = LogisticRegression(epsilon, schema=schema, random_state=seeded_generator([seed, fold.number, draw]), **told)
             predicted = model.fit(fold.features, fold.labels.astype(int)).predict(fold.test_features)
             found.append(np.mean(predicted != fold.test_labels))
         return np.array(found)
@@ -267,7 +246,7 @@ class Default:
 
 METHODS: tuple[Method, ...] = (Sensitivity(), Printed(), Standard())
 """Those of the paper."""
-OURS: tuple[Method, ...] = (Repaired(), Repaired("auto", HALVED), Default(), Default(False, THROUGH_ORIGIN))
+OURS: tuple[Method, ...] = (Repaired(), Repaired("auto", HALVED), Default(), Default(None, BOXED))
 
 
 # -- results -------------------------------------------------------------------------------------------------------------

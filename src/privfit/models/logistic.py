@@ -40,6 +40,8 @@ class LogisticRegression(ClassModel, PerturbedModel):
     kernel : "linear", or "rbf": a linear model of random Fourier features, which come from a public seed. The model then bends in all columns together.
     gamma : for "rbf", how quickly it bends: exp(-gamma |x - x'|^2) of rows as encoded. "auto" is one over the number of encoded columns.
     n_components : for "rbf", how many features. They have no intercept.
+    row_norm : a public length that no row of numbers exceeds, as embeddings of length one have it; longer rows are shortened. Noise then follows this length, not the number of columns. For schemas
+        like pf.Schema.box(-1, 1), whose columns are numbers with the same bounds on both sides of zero; each enters as a slope.
     rows_per_person : the most rows that one person can have; the promise is made to people.
     expected_rows : a public guess of the number of rows, for the ridge and for how numbers enter, where the true number is private (add-remove).
     ledger : the pf.Ledger to charge. Without one, a ledger without a limit keeps the running total of the process.
@@ -85,6 +87,7 @@ class LogisticRegression(ClassModel, PerturbedModel):
         kernel: str = "linear",
         gamma: float | str = "auto",
         n_components: int = 2 * USUAL_PAIRS,
+        row_norm: float | None = None,
         rows_per_person: int = 1,
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
@@ -106,6 +109,7 @@ class LogisticRegression(ClassModel, PerturbedModel):
         self.kernel = kernel
         self.gamma = gamma
         self.n_components = n_components
+        self.row_norm = row_norm
 
     def _fits_many(self, mechanism: Any) -> bool:
         return isinstance(mechanism, Perturbation | AggregatedWeights)
@@ -119,10 +123,9 @@ class LogisticRegression(ClassModel, PerturbedModel):
     def _objective(self, mechanism: Any, schema: Schema) -> Any:
         if isinstance(mechanism, Perturbation | PrivGene | AggregatedWeights):
             return self._risk(mechanism, schema)
-        if self.kernel != "linear":
-            raise PrivacyError(
-                f"kernel={self.kernel!r} was given with the functional mechanism, which fits linear models. Use mechanism='objective'."
-            )
+        if self.kernel != "linear" or self.row_norm is not None:
+            given = f"kernel={self.kernel!r}" if self.kernel != "linear" else f"row_norm={self.row_norm!r}"
+            raise PrivacyError(f"{given} was given with the functional mechanism, which does not know it. Use mechanism='objective'.")
         return super()._objective(mechanism, schema)
 
     def _keep(self, fit: Any, mechanism: Any) -> None:

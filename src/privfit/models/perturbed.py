@@ -24,7 +24,7 @@ from privfit.models.inputs import Input, predict_table
 from privfit.privacy import PrivacyError, Terms
 from privfit.rows import count_rows, feature_scores
 from privfit.schema import AUTO_KNOTS, Category, Numeric, Schema
-from privfit.statistics import FourierFeatures
+from privfit.statistics import FourierFeatures, ShortenedRows
 
 Floats = NDArray[np.float64]
 
@@ -46,6 +46,8 @@ class PerturbedModel(PrivateLinearModel):
 
     coef_: Any
     intercept_: Any
+    row_norm: float | None = None
+    _features: FourierFeatures | None
     _knows_moments = False
     _evolves = False
     _aggregates = False
@@ -94,16 +96,20 @@ class PerturbedModel(PrivateLinearModel):
             return mechanism.numbers(self.numeric, usual[0]), usual[1]
         if self.numeric != "auto" or usual[0] != "splines":
             return usual
+        if self.row_norm is not None:
+            return "slope", usual[1]
         known = count_rows(given.table, given.schema) if terms.adjacency == "replace-one" else terms.expected_rows
         return automatic_numbers(terms, len(given.schema.features), known)
 
     # -- features ---------------------------------------------------------------------------------------------------
 
-    def _feature_map(self, mechanism: Any, schema: Schema) -> FourierFeatures | None:
-        """The public features in front of the linear model, if it has a kernel."""
+    def _feature_map(self, mechanism: Any, schema: Schema) -> FourierFeatures | ShortenedRows | None:
+        """The public features in front of the linear model, if it has a kernel or rows of a public length."""
         kernel = getattr(self, "kernel", "linear")
         if kernel not in KERNELS:
             raise PrivacyError(f"kernel={kernel!r} was given; it is one of {KERNELS}. Use 'linear' if in doubt.")
+        if self.row_norm is not None:
+            return self._shortened(mechanism, schema)
         if kernel == "linear":
             return None
         style = getattr(self, "_numeric_used", None) or self._numeric_style(mechanism)
@@ -118,11 +124,38 @@ class PerturbedModel(PrivateLinearModel):
                 )
         return FourierFeatures(width, max(1, int(self.n_components) // 2), float(gamma), PUBLIC_SEED)
 
+    def _shortened(self, mechanism: Any, schema: Schema) -> ShortenedRows:
+        """Rows no longer than `row_norm`, in the units of the table: one bound for all columns, on both sides of zero, so that lengths mean the same in both."""
+        norm = self.row_norm
+        if isinstance(norm, bool) or not isinstance(norm, int | float | np.integer | np.floating) or not 0 < norm < np.inf:
+            raise PrivacyError(
+                f"row_norm={norm!r} was given; it is a positive number, the length that no row exceeds. Leave it out if in doubt."
+            )
+        if self.kernel != "linear" or self.numeric not in ("auto", "slope") or not isinstance(mechanism, Perturbation):
+            raise PrivacyError(
+                f"row_norm={norm!r} was given with a kernel, bins, splines or another mechanism; it is for linear models by objective or output perturbation. Leave one of them out."
+            )
+        bounds = {(column.low, column.high) if isinstance(column, Numeric) and column.bins is None else None for column in schema.features}
+        most = next(iter(bounds))
+        if len(bounds) > 1 or most is None or most[0] != -most[1]:
+            raise PrivacyError(
+                f"row_norm={norm!r} was given with a schema whose columns are not all numbers with the same bounds on both sides of zero. "
+                "Give such a schema, for example pf.Schema.box(-1, 1, ...), or leave row_norm out."
+            )
+        return ShortenedRows(len(schema.features), float(norm) / most[1], self._checked_intercept())
+
     # -- results ----------------------------------------------------------------------------------------------------
 
     def _keep_weights(self, fit: RiskFit) -> None:
         """coef_ and intercept_, one row per predictor, and what they need to predict."""
-        self._features = fit.features
+        if isinstance(fit.features, ShortenedRows):
+            self._features = None
+            bound = next(column.high for column in self.schema_.features if isinstance(column, Numeric))
+            weights = fit.weights.T
+            self.coef_ = weights[:, int(fit.features.constant) :] / bound
+            self.intercept_ = weights[:, 0].copy() if fit.features.constant else np.zeros(len(weights))
+            return
+        self._features = fit.features if isinstance(fit.features, FourierFeatures) else None
         if fit.features is not None:
             self.coef_, self.intercept_ = fit.weights.T.copy(), np.zeros(fit.weights.shape[1])
             return
@@ -142,9 +175,12 @@ class PerturbedModel(PrivateLinearModel):
                 f"averages weights that minimise the {fit.loss.name} of a block each, between -{mechanism.settings.largest_weight:g} and {mechanism.settings.largest_weight:g}; noise is told as a share of that range"
             ]
         notes = [f"minimises the {fit.loss.name} over all rows, plus {fit.ridge:.4g} / 2 times the squared weights"]
+        if isinstance(fit.features, ShortenedRows):
+            notes.append(f"rows longer than {self.row_norm:g} were shortened to it")
         if fit.setting:
             notes = [
                 notes[0].replace("over all rows", "over its part of the rows"),
+                *notes[1:],
                 f"chosen privately, by mistakes on other rows: {fit.setting}; the noise told is the largest of all candidates",
             ]
         if isinstance(mechanism.ridge, float | int) and fit.ridge > mechanism.ridge:

@@ -29,6 +29,7 @@ _PARAMETERS = (
     "kernel",
     "gamma",
     "n_components",
+    "row_norm",
     "width",
     "penalty",
     "loss",

@@ -27,7 +27,7 @@ class LinearSVC(ClassModel, PerturbedModel):
     width : for "huber", how much of the corner is rounded, to either side.
     mechanism : "auto" perturbs the objective for "huber" and moves weights by private choices ("genetic", two classes) for "hinge"; "objective", "output", "genetic", "sample-and-aggregate", or an
         instance of pf.ObjectivePerturbation, pf.OutputPerturbation, pf.PrivGene or pf.SampleAndAggregate.
-    kernel, gamma, n_components : as in LogisticRegression.
+    kernel, gamma, n_components, row_norm : as in LogisticRegression.
     delta, schema, adjacency, fit_intercept, numeric, rows_per_person, expected_rows, ledger, random_state : as in LogisticRegression.
 
     Attributes
@@ -54,6 +54,7 @@ class LinearSVC(ClassModel, PerturbedModel):
         kernel: str = "linear",
         gamma: float | str = "auto",
         n_components: int = 2 * USUAL_PAIRS,
+        row_norm: float | None = None,
         rows_per_person: int = 1,
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
@@ -77,6 +78,7 @@ class LinearSVC(ClassModel, PerturbedModel):
         self.kernel = kernel
         self.gamma = gamma
         self.n_components = n_components
+        self.row_norm = row_norm
 
     _evolves = _aggregates = True
     _mechanisms = f"{PerturbedModel._mechanisms}, 'genetic', pf.PrivGene(...), 'sample-and-aggregate' and pf.SampleAndAggregate(...)"

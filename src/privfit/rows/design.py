@@ -37,7 +37,8 @@ def feature_scores(
     for batch in table.batches(schema.features, positions, PREDICT_ROWS):
         rows = len(batch[0])
         chunk = Chunk(*layout.chunk(batch, 0, rows), np.empty(rows))
-        parts.append(features(layout.turned(chunk, features.frequencies)) @ coef + intercept)
+        products = chunk.numbers if features.frequencies is None else layout.turned(chunk, features.frequencies)
+        parts.append(features(products) @ coef + intercept)
     return np.concatenate(parts) if parts else np.empty(0)
 
 

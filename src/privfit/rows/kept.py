@@ -51,8 +51,8 @@ class Features(Protocol):
         ...
 
     @property
-    def frequencies(self) -> Floats:
-        """What encoded rows are multiplied by first: (columns, frequencies)."""
+    def frequencies(self) -> Floats | None:
+        """What encoded rows are multiplied by first: (columns, frequencies). None where rows of numbers are taken as they are."""
         ...
 
     def __call__(self, turned: Floats) -> Floats:
@@ -98,7 +98,8 @@ class KeptRows:
         chunk = Chunk(*self._layout.chunk(batch, start, stop), self._target(batch, start, stop))
         if self._features is None:
             return chunk
-        features = self._features(self._layout.turned(chunk, self._features.frequencies))
+        frequencies = self._features.frequencies
+        features = self._features(chunk.numbers if frequencies is None else self._layout.turned(chunk, frequencies))
         return Chunk(np.empty((stop - start, 0), dtype=np.int32), features, chunk.target)
 
     def _target(self, batch: Batch, start: int, stop: int) -> Floats:

@@ -6,6 +6,7 @@ from privfit.statistics.gradients import Coupling, Gradients, RowNorms
 from privfit.statistics.moments import STEP, Moments, MomentValues
 from privfit.statistics.monomials import products_of
 from privfit.statistics.sensitivity import Norm, distinct_sensitivity, linf_sensitivities, squared_l2_sensitivity
+from privfit.statistics.shortened import ShortenedRows
 from privfit.statistics.weighted import EXPECTED_SIZE, TargetLattice, WeightedMonomials
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Norm",
     "RowFitness",
     "RowNorms",
+    "ShortenedRows",
     "TableFitness",
     "TargetLattice",
     "WeightedMonomials",
