@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -157,6 +158,41 @@ def test_a_run_that_was_killed_goes_on_and_loses_no_finished_cell(tmp_path: Path
     page = (tmp_path / "out" / "tiny.md").read_text()
     assert "✘ not held" in page
     assert "✔ held" in page
+
+
+@pytest.mark.skipif(shutil.which("ps") is None, reason="ps is not there to look for workers with")
+def test_a_run_that_is_interrupted_says_so_and_leaves_nothing_running(tmp_path: Path) -> None:
+    """Ctrl-C goes to the main process: it keeps what is finished, and its workers end with it."""
+    log = Log(tmp_path / "out" / "results.csv")
+    process = subprocess.Popen(
+        _command(tmp_path / "out", tmp_path / "tiny_command.py"),
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 120
+    while not log.finished() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    workers = _children(process.pid)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "What was finished is kept" in told
+    assert "Traceback" not in told
+    assert log.finished()
+    assert workers
+    assert not [worker for worker in workers if _is_running(worker)]
+
+
+def _children(parent: int) -> list[int]:
+    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(parent)], capture_output=True, text=True, check=True)
+    return [int(line) for line in found.stdout.split()]
+
+
+def _is_running(pid: int) -> bool:
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True).stdout.strip()
+    return bool(state) and not state.startswith("Z")
 
 
 def test_two_cells_of_one_name_are_an_error() -> None:

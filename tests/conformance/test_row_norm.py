@@ -9,6 +9,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression as Plain
 
 import privfit as pf
+from privfit.baselines.erm import PrintedObjective, Tuned
 from privfit.mechanisms.rules import FOR_CERTIFICATE
 from privfit.privacy import Budget, Terms
 from privfit.rows import KeptRows, Rows
@@ -54,7 +55,7 @@ def test_the_attack_comes_close_and_catches_rows_that_are_not_shortened() -> Non
     plan, *tables = planned(pf.LogisticRegression, left, right, "replace-one", **settings)
     assert worst_loss(plan, *tables) > 0.9 * EPSILON
     _, *whole = planned(pf.LogisticRegression, left, right, "replace-one", **(settings | {"row_norm": 100.0}))
-    assert worst_loss(plan, *whole) > 2 * EPSILON
+    assert worst_loss(plan, *whole) > 1.4 * EPSILON
     event = replace(plan.event, scale=plan.event.scale / 1.2, scales=tuple(scale / 1.2 for scale in plan.event.scales))
     assert worst_loss(replace(plan, event=event), *tables) > EPSILON
 
@@ -88,10 +89,44 @@ def test_without_noise_to_speak_of_it_is_logistic_regression_in_the_units_of_the
     model = pf.LogisticRegression(
         1e7, schema=schema, row_norm=30.001, mechanism=pf.ObjectivePerturbation(ridge=1.0, steepest=1.0), random_state=0
     ).fit(X, y)
-    # the ridge is on the constant too
-    plain = Plain(C=1.0, fit_intercept=False, tol=1e-10, max_iter=10_000).fit(np.column_stack([np.ones(len(X)), X / 50]), y)
-    np.testing.assert_allclose(model.coef_[0] * 50, plain.coef_[0, 1:], atol=2e-2, rtol=1e-3)
+    # the ridge is on the constant too, and on numbers in units of the length
+    plain = Plain(C=1.0, fit_intercept=False, tol=1e-10, max_iter=10_000).fit(np.column_stack([np.ones(len(X)), X / 30.001]), y)
+    np.testing.assert_allclose(model.coef_[0] * 30.001, plain.coef_[0, 1:], atol=2e-2, rtol=1e-3)
     assert model.intercept_[0] == pytest.approx(plain.coef_[0, 0], abs=2e-2)
+
+
+def test_bounds_wider_than_rows_are_long_hardly_matter() -> None:
+    X, y = sphere(8_000, 10)
+    errors = {
+        bound: np.mean(
+            [
+                1
+                - pf.LogisticRegression(0.3, schema=pf.Schema.box(-bound, bound, target=["a", "b"]), row_norm=1.0, random_state=i)
+                .fit(X, y)
+                .score(X, y)
+                for i in range(4)
+            ]
+        )
+        for bound in (1.0, 100.0)
+    }
+    assert errors[100.0] < errors[1.0] + 0.02
+
+
+def test_a_hinge_of_rows_with_a_length_is_fitted_by_its_output() -> None:
+    X, y = sphere(2_000, 3)
+    model = pf.LinearSVC(5.0, loss="hinge", schema=pf.Schema.box(-1, 1, target=["a", "b"]), row_norm=1.0, random_state=0).fit(X, y)
+    assert "output" in str(model.report_)
+    assert model.score(X, y) > 0.6
+
+
+def test_settings_chosen_by_the_jmlr_algorithm_know_the_constant() -> None:
+    X, y = sphere(6_000, 4)
+    tuned = Tuned(candidates=(PrintedObjective(regularisation=1e-3),))
+    model = pf.LogisticRegression(5.0, schema=pf.Schema.box(-1, 1, target=["a", "b"]), row_norm=1.0, mechanism=tuned, random_state=0).fit(
+        X, y
+    )
+    assert model.coef_.shape == (1, 4)
+    assert model.score(X, y) > 0.8
 
 
 def test_a_saved_model_predicts_alike(tmp_path) -> None:
@@ -109,6 +144,8 @@ def test_a_saved_model_predicts_alike(tmp_path) -> None:
         ({"row_norm": 0.0}, SCHEMA),
         ({"row_norm": float("nan")}, SCHEMA),
         ({"row_norm": "long"}, SCHEMA),
+        ({"row_norm": 1e-4}, SCHEMA),
+        ({"row_norm": 10**400}, SCHEMA),
         ({"row_norm": 1.0, "kernel": "rbf"}, SCHEMA),
         ({"row_norm": 1.0, "numeric": "splines"}, SCHEMA),
         ({"row_norm": 1.0, "mechanism": "functional"}, SCHEMA),

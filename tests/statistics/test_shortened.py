@@ -44,14 +44,18 @@ def test_the_norms_are_reached(constant: bool) -> None:
     assert np.linalg.norm(even) == pytest.approx(features.norms.l2)
     assert np.abs(even).sum() == pytest.approx(features.norms.l1)
     assert np.abs(single).max() == features.norms.linf == 1.0
+    (short,) = ShortenedRows(16, 0.01, constant)(np.array([[1.0] + [0.0] * 15]))
+    assert np.abs(short[-16:]).max() == pytest.approx(1.0)
 
 
-def test_short_rows_stay_as_they_are_and_long_ones_keep_their_direction() -> None:
-    features = ShortenedRows(3, 0.5, False)
+@pytest.mark.parametrize("radius", [0.5, 1.2])
+def test_short_rows_keep_their_length_and_long_ones_their_direction_in_units_of_a_short_radius(radius: float) -> None:
+    features = ShortenedRows(3, radius, False)
     rows = np.array([[0.1, -0.2, 0.3], [0.9, 0.9, -0.9], [0.0, 0.0, 0.0]])
-    found = features(rows)
-    np.testing.assert_array_equal(found[[0, 2]], rows[[0, 2]])
-    np.testing.assert_allclose(found[1], rows[1] * 0.5 / np.linalg.norm(rows[1]))
+    found = features(rows) * features.unit
+    assert features.unit == min(radius, 1)
+    np.testing.assert_allclose(found[[0, 2]], rows[[0, 2]], rtol=1e-15)
+    np.testing.assert_allclose(found[1], rows[1] * radius / np.linalg.norm(rows[1]))
 
 
 def test_a_row_is_shortened_by_itself_alone_to_the_bit() -> None:

@@ -154,7 +154,9 @@ class Tuned(TunedPerturbation):
         chosen = self.candidates[made.choice]
         assert isinstance(chosen, PrintedERM)
         fit = made.value
-        return replace(made, value=TunedFit(fit.weights, fit.ridge, fit.loss, fit.coupling, None, regularisation=chosen.regularisation))
+        return replace(
+            made, value=TunedFit(fit.weights, fit.ridge, fit.loss, fit.coupling, fit.features, regularisation=chosen.regularisation)
+        )
 
 
 # -- the estimator -------------------------------------------------------------------------------------------------------

@@ -6,13 +6,16 @@ Noise is seeded and test rows are looked at: nothing here is a private release.
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from multiprocessing import connection, get_context, parent_process
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from threadpoolctl import threadpool_limits
@@ -78,13 +81,14 @@ def run(
     finished = len(works) - len(left)
     on_step(Step(finished, len(works), spent / total, ""))
     failures = []
-    for work, values in _measured(left, source, workers or cores()):
-        if isinstance(values, str):
-            failures.append(Failure(work, values))
-        else:
-            log.append(work.key, values)
-        finished, spent = finished + 1, spent + work.cell.cost
-        on_step(Step(finished, len(works), spent / total, "/".join((work.paper, *map(str, work.cell.key)))))
+    with closing(_measured(left, source, workers or cores())) as measurements:
+        for work, values in measurements:
+            if isinstance(values, str):
+                failures.append(Failure(work, values))
+            else:
+                log.append(work.key, values)
+            finished, spent = finished + 1, spent + work.cell.cost
+            on_step(Step(finished, len(works), spent / total, "/".join((work.paper, *map(str, work.cell.key)))))
     return failures
 
 
@@ -113,20 +117,26 @@ def measured(work: Work, source: Source) -> list[Value]:
         return list(experiment.measure(work.cell, loaded(work.paper, work.cell.table, source)))
 
 
-def _measured(works: Sequence[Work], source: Source, workers: int) -> Iterable[tuple[Work, list[Value] | str]]:
-    """Values of each cell as they come, or why there are none."""
+def _measured(works: Sequence[Work], source: Source, workers: int) -> Generator[tuple[Work, list[Value] | str]]:
+    """Values of each cell as they come, or why there are none. Whoever stops listening ends the workers too."""
     if not works:
         return
-    with ProcessPoolExecutor(min(workers, len(works)), mp_context=get_context("spawn"), initializer=_end_with_parent) as pool:
+    context = get_context("spawn")
+    still_there, held = context.Pipe(duplex=False)  # closed when this process lets go of it, or dies
+    pool = ProcessPoolExecutor(min(workers, len(works)), mp_context=context, initializer=_end_with_parent, initargs=(still_there,))
+    try:
         offline = replace(source, download=False)  # workers see the files that were there when the cells were planned
         tasks = {pool.submit(measured, work, offline): work for work in works}
         for task in as_completed(tasks):
             reason = task.exception()
             yield tasks[task], task.result() if reason is None else f"{type(reason).__name__}: {reason}"
+        pool.shutdown()
+    finally:
+        held.close()
+        pool.shutdown(cancel_futures=True)
 
 
-def _end_with_parent() -> None:
-    """A worker whose parent was killed would wait for work for ever; this ends it."""
-    parent = parent_process()
-    if parent is not None:
-        threading.Thread(target=lambda: (connection.wait([parent.sentinel]), os._exit(1)), daemon=True).start()
+def _end_with_parent(still_there: Connection) -> None:
+    """A worker ends with the run: it would wait for work for ever if its parent was killed. Ctrl-C is for the parent alone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=lambda: (wait([still_there]), os._exit(1)), daemon=True).start()

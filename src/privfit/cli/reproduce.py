@@ -28,6 +28,7 @@ from privfit.report.papers import draw
 ALL = "all"
 RESULTS = "results.csv"
 SECONDS_BETWEEN_LINES = 30.0
+INTERRUPTED = 130
 
 
 def reproduce(
@@ -78,8 +79,12 @@ def reproduce(
     works = {one.name: harness.planned(one, figures, source, quick=not full) for one, figures in chosen}
     for notice in _notices([work for own in works.values() for work in own], source, generated=True):
         hint(f"Generated data: {notice}")
-    with _progress() as on_step:
-        failures = harness.run([work for own in works.values() for work in own], source, log, workers=jobs, on_step=on_step)
+    try:
+        with _progress() as on_step:
+            failures = harness.run([work for own in works.values() for work in own], source, log, workers=jobs, on_step=on_step)
+    except KeyboardInterrupt:
+        hint("Stopped. What was finished is kept, and the same command goes on from there.")
+        raise typer.Exit(INTERRUPTED) from None
     done = log.finished()
     shown = [_shown(one, each, works[one.name], done, source, place) for one, figures in chosen for each in figures]
     markdown, page = write_gallery(shown, _introduction(full), place, "gallery" if paper == ALL else paper)
@@ -121,7 +126,9 @@ def _shown(paper: Paper, figure: Figure, works: Sequence[Work], done: Mapping[Ke
     own = [work for work in works if work.cell.experiment == figure.experiment]
     results = harness.figure_results(figure, own, done)
     repetitions = len({work.cell.repetition for work in own})
-    note = " ".join([figure.caption, *_notices(own, source), f"Repetitions: {repetitions}."])
+    generated, told = _notices(own, source, generated=True), _notices(own, source)
+    others = [notice for notice in told if notice not in generated]
+    note = " ".join([*generated, figure.caption, *others, f"Repetitions: {repetitions}."])
     stem = place / "figures" / f"{paper.name}-{figure.number}"
     picture = draw(figure, results, paper.title, note, stem)[0]
     return Shown(paper, figure, picture, note, judged(figure, results))

@@ -40,8 +40,8 @@ class LogisticRegression(ClassModel, PerturbedModel):
     kernel : "linear", or "rbf": a linear model of random Fourier features, which come from a public seed. The model then bends in all columns together.
     gamma : for "rbf", how quickly it bends: exp(-gamma |x - x'|^2) of rows as encoded. "auto" is one over the number of encoded columns.
     n_components : for "rbf", how many features. They have no intercept.
-    row_norm : a public length that no row of numbers exceeds, as embeddings of length one have it; longer rows are shortened. Noise then follows this length, not the number of columns. For schemas
-        like pf.Schema.box(-1, 1), whose columns are numbers with the same bounds on both sides of zero; each enters as a slope.
+    row_norm : a public length that no row of numbers exceeds, as embeddings of length one have it; longer rows are shortened when fitting, not when predicting. Noise then follows this
+        length, not the number of columns. For schemas like pf.Schema.box(-1, 1), whose columns are numbers with the same bounds on both sides of zero, best as wide as rows are long; each enters as a slope.
     rows_per_person : the most rows that one person can have; the promise is made to people.
     expected_rows : a public guess of the number of rows, for the ridge and for how numbers enter, where the true number is private (add-remove).
     ledger : the pf.Ledger to charge. Without one, a ledger without a limit keeps the running total of the process.

@@ -39,6 +39,7 @@ USUAL_PAIRS = 100
 PUBLIC_SEED = 20081208
 MOST_GAMMA = 1e6
 MOST_COMPONENTS = 10_000
+SHORTEST, LONGEST, MOST_NORM = 1e-3, 1e6, 1e300
 
 
 class PerturbedModel(PrivateLinearModel):
@@ -46,7 +47,6 @@ class PerturbedModel(PrivateLinearModel):
 
     coef_: Any
     intercept_: Any
-    row_norm: float | None = None
     _features: FourierFeatures | None
     _knows_moments = False
     _evolves = False
@@ -96,10 +96,15 @@ class PerturbedModel(PrivateLinearModel):
             return mechanism.numbers(self.numeric, usual[0]), usual[1]
         if self.numeric != "auto" or usual[0] != "splines":
             return usual
-        if self.row_norm is not None:
+        if self._row_norm is not None:
             return "slope", usual[1]
         known = count_rows(given.table, given.schema) if terms.adjacency == "replace-one" else terms.expected_rows
         return automatic_numbers(terms, len(given.schema.features), known)
+
+    @property
+    def _row_norm(self) -> Any:
+        """The length that rows are told to have; not all of these models can be told."""
+        return getattr(self, "row_norm", None)
 
     # -- features ---------------------------------------------------------------------------------------------------
 
@@ -108,7 +113,7 @@ class PerturbedModel(PrivateLinearModel):
         kernel = getattr(self, "kernel", "linear")
         if kernel not in KERNELS:
             raise PrivacyError(f"kernel={kernel!r} was given; it is one of {KERNELS}. Use 'linear' if in doubt.")
-        if self.row_norm is not None:
+        if self._row_norm is not None:
             return self._shortened(mechanism, schema)
         if kernel == "linear":
             return None
@@ -126,8 +131,13 @@ class PerturbedModel(PrivateLinearModel):
 
     def _shortened(self, mechanism: Any, schema: Schema) -> ShortenedRows:
         """Rows no longer than `row_norm`, in the units of the table: one bound for all columns, on both sides of zero, so that lengths mean the same in both."""
-        norm = self.row_norm
-        if isinstance(norm, bool) or not isinstance(norm, int | float | np.integer | np.floating) or not 0 < norm < np.inf:
+        norm = self._row_norm
+        if (
+            isinstance(norm, bool)
+            or not isinstance(norm, int | float | np.integer | np.floating)
+            or not 0 < norm < np.inf
+            or norm > MOST_NORM
+        ):
             raise PrivacyError(
                 f"row_norm={norm!r} was given; it is a positive number, the length that no row exceeds. Leave it out if in doubt."
             )
@@ -142,7 +152,11 @@ class PerturbedModel(PrivateLinearModel):
                 f"row_norm={norm!r} was given with a schema whose columns are not all numbers with the same bounds on both sides of zero. "
                 "Give such a schema, for example pf.Schema.box(-1, 1, ...), or leave row_norm out."
             )
-        return ShortenedRows(len(schema.features), float(norm) / most[1], self._checked_intercept())
+        if norm < SHORTEST * most[1]:
+            raise PrivacyError(
+                f"row_norm={norm!r} was given with bounds of {most[1]:g}, beside which such rows are hardly told from zero. Give bounds near row_norm: no number of a row can exceed it."
+            )
+        return ShortenedRows(len(schema.features), min(float(norm), LONGEST * most[1]) / most[1], self._checked_intercept())
 
     # -- results ----------------------------------------------------------------------------------------------------
 
@@ -152,7 +166,7 @@ class PerturbedModel(PrivateLinearModel):
             self._features = None
             bound = next(column.high for column in self.schema_.features if isinstance(column, Numeric))
             weights = fit.weights.T
-            self.coef_ = weights[:, int(fit.features.constant) :] / bound
+            self.coef_ = weights[:, int(fit.features.constant) :] / (bound * fit.features.unit)
             self.intercept_ = weights[:, 0].copy() if fit.features.constant else np.zeros(len(weights))
             return
         self._features = fit.features if isinstance(fit.features, FourierFeatures) else None
@@ -176,7 +190,7 @@ class PerturbedModel(PrivateLinearModel):
             ]
         notes = [f"minimises the {fit.loss.name} over all rows, plus {fit.ridge:.4g} / 2 times the squared weights"]
         if isinstance(fit.features, ShortenedRows):
-            notes.append(f"rows longer than {self.row_norm:g} were shortened to it")
+            notes.append(f"rows longer than {self._row_norm:g}, which is taken as public, were shortened to it")
         if fit.setting:
             notes = [
                 notes[0].replace("over all rows", "over its part of the rows"),

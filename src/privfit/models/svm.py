@@ -97,7 +97,7 @@ class LinearSVC(ClassModel, PerturbedModel):
         """Whether private choices can fit this: two classes, and columns that may bend."""
         schema = Schema.load(self.schema) if isinstance(self.schema, str | Path) and self.schema != PUBLIC else self.schema
         classes = len(schema.target.levels) if isinstance(schema, Schema) and isinstance(schema.target, Category) else 2
-        return classes == 2 and self.kernel == "linear" and self.numeric != "slope" and bool(self.fit_intercept)
+        return classes == 2 and self.kernel == "linear" and self.row_norm is None and self.numeric != "slope" and bool(self.fit_intercept)
 
     def _convex_loss(self, schema: Schema) -> ConvexLoss:
         return hinge() if self.loss == "hinge" else smooth_hinge(self.width)
