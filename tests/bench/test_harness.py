@@ -61,6 +61,44 @@ def test_a_cell_whose_writing_was_cut_off_counts_as_not_measured_wherever_it_was
         assert log.finished() == {KEY: VALUES, later: VALUES}, end
 
 
+def test_torn_cells_are_taken_out_so_that_other_programs_read_every_value_once(log: Log) -> None:
+    log.append(KEY, VALUES)
+    later = (*KEY[:5], 1)
+    log.append(later, VALUES)
+    text = log.path.read_text()
+    log.path.write_text(text[: text.rindex("\n", 0, -1) + 5])
+    log.mend()
+    log.append(later, VALUES)
+    assert log.path.read_text() == text
+
+
+@pytest.mark.parametrize("damage", ["abc", "", "\0\0", "\ufffd"])
+def test_a_line_that_cannot_be_read_makes_its_cell_unmeasured(log: Log, damage: str) -> None:
+    log.append(KEY, VALUES)
+    log.append((*KEY[:5], 1), VALUES)
+    log.path.write_text(log.path.read_text().replace("1.5\n", damage + "\n", 1))
+    assert list(log.finished()) == [(*KEY[:5], 1)]
+    log.mend()
+    assert list(log.finished()) == [(*KEY[:5], 1)]
+
+
+@pytest.mark.parametrize("content", [b"hello,world\n1,2\n", bytes(range(1, 256)) * 9, b"paper,experiment\n"])
+def test_a_file_that_is_something_else_is_left_alone(log: Log, content: bytes) -> None:
+    log.path.parent.mkdir(parents=True)
+    log.path.write_bytes(content)
+    with pytest.raises(ValueError, match="is not a file of results"):
+        log.mend()
+    assert log.path.read_bytes() == content
+
+
+def test_two_runs_do_not_write_to_one_folder(log: Log) -> None:
+    with log.alone(), pytest.raises(ValueError, match="Another run"), Log(log.path).alone():
+        pass
+    with log.alone():
+        log.append(KEY, VALUES)
+    assert log.finished() == {KEY: VALUES}
+
+
 def test_a_cell_that_measured_nothing_is_an_error(log: Log) -> None:
     with pytest.raises(ValueError, match="measured nothing"):
         log.append(KEY, [])

@@ -70,6 +70,20 @@ def test_worked_examples_are_reproduced_without_any_data(run: Run, tmp_path: Pat
     assert (tmp_path / "functional-mechanism.html").read_text().count("<img") == 2
 
 
+def test_one_paper_can_be_listed_alone(run: Run) -> None:
+    lines = run("reproduce", "privgene", "--list").stdout.splitlines()
+    assert len(lines) == 6
+    assert all(line.startswith("privgene ") for line in lines)
+
+
+def test_a_file_of_something_else_is_refused_and_kept(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "results.csv").write_text("name,age\nAnn,41\n")
+    result = run("reproduce", "functional-mechanism", "-f", 2, "--offline", "--out", tmp_path)
+    assert result.exit_code == 1
+    assert "is not a file of results" in " ".join(result.stderr.split())
+    assert (tmp_path / "results.csv").read_text() == "name,age\nAnn,41\n"
+
+
 @pytest.mark.parametrize(
     ("asked", "said"),
     [

@@ -10,6 +10,7 @@ import csv
 import io
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +40,22 @@ class Log:
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """While this is open no other run writes here; one that wants to is refused. A run that was killed is in nobody's way."""
+        try:
+            import fcntl
+        except ImportError:  # Windows
+            yield
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.with_suffix(".lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise ValueError(f"Another run writes to {self.path.parent}. Wait for it, or name another folder with --out.") from None
+            yield
+
     def append(self, key: Key, values: Sequence[Value]) -> None:
         """Add a finished cell, on the disk when this returns."""
         if not values:
@@ -58,31 +75,50 @@ class Log:
             os.close(descriptor)
 
     def mend(self) -> None:
-        """Cut off a last line that was not finished, so that what is added next starts on a line of its own."""
-        if not self.path.is_file():
+        """Make the file fit to go on with: cut off a last line that was not finished, and take out cells that were not.
+
+        A file that is something else is left alone, with an error.
+        """
+        if not self.path.is_file() or self.path.stat().st_size == 0:
             return
-        with self.path.open("r+b") as file:
-            held = file.read()
-            file.truncate(held.rfind(b"\n") + 1)
+        lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+        if lines[0].strip() != ",".join(COLUMNS):
+            raise ValueError(
+                f"{self.path} is not a file of results of this version. Name another folder with --out, or begin anew with --fresh, which deletes it."
+            )
+        finished = set(self.finished())
+        kept = [lines[0], *(line for line in lines[1:] if line.endswith("\n") and _key_of(line) in finished)]
+        if kept != lines:
+            mended = self.path.with_suffix(".mended")
+            mended.write_text("".join(kept), encoding="utf-8")
+            os.replace(mended, self.path)
 
     def finished(self) -> dict[Key, list[Value]]:
-        """All complete cells. Of one that was measured twice, the last."""
+        """All complete cells. Of one that was measured twice, the last. Lines that cannot be read do not count."""
         found: dict[Key, list[Value]] = {}
         wanted: dict[Key, int] = {}
         for row in self._rows():
-            key = (row["paper"], row["experiment"], row["table"], row["origin"], row["part"], int(row["repetition"]))
-            if row["line"] == "1":
-                found[key], wanted[key] = [], int(row["lines"])
-            found[key].append(Value(row["panel"], row["method"], float(row["x"]), float(row["value"]), row["measure"]))
+            with suppress(ValueError, TypeError, KeyError):
+                key = (row["paper"], row["experiment"], row["table"], row["origin"], row["part"], int(row["repetition"]))
+                value = Value(row["panel"], row["method"], float(row["x"]), float(row["value"]), row["measure"])
+                if row["line"] == "1":
+                    found[key], wanted[key] = [], int(row["lines"])
+                found[key].append(value)
         return {key: values for key, values in found.items() if len(values) == wanted[key]}
 
     def _rows(self) -> Iterator[dict[str, str]]:
         if not self.path.is_file():
             return
-        with self.path.open(newline="") as file:
-            for row in csv.DictReader(file):
-                if row.get("value"):
-                    yield row
+        with self.path.open(newline="", encoding="utf-8", errors="replace") as file:
+            yield from csv.DictReader(line.replace("\0", "") for line in file)
+
+
+def _key_of(line: str) -> Key | None:
+    """The cell that a line belongs to, if it can be read."""
+    with suppress(ValueError, StopIteration):
+        paper, experiment, table, origin, part, repetition, *_ = next(csv.reader([line]))
+        return (paper, experiment, table, origin, part, int(repetition))
+    return None
 
 
 class Results:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import textwrap
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -60,7 +60,7 @@ def reproduce(
     same command gives the same numbers, times aside; nothing here is private.
     """
     if listed:
-        _show_list(as_json)
+        _show_list(MODULES if paper in (None, ALL) else [str(paper)], as_json)
         return
     if paper is None:
         raise CommandError(f"Which paper? Name one of {', '.join(MODULES)}, or all. `privfit reproduce --list` shows their figures.")
@@ -72,22 +72,28 @@ def reproduce(
         raise CommandError(f"--data names {folder}, which is no folder. Name one that has the files, or leave it out for generated tables.")
     chosen = _chosen(paper, figure)
     place = out or Path("results") / ("full" if full else "quick")
+    if place.exists() and not place.is_dir():
+        raise CommandError(f"--out names {place}, which is a file; a folder is needed.")
     log = Log(place / RESULTS)
-    if fresh:
-        log.path.unlink(missing_ok=True)
     source = Source(folder=folder, download=download)
     works = {one.name: harness.planned(one, figures, source, quick=not full) for one, figures in chosen}
-    for notice in _notices([work for own in works.values() for work in own], source, generated=True):
-        hint(f"Generated data: {notice}")
+    every = [work for own in works.values() for work in own]
+    for notice in _notices(every, source, generated=True):
+        hint(notice)
     try:
-        with _progress() as on_step:
-            failures = harness.run([work for own in works.values() for work in own], source, log, workers=jobs, on_step=on_step)
+        with log.alone(), _progress() as on_step:
+            if fresh:
+                log.path.unlink(missing_ok=True)
+            failures = harness.run(every, source, log, workers=jobs, on_step=on_step)
     except KeyboardInterrupt:
         hint("Stopped. What was finished is kept, and the same command goes on from there.")
         raise typer.Exit(INTERRUPTED) from None
+    except ValueError as refused:
+        raise CommandError(str(refused)) from None
     done = log.finished()
     shown = [_shown(one, each, works[one.name], done, source, place) for one, figures in chosen for each in figures]
-    markdown, page = write_gallery(shown, _introduction(full), place, "gallery" if paper == ALL else paper)
+    command = " ".join(["privfit reproduce", paper, *(f"--figure {number}" for number in figure or ()), "--full" if full else "--quick"])
+    markdown, page = write_gallery(shown, _introduction(command, full), place, "gallery" if paper == ALL else paper)
     if as_json:
         print_json(_as_json(shown, failures, log))
     else:
@@ -104,8 +110,8 @@ def _chosen(paper: str, numbers: Sequence[str] | None) -> list[tuple[Paper, list
         raise CommandError(str(unknown)) from None
 
 
-def _show_list(as_json: bool) -> None:
-    papers = [paper_named(name) for name in MODULES]
+def _show_list(names: Iterable[str], as_json: bool) -> None:
+    papers = [_chosen(name, None)[0][0] for name in names]
     if as_json:
         print_json({"figures": [{"paper": one.name, "figure": each.number, "title": each.title} for one in papers for each in one.figures]})
         return
@@ -130,16 +136,18 @@ def _shown(paper: Paper, figure: Figure, works: Sequence[Work], done: Mapping[Ke
     others = [notice for notice in told if notice not in generated]
     note = " ".join([*generated, figure.caption, *others, f"Repetitions: {repetitions}."])
     stem = place / "figures" / f"{paper.name}-{figure.number}"
-    picture = draw(figure, results, paper.title, note, stem)[0]
+    made_up = any(notice.startswith(("Generated in place of", "No data folder")) for notice in generated)
+    title = f"{paper.title} (on generated data, for want of the files)" if made_up else paper.title
+    picture = draw(figure, results, title, note, stem)[0]
     return Shown(paper, figure, picture, note, judged(figure, results))
 
 
-def _introduction(full: bool) -> str:
-    size = "the papers' own repetitions" if full else "a few repetitions"
-    command = f"privfit reproduce all {'--full' if full else '--quick'}"
+def _introduction(command: str, full: bool) -> str:
+    size = "the papers' own repetitions" if full else "a few repetitions, too few for close calls"
     return (
-        f"Every figure and table of the five papers, measured again with {size}; `{command}` makes this page. "
-        "Lines in blue and green are privfit's own, grey dashes are not private, the others are the papers' methods. Bands are the 10% to 90% quantiles of repetitions."
+        f"Figures and tables of papers, measured again with {size}; `{command}` makes this page. Lines in blue and green are privfit's own, grey dashes are not private, the others are the papers' methods. "
+        "Bands are the 10% to 90% quantiles of repetitions. A claim that one line is below another is compared point by point, in means: held if at all of them, held in part if at more than half. A claim that a line falls or rises "
+        "compares its ends. privfit's default is the lowest private line if it is below, or within 0.1% of, every other private one."
     )
 
 

@@ -15,7 +15,7 @@ body { font: 16px/1.5 system-ui, sans-serif; color: #2b2b2b; max-width: 62rem; m
 img { max-width: 100%; } figure { margin: 2rem 0; }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; margin: 1rem 0; }
 th, td { text-align: left; vertical-align: top; padding: .35rem .6rem; border-bottom: 1px solid #e4e4e4; }
-td:nth-child(2) { white-space: nowrap; } .held { color: #1b7f4d; } .not { color: #b3261e; } .part { color: #9a6700; }
+td:nth-child(2) { white-space: nowrap; } .note { color: #555; font-size: .9rem; } .held { color: #1b7f4d; } .not { color: #b3261e; } .part { color: #9a6700; }
 """
 COLOURS = {"held": "held", "held in part": "part", "not held": "not", "cannot be tested": ""}
 
@@ -73,7 +73,7 @@ def _markdown(shown: Sequence[Shown], introduction: str, folder: Path) -> str:
         paper = figures[0].paper
         lines += ["", f"## {paper.title}", "", paper.citation]
         for one in figures:
-            lines += ["", f"### {one.heading}", "", f"![{_alt(one.note)}]({one.picture.relative_to(folder).as_posix()})", ""]
+            lines += ["", f"### {one.heading}", "", f"![{one.heading}]({one.picture.relative_to(folder).as_posix()})", "", one.note, ""]
             lines += [f"`privfit reproduce {paper.name} --figure {one.figure.number}`", ""]
             if one.verdicts:
                 lines += ["| claim | outcome | our number |", "|---|---|---|"]
@@ -86,11 +86,6 @@ def _markdown(shown: Sequence[Shown], introduction: str, folder: Path) -> str:
 
 def _anchor(title: str) -> str:
     return "".join(letter for letter in title.lower().replace(" ", "-") if letter.isalnum() or letter == "-")
-
-
-def _alt(text: str) -> str:
-    """Text for where a picture cannot be seen. Brackets would end it."""
-    return text.replace("[", "(").replace("]", ")")
 
 
 def _cell(text: str) -> str:
@@ -115,7 +110,8 @@ def _html(shown: Sequence[Shown], introduction: str, folder: Path) -> str:
         parts.append(f"<h2 id='{name}'>{html.escape(figures[0].paper.title)}</h2><p>{html.escape(figures[0].paper.citation)}</p>")
         for one in figures:
             source = html.escape(one.picture.relative_to(folder).as_posix())
-            parts.append(f"<h3>{html.escape(one.heading)}</h3><figure><img src='{source}' alt='{html.escape(one.note)}'></figure>")
+            parts.append(f"<h3>{html.escape(one.heading)}</h3><figure><img src='{source}' alt='{html.escape(one.heading)}'></figure>")
+            parts.append(f"<p class='note'>{html.escape(one.note)}</p>")
             if one.verdicts:
                 parts.append("<table><tr><th>claim</th><th>outcome</th><th>our number</th></tr>")
                 for text, verdict in one.verdicts:

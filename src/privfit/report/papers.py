@@ -19,6 +19,7 @@ REFERENCES = ("#4a4a4a", "#8c8c8c", "#b0b0b0")
 DASHES = ((0, (4, 2.5)), (0, (1, 1.5)), (0, (7, 2, 1.5, 2)), (0, (2, 4)))
 MARKERS = "sD^vPX<>"
 SUFFIXES = (".png", ".svg")
+LONGEST_TICK = 6
 HIGHEST_ROW = 3
 """Panels beside each other at most; four make a square."""
 
@@ -113,6 +114,15 @@ def _lines(axis: Any, figure: Figure, results: Results, panel: str, styles: dict
         axis.fill_between(xs, low, high, color=style["color"], alpha=0.14, linewidth=0, zorder=1)
 
 
+def _reference(axis: Any, place: Any, results: Results, panel: str, name: str, style: dict[str, Any]) -> None:
+    """A line through the places that were measured; right across where there is only one."""
+    xs = results.xs(panel, name)
+    if len(xs) == 1:
+        axis.axhline(results.middle(panel, name, xs[0]), label=name, **style)
+    else:
+        axis.plot([place(x) for x in xs], [results.middle(panel, name, x) for x in xs], label=name, **style)
+
+
 def _boxes(axis: Any, figure: Figure, results: Results, panel: str, styles: dict[str, dict[str, Any]]) -> None:
     measured = [method for method in figure.methods if results.xs(panel, method.name)]
     places = sorted({x for method in measured for x in results.xs(panel, method.name)})
@@ -186,6 +196,8 @@ def _table(plt: Any, figure: Figure, results: Results) -> Any:
     for (row, column), cell in drawn.get_celld().items():
         cell.set_edgecolor(GRID)
         name = figure.methods[row - 1].name if row else ""
+        if row == 0:
+            cell.set_text_props(fontsize=8)
         if row == 0 or name in ours:
             cell.set_text_props(fontweight="bold", color=OURS[0] if name in ours else INK)
         if column == -1:
@@ -204,7 +216,7 @@ def _dress(axis: Any, figure: Figure, results: Results, panel: str) -> None:
     if figure.style == "lines":
         _scale(axis.set_xscale, figure.x)
         ticks = figure.x.ticks or tuple(sorted({x for name in results.methods(panel) for x in results.xs(panel, name)}))
-        if len(ticks) <= 12:
+        if len(ticks) <= 12 and max((len(f"{tick:g}") for tick in ticks), default=0) <= LONGEST_TICK:
             axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
             axis.minorticks_off()
         if figure.x.limits != (None, None):

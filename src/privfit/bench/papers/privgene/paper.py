@@ -85,7 +85,7 @@ QUICK_NOTE = "Quick runs have one fold each of two splits, full runs 500 times f
 
 SHARED = (Method(GENES), Method(ERM), Method(TUNED_ERM))
 REFERENCES = (Method(GUPT), Method(MAJORITY), Method(NO_PRIVACY, "reference"))
-OWN = (Method(OURS, "ours"), Method(PATTERNS, "ours"), Method(SHORT_ERM, "ours"))
+OWN = (Method(OURS, "ours"), Method(PATTERNS, "ours"), Method(SHORT_ERM))
 
 
 FIGURE_2 = Figure(
@@ -182,7 +182,7 @@ FIGURE_5 = Figure(
         Method(clusters.NO_PRIVACY, "reference"),
         Method(clusters.OURS, "ours"),
         Method(clusters.OURS_GENETIC, "ours"),
-        Method(clusters.CUT_GUPT, "ours"),
+        Method(clusters.CUT_GUPT),
     ),
     Axis("privacy budget ε", log=True, ticks=CLUSTER_EPSILONS),
     Axis("average intra-cluster variance", log=True),
