@@ -127,10 +127,7 @@ def _boxes(axis: Any, figure: Figure, results: Results, panel: str, styles: dict
     measured = [method for method in figure.methods if results.xs(panel, method.name)]
     places = sorted({x for method in measured for x in results.xs(panel, method.name)})
     for method in (method for method in measured if method.kind == "reference"):
-        xs = results.xs(panel, method.name)
-        axis.plot(
-            [places.index(x) for x in xs], [results.middle(panel, method.name, x) for x in xs], label=method.name, **styles[method.name]
-        )
+        _reference(axis, places.index, results, panel, method.name, styles[method.name])
     shown = [method for method in measured if method.kind != "reference"]
     width = 0.8 / max(len(shown), 1)
     for number, method in enumerate(shown):
@@ -181,6 +178,7 @@ def _table(plt: Any, figure: Figure, results: Results) -> Any:
     columns = [
         (panel, x) for panel in figure.panels for x in sorted({x for name in results.methods(panel) for x in results.xs(panel, name)})
     ]
+    columns = columns or [(panel, 0.0) for panel in figure.panels]  # nothing was measured yet
     several = len({x for _, x in columns}) > 1
     heads = [figure.panels[panel] + (f", {figure.x.label} {x:g}" if several else "") for panel, x in columns]
     body = [[_mean_and_spread(results, panel, method.name, x) for panel, x in columns] for method in figure.methods]
