@@ -18,7 +18,7 @@ from privfit.bench.claims import judged
 from privfit.bench.grid import Figure, Paper
 from privfit.bench.harness import Failure, Step, Work
 from privfit.bench.papers import MODULES, paper_named
-from privfit.bench.results import Key, Log, Value
+from privfit.bench.results import Key, Log, Results, Value
 from privfit.bench.sources import Source
 from privfit.cli.console import hint, print_json, stderr, stdout
 from privfit.cli.errors import CommandError
@@ -131,10 +131,9 @@ def _notices(works: Sequence[Work], source: Source, *, generated: bool = False) 
 def _shown(paper: Paper, figure: Figure, works: Sequence[Work], done: Mapping[Key, Sequence[Value]], source: Source, place: Path) -> Shown:
     own = [work for work in works if work.cell.experiment == figure.experiment]
     results = harness.figure_results(figure, own, done)
-    repetitions = len({work.cell.repetition for work in own})
     generated, told = _notices(own, source, generated=True), _notices(own, source)
     others = [notice for notice in told if notice not in generated]
-    note = " ".join([*generated, figure.caption, *others, f"Repetitions: {repetitions}."])
+    note = " ".join(" ".join([*generated, figure.caption, *others, _counted(figure, results)]).split())
     stem = place / "figures" / f"{paper.name}-{figure.number}"
     made_up = any(notice.startswith(("Generated in place of", "No data folder")) for notice in generated)
     title = f"{paper.title} (on generated data, for want of the files)" if made_up else paper.title
@@ -142,11 +141,25 @@ def _shown(paper: Paper, figure: Figure, works: Sequence[Work], done: Mapping[Ke
     return Shown(paper, figure, picture, note, judged(figure, results))
 
 
+def _counted(figure: Figure, results: Results) -> str:
+    """How many values are behind a point of the figure."""
+    counts = [
+        len(results.values(panel, method.name, x))
+        for panel in figure.panels
+        for method in figure.methods
+        for x in results.xs(panel, method.name)
+    ]
+    if not counts:
+        return "Nothing was measured yet."
+    fewest, most = min(counts), max(counts)
+    return f"Each point stands for {fewest if fewest == most else f'{fewest} to {most}'} measured value{'' if most == 1 else 's'}."
+
+
 def _introduction(command: str, full: bool) -> str:
     size = "the papers' own repetitions" if full else "a few repetitions, too few for close calls"
     return (
         f"Figures and tables of papers, measured again with {size}; `{command}` makes this page. Lines in blue and green are privfit's own, grey dashes are not private, the others are the papers' methods. "
-        "Bands are the 10% to 90% quantiles of repetitions. A claim that one line is below another is compared point by point, in means: held if at all of them, held in part if at more than half. A claim that a line falls or rises "
+        "Bands are the 10% to 90% quantiles of what was measured for a point (folds, repetitions, draws of noise); a mean can lie outside where a few draws are far off. A claim that one line is below another is compared point by point, in means: held if at all of them, held in part if at more than half. A claim that a line falls or rises "
         "compares its ends. privfit's default is the lowest private line if it is below, or within 0.1% of, every other private one."
     )
 
