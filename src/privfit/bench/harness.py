@@ -9,9 +9,9 @@ import os
 import signal
 import threading
 import warnings
-from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from multiprocessing import get_context
@@ -81,7 +81,7 @@ def run(
     finished = len(works) - len(left)
     on_step(Step(finished, len(works), spent / total, ""))
     failures = []
-    with closing(_measured(left, source, workers or cores())) as measurements:
+    with _measured(left, source, workers or cores()) as measurements:
         for work, values in measurements:
             if isinstance(values, str):
                 failures.append(Failure(work, values))
@@ -117,9 +117,11 @@ def measured(work: Work, source: Source) -> list[Value]:
         return list(experiment.measure(work.cell, loaded(work.paper, work.cell.table, source)))
 
 
-def _measured(works: Sequence[Work], source: Source, workers: int) -> Generator[tuple[Work, list[Value] | str]]:
-    """Values of each cell as they come, or why there are none. Whoever stops listening ends the workers too."""
+@contextmanager
+def _measured(works: Sequence[Work], source: Source, workers: int) -> Iterator[Iterator[tuple[Work, list[Value] | str]]]:
+    """Values of each cell as they come, or why there are none. Whoever leaves early ends the workers too."""
     if not works:
+        yield iter(())
         return
     context = get_context("spawn")
     still_there, held = context.Pipe(duplex=False)  # closed when this process lets go of it, or dies
@@ -127,13 +129,16 @@ def _measured(works: Sequence[Work], source: Source, workers: int) -> Generator[
     try:
         offline = replace(source, download=False)  # workers see the files that were there when the cells were planned
         tasks = {pool.submit(measured, work, offline): work for work in works}
-        for task in as_completed(tasks):
-            reason = task.exception()
-            yield tasks[task], task.result() if reason is None else f"{type(reason).__name__}: {reason}"
+        yield ((tasks[task], _values_or_reason(task)) for task in as_completed(tasks))
         pool.shutdown()
     finally:
         held.close()
         pool.shutdown(cancel_futures=True)
+
+
+def _values_or_reason(task: Future[list[Value]]) -> list[Value] | str:
+    reason = task.exception()
+    return task.result() if reason is None else f"{type(reason).__name__}: {reason}"
 
 
 def _end_with_parent(still_there: Connection) -> None:

@@ -123,9 +123,14 @@ class LogisticRegression(ClassModel, PerturbedModel):
     def _objective(self, mechanism: Any, schema: Schema) -> Any:
         if isinstance(mechanism, Perturbation | PrivGene | AggregatedWeights):
             return self._risk(mechanism, schema)
-        if self.kernel != "linear" or self.row_norm is not None:
-            given = f"kernel={self.kernel!r}" if self.kernel != "linear" else f"row_norm={self.row_norm!r}"
-            raise PrivacyError(f"{given} was given with the functional mechanism, which does not know it. Use mechanism='objective'.")
+        if self.kernel != "linear":
+            raise PrivacyError(
+                f"kernel={self.kernel!r} was given with the functional mechanism, which fits linear models. Use mechanism='objective'."
+            )
+        if self.row_norm is not None:
+            raise PrivacyError(
+                f"row_norm={self.row_norm!r} was given with the functional mechanism, which knows bounds of columns only. Use mechanism='objective'."
+            )
         return super()._objective(mechanism, schema)
 
     def _keep(self, fit: Any, mechanism: Any) -> None:
