@@ -10,7 +10,7 @@ import pytest
 
 import privfit as pf
 from privfit.mechanisms import Perturbation
-from privfit.mechanisms.perturbation import Plan, _responses
+from privfit.mechanisms.minima import Plan, responses
 from privfit.mechanisms.rules import FOR_CERTIFICATE
 from privfit.privacy import Budget, Terms
 from privfit.rows import KeptRows, Rows
@@ -37,7 +37,7 @@ def plans(estimator: type, pair: Neighbours, variant: dict) -> tuple[Plan, KeptR
 
 def log_density(plan: Plan, kept: KeptRows, weights: np.ndarray) -> float:
     """The logarithm of the density of the perturbed minimum at these weights, up to a constant that is the same for all tables."""
-    respond, bend = _responses(plan.gradients)
+    respond, bend = responses(plan.gradients)
     tilt = -(kept.pulled(weights, respond) + plan.ridge * weights)
     hessian = kept.sample().curved(weights, bend)[0] + plan.ridge * np.eye(len(weights))
     scales = plan.event.scales or (plan.event.scale,)
@@ -121,7 +121,7 @@ def test_a_forgotten_volume_is_caught() -> None:
 @pytest.mark.parametrize("noise", ["gaussian", "l2", "laplace"])
 def test_minima_move_no_further_than_output_noise_covers(estimator, noise) -> None:
     """Two tables' minima, found by the solver, in the norm and on the lattice of the noise."""
-    from privfit.mechanisms.perturbation import minimised
+    from privfit.mechanisms.minima import minimised
 
     for pair in neighbours(estimator):
         variant = {"mechanism": pf.OutputPerturbation(ridge=3.0, noise=noise), "delta": 1e-6 if noise == "gaussian" else 0.0}

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 import privfit as pf
 from privfit.losses import LOGISTIC, ConvexLoss, hinge, robust, smooth_hinge
 from privfit.mechanisms import Perturbation, Release, Risk
-from privfit.mechanisms.perturbation import FOR_SLOPES, Plan
+from privfit.mechanisms.minima import Plan
+from privfit.mechanisms.perturbation import FOR_SLOPES
 from privfit.mechanisms.rules import FOR_CERTIFICATE, USUAL_ROWS, automatic_output_ridge, automatic_ridge, coupling_for
 from privfit.mechanisms.tilts import make_tilt
 from privfit.privacy import Budget, SeededNoise, Terms
@@ -124,7 +125,7 @@ def test_without_a_guess_a_private_number_of_rows_is_planned_for_as_a_usual_one(
 
 
 def test_more_rows_than_the_precision_was_planned_for_are_refused_uncharged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("privfit.mechanisms.perturbation.MANY_ROWS", 50)
+    monkeypatch.setattr("privfit.mechanisms.minima.MANY_ROWS", 50)
     ledger = pf.Ledger(tmp_path / "ledger.db", epsilon=5.0)
     model = pf.LogisticRegression(1.0, schema=SCHEMA, adjacency="add-remove", ledger=ledger)
     with pytest.raises(pf.DataError) as refused:
@@ -298,8 +299,8 @@ def test_a_failure_to_certify_tells_the_same_of_any_two_tables() -> None:
 
 
 def test_a_failure_to_certify_drags_along_no_error_that_knows_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("privfit.mechanisms.perturbation.TOLERANCE", 1e-30)
-    monkeypatch.setattr("privfit.mechanisms.perturbation.LONG_TILT", 0.0)
+    monkeypatch.setattr("privfit.mechanisms.minima.TOLERANCE", 1e-30)
+    monkeypatch.setattr("privfit.mechanisms.minima.LONG_TILT", 0.0)
     monkeypatch.setattr("privfit.rows.kept.UNIT_ROUNDOFF", 1e-40)  # a precision that no float reaches
     texts = set()
     for seed in (0, 2):

@@ -15,7 +15,7 @@ from scipy.special import log_ndtr
 
 import privfit as pf
 from privfit.losses import LOGISTIC, ConvexLoss, robust, smooth_hinge, tempered_logistic
-from privfit.mechanisms.perturbation import Plan, Risk
+from privfit.mechanisms.minima import Plan, Risk
 from privfit.mechanisms.rules import FOR_CERTIFICATE, coupling_for
 from privfit.mechanisms.tilts import FLAT_CORNERS, Tilt, candidates, free_ridge, make_tilt, objective_delta
 from privfit.privacy import Budget, PrivacyError, SeededNoise, Terms

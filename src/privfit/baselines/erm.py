@@ -18,7 +18,8 @@ from sklearn.utils.metaestimators import available_if
 
 from privfit.losses import LOGISTIC, ConvexLoss, smooth_hinge
 from privfit.mechanisms import ObjectivePerturbation, OutputPerturbation, Perturbation, Release, Risk, RiskFit, TunedPerturbation
-from privfit.mechanisms.perturbation import NoiseKind, Plan, needed_precision, with_output_noise
+from privfit.mechanisms.minima import Plan, needed_precision, with_output_noise
+from privfit.mechanisms.perturbation import NoiseKind
 from privfit.mechanisms.rules import FOR_CERTIFICATE, USUAL_ROWS, Numbers
 from privfit.mechanisms.tilts import SAFE, make_tilt
 from privfit.models.classes import ClassModel

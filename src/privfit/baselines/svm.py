@@ -13,7 +13,8 @@ from typing import Any, Literal
 from privfit.baselines.erm import public_rows
 from privfit.losses import ConvexLoss, hinge
 from privfit.mechanisms import OutputPerturbation, Risk
-from privfit.mechanisms.perturbation import NoiseKind, Plan
+from privfit.mechanisms.minima import Plan
+from privfit.mechanisms.perturbation import NoiseKind
 from privfit.mechanisms.rules import Numbers
 from privfit.models.classes import ClassModel
 from privfit.models.perturbed import USUAL_PAIRS, PerturbedModel

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from privfit.bench.printed_objective import PrintedObjective, tilted_minima
 from privfit.losses import LOGISTIC
 from privfit.mechanisms import ObjectivePerturbation, OutputPerturbation, Perturbation, Risk
-from privfit.mechanisms.perturbation import Plan
+from privfit.mechanisms.minima import Plan
 from privfit.models import LogisticRegression
 from privfit.privacy import Budget, SeededNoise, Terms, noised, seeded_generator
 from privfit.schema import Schema

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.mechanisms.choices import Choices, plan_choices
-from privfit.mechanisms.perturbation import public_rows
+from privfit.mechanisms.minima import public_rows
 from privfit.mechanisms.release import Release
 from privfit.mechanisms.rules import USUAL_ROWS
 from privfit.mechanisms.trials import try_out

@@ -15,7 +15,8 @@ from scipy.optimize import minimize
 from privfit.losses import ConvexLoss
 from privfit.mechanisms.aggregate import BlockAnswers, SampleAndAggregate, notes_of
 from privfit.mechanisms.clustering import ADAPTED_CLUSTERERS, NAMED_CLUSTERERS, Clusterer, ClusterFit, Clusters
-from privfit.mechanisms.perturbation import OutputPerturbation, Risk, RiskFit
+from privfit.mechanisms.minima import Risk, RiskFit
+from privfit.mechanisms.perturbation import OutputPerturbation
 from privfit.mechanisms.release import Release
 from privfit.mechanisms.rules import Numbers
 from privfit.privacy import Ledger, Noise, PrivacyError, Terms, seeded_generator

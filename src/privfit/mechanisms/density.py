@@ -14,16 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.losses import LOGISTIC
-from privfit.mechanisms.perturbation import (
-    ObjectivePerturbation,
-    OutputPerturbation,
-    Perturbation,
-    Plan,
-    Risk,
-    check_number,
-    minimised,
-    public_rows,
-)
+from privfit.mechanisms.minima import Plan, Risk, check_number, minimised, public_rows
+from privfit.mechanisms.perturbation import ObjectivePerturbation, OutputPerturbation, Perturbation
 from privfit.mechanisms.release import Release
 from privfit.privacy import Ledger, Noise, PrivacyError, Terms
 from privfit.rows import KeptRows, PublicRows, Rows

@@ -16,7 +16,7 @@ from privfit.mechanisms.centres import sphere_packing
 from privfit.mechanisms.choices import Choices, Selection
 from privfit.mechanisms.clustering import ADAPTED_CLUSTERERS, NAMED_CLUSTERERS, Clusterer, ClusterFit, Clusters
 from privfit.mechanisms.genetic import PrivGene
-from privfit.mechanisms.perturbation import public_rows
+from privfit.mechanisms.minima import public_rows
 from privfit.mechanisms.release import Release
 from privfit.mechanisms.search import GeneticMechanism, Reach, Scorer
 from privfit.privacy import Ledger, Noise, PrivacyError, Terms

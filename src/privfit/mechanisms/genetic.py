@@ -19,7 +19,7 @@ from privfit.losses.margins import GRAIN, MarginLoss
 from privfit.mechanisms.breeding import Breeding
 from privfit.mechanisms.choices import Choices, Selection, plan_choices
 from privfit.mechanisms.genes import FARTHEST, WeightScorer, first_candidates, on_lattice
-from privfit.mechanisms.perturbation import Risk, RiskFit, check_number, public_rows
+from privfit.mechanisms.minima import Risk, RiskFit, check_number, public_rows
 from privfit.mechanisms.release import Release
 from privfit.mechanisms.rules import USUAL_ROWS, Numbers
 from privfit.mechanisms.search import GeneticMechanism, check_rounds

@@ -8,90 +8,42 @@ the schema, and a certificate for what the solver leaves undone.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 
-from privfit.losses import LOGISTIC, ConvexLoss, tempered_logistic
+from privfit.losses import LOGISTIC, tempered_logistic
+from privfit.mechanisms.minima import (
+    OUTPUT_STEPS,
+    Plan,
+    Risk,
+    RiskFit,
+    check_number,
+    minimised,
+    needed_precision,
+    public_rows,
+    with_output_noise,
+)
 from privfit.mechanisms.release import Release
 from privfit.mechanisms.rules import FOR_CERTIFICATE, Numbers, automatic_output_ridge, automatic_ridge, quiet_ridge
-from privfit.mechanisms.tilts import MOST_FINE, SAFE, TILTS, Tilt, candidates, checks, free_ridge, make_tilt, refuse_gaussian_without_delta
+from privfit.mechanisms.tilts import SAFE, TILTS, Tilt, candidates, checks, free_ridge, make_tilt, refuse_gaussian_without_delta
 from privfit.privacy import Event, Ledger, Noise, PrivacyError, Terms, exact, noised
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.normal import gaussian_delta, least_scale
-from privfit.rows import Features, KeptRows, Rows, one_blas_thread
-from privfit.schema import AUTO_KNOTS, Geometry, Schema
-from privfit.solvers import minimise_certified, newton_on_sample
-from privfit.statistics import Coupling, Gradients, RowNorms
-from privfit.tables import DataError
+from privfit.rows import KeptRows, Rows
+from privfit.schema import Geometry, Schema
+from privfit.statistics import Gradients
 
 Floats = NDArray[np.float64]
 NoiseKind = Literal["auto", "laplace", "linf", "l2", "mixed", "gaussian"]
 
 DRAWN = {"laplace": "laplace", "linf": "linf", "l2": "l2", "gaussian": "normal"}
 FOR_SLOPES = 0.8
-TOLERANCE = 1e-6
-USUAL_LENGTH = 100.0
-LONG_TILT = 20.0
-MANY_ROWS = 1 << 21
-FEW_ROWS = 1 << 20
-FAR_MORE_ROWS = 4
-OUTPUT_STEPS = 64
 STEEPEST = 0.5
 SHARPEST = 50.0
 CLEARLY = 0.97
-
-
-@dataclass(frozen=True)
-class Risk:
-    """What is minimised: the sum of a loss over rows, with a ridge on every weight.
-
-    `knots` is how many numbers have as splines. `classes` is 1 for one linear predictor, or the number of classes with a predictor each, which `coupling` joins. `features` maps encoded rows to others first.
-    """
-
-    loss: ConvexLoss
-    fit_intercept: bool = True
-    classes: int = 1
-    coupling: Coupling = "one"
-    features: Features | None = None
-    knots: int = AUTO_KNOTS
-
-    def norms(self, geometry: Geometry) -> RowNorms:
-        """The largest norms of a row."""
-        return RowNorms.of(geometry) if self.features is None else self.features.norms
-
-
-@dataclass(frozen=True)
-class RiskFit:
-    """Weights per encoded column and class, as released; the ridge; and the loss that they minimise."""
-
-    weights: Floats
-    ridge: float
-    loss: ConvexLoss
-    coupling: Coupling = "one"
-    features: Features | None = None
-    setting: str = ""
-    """Which setting was chosen, where there was a choice."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """All that is decided before a row is read, and its price."""
-
-    gradients: Gradients
-    ridge: float
-    event: Event
-    slack: float
-    """How large the L2 norm of the gradient may be where the solver stops, rounding included."""
-    sd: float
-    """The size of the noise, to compare kinds by."""
-    tilt: Tilt | None = None
-    output_scale: float = 0.0
-    output_unit: int = 1
 
 
 @dataclass(frozen=True)
@@ -303,112 +255,6 @@ class OutputPerturbation(Perturbation):
 
 
 # -- details -------------------------------------------------------------------------------------------------------------
-
-
-def minimised(plan: Plan, kept: KeptRows, tilt: Floats) -> Floats:
-    """The minimum of the tilted objective, certified; an error, and no weights, where it is not."""
-    gradients, ridge = plan.gradients, plan.ridge
-    respond, bend = _responses(gradients)
-    start = np.zeros_like(tilt)
-    sample = kept.sample()
-    rough = kept.n_rows * gradients.of_one_row("l2") * (TOLERANCE if sample.weight == 1 else 0.01 * math.sqrt(sample.weight / kept.n_rows))
-
-    def gradient(weights: Floats) -> Floats:
-        return kept.pulled(weights, respond) + ridge * weights + tilt
-
-    found = None
-    try:
-        with one_blas_thread():
-            start, solve = newton_on_sample(
-                lambda w: sample.pulled(w, respond) + ridge * w + tilt, lambda w: sample.curved(w, bend), start, ridge, rough
-            )
-        found = minimise_certified(gradient, plan.slack / 2, start, solve)
-    except (ArithmeticError, np.linalg.LinAlgError):
-        pass  # they know of the rows, and must not be told, in their chain neither
-    if found is None or not found.gradient_norm + _rounded(plan, kept, found.weights, tilt) <= plan.slack:
-        raise PrivacyError(
-            f"The solver was given {kept.n_columns} columns and a ridge of {ridge:.3g} and did not reach the precision that privacy rests on. "
-            "Nothing is released, and the charge stands. Use a larger ridge, or fewer columns."
-        ) from None
-    return found.weights
-
-
-def _rounded(plan: Plan, kept: KeptRows, weights: Floats, tilt: Floats) -> float:
-    """The most that rounding can have moved the gradient at these weights."""
-    gradients = plan.gradients
-    off = kept.rounding(weights, gradients.of_slopes("l2"), gradients.sharpest, gradients.loss.offset)
-    return off + 2.0**-50 * float(plan.ridge * np.linalg.norm(weights) + np.linalg.norm(tilt))
-
-
-def _responses(gradients: Gradients) -> tuple[Callable[[Floats, Floats], Floats], Callable[[Floats, Floats], Floats]]:
-    """The slopes and curvatures of rows, from predictors and targets."""
-    loss = gradients.loss
-    if gradients.coupling == "one":  # functions of the user's own may return one number for all rows
-        return (lambda z, y: np.broadcast_to(loss.slope(z, y), z.shape)), (lambda z, y: np.broadcast_to(loss.curvature(z, y), z.shape))
-    if gradients.coupling == "one-vs-rest":
-
-        def sides(target: Floats) -> Floats:
-            return np.asarray(2.0 * (target[:, None] == np.arange(gradients.classes)) - 1.0)
-
-        return lambda scores, target: loss.slope(scores, sides(target)), lambda scores, target: loss.curvature(scores, sides(target))
-
-    def slopes(scores: Floats, target: Floats) -> Floats:
-        chances = softmax(scores, axis=1)
-        chances[np.arange(len(target)), target.astype(np.intp)] -= 1.0
-        return np.asarray(chances)
-
-    def bends(scores: Floats, target: Floats) -> Floats:
-        chances = softmax(scores, axis=1)
-        return np.asarray(chances * (1 - chances))
-
-    return slopes, bends
-
-
-def needed_precision(gradients: Gradients, terms: Terms, n_rows: int | None, sd: float) -> float:
-    """How precise a minimum must be, from public facts: far below the noise, and twice what rounding can do to a sum over so many rows and to a tilt of this size."""
-    rows = n_rows if n_rows is not None and terms.adjacency == "replace-one" else _most_rows(terms)
-    rounding = KeptRows.most_rounding(
-        rows,
-        gradients.norms.l2,
-        gradients.norms.columns,
-        USUAL_LENGTH,
-        gradients.of_slopes("l2"),
-        gradients.sharpest,
-        gradients.loss.offset,
-    )
-    rounding += 2.0**-50 * LONG_TILT * sd * math.sqrt(gradients.values)
-    return 2 * max(TOLERANCE * gradients.sensitivity("l2"), rounding)
-
-
-def with_output_noise(plan: Plan, terms: Terms) -> Plan:
-    """The plan with the noise on the output that covers what the solver and the lattice of the tilt leave open.
-
-    Two minima that are known up to a gradient of L2 norm g lie within 2 g / ridge of where they would be: at most sqrt(values) times that in L1, and a lattice step per value.
-    """
-    values = plan.gradients.values
-    certified = plan.slack + math.sqrt(values) / plan.event.unit
-    apart = 2 * certified * math.sqrt(values) / plan.ridge
-    unit = 1 << min(max(0, math.ceil(math.log2(OUTPUT_STEPS * values / apart))), MOST_FINE)
-    scale = laplace_scale(math.ceil(apart * unit / SAFE) + values, exact(terms.budget.epsilon) * exact(FOR_CERTIFICATE))
-    return replace(plan, output_scale=scale, output_unit=unit)
-
-
-def public_rows(n_rows: int, terms: Terms) -> int | None:
-    """The number of rows as far as it is public."""
-    return n_rows if terms.adjacency == "replace-one" else terms.expected_rows
-
-
-def _most_rows(terms: Terms) -> int:
-    """Where the number of rows is private: a public number that it must not exceed."""
-    return MANY_ROWS if terms.expected_rows is None else max(FEW_ROWS, FAR_MORE_ROWS * terms.expected_rows)
-
-
-def check_number(n_rows: int, terms: Terms) -> None:
-    """Refuse more rows than the precision was planned for, where their number is private."""
-    if terms.adjacency == "add-remove" and n_rows > _most_rows(terms):
-        raise DataError(
-            f"The table has more rows than the precision of this fit was planned for ({_most_rows(terms)}). Give a public guess, expected_rows=.... Nothing was charged."
-        )
 
 
 def _targets(geometry: Geometry) -> Floats:

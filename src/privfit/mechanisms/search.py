@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from privfit.mechanisms.breeding import Breeding, scattered
 from privfit.mechanisms.choices import Choices, Selection, plan_choices
-from privfit.mechanisms.perturbation import public_rows
+from privfit.mechanisms.minima import public_rows
 from privfit.mechanisms.release import Release
 from privfit.privacy import Ledger, Noise, PrivacyError, Terms
 from privfit.privacy.adjacency import Adjacency

@@ -8,7 +8,8 @@ from typing import ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.mechanisms.perturbation import ObjectivePerturbation, Perturbation, Plan, Risk, RiskFit, check_number, public_rows
+from privfit.mechanisms.minima import Plan, Risk, RiskFit, check_number, public_rows
+from privfit.mechanisms.perturbation import ObjectivePerturbation, Perturbation
 from privfit.mechanisms.release import Release
 from privfit.mechanisms.tilts import SAFE
 from privfit.privacy import Budget, Event, Ledger, Noise, PrivacyError, Terms, exact

@@ -20,7 +20,7 @@ from scipy.special import logsumexp
 
 from privfit.mechanisms import Release
 from privfit.mechanisms.density import Contrast
-from privfit.mechanisms.perturbation import public_rows
+from privfit.mechanisms.minima import public_rows
 from privfit.privacy import Event, Ledger, Noise, PrivacyError, Terms
 from privfit.privacy.adjacency import Adjacency
 from privfit.rows import PublicRows, Rows
