@@ -73,9 +73,9 @@ def test_a_public_guess_far_below_the_number_of_rows_does_not_make_a_fit_fail() 
 
 
 def test_more_rows_than_the_precision_was_planned_for_are_refused_before_the_charge(monkeypatch) -> None:
-    from privfit.mechanisms import perturbation
+    from privfit.mechanisms import minima
 
-    monkeypatch.setattr(perturbation, "FEW_ROWS", 100)
+    monkeypatch.setattr(minima, "FEW_ROWS", 100)
     ledger = pf.Ledger(epsilon=1.0)
     schema = pf.Schema.box(-1, 1, target=[0, 1])
     model = pf.LogisticRegression(1.0, schema=schema, adjacency="add-remove", expected_rows=5, ledger=ledger)
@@ -87,12 +87,12 @@ def test_more_rows_than_the_precision_was_planned_for_are_refused_before_the_cha
 @pytest.mark.parametrize("solver", ["newton_on_sample", "minimise_certified"])
 def test_a_failing_solver_says_nothing_of_the_rows_and_the_charge_stands(monkeypatch, solver: str) -> None:
     """The text of a linear algebra error would depend on them."""
-    from privfit.mechanisms import perturbation
+    from privfit.mechanisms import minima
 
     def failing(*args):
         raise np.linalg.LinAlgError("16-th leading minor of a private matrix")
 
-    monkeypatch.setattr(perturbation, solver, failing)
+    monkeypatch.setattr(minima, solver, failing)
     ledger = pf.Ledger(epsilon=1.0)
     model = pf.LogisticRegression(1.0, schema=pf.Schema.box(-1, 1, target=[0, 1]), ledger=ledger)
     with pytest.raises(pf.PrivacyError, match="the charge stands") as caught:
