@@ -11,6 +11,7 @@ import pytest
 import privfit as pf
 from privfit.losses import LOGISTIC, robust, tempered_logistic
 from privfit.mechanisms.tilts import free_ridge, make_tilt, objective_delta
+from privfit.rows import KeptRows
 from privfit.statistics import FourierFeatures, Gradients, RowNorms
 
 NORMS = RowNorms(3.0, math.sqrt(3.0), 1.0, 3, (0, 1, 2))
@@ -145,3 +146,23 @@ def test_features_of_a_row_are_the_same_beside_any_others() -> None:
     together = made(rows)
     for place in (0, 17, 49):
         np.testing.assert_allclose(made(rows[place : place + 1])[0], together[place], atol=4e-16)
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_a_start_from_few_rows_and_their_curvature_leads_to_the_same_minimum(classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which rows are looked at first decides how many passes there are, and nothing else: the output's noise covers the rest."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (20_000, 3))
+    y = np.clip(((X[:, 0] + 1) / 2 * classes + rng.normal(0, 0.5, len(X))).astype(int), 0, classes - 1)
+
+    def fitted() -> np.ndarray:
+        model = pf.LogisticRegression(epsilon=1e4, schema=pf.Schema.box(-1, 1, target=list(range(classes))), random_state=0)
+        return np.asarray(model.fit(X, y).coef_)
+
+    whole = fitted()
+    monkeypatch.setattr("privfit.rows.kept.SAMPLE_VALUES", 1)
+    estimated: list[int] = []
+    curved = KeptRows.curved
+    monkeypatch.setattr(KeptRows, "curved", lambda kept, *args: estimated.append(kept.rows_for_curvature) or curved(kept, *args))
+    np.testing.assert_allclose(fitted(), whole, atol=1e-4)
+    assert estimated == [len(X) // 16]

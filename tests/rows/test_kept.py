@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from privfit.losses import LOGISTIC, robust
 from privfit.rows import Encoder, KeptRows, Rows, on_progress
-from privfit.rows.kept import CHUNK_ROWS, LARGEST_BLOCK
+from privfit.rows.kept import CHUNK_ROWS, LARGEST_BLOCK, MANY_CHUNKS, SHORT_ROWS, USUAL_ROWS
 from privfit.rows.layout import MOST_CODES, STEP, STEPS_PER_KNOT, Chunk, Layout
 from privfit.schema import MISSING, OTHER, Block, Category, Geometry, Numeric, Schema
 from privfit.statistics import FourierFeatures, RowNorms
@@ -219,7 +219,7 @@ def test_sums_equal_those_of_the_encoder_for_any_mixture_of_columns(
 
 
 def test_rows_of_many_chunks_and_batches_lose_nothing() -> None:
-    n = 3 * CHUNK_ROWS + 1234
+    n = 3 * USUAL_ROWS + 1234
     schema, frame = schema_for("two classes"), mixed(n, "two classes")
     geometry = schema.geometry()
     batch = next(iter(Rows(open_table(frame), schema, geometry, batch_rows=n).batches()))
@@ -227,7 +227,7 @@ def test_rows_of_many_chunks_and_batches_lose_nothing() -> None:
     design, y = encoded[:, :-1] / STEP, encoded[:, -1]
     weights = whole_weights(geometry.n_columns, 1)
     wanted = dense_sums(design, y, weights, whole)
-    for batch_rows in (1000, CHUNK_ROWS, 20_000, 10**6):
+    for batch_rows in (1000, USUAL_ROWS, 20_000, 10**6):
         np.testing.assert_array_equal(kept_from(frame, schema, geometry, batch_rows=batch_rows).pulled(weights, whole), wanted)
 
 
@@ -331,7 +331,7 @@ def test_a_table_that_does_not_fit_is_seen_as_it_is_at_every_pass() -> None:
 @pytest.mark.parametrize("most_bytes", [None, 0])
 @pytest.mark.parametrize("classes", [1, 3])
 def test_no_number_of_threads_changes_a_bit(most_bytes: int | None, classes: int) -> None:
-    schema, frame = schema_for("two classes"), mixed(5 * CHUNK_ROWS // 2, "two classes")
+    schema, frame = schema_for("two classes"), mixed(5 * USUAL_ROWS // 2, "two classes")
     sums = [
         logistic_sums(kept_from(frame, schema, schema.geometry(), threads=threads, batch_rows=12_000, most_bytes=most_bytes), classes)
         for threads in (1, 2, 5)
@@ -354,13 +354,28 @@ def test_a_stream_that_does_not_fit_is_refused_before_anything_is_charged() -> N
         kept_from(pa.Table.from_pandas(frame).to_reader(), schema, schema.geometry(), most_bytes=100)
 
 
+@pytest.mark.parametrize("n", [1, 5000, MANY_CHUNKS * USUAL_ROWS, MANY_CHUNKS * CHUNK_ROWS + 77])
+@pytest.mark.parametrize("batch_rows", [900, 1 << 16, 10**7])
+def test_chunks_are_few_and_never_longer_than_rounding_allows_for(n: int, batch_rows: int) -> None:
+    schema = Schema([Numeric("a", 0, 1)])
+    kept = kept_from(np.zeros((n, 1)), schema, schema.geometry(), batch_rows=batch_rows)
+    lengths = [len(chunk.target) for chunk in kept._every_chunk()]
+    assert sum(lengths) == n
+    assert max(lengths) <= CHUNK_ROWS + SHORT_ROWS
+    assert len(lengths) <= 2 * MANY_CHUNKS
+    wide = Schema([Numeric(f"a{i}", 0, 1) for i in range(200)])
+    rows = min(n, 3 * USUAL_ROWS)
+    kept = kept_from(np.broadcast_to(0.0, (rows, 200)), wide, wide.geometry(), batch_rows=batch_rows)
+    assert max(len(chunk.target) for chunk in kept._every_chunk()) <= USUAL_ROWS + SHORT_ROWS
+
+
 def test_reading_tells_how_far_it_is() -> None:
     told: list[int] = []
     with on_progress(told.append):
-        kept = kept_from(np.zeros((CHUNK_ROWS + 300, 1)), Schema([Numeric("a", 0, 1)]), Schema([Numeric("a", 0, 1)]).geometry())
-        assert told == [CHUNK_ROWS, CHUNK_ROWS + 300]
+        kept = kept_from(np.zeros((USUAL_ROWS + 300, 1)), Schema([Numeric("a", 0, 1)]), Schema([Numeric("a", 0, 1)]).geometry())
+        assert told == [USUAL_ROWS, USUAL_ROWS + 300]
         kept.sample()
-    assert told == [CHUNK_ROWS, CHUNK_ROWS + 300]
+    assert told == [USUAL_ROWS, USUAL_ROWS + 300]
 
 
 # -- what is wrong with a table, before the charge and after it ----------------------------------------------------------------
@@ -460,6 +475,24 @@ def test_a_small_table_is_its_own_sample(classes: int) -> None:
     bends = whole(scores[:, 0], y)[:, None] if classes == 1 else whole(scores, y)
     expected = [design.T @ np.diag(bends[:, k]) @ design for k in range(classes)]
     np.testing.assert_array_equal(sample.curved(weights, whole), expected)
+
+
+@pytest.mark.parametrize("most_bytes", [None, 0])
+@pytest.mark.parametrize("classes", [1, 3])
+def test_curvature_is_estimated_from_a_sixteenth_of_the_rows(classes: int, most_bytes: int | None) -> None:
+    """Every row stands sixteen times after itself, so that the part is the whole."""
+    schema = Schema([Numeric("a", -1, 1), Category("c", ["x", "y", "z"])], target=Numeric("t", -1, 1))
+    rng = np.random.default_rng(0)
+    few = pd.DataFrame(
+        {"a": rng.choice([-1.0, -0.5, 0.25, 1.0], 500), "c": rng.choice(["x", "y", "z"], 500), "t": rng.choice([-1, 0.5], 500)}
+    )
+    geometry = schema.geometry()
+    kept = kept_from(few.loc[few.index.repeat(16)], schema, geometry, batch_rows=901, most_bytes=most_bytes)
+    assert kept.rows_for_curvature == 500
+    weights = whole_weights(geometry.n_columns, classes)
+    once = kept_from(few, schema, geometry).sample()
+    assert once.n_rows == 500
+    np.testing.assert_array_equal(kept.curved(weights, whole), 16 * once.curved(weights, whole))
 
 
 @pytest.mark.parametrize(("batch_rows", "most_bytes"), [(5, None), (1000, 0), (50_000, None), (50_000, 0)])
@@ -573,10 +606,10 @@ def test_rounding_bounds_sums_of_a_target_far_from_zero(low: float, high: float,
     )
 
 
+@pytest.mark.parametrize("n", [4 * USUAL_ROWS, MANY_CHUNKS * CHUNK_ROWS])
 @pytest.mark.parametrize("kind", ["number", "level"])
-def test_rounding_bounds_sums_whose_every_addition_is_rounded_the_same_way(kind: str) -> None:
-    """Each row adds one, and a little less than half of the last place of half a chunk's sum: all that is lost."""
-    n = 4 * CHUNK_ROWS
+def test_rounding_bounds_sums_whose_every_addition_is_rounded_the_same_way(kind: str, n: int) -> None:
+    """Each row adds one, and a little less than half of the last place of half a usual chunk's sum: all that is lost."""
     schema = Schema([Numeric("a", -1, 1) if kind == "number" else Category("a", [0, 1, 2])])
     geometry = schema.geometry(intercept=False)
     kept = kept_from(np.ones((n, 1)), schema, geometry)

@@ -20,7 +20,7 @@ from privfit.privacy import Event, PrivacyError, Terms, exact
 from privfit.privacy.event import laplace_scale
 from privfit.rows import Features, KeptRows, one_blas_thread
 from privfit.schema import AUTO_KNOTS, Geometry
-from privfit.solvers import minimise_certified, newton_on_sample
+from privfit.solvers import minimise_certified, newton_on_sample, solver_of
 from privfit.statistics import Coupling, Gradients, RowNorms
 from privfit.tables import DataError
 
@@ -100,6 +100,8 @@ def minimised(plan: Plan, kept: KeptRows, tilt: Floats) -> Floats:
             start, solve = newton_on_sample(
                 lambda w: sample.pulled(w, respond) + ridge * w + tilt, lambda w: sample.curved(w, bend), start, ridge, rough
             )
+        if kept.rows_for_curvature > sample.n_rows:
+            solve = solver_of(kept.curved(start, bend), ridge)
         found = minimise_certified(gradient, plan.slack / 2, start, solve)
     except (ArithmeticError, np.linalg.LinAlgError):
         pass  # they know of the rows, and must not be told, in their chain neither

@@ -23,15 +23,21 @@ from privfit.tables import Batch, DataError
 
 Floats = NDArray[np.float64]
 Piece = TypeVar("Piece")
+Made = TypeVar("Made")
 Respond = Callable[[Floats, Floats], Floats]
 """From predictors (rows, or rows by classes) and targets to what each row adds, times its columns; one value per predictor."""
 
-CHUNK_ROWS = 1 << 15
+CHUNK_ROWS = 1 << 17
+USUAL_ROWS = 1 << 15
+MANY_CHUNKS = 16
+CHUNK_VALUES = 1 << 21
 SHORT_ROWS = 1 << 10
 LARGEST_BLOCK = 1 << 16
 MOST_PLACES = (1 << 31) - 1
 SAMPLE_VALUES = 1 << 20
 LEAST_SAMPLE = 8
+LARGEST_SHARE = 16
+VALUES_PER_PRODUCT = 100
 UNIT_ROUNDOFF = 2.0**-53
 EXACT_BITS = 36
 """Whole-number weights below 2^36 / columns times numbers in steps of 2^-16 add up exactly in floats, in any order."""
@@ -81,18 +87,30 @@ class KeptRows:
 
     def _first_pass(self) -> None:
         """Read everything once: keep it if it fits, count it in any case, and meet every error that the table holds before anything is charged."""
-        self._chunks, self.n_rows = read_once(
-            _joined(self._encoded()), self._rows, self._most_bytes, lambda chunk: len(chunk.target), lambda chunk: chunk.nbytes
+        chunks, self.n_rows = read_once(
+            _joined(self._encoded(), SHORT_ROWS), self._rows, self._most_bytes, lambda chunk: len(chunk.target), lambda chunk: chunk.nbytes
         )
+        self._chunks = None if chunks is None else list(_joined(_taken(chunks), self._chunk_rows()))
 
     def _encoded(self) -> Iterator[Chunk]:
-        with ThreadPoolExecutor(self._rows.threads) as pool:
+        def pieces() -> Iterator[tuple[Batch, int, int]]:
             for batch in self._rows.batches():
                 length = len(batch[0])
-                yield from pool.map(
-                    lambda start, batch=batch, length=length: self._encode(batch, start, min(start + CHUNK_ROWS, length)),
-                    range(0, length, CHUNK_ROWS),
-                )
+                for start in range(0, length, USUAL_ROWS):
+                    yield batch, start, min(start + USUAL_ROWS, length)
+
+        with one_blas_thread(), ThreadPoolExecutor(self._rows.threads) as pool:
+            yield from in_order(pool, lambda piece: self._encode(*piece), pieces(), 4 * self._rows.threads)
+
+    def _chunk_rows(self) -> int:
+        """How many rows a chunk should have: threads wait for each other between the steps of one, so few chunks, but enough of them for all threads."""
+        wide = CHUNK_VALUES // max(1, self._width)
+        return max(SHORT_ROWS, min(CHUNK_ROWS - USUAL_ROWS, wide, self.n_rows // MANY_CHUNKS))
+
+    @property
+    def _width(self) -> int:
+        """How many values a kept row has."""
+        return len(self._layout.groups) + len(self._layout.number_columns) if self._features is None else self.n_columns
 
     def _encode(self, batch: Batch, start: int, stop: int) -> Chunk:
         chunk = Chunk(*self._layout.chunk(batch, start, stop), self._target(batch, start, stop))
@@ -119,7 +137,7 @@ class KeptRows:
         if self._chunks is not None:
             yield from self._chunks
             return
-        yield from read_again(_joined(self._encoded()), self.n_rows, lambda chunk: len(chunk.target))
+        yield from read_again(_joined(self._encoded(), SHORT_ROWS), self.n_rows, lambda chunk: len(chunk.target))
 
     # -- sums --------------------------------------------------------------------------------------------------------
 
@@ -156,16 +174,36 @@ class KeptRows:
 
     def sample(self) -> SampledRows:
         """Rows spread evenly over the table, as many as a solver can use to learn how the loss curves."""
-        wanted = min(self.n_rows // 16, 2 * SAMPLE_VALUES // self.n_columns)
-        most = max(SAMPLE_VALUES // self.n_columns, LEAST_SAMPLE * self.n_columns, wanted)
-        step = max(1, -(-self.n_rows // most))
-        parts, first = [], 0
-        for chunk in self._every_chunk():
-            part = chunk.of(slice(first, None, step))
-            parts.append((part.numbers if self._features is not None else self._layout.dense(part), part.target))
-            first = (first - len(chunk.target)) % step
+        most = max(SAMPLE_VALUES // self.n_columns, LEAST_SAMPLE * self.n_columns)
+        parts = [(self._dense(part), part.target) for part in self._spread(most)]
         design, target = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
         return SampledRows(design, target, self.n_rows / len(target))
+
+    def _spread(self, most: int) -> Iterator[Chunk]:
+        """At most so many rows, spread evenly over the table."""
+        step = max(1, -(-self.n_rows // max(1, most)))
+        first = 0
+        for chunk in self._every_chunk():
+            yield chunk.of(slice(first, None, step))
+            first = (first - len(chunk.target)) % step
+
+    def _dense(self, chunk: Chunk) -> Floats:
+        return chunk.numbers if self._features is not None else self._layout.dense(chunk)
+
+    @property
+    def rows_for_curvature(self) -> int:
+        """From how many rows `curved` estimates: as many as take about as long as two passes over all of them."""
+        return min(self.n_rows // LARGEST_SHARE, VALUES_PER_PRODUCT * self.n_rows * self._width // self.n_columns**2)
+
+    def curved(self, weights: Floats, bend: Respond) -> Floats:
+        """As SampledRows.curved, from many more rows, of which none is kept."""
+
+        def task(part: Chunk) -> list[Floats]:
+            return [np.array(float(len(part.target))), SampledRows(self._dense(part), part.target, 1.0).curved(weights, bend)]
+
+        with one_blas_thread(), ThreadPoolExecutor(self._rows.threads) as pool:
+            rows, products = _pairwise(in_order(pool, task, self._spread(self.rows_for_curvature), 2 * self._rows.threads))
+        return np.asarray(products * (self.n_rows / rows))
 
     def rounding(self, weights: Floats, most_slope: float, most_curvature: float, offset: float = 0.0) -> float:
         """The most that rounding in floats can have moved a sum `pulled` with slopes of that size, in L2, for these weights.
@@ -183,7 +221,7 @@ class KeptRows:
 
         Guarantee: docs/proofs/perturbation.md, Lemma 5.
         """
-        additions = CHUNK_ROWS + SHORT_ROWS + 2 * math.log2(rows + 2) + MOST_CODES
+        additions = min(CHUNK_ROWS + SHORT_ROWS, rows) + 2 * math.log2(rows + 2) + MOST_CODES
         predictor = (columns + 8) * norm * length + 4 * offset
         return 2 * UNIT_ROUNDOFF * rows * norm * ((additions + 16) * most_slope + most_curvature * predictor)
 
@@ -240,6 +278,11 @@ class SampledRows:
     _target: Floats
     weight: float
 
+    @property
+    def n_rows(self) -> int:
+        """How many they are."""
+        return len(self._target)
+
     def pulled(self, weights: Floats, respond: Respond) -> Floats:
         """As KeptRows.pulled, estimated."""
         scores = self._design @ weights
@@ -274,23 +317,30 @@ def added_in_place(ones: list[Floats], others: list[Floats]) -> list[Floats]:
     return ones
 
 
-def _joined(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-    """The same rows with no short chunk but the last: a stream may come in very small batches."""
+def _joined(chunks: Iterator[Chunk], least: int) -> Iterator[Chunk]:
+    """The same rows with no chunk shorter than that but the last: a stream may come in very small batches."""
     short: list[Chunk] = []
+    length = 0
     for chunk in chunks:
         short.append(chunk)
-        if sum(len(part.target) for part in short) >= SHORT_ROWS:
+        length += len(chunk.target)
+        if length >= least:
             yield Chunk.joined(short)
-            short = []
+            short, length = [], 0
     if short:
         yield Chunk.joined(short)
 
 
-def in_order(
-    pool: ThreadPoolExecutor, task: Callable[[Piece], list[Floats]], chunks: Iterator[Piece], ahead: int
-) -> Iterator[list[Floats]]:
+def _taken(chunks: list[Chunk]) -> Iterator[Chunk]:
+    """The chunks, each of which leaves the list, and memory, as soon as it is used up."""
+    chunks.reverse()
+    while chunks:
+        yield chunks.pop()
+
+
+def in_order(pool: ThreadPoolExecutor, task: Callable[[Piece], Made], chunks: Iterator[Piece], ahead: int) -> Iterator[Made]:
     """What a task makes of the chunks, in their order, with few of them in work at a time."""
-    pending: deque[Future[list[Floats]]] = deque()
+    pending: deque[Future[Made]] = deque()
     for chunk in chunks:
         pending.append(pool.submit(task, chunk))
         if len(pending) > ahead:

@@ -5,7 +5,6 @@ A row of fourteen columns in bins takes sixteen bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -157,20 +156,28 @@ class Layout:
         """The places of rows in the table of codes. Many numbers of one array are worked on together, a few rows at a time, as they lie in memory."""
         codes = np.empty((rows, len(self.groups)), dtype=np.int32)
         together = as_one_array([member.block for member in self._members], columns) if self._all_narrow else None
-        few = max(rows, 1) if together is None else few_rows(len(columns))
-        for begin in range(0, rows, few):
-            part = slice(begin, min(begin + few, rows))
-            levels: Iterator[NDArray[Any]]
-            if together is None:
-                levels = (member.codes(values) for member, values in zip(self._members, columns, strict=True))
-            else:
-                levels = iter(self._narrow_codes(together[part]).T)
-            for position, (group, first) in enumerate(zip(self.groups, self.firsts, strict=False)):
-                joined = np.full(part.stop - part.start, float(first))
-                for member in group:
-                    joined += next(levels) * member.stride
-                codes[part, position] = joined
+        if together is not None:
+            few = 2 * few_rows(len(columns))
+            for begin in range(0, rows, few):  # whole numbers far below 2^53: the product is exact
+                codes[begin : begin + few] = self._narrow_codes(together[begin : begin + few]) @ self._strides + self.firsts[:-1]
+            return codes
+        levels = (member.codes(values) for member, values in zip(self._members, columns, strict=True))
+        for position, (group, first) in enumerate(zip(self.groups, self.firsts, strict=False)):
+            joined = np.full(rows, float(first))
+            for member in group:
+                joined += next(levels) * member.stride
+            codes[:, position] = joined
         return codes
+
+    @cached_property
+    def _strides(self) -> Floats:
+        """What a member's levels count in its group's codes: (members, groups)."""
+        strides = np.zeros((len(self._members), len(self.groups)))
+        places = iter(strides)
+        for position, group in enumerate(self.groups):
+            for member in group:
+                next(places)[position] = member.stride
+        return strides
 
     @cached_property
     def _members(self) -> tuple[Member, ...]:

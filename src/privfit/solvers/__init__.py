@@ -1,6 +1,6 @@
 """Solvers: from released statistics to model weights. They never see a row."""
 
-from privfit.solvers.certified import Minimum, NotConverged, minimise_certified, newton_on_sample
+from privfit.solvers.certified import Minimum, NotConverged, minimise_certified, newton_on_sample, solver_of
 from privfit.solvers.logistic import calibrate, chebyshev_curvature
 from privfit.solvers.penalised import PenalisedSolution, Penalty, minimise_penalised
 from privfit.solvers.polynomial import PolynomialSolution, consistent_sums, minimise_polynomial
@@ -33,4 +33,5 @@ __all__ = [
     "plausible_means",
     "reduce_quadratic",
     "shown_columns",
+    "solver_of",
 ]

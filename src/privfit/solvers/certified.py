@@ -121,7 +121,7 @@ def newton_on_sample(
     """
     weights = start
     slope = gradient(weights)
-    solve = _solver(curvature(weights), ridge)
+    solve = solver_of(curvature(weights), ridge)
     for _ in range(SAMPLE_STEPS):
         norm = float(np.linalg.norm(slope))
         if norm <= tolerance:
@@ -131,11 +131,11 @@ def newton_on_sample(
         progress = float(np.linalg.norm(new_slope)) / norm
         slope = new_slope
         if progress > SAMPLE_PRECISION:
-            solve = _solver(curvature(weights), ridge)
+            solve = solver_of(curvature(weights), ridge)
     return weights, solve
 
 
-def _solver(matrices: Floats, ridge: float) -> Gradient:
+def solver_of(matrices: Floats, ridge: float) -> Gradient:
     """Solves with each matrix plus the ridge, for the column of its own."""
     factors = []
     for matrix in matrices:
