@@ -203,6 +203,7 @@ SETTINGS = (
     *(objective(f"noise {kind}", noise=kind) for kind in ("laplace", "mixed", "l2", "linf")),
     Setting("mechanism functional", {"mechanism": "functional"}),
     Setting("mechanism output", {"mechanism": "output"}),
+    Setting("mechanism genetic", {"mechanism": "genetic"}),
     Setting("two levels as two columns", patches=((schema, "make_block", in_pairs),)),
     Setting("knots averaged after the fit", after=smooth),
     *(Setting(f"coefficients times {factor:g} after the fit", after=stretched(factor)) for factor in (0.8, 1.25)),

@@ -14,7 +14,7 @@ import privfit as pf
 from privfit.losses import LOGISTIC
 from privfit.mechanisms.density import Contrast, DensityRatio, OneSided
 from privfit.privacy import Budget, SeededNoise, Terms
-from privfit.rows import PublicRows, Rows
+from privfit.rows import KeptRows, PublicRows, Rows
 from privfit.statistics import RowNorms
 from privfit.tables import open_table
 from tests.support.audit import epsilon_at_least
@@ -184,3 +184,15 @@ def test_neighbours_are_told_apart_no_better_than_epsilon_allows() -> None:
 
     assert told_apart(scale) <= epsilon
     assert told_apart(scale / 10) > epsilon
+
+
+def test_curvature_is_that_of_both_kinds_of_rows_also_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A finer estimate from private rows alone would mislead the solver."""
+    mechanism, many = DensityRatio(), np.repeat(PRIVATE, 3000, axis=0)
+    terms = Terms(Budget(1.0))
+    whole = mechanism.without_noise(rows_of(many, mechanism), terms, contrast(mechanism))
+    monkeypatch.setattr("privfit.rows.kept.SAMPLE_VALUES", 1)
+    misled: list[bool] = []
+    monkeypatch.setattr(KeptRows, "curved", lambda *_: misled.append(True))
+    np.testing.assert_allclose(mechanism.without_noise(rows_of(many, mechanism), terms, contrast(mechanism)), whole, atol=1e-5)
+    assert not misled

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_info
 
 from privfit.losses import LOGISTIC, robust
 from privfit.rows import Encoder, KeptRows, Rows, on_progress
@@ -457,6 +458,42 @@ def test_a_file_that_was_kept_may_change_or_go(tmp_path: Path) -> None:
     before = logistic_sums(kept)
     path.unlink()
     np.testing.assert_array_equal(logistic_sums(kept), before)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_the_first_error_of_a_table_is_told_however_far_ahead_is_read(threads: int, tmp_path: Path) -> None:
+    """Reading meets a text in a late batch while the NaN of an early one waits to be encoded."""
+    schema = Schema([Numeric("a", 0, 1), Numeric("b", 0, 1)])
+    a: list[object] = [0.5] * 1000
+    a[10], a[900] = math.nan, "zebra"
+    table = np.array([a, [0.5] * 1000], dtype=object).T
+    with pytest.raises(DataError, match="'a' contains NaN") as refused:
+        kept_from(table, schema, schema.geometry(), batch_rows=100, threads=threads)
+    assert "zebra" not in told_by(refused.value)
+
+
+@pytest.mark.parametrize("most_bytes", [None, 0])
+def test_a_refused_table_leaves_linear_algebra_as_it_was(most_bytes: int | None, tmp_path: Path) -> None:
+    def blas_threads() -> list[int]:
+        return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
+
+    schema, frame = schema_for(), mixed(200)
+    before = blas_threads()
+    path = csv(frame, tmp_path)
+    kept = kept_from(path, schema, schema.geometry(), batch_rows=30, most_bytes=most_bytes)
+    csv(spoilt(frame, next(iter(REFUSALS))), tmp_path)
+    refused: list[BaseException] = []
+    for use in (
+        lambda: kept_from(path, schema, schema.geometry(), batch_rows=30, most_bytes=most_bytes),
+        kept.sample,
+        lambda: logistic_sums(kept),
+    ):
+        try:
+            use()
+        except DataError as error:
+            refused.append(error)
+    assert len(refused) == (1 if most_bytes is None else 3)
+    assert blas_threads() == before
 
 
 # -- samples -------------------------------------------------------------------------------------------------------------------

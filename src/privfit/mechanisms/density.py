@@ -196,6 +196,11 @@ class BesidePublic(KeptRows):
         step = max(1, self._public.n_rows * self.n_columns // SAMPLE_VALUES)
         return SampledBoth(own._design, np.ones(len(own._target)), own.weight, self._public.design[::step], step * self._weight)
 
+    @property
+    def rows_for_curvature(self) -> int:
+        """None: the sample knows the curvature of both kinds."""
+        return 0
+
     def rounding(self, weights: Floats, most_slope: float, most_curvature: float, offset: float = 0.0) -> float:
         """What rounding can do to the sums of both kinds."""
         length, norm = float(np.linalg.norm(weights)), self._public.geometry.l2

@@ -38,6 +38,7 @@ SAMPLE_VALUES = 1 << 20
 LEAST_SAMPLE = 8
 LARGEST_SHARE = 16
 VALUES_PER_PRODUCT = 100
+NUMBERS_PER_CODE = 16
 UNIT_ROUNDOFF = 2.0**-53
 EXACT_BITS = 36
 """Whole-number weights below 2^36 / columns times numbers in steps of 2^-16 add up exactly in floats, in any order."""
@@ -77,7 +78,7 @@ class KeptRows:
         self._most_bytes = most_bytes if most_bytes is not None else half_of_memory()
         if any(size > LARGEST_BLOCK for size in self._layout.sizes()):
             raise DataError(f"A category with more than {LARGEST_BLOCK} levels was given. Join levels in the schema. Nothing was charged.")
-        if max((CHUNK_ROWS + SHORT_ROWS) * len(self._layout.groups), self._layout.n_codes) > MOST_PLACES:
+        if max((self._longest + self._piece_rows + SHORT_ROWS) * len(self._layout.groups), self._layout.n_codes) > MOST_PLACES:
             raise DataError(
                 f"A table with {rows.geometry.n_columns:,} encoded columns was given, more than places in 32 bits can tell. Leave out columns or join levels. "
                 "Nothing was charged."
@@ -87,25 +88,35 @@ class KeptRows:
 
     def _first_pass(self) -> None:
         """Read everything once: keep it if it fits, count it in any case, and meet every error that the table holds before anything is charged."""
-        chunks, self.n_rows = read_once(
-            _joined(self._encoded(), SHORT_ROWS), self._rows, self._most_bytes, lambda chunk: len(chunk.target), lambda chunk: chunk.nbytes
-        )
-        self._chunks = None if chunks is None else list(_joined(_taken(chunks), self._chunk_rows()))
+        with one_blas_thread():
+            chunks, self.n_rows = read_once(
+                _joined(self._encoded(), SHORT_ROWS),
+                self._rows,
+                self._most_bytes,
+                lambda chunk: len(chunk.target),
+                lambda chunk: chunk.nbytes,
+            )
+        self._chunks = None if chunks is None else list(_joined(_taken(chunks), min(self._longest, self.n_rows // MANY_CHUNKS)))
 
     def _encoded(self) -> Iterator[Chunk]:
         def pieces() -> Iterator[tuple[Batch, int, int]]:
             for batch in self._rows.batches():
                 length = len(batch[0])
-                for start in range(0, length, USUAL_ROWS):
-                    yield batch, start, min(start + USUAL_ROWS, length)
+                for start in range(0, length, self._piece_rows):
+                    yield batch, start, min(start + self._piece_rows, length)
 
-        with one_blas_thread(), ThreadPoolExecutor(self._rows.threads) as pool:
-            yield from in_order(pool, lambda piece: self._encode(*piece), pieces(), 4 * self._rows.threads)
+        with ThreadPoolExecutor(self._rows.threads) as pool:
+            yield from in_order(pool, lambda piece: self._encode(*piece), pieces(), 2 * self._rows.threads)
 
-    def _chunk_rows(self) -> int:
-        """How many rows a chunk should have: threads wait for each other between the steps of one, so few chunks, but enough of them for all threads."""
-        wide = CHUNK_VALUES // max(1, self._width)
-        return max(SHORT_ROWS, min(CHUNK_ROWS - USUAL_ROWS, wide, self.n_rows // MANY_CHUNKS))
+    @property
+    def _piece_rows(self) -> int:
+        """How many rows are encoded at a time: fewer of wide ones, because several pieces wait in memory."""
+        return max(SHORT_ROWS, min(USUAL_ROWS, CHUNK_VALUES // max(1, self._width)))
+
+    @property
+    def _longest(self) -> int:
+        """From how many rows on a chunk takes no further piece: threads wait for each other between the steps of a chunk, so that few chunks are best."""
+        return max(SHORT_ROWS, min(CHUNK_ROWS - USUAL_ROWS, CHUNK_VALUES // max(1, self._width)))
 
     @property
     def _width(self) -> int:
@@ -161,10 +172,20 @@ class KeptRows:
         indicators = self._layout.indicators(chunk)
         scores = self._scores(chunk, table, weights, indicators)
         if weights.shape[1] > 1:
-            pull = respond(scores, chunk.target)
-            return [indicators.T @ pull, chunk.numbers.T @ pull]
-        pull = respond(scores[:, 0], chunk.target)  # a vector is multiplied faster than a column
-        return [(indicators.T @ pull)[:, None], (chunk.numbers.T @ pull)[:, None]]
+            return self._gathered(chunk, respond(scores, chunk.target))
+        counts, numbers = self._gathered(chunk, respond(scores[:, 0], chunk.target))  # a vector is multiplied faster than a column
+        return [counts[:, None], numbers[:, None]]
+
+    def _gathered(self, chunk: Chunk, pull: Floats) -> list[Floats]:
+        """What rows add, summed per code and per number column: few rows at a time, so that rounding grows with their number only."""
+        parts = [slice(start, start + USUAL_ROWS) for start in range(0, max(1, len(pull)), USUAL_ROWS)]
+        sums = [
+            [self._layout.indicators(part).T @ pull[rows], part.numbers.T @ pull[rows]]
+            for rows, part in ((one, chunk.of(one)) for one in parts)
+        ]
+        for more in sums[1:]:
+            added_in_place(sums[0], more)
+        return sums[0]
 
     def _scores(self, chunk: Chunk, table: Floats, weights: Floats, indicators: Any = None) -> Floats:
         own = weights if self._features is not None else weights[self._layout.number_columns]
@@ -175,7 +196,8 @@ class KeptRows:
     def sample(self) -> SampledRows:
         """Rows spread evenly over the table, as many as a solver can use to learn how the loss curves."""
         most = max(SAMPLE_VALUES // self.n_columns, LEAST_SAMPLE * self.n_columns)
-        parts = [(self._dense(part), part.target) for part in self._spread(most)]
+        with one_blas_thread():
+            parts = [(self._dense(part), part.target) for part in self._spread(most)]
         design, target = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
         return SampledRows(design, target, self.n_rows / len(target))
 
@@ -192,8 +214,10 @@ class KeptRows:
 
     @property
     def rows_for_curvature(self) -> int:
-        """From how many rows `curved` estimates: as many as take about as long as two passes over all of them."""
-        return min(self.n_rows // LARGEST_SHARE, VALUES_PER_PRODUCT * self.n_rows * self._width // self.n_columns**2)
+        """From how many rows `curved` estimates: as many as take no longer than a few passes over all of them. A number is multiplied far faster than a code is looked up."""
+        codes = len(self._layout.groups) if self._features is None else 0
+        looked_up = codes + (self._width - codes) / NUMBERS_PER_CODE
+        return min(self.n_rows // LARGEST_SHARE, int(VALUES_PER_PRODUCT * self.n_rows * looked_up) // self.n_columns**2)
 
     def curved(self, weights: Floats, bend: Respond) -> Floats:
         """As SampledRows.curved, from many more rows, of which none is kept."""
@@ -221,7 +245,7 @@ class KeptRows:
 
         Guarantee: docs/proofs/perturbation.md, Lemma 5.
         """
-        additions = min(CHUNK_ROWS + SHORT_ROWS, rows) + 2 * math.log2(rows + 2) + MOST_CODES
+        additions = USUAL_ROWS + SHORT_ROWS + 2 * math.log2(rows + 2) + MOST_CODES
         predictor = (columns + 8) * norm * length + 4 * offset
         return 2 * UNIT_ROUNDOFF * rows * norm * ((additions + 16) * most_slope + most_curvature * predictor)
 
@@ -341,9 +365,19 @@ def _taken(chunks: list[Chunk]) -> Iterator[Chunk]:
 def in_order(pool: ThreadPoolExecutor, task: Callable[[Piece], Made], chunks: Iterator[Piece], ahead: int) -> Iterator[Made]:
     """What a task makes of the chunks, in their order, with few of them in work at a time."""
     pending: deque[Future[Made]] = deque()
-    for chunk in chunks:
+    broken: Exception | None = None
+    while True:
+        try:
+            chunk = next(chunks)
+        except StopIteration:
+            break
+        except Exception as error:  # what rows before it have to say comes first, however far ahead was read
+            broken = error
+            break
         pending.append(pool.submit(task, chunk))
         if len(pending) > ahead:
             yield pending.popleft().result()
     while pending:
         yield pending.popleft().result()
+    if broken is not None:
+        raise broken
