@@ -178,14 +178,14 @@ class KeptRows:
 
     def _gathered(self, chunk: Chunk, pull: Floats) -> list[Floats]:
         """What rows add, summed per code and per number column: few rows at a time, so that rounding grows with their number only."""
-        parts = [slice(start, start + USUAL_ROWS) for start in range(0, max(1, len(pull)), USUAL_ROWS)]
-        sums = [
-            [self._layout.indicators(part).T @ pull[rows], part.numbers.T @ pull[rows]]
-            for rows, part in ((one, chunk.of(one)) for one in parts)
-        ]
-        for more in sums[1:]:
-            added_in_place(sums[0], more)
-        return sums[0]
+        total: list[Floats] = []
+        first = 0
+        for part in chunk.once("parts", lambda: chunk.parts(USUAL_ROWS)):
+            own = pull[first : first + len(part.target)]
+            first += len(part.target)
+            sums = [self._layout.transposed(part) @ own, part.numbers.T @ own]
+            total = added_in_place(total, sums) if total else sums
+        return total
 
     def _scores(self, chunk: Chunk, table: Floats, weights: Floats, indicators: Any = None) -> Floats:
         own = weights if self._features is not None else weights[self._layout.number_columns]

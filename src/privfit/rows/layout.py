@@ -5,9 +5,10 @@ A row of fourteen columns in bins takes sixteen bytes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from privfit.tables import Batch
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
+Made = TypeVar("Made")
 
 STEP = 1 << 16
 MOST_CODES = 1 << 12
@@ -32,6 +34,20 @@ class Chunk:
     codes: Codes
     numbers: Floats
     target: Floats
+    _made: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def once(self, name: str, make: Callable[[], Made]) -> Made:
+        """What is made of these rows the first time it is asked for: rows that are kept are asked in every pass."""
+        if name not in self._made:
+            self._made[name] = make()
+        made: Made = self._made[name]
+        return made
+
+    def parts(self, rows: int) -> list[Chunk]:
+        """The same rows in parts of at most so many."""
+        if len(self.target) <= rows:
+            return [self]
+        return [self.of(slice(start, start + rows)) for start in range(0, len(self.target), rows)]
 
     @property
     def nbytes(self) -> int:
@@ -47,7 +63,10 @@ class Chunk:
         """The rows of several, one after the other."""
         if len(chunks) == 1:
             return chunks[0]
-        return cls(*(np.concatenate(parts) for parts in zip(*((one.codes, one.numbers, one.target) for one in chunks), strict=True)))
+        codes, numbers, target = (
+            np.concatenate(parts) for parts in zip(*((one.codes, one.numbers, one.target) for one in chunks), strict=True)
+        )
+        return cls(codes, numbers, target)
 
 
 @dataclass(frozen=True)
@@ -231,9 +250,17 @@ class Layout:
 
     def indicators(self, chunk: Chunk) -> Any:
         """The sparse matrix with a 1 at each row's places: products with it run outside of Python's lock, and take a row's places in their order."""
-        rows, groups = chunk.codes.shape
-        ones, ends = self._ones_and_ends(rows, groups)
-        return csr_array((ones, chunk.codes.ravel(), ends), shape=(rows, self.n_codes if groups else 0), copy=False)
+
+        def make() -> Any:
+            rows, groups = chunk.codes.shape
+            ones, ends = self._ones_and_ends(rows, groups)
+            return csr_array((ones, chunk.codes.ravel(), ends), shape=(rows, self.n_codes if groups else 0), copy=False)
+
+        return chunk.once("indicators", make)
+
+    def transposed(self, chunk: Chunk) -> Any:
+        """The same matrix, to sum rows with."""
+        return chunk.once("transposed", lambda: self.indicators(chunk).T)
 
     def _ones_and_ends(self, rows: int, groups: int) -> tuple[Floats, Codes]:
         """What the matrices of all chunks share, as long as the longest chunk so far. Read-only: a matrix that changed them would change all."""
