@@ -10,7 +10,9 @@ import pytest
 
 import privfit as pf
 from privfit.losses import LOGISTIC, robust, tempered_logistic
+from privfit.mechanisms import minima
 from privfit.mechanisms.tilts import free_ridge, make_tilt, objective_delta
+from privfit.privacy import Budget, Terms
 from privfit.rows import KeptRows
 from privfit.statistics import FourierFeatures, Gradients, RowNorms
 
@@ -74,8 +76,6 @@ def test_a_public_guess_far_below_the_number_of_rows_does_not_make_a_fit_fail() 
 
 
 def test_more_rows_than_the_precision_was_planned_for_are_refused_before_the_charge(monkeypatch) -> None:
-    from privfit.mechanisms import minima
-
     monkeypatch.setattr(minima, "FEW_ROWS", 100)
     ledger = pf.Ledger(epsilon=1.0)
     schema = pf.Schema.box(-1, 1, target=[0, 1])
@@ -88,7 +88,6 @@ def test_more_rows_than_the_precision_was_planned_for_are_refused_before_the_cha
 @pytest.mark.parametrize("solver", ["newton_on_sample", "minimise_certified"])
 def test_a_failing_solver_says_nothing_of_the_rows_and_the_charge_stands(monkeypatch, solver: str) -> None:
     """The text of a linear algebra error would depend on them."""
-    from privfit.mechanisms import minima
 
     def failing(*args):
         raise np.linalg.LinAlgError("16-th leading minor of a private matrix")
@@ -166,3 +165,15 @@ def test_a_start_from_few_rows_and_their_curvature_leads_to_the_same_minimum(cla
     monkeypatch.setattr(KeptRows, "curved", lambda kept, *args: estimated.append(kept.rows_for_curvature) or curved(kept, *args))
     np.testing.assert_allclose(fitted(), whole, atol=1e-4)
     assert estimated == [len(X) // 16]
+
+
+@pytest.mark.parametrize("expected", [1_000, 36_000])
+def test_rounding_asks_for_no_more_ridge_where_the_number_of_rows_is_about_known(expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The true number is private, so that the plan is for far more rows than expected; yet not for so many that the ridge would have to grow."""
+    schema = pf.Schema([pf.Numeric(f"x{i}", -1, 1) for i in range(14)], target=pf.Category("y", [0, 1]))
+    mechanism, risk = pf.ObjectivePerturbation(), minima.Risk(LOGISTIC)
+    terms = Terms(Budget(1.0), "add-remove", 1, expected)
+    geometry = mechanism.geometry(schema, "splines", risk)
+    planned = mechanism.plan(geometry, terms, risk, expected).ridge
+    monkeypatch.setattr("privfit.mechanisms.perturbation.quiet_ridge", lambda *_: 0.0)
+    assert planned == mechanism.plan(geometry, terms, risk, expected).ridge
