@@ -125,6 +125,22 @@ def test_what_all_matrices_share_cannot_be_written_and_is_no_longer_than_a_chunk
     assert short.shape == (200, layout.n_codes)
 
 
+def test_matrices_of_a_part_of_a_chunk_copy_nothing() -> None:
+    """A copy of every part in work would be as large as the rows, and no limit counts it."""
+    layout = Layout(Schema([Category("a", list(range(90))), Category("b", list(range(90)))]).geometry())
+    chunk = Chunk(np.zeros((1000, len(layout.groups)), dtype=np.int32), np.empty((1000, 0)), np.zeros(1000))
+    whole = layout.indicators(chunk)
+    parts = chunk.parts(300)
+    assert [len(part.target) for part in parts] == [300, 300, 300, 100]
+    for part in parts:
+        for matrix in (layout.indicators(part), layout.transposed(part)):
+            assert np.shares_memory(matrix.indices, chunk.codes)
+            assert np.shares_memory(matrix.data, whole.data)
+            assert not matrix.data.flags.writeable
+    pull = np.arange(1000.0)
+    np.testing.assert_array_equal(layout.transposed(chunk) @ pull, whole.T @ pull)
+
+
 def test_more_places_than_32_bits_tell_are_refused_before_a_row_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("privfit.rows.kept.MOST_PLACES", 100)
     schema = Schema([Category("a", list(range(90))), Category("b", list(range(90)))])

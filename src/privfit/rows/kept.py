@@ -180,7 +180,7 @@ class KeptRows:
         """What rows add, summed per code and per number column: few rows at a time, so that rounding grows with their number only."""
         total: list[Floats] = []
         first = 0
-        for part in chunk.once("parts", lambda: chunk.parts(USUAL_ROWS)):
+        for part in chunk.parts(USUAL_ROWS):
             own = pull[first : first + len(part.target)]
             first += len(part.target)
             sums = [self._layout.transposed(part) @ own, part.numbers.T @ own]

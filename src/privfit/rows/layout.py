@@ -5,14 +5,13 @@ A row of fourteen columns in bins takes sixteen bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csc_array, csr_array
 
 from privfit.rows.encoding import absent_values, as_one_array, encode_numbers, few_rows, hats, level_codes, on_knots, within_bounds
 from privfit.schema import Block, Geometry, Numeric
@@ -20,7 +19,6 @@ from privfit.tables import Batch
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
-Made = TypeVar("Made")
 
 STEP = 1 << 16
 MOST_CODES = 1 << 12
@@ -34,14 +32,6 @@ class Chunk:
     codes: Codes
     numbers: Floats
     target: Floats
-    _made: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
-
-    def once(self, name: str, make: Callable[[], Made]) -> Made:
-        """What is made of these rows the first time it is asked for: rows that are kept are asked in every pass."""
-        if name not in self._made:
-            self._made[name] = make()
-        made: Made = self._made[name]
-        return made
 
     def parts(self, rows: int) -> list[Chunk]:
         """The same rows in parts of at most so many."""
@@ -250,17 +240,19 @@ class Layout:
 
     def indicators(self, chunk: Chunk) -> Any:
         """The sparse matrix with a 1 at each row's places: products with it run outside of Python's lock, and take a row's places in their order."""
-
-        def make() -> Any:
-            rows, groups = chunk.codes.shape
-            ones, ends = self._ones_and_ends(rows, groups)
-            return csr_array((ones, chunk.codes.ravel(), ends), shape=(rows, self.n_codes if groups else 0), copy=False)
-
-        return chunk.once("indicators", make)
+        rows, groups = chunk.codes.shape
+        return self._filled(csr_array((rows, self.n_codes if groups else 0)), chunk)
 
     def transposed(self, chunk: Chunk) -> Any:
         """The same matrix, to sum rows with."""
-        return chunk.once("transposed", lambda: self.indicators(chunk).T)
+        rows, groups = chunk.codes.shape
+        return self._filled(csc_array((self.n_codes if groups else 0, rows)), chunk)
+
+    def _filled(self, matrix: Any, chunk: Chunk) -> Any:
+        """An empty matrix with the places of these rows. A constructor would look through all of them, and copy those of a part of a longer chunk."""
+        matrix.data, matrix.indptr = self._ones_and_ends(*chunk.codes.shape)
+        matrix.indices = chunk.codes.ravel()
+        return matrix
 
     def _ones_and_ends(self, rows: int, groups: int) -> tuple[Floats, Codes]:
         """What the matrices of all chunks share, as long as the longest chunk so far. Read-only: a matrix that changed them would change all."""
