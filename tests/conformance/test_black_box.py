@@ -17,6 +17,7 @@ from privfit.rows import Rows
 from privfit.tables import open_table
 from tests.conformance.cases import frame, neighbours, schema_for
 from tests.support.audit import delta_at_least, epsilon_at_least
+from tests.support.lengths import length
 from tests.support.pooled import PooledNoise
 
 EPSILON = 1.0
@@ -129,6 +130,31 @@ def test_noise_in_one_piece_stays_under_its_claim_and_close_to_it(kind: str) -> 
     found = epsilon_at_least(*scores)
     assert found <= SHAPED_EPSILON
     assert found > 0.1 * SHAPED_EPSILON, "an attack this weak would prove nothing (mean 0.5, deviation 0.06)"
+
+
+BLOCKS = (2, 2, 1)
+FURTHEST = np.array([40, 0, 0, 40, 40])  # every block as far as it goes
+
+
+def in_octahedra(scale: float, draws: int) -> tuple[np.ndarray, np.ndarray]:
+    """Likelihood ratios of real noise on two tables whose blocks of values lie as far apart as they can, at the scale that is claimed."""
+    event = Event("test", SHAPED_EPSILON, noise="octahedra", sensitivity=40, scale=scale, n_values=5, widths=(BLOCKS,))
+    source, claimed = PooledNoise(), 40 / SHAPED_EPSILON
+
+    def scores(values: np.ndarray) -> np.ndarray:
+        outputs = [noised(source, values, event) for _ in range(draws)]
+        from_there, from_here = ([length("octahedra", output - table, BLOCKS) for output in outputs] for table in (FURTHEST, 0 * FURTHEST))
+        return (np.array(from_there) - np.array(from_here)) / claimed
+
+    return scores(0 * FURTHEST), scores(FURTHEST)
+
+
+def test_octahedra_stay_under_their_claim_and_a_third_of_the_noise_is_caught() -> None:
+    scores = in_octahedra(40 / SHAPED_EPSILON, 3000)
+    assert np.abs(np.concatenate(scores)).max() <= SHAPED_EPSILON * (1 + 1e-12), "no output tells more than epsilon"
+    found = epsilon_at_least(*scores)
+    assert 0.1 * SHAPED_EPSILON < found <= SHAPED_EPSILON
+    assert epsilon_at_least(*in_octahedra(40 / SHAPED_EPSILON / 3, 3000)) > SHAPED_EPSILON
 
 
 @pytest.mark.parametrize(("kind", "case", "draws"), [("linf", THREE_VALUES, 8000), ("l2", ONE_VALUE, 3000)])

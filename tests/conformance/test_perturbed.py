@@ -16,6 +16,7 @@ from privfit.privacy import Budget, Terms
 from privfit.rows import KeptRows, Rows
 from privfit.tables import open_table
 from tests.conformance.cases import Neighbours, frame, neighbours, perturbed_variants, schema_for
+from tests.support.lengths import length
 
 EPSILON = 0.7
 ESTIMATORS = [pf.LogisticRegression, pf.LinearSVC, pf.ERM]
@@ -41,12 +42,11 @@ def log_density(plan: Plan, kept: KeptRows, weights: np.ndarray) -> float:
     tilt = -(kept.pulled(weights, respond) + plan.ridge * weights)
     hessian = kept.sample().curved(weights, bend)[0] + plan.ridge * np.eye(len(weights))
     scales = plan.event.scales or (plan.event.scale,)
-    length = 0.0
+    total = 0.0
     for part, scale in zip(plan.tilt.parts, scales, strict=True):
         own = tilt[list(part.columns)].ravel() * plan.event.unit / scale
-        norm = {"laplace": np.abs(own).sum(), "linf": np.abs(own).max(), "l2": np.linalg.norm(own), "normal": own @ own / 2}
-        length += float(norm[part.noise])
-    return -length + float(np.linalg.slogdet(hessian)[1])
+        total += length(part.noise, own, part.widths)
+    return -total + float(np.linalg.slogdet(hessian)[1])
 
 
 def worst_loss(plan: Plan, left: KeptRows, right: KeptRows, seed: int = 0) -> float:

@@ -19,8 +19,10 @@ from privfit.mechanisms.minima import Plan, Risk
 from privfit.mechanisms.rules import FOR_CERTIFICATE, coupling_for
 from privfit.mechanisms.tilts import FLAT_CORNERS, Tilt, candidates, free_ridge, make_tilt, objective_delta
 from privfit.privacy import Budget, PrivacyError, SeededNoise, Terms
+from privfit.privacy.octahedra import octahedra_sd
 from privfit.statistics import Gradients, RowNorms
 from tests.support.beats import assert_told_in_order
+from tests.support.lengths import length
 
 LOGCOSH = ConvexLoss(
     slope=lambda z, y: np.tanh(z - y),
@@ -101,8 +103,7 @@ def test_no_row_moves_a_part_further_than_its_reach(kind: str, classes: int, ben
             pull = np.outer(row, slopes)
             for place, part in enumerate(tilt.parts):
                 own = pull[list(part.columns)].ravel()
-                size = {"laplace": np.abs(own).sum(), "linf": np.abs(own).max(), "l2": np.linalg.norm(own)}[part.noise]
-                longest[place] = max(longest[place], size)
+                longest[place] = max(longest[place], length(part.noise, own, part.widths))
     reaches = np.array([part.reach for part in tilt.parts])
     assert (longest <= reaches * (1 + 1e-12)).all()
     assert longest == pytest.approx(reaches)  # and some row moves it as far
@@ -171,7 +172,8 @@ def test_the_lattice_is_paid_for(shape: tuple, epsilon: float, kind: str, classe
     event = tilt.event("objective perturbation", Terms(Budget(epsilon)))
     spent = Fraction(0)
     for part, scale in zip(tilt.parts, event.scales or (event.scale,), strict=True):
-        longer = {"laplace": len(part.columns) * classes, "linf": 1, "l2": 0}[part.noise]
+        a_step_each = np.ones(len(part.columns) * classes)
+        longer = 0 if part.noise == "l2" else round(length(part.noise, a_step_each, part.widths))
         spent += (Fraction(part.reach) * event.unit + longer) / Fraction(scale)
     assert spent <= Fraction(epsilon)
     assert spent > Fraction(epsilon) * Fraction(999, 1000)
@@ -189,7 +191,29 @@ def test_a_cube_is_chosen_for_numbers_and_signs() -> None:
 def test_mixed_noise_is_chosen_for_categories_of_different_widths_and_for_numbers_beside_them() -> None:
     assert planned(schema_of(0, 0, [3, 20])).tilt.kind == "mixed"
     assert planned(schema_of(3, 5, [4, 4])).tilt.kind == "mixed"
-    assert {part.noise for part in planned(schema_of(3, 5, [4, 4])).tilt.parts} == {"linf", "laplace"}
+    assert [part.noise for part in planned(schema_of(3, 5, [20])).tilt.parts] == ["linf", "laplace"]
+    assert [part.noise for part in planned(schema_of(3, 5, [4, 4])).tilt.parts] == ["linf", "octahedra"]
+    assert [part.widths for part in planned(schema_of(0, 1, [3, 3, 12, 13])).tilt.parts] == [(1, 3, 3), (12, 13)]
+
+
+@given(schemas.filter(lambda s: bool(s[2])), st.sampled_from([1, 3]), st.integers(0, 10**6))
+@settings(max_examples=40)
+def test_no_other_groups_of_blocks_would_make_less_mixed_noise(shape: tuple, classes: int, seed: int) -> None:
+    """Blocks dealt to groups at random, with the best shares of epsilon; one group; and each block alone."""
+    gradients = gradients_of(schema_of(*shape), classes=classes)
+    norms, rng = gradients.norms, np.random.default_rng(seed)
+    blocks = [tuple(range(*ends)) for ends in norms.blocks]
+    blocks += [(column,) for column in norms.singles] if classes == 1 else []
+    of_singles = gradients.of_slopes("linf") * octahedra_sd([1] * len(norms.singles) * classes) if norms.singles and classes > 1 else 0.0
+    least = make_tilt("mixed", gradients, 1.0, 0.0, None).sd
+    for groups in [rng.integers(0, 4, len(blocks)), np.zeros(len(blocks), int), np.arange(len(blocks))]:
+        costs = [len(norms.singles) * of_singles**2]
+        for which in set(groups.tolist()):
+            widths = [len(block) * classes for block, group in zip(blocks, groups, strict=True) if group == which]
+            costs.append(sum(widths) / classes * (gradients.of_slopes("l1") * octahedra_sd(widths)) ** 2)
+        total = sum(cost ** (1 / 3) for cost in costs) ** 3
+        neighbours = gradients.sensitivity("linf") / gradients.of_one_row("linf")
+        assert least <= neighbours * math.sqrt(total / norms.columns) * (1 + 1e-9)
 
 
 def test_laplace_noise_is_chosen_where_mixed_noise_is_the_same() -> None:

@@ -296,6 +296,42 @@ def test_every_part_has_a_deviation_of_its_own_at_one_scale():
         assert parted.part_sd(0) == parted.part_sd(-1) == pytest.approx(factor * scale)
 
 
+def in_octahedra(**facts):
+    given_ = {"noise": "octahedra+laplace", "parts": (5, 2), "scales": (9.0, 4.0), "widths": ((2, 3), ()), "n_values": 7}
+    return Event("test", 0.5, **{**given_, **facts})
+
+
+def test_blocks_of_octahedra_are_the_same_after_a_round_trip_through_json():
+    event = in_octahedra()
+    again = Event.from_json(event.to_json())
+    assert again == event
+    assert hash(again) == hash(event)
+    assert again.widths == ((2, 3), ())
+    assert again.part_sd(0) == event.part_sd(0) == pytest.approx(9 * math.sqrt(6 * 7 * (4 / 12 + 6 / 20) / 5))
+    assert again.part_sd(1) == pytest.approx(4 * math.sqrt(2))
+    whole = Event("test", 0.5, noise="octahedra", scale=9.0, n_values=5, widths=((2, 3),))
+    assert whole.noise_sd == event.part_sd(0)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"widths": ()},
+        {"widths": ((2, 2), ())},
+        {"widths": ((2, 3), (2,))},
+        {"widths": ((5, 0), ())},
+        {"widths": ((2, 3),)},
+        {"widths": ((2, 3), (), ())},
+        {"noise": "laplace+laplace"},
+        {"noise": "laplace+laplace", "widths": ((2, 3), (2,))},
+        {"widths": ((2.5, 2.5), ())},
+    ],
+)
+def test_blocks_that_are_not_those_of_their_part_are_refused(wrong):
+    with pytest.raises(PrivacyError, match="widths="):
+        in_octahedra(**wrong)
+
+
 # -- Gaussian noise -----------------------------------------------------------------------------------------------------
 
 

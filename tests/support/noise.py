@@ -27,8 +27,8 @@ class RecordingNoise:
         self._coins = SeededNoise(2026)
         self.calls: list[Call] = []
 
-    def _answer(self, kind: str, values: np.ndarray, scale: float) -> np.ndarray:
-        output = getattr(self._source, kind)(values, scale)
+    def _answer(self, kind: str, values: np.ndarray, scale: float, *facts: object) -> np.ndarray:
+        output = getattr(self._source, kind)(values, scale, *facts)
         self.calls.append(Call(kind, values.copy(), scale, output))
         return output
 
@@ -37,6 +37,9 @@ class RecordingNoise:
 
     def linf(self, values: np.ndarray, scale: float) -> np.ndarray:
         return self._answer("linf", values, scale)
+
+    def octahedra(self, values: np.ndarray, scale: float, widths: tuple[int, ...]) -> np.ndarray:
+        return self._answer("octahedra", values, scale, widths)
 
     def l2(self, values: np.ndarray, scale: float) -> np.ndarray:
         return self._answer("l2", values, scale)
@@ -78,7 +81,7 @@ class ReplayingNoise(RecordingNoise):
         super().__init__()
         self._outputs = [call.output for call in calls]
 
-    def _answer(self, kind: str, values: np.ndarray, scale: float) -> np.ndarray:
+    def _answer(self, kind: str, values: np.ndarray, scale: float, *facts: object) -> np.ndarray:
         output = self._outputs[len(self.calls)]
         self.calls.append(Call(kind, values.copy(), scale, output))
         return output if isinstance(output, int) else output.copy()

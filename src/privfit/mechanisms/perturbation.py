@@ -138,8 +138,8 @@ class ObjectivePerturbation(Perturbation):
     ----------
     ridge : what multiplies half the squared weights, beside the sum of the loss over rows. "auto" follows a public rule: a share of the noise. A ridge below
         what privacy needs is raised, and the report says so.
-    noise : the shape of the random term. "laplace" protects against the sum of what a row pulls, "l2" against its length, "linf" against its largest part; "mixed" is "linf" for
-        columns that stand alone and "laplace" for each category, with shares of epsilon by their sizes; "gaussian" needs a delta. "auto" takes whichever is least for this schema.
+    noise : the shape of the random term. "laplace" protects against the sum of what a row pulls, "l2" against its length, "linf" against its largest part; "mixed" protects
+        blocks of columns (the levels of a category, the knots of a number) of about the same width together, against the largest pull on one of them, with shares of epsilon by size; "gaussian" needs a delta. "auto" takes whichever is least for this schema.
     steepest : for logistic regression, the largest slope of the loss. At 1 it is the logistic loss. "auto" is a half: rows on the wrong side pull no harder than rows on the
         fence, which halves the noise; probabilities follow from the slopes and stay calibrated.
 

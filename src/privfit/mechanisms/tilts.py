@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,12 @@ from scipy.special import gammaln, logsumexp
 from privfit.privacy import Event, Noise, PrivacyError, Terms, noised
 from privfit.privacy.event import value_sd
 from privfit.privacy.normal import least_scale, log_gaussian_deltas
+from privfit.privacy.octahedra import octahedra_sd
 from privfit.privacy.shapes import check_ball, check_cube
 from privfit.statistics import Gradients, Norm
 
 Floats = NDArray[np.float64]
+Columns = tuple[int, ...]
 
 TILTS = ("laplace", "linf", "l2", "mixed", "gaussian")
 NORMS: dict[str, Norm] = {"laplace": "l1", "linf": "linf", "l2": "l2"}
@@ -30,12 +32,20 @@ ENOUGH = 1 + 1e-6
 
 @dataclass(frozen=True)
 class Part:
-    """Some of the columns, and the noise on their weights. `reach` is how far one person moves their gradients, in the norm of the noise."""
+    """Some of the columns, and the noise on their weights. `reach` is how far one person moves their gradients, in the norm of the noise.
+
+    `widths` are the numbers of values of its octahedra, one after the other; empty for other noise.
+    """
 
     columns: tuple[int, ...]
     noise: str
     scale: float
     reach: float
+    widths: tuple[int, ...] = ()
+
+    def sd(self, classes: int) -> float:
+        """The size of the noise on one value: the root of its mean square."""
+        return self.scale * (octahedra_sd(self.widths) if self.widths else value_sd(self.noise, len(self.columns) * classes))
 
 
 @dataclass(frozen=True)
@@ -54,7 +64,7 @@ class Tilt:
     def sd(self) -> float:
         """The size of the noise on one value: the root of its mean square."""
         sizes = [len(part.columns) for part in self.parts]
-        sds = np.array([value_sd(part.noise, len(part.columns) * self.classes) * part.scale for part in self.parts])
+        sds = np.array([part.sd(self.classes) for part in self.parts])
         return float(sds.max() * math.sqrt(np.average((sds / sds.max()) ** 2, weights=sizes)))
 
     def event(self, mechanism: str, terms: Terms) -> Event:
@@ -63,7 +73,7 @@ class Tilt:
         unit = _unit(min(part.scale for part in self.parts), values)
         sizes = tuple(len(part.columns) * self.classes for part in self.parts)
         scales = tuple(
-            part.scale * unit * (1 + _steps(part.noise, size) / (part.reach * unit)) for part, size in zip(self.parts, sizes, strict=True)
+            part.scale * unit * (1 + _steps(part, size) / (part.reach * unit)) for part, size in zip(self.parts, sizes, strict=True)
         )
         for part, size, scale in zip(self.parts, sizes, scales, strict=True):
             checks[part.noise](size, scale)
@@ -79,6 +89,7 @@ class Tilt:
             scale=scales[0],
             unit=unit,
             n_values=values,
+            widths=tuple(part.widths for part in self.parts) if any(part.widths for part in self.parts) else (),
             **several,
         )
 
@@ -100,7 +111,7 @@ def _check_laplace(size: int, scale: float) -> None:
         )
 
 
-checks = {"laplace": _check_laplace, "linf": check_cube, "l2": check_ball, "normal": check_ball}
+checks = {"laplace": _check_laplace, "linf": check_cube, "octahedra": check_cube, "l2": check_ball, "normal": check_ball}
 
 
 def make_tilt(kind: str, gradients: Gradients, epsilon: float, delta: float, bend_cost: float | None) -> Tilt:
@@ -123,26 +134,49 @@ def make_tilt(kind: str, gradients: Gradients, epsilon: float, delta: float, ben
 
 
 def _mixed(gradients: Gradients, epsilon: float) -> tuple[Part, ...]:
-    """A cube for the columns that are blocks of their own, Laplace noise for every other block; epsilon is shared so that the mean square of all values is least.
+    """Blocks of about the same width have one draw of octahedra together; epsilon is shared among such groups so that the mean square of all values is least.
 
-    A part of n values with noise of size a / (its share of epsilon) adds n a^2 / share^2: least for shares proportional to the cube root of n a^2.
+    A group of n values with noise of size a / (its share of epsilon) adds n a^2 / share^2: least for shares proportional to the cube root of n a^2. Then the sum of these roots counts, and groups
+    are chosen so that it is least. A block alone has Laplace noise; columns that stand alone have a cube.
     """
     norms, classes = gradients.norms, gradients.classes
     neighbours = gradients.sensitivity("linf") / gradients.of_one_row("linf")
-    reaches = [neighbours * gradients.of_slopes("linf")] * bool(norms.singles) + [neighbours * gradients.of_slopes("l1")] * len(
-        norms.blocks
-    )
-    columns = [norms.singles] * bool(norms.singles) + [tuple(range(*ends)) for ends in norms.blocks]
-    noises = ["linf"] * bool(norms.singles) + ["laplace"] * len(norms.blocks)
-    sizes = [
-        (len(own) * (reach * value_sd(noise, len(own) * classes)) ** 2) ** (1 / 3)
-        for own, noise, reach in zip(columns, noises, reaches, strict=True)
-    ]
-    shares = [size / sum(sizes) for size in sizes]
-    return tuple(
-        Part(own, noise, reach / (share * epsilon * SAFE), reach)
-        for own, noise, reach, share in zip(columns, noises, reaches, shares, strict=True)
-    )
+    singles: list[Columns] = [(column,) for column in norms.singles]
+    blocks: list[Columns] = [tuple(range(*ends)) for ends in norms.blocks]
+    if classes == 1:  # a single column and a block reach equally far
+        groups = _grouped([*singles, *blocks], 1)
+    else:
+        groups = [singles] * bool(singles) + _grouped(blocks, classes)
+    parts = [_part(group, neighbours, gradients) for group in groups]
+    sizes = [(len(part.columns) * part.sd(classes) ** 2) ** (1 / 3) for part in parts]
+    return tuple(replace(part, scale=part.reach / (size / sum(sizes) * epsilon * SAFE)) for part, size in zip(parts, sizes, strict=True))
+
+
+def _part(group: list[Columns], neighbours: float, gradients: Gradients) -> Part:
+    """These blocks with one draw of noise, as if epsilon were 1."""
+    columns = tuple(column for block in group for column in block)
+    alone = len(columns) == len(group)
+    reach = neighbours * gradients.of_slopes("linf" if alone else "l1")
+    if alone or len(group) == 1:
+        return Part(columns, "linf" if alone else "laplace", reach, reach)
+    return Part(columns, "octahedra", reach, reach, tuple(len(block) * gradients.classes for block in group))
+
+
+def _grouped(blocks: list[Columns], classes: int) -> list[list[Columns]]:
+    """Blocks in groups that have the least noise: those of one width are together, with those of the next widths if that is less."""
+    by_width: dict[int, list[Columns]] = {}
+    for block in sorted(blocks, key=len):
+        by_width.setdefault(len(block), []).append(block)
+    kinds = list(by_width.values())
+    best: list[tuple[float, list[list[Columns]]]] = [(0.0, [])]
+    for end in range(1, len(kinds) + 1):
+        ways = []
+        for start in range(end):
+            group = [block for kind in kinds[start:end] for block in kind]
+            widths = [len(block) * classes for block in group]
+            ways.append((best[start][0] + (sum(widths) * octahedra_sd(widths) ** 2) ** (1 / 3), [*best[start][1], group]))
+        best.append(min(ways, key=lambda way: way[0]))
+    return best[-1][1]
 
 
 def _normal(gradients: Gradients, ratio: float) -> tuple[Part, ...]:
@@ -214,12 +248,12 @@ def _log_choose(people: int, some: NDArray[np.int64]) -> Floats:
     return np.asarray(gammaln(people + 1) - gammaln(some + 1) - gammaln(people - some + 1), dtype=np.float64)
 
 
-def _steps(noise: str, values: int) -> int:
+def _steps(part: Part, values: int) -> int:
     """By how many steps of the lattice rounding can lengthen a move, in the norm of the noise; none for noise that is drawn as a real number and rounded.
 
     Guarantee: docs/proofs/perturbation.md, Lemma 4.
     """
-    return {"laplace": values, "linf": 1}.get(noise, 0)
+    return {"laplace": values, "linf": 1, "octahedra": max(part.widths, default=0)}.get(part.noise, 0)
 
 
 def _unit(scale: float, values: int) -> int:

@@ -12,6 +12,7 @@ _NOISES = {
     "laplace": "discrete Laplace",
     "gaussian": "discrete Gaussian",
     "linf": "whole numbers in a cube (L-infinity)",
+    "octahedra": "whole numbers in octahedra (L1 block by block)",
     "l2": "a ball (L2), rounded",
     "normal": "Gaussian, rounded",
 }

@@ -14,6 +14,7 @@ from privfit.privacy.adjacency import Adjacency, checked_adjacency
 from privfit.privacy.budget import Budget, exact, number
 from privfit.privacy.composition import Cost, rho_of
 from privfit.privacy.errors import PrivacyError
+from privfit.privacy.octahedra import octahedra_sd
 from privfit.privacy.shapes import check_ball, check_cube
 
 PURE = ("laplace", "l2", "linf")
@@ -41,6 +42,8 @@ class Event:
     """Sizes of the parts that are noised one after the other, each with noise of its own at the same scale. Empty: all values are one part."""
     scales: tuple[float, ...] = ()
     """Where parts have scales, and kinds of noise, of their own: `noise` then names the kinds, joined by "+"."""
+    widths: tuple[tuple[int, ...], ...] = ()
+    """Where some of the noise is "octahedra": the sizes of their blocks of values, part by part; empty for parts of other noise."""
 
     def __post_init__(self) -> None:
         checked_adjacency(self.adjacency)
@@ -57,12 +60,28 @@ class Event:
             raise PrivacyError(
                 f"An event was given scales={self.scales!r} and noise={self.noise!r} for {len(self.parts)} parts. Each part has a kind and a scale."
             )
+        object.__setattr__(self, "widths", tuple(tuple(map(_whole, own)) for own in self.widths))
+        if self.widths or "octahedra" in kinds:
+            self._check_widths(kinds)
         for name in ("epsilon", "rho", "scale", "delta"):
             self._settle(name, number(getattr(self, name)), 0, below=1 if name == "delta" else math.inf)
         if not (self.epsilon or self.rho or self.delta):
             raise PrivacyError(
                 f"An event {self.mechanism!r} was given that costs nothing. A release costs epsilon, rho or delta; "
                 "what no row can change needs no event."
+            )
+
+    def _check_widths(self, kinds: list[str]) -> None:
+        """Octahedra have blocks that add up to their part; other noise has none."""
+        sizes = self.parts or (self.n_values,)
+        fits = len(self.widths) == len(sizes) == len(kinds) and all(
+            min(own, default=0) >= 1 and sum(own) == size if kind == "octahedra" else not own
+            for kind, own, size in zip(kinds, self.widths, sizes, strict=True)
+        )
+        if not fits:
+            raise PrivacyError(
+                f"An event was given widths={self.widths!r} and noise={self.noise!r} for parts of {sizes} values. "
+                "Parts with octahedra have blocks that add up to their values, and other parts have none."
             )
 
     def _settle(self, name: str, value: float, least: float, below: float = math.inf) -> None:
@@ -177,11 +196,11 @@ class Event:
         """The standard deviation of the noise on one value of a part."""
         p = self.parts[part] if self.parts else self.n_values
         kind, scale = (self.noise.split("+")[part], self.scales[part]) if self.scales else (self.noise, self.scale)
-        return value_sd(kind, p) * scale / self.unit
+        return (octahedra_sd(self.widths[part]) if kind == "octahedra" else value_sd(kind, p)) * scale / self.unit
 
     def to_dict(self) -> dict[str, Any]:
         """The event as plain values."""
-        return {**asdict(self), "parts": list(self.parts), "scales": list(self.scales)}
+        return {**asdict(self), "parts": list(self.parts), "scales": list(self.scales), "widths": [list(own) for own in self.widths]}
 
     def to_json(self) -> str:
         """The event as one line of JSON."""

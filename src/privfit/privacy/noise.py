@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from privfit.privacy.errors import PrivacyError
 from privfit.privacy.event import Event
+from privfit.privacy.octahedra import octahedra
 from privfit.privacy.patterns import Chain, choose_pattern
 from privfit.privacy.selection import KeyedCoins, Rule, select_each
 from privfit.privacy.shapes import ball, cube, rounded_normal, secret_below, secret_geometric
@@ -38,6 +39,10 @@ class Noise(Protocol):
 
     def linf(self, values: Integers, scale: float) -> Integers:
         """The values plus whole-number noise b in one piece, P(b) proportional to exp(-max|b| / scale)."""
+        ...
+
+    def octahedra(self, values: Integers, scale: float, widths: Sequence[int]) -> Integers:
+        """The values plus whole-number noise b in one piece, P(b) proportional to exp(-M / scale), M the largest sum of |b| over one of the blocks of these widths."""
         ...
 
     def l2(self, values: Integers, scale: float) -> Integers:
@@ -75,8 +80,14 @@ def noised(noise: Noise, values: Integers, event: Event) -> Integers:
     sizes = event.parts or (values.size,)
     kinds = event.noise.split("+") if event.scales else [event.noise] * len(sizes)
     scales = event.scales or [event.scale] * len(sizes)
+    widths = event.widths or [()] * len(sizes)
     parts = np.split(values, np.cumsum(sizes)[:-1])
-    return np.concatenate([draws[kind](part, scale) for kind, part, scale in zip(kinds, parts, scales, strict=True)])
+    return np.concatenate(
+        [
+            noise.octahedra(part, scale, own) if kind == "octahedra" else draws[kind](part, scale)
+            for kind, part, scale, own in zip(kinds, parts, scales, widths, strict=True)
+        ]
+    )
 
 
 class SecureNoise:
@@ -95,6 +106,9 @@ class SecureNoise:
 
     def linf(self, values: Integers, scale: float) -> Integers:
         return values + cube(values.size, scale, self).reshape(values.shape)
+
+    def octahedra(self, values: Integers, scale: float, widths: Sequence[int]) -> Integers:
+        return values + octahedra(widths, scale, self)
 
     def l2(self, values: Integers, scale: float) -> Integers:
         return ball(values, scale)
@@ -155,6 +169,9 @@ class SeededNoise:
 
     def linf(self, values: Integers, scale: float) -> Integers:
         return values + cube(values.size, scale, self).reshape(values.shape)
+
+    def octahedra(self, values: Integers, scale: float, widths: Sequence[int]) -> Integers:
+        return values + octahedra(widths, scale, self)
 
     def select(self, scores: Sequence[int], scale: float) -> int:
         return self.select_each([scores], scale, "permute-and-flip")[0]

@@ -51,13 +51,17 @@ def cube(size: int, scale: float, source: Source) -> Integers:
     Guarantee: exact law, but for a chance below 2^-150 of a half-width beyond 2^60; docs/proofs/shapes.md, Lemma 1.
     """
     check_cube(size, scale)
-    if scale >= FINE:
-        scale = float(math.ceil(scale))
+    scale = whole_scale(scale)
     while True:
         half = sum(source.geometric(size + 1, scale).tolist())
         kept = source.below(2 * (half + np.arange(1, size + 1, dtype=np.int64))) <= 2 * half
         if kept.all():
             return np.asarray(source.below(np.full(size, 2 * half + 1, dtype=np.int64)) - half, dtype=np.int64)
+
+
+def whole_scale(scale: float) -> float:
+    """A large scale rounded up to a whole number, for which geometric numbers are quick to draw; a small one as it is."""
+    return float(math.ceil(scale)) if scale >= FINE else scale
 
 
 def check_cube(size: int, scale: float) -> None:
