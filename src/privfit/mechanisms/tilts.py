@@ -143,10 +143,9 @@ def _mixed(gradients: Gradients, epsilon: float) -> tuple[Part, ...]:
     neighbours = gradients.sensitivity("linf") / gradients.of_one_row("linf")
     singles: list[Columns] = [(column,) for column in norms.singles]
     blocks: list[Columns] = [tuple(range(*ends)) for ends in norms.blocks]
-    if classes == 1:  # a single column and a block reach equally far
-        groups = _grouped([*singles, *blocks], 1)
-    else:
-        groups = [singles] * bool(singles) + _grouped(blocks, classes)
+    if classes == 1:  # then a single column reaches as far as a block
+        singles, blocks = [], singles + blocks
+    groups = [singles] * bool(singles) + _grouped(blocks, classes)
     parts = [_part(group, neighbours, gradients) for group in groups]
     sizes = [(len(part.columns) * part.sd(classes) ** 2) ** (1 / 3) for part in parts]
     return tuple(replace(part, scale=part.reach / (size / sum(sizes) * epsilon * SAFE)) for part, size in zip(parts, sizes, strict=True))
