@@ -216,6 +216,46 @@ def test_no_other_groups_of_blocks_would_make_less_mixed_noise(shape: tuple, cla
         assert least <= neighbours * math.sqrt(total / norms.columns) * (1 + 1e-9)
 
 
+@pytest.mark.parametrize(("narrow", "wide"), [([10] * 100, [20_000]), ([5] * 200, [5_000] * 3), ([10] * 300, [20_000] * 2)])
+def test_a_very_wide_category_has_noise_of_its_own_and_leaves_room_for_the_rest(narrow: list[int], wide: list[int]) -> None:
+    """Scales far apart on one lattice: both fit 64 bits, and all noise is less than with a share of epsilon for every block."""
+    plan = planned(schema_of(0, 0, narrow + wide))
+    assert plan.tilt.kind == "mixed"
+    assert [part.noise for part in plan.tilt.parts] == ["octahedra"] + ["laplace"] * len(wide)
+    assert plan.tilt.coarseness < 1e-3
+    gradients = plan.gradients
+    each = gradients.sensitivity("l1") / len(narrow + wide)
+    alone = each * math.sqrt(sum((2 * width) ** (1 / 3) for width in narrow + wide) ** 3 / gradients.norms.columns) / (1 - FOR_CERTIFICATE)
+    assert plan.sd < 0.95 * alone
+
+
+@given(schemas, st.floats(0.01, 20), st.sampled_from(["laplace", "linf", "l2", "mixed"]), st.sampled_from([1, 3]))
+@settings(max_examples=60)
+def test_what_the_lattice_costs_is_counted_in_the_free_ridge(shape: tuple, epsilon: float, kind: str, classes: int) -> None:
+    """All steps over the scales that are drawn with, in exact fractions."""
+    gradients = gradients_of(schema_of(*shape), classes=classes)
+    if kind not in candidates(gradients, 0.0):
+        return
+    tilt = make_tilt(kind, gradients, epsilon, 0.0, None)
+    event = tilt.event("objective perturbation", Terms(Budget(epsilon)))
+    steps = Fraction(0)
+    for part, scale in zip(tilt.parts, event.scales or (event.scale,), strict=True):
+        a_step_each = np.ones(len(part.columns) * classes)
+        steps += (0 if part.noise == "l2" else round(length(part.noise, a_step_each, part.widths))) / Fraction(scale)
+    assert steps <= Fraction(tilt.coarseness) * (1 + Fraction(1, 10**9))
+    assert tilt.coarseness < 1e-4 * epsilon
+
+
+def test_every_column_has_the_deviation_of_its_block() -> None:
+    """Narrow blocks have more noise than wide ones of the same part."""
+    tilt = make_tilt("mixed", gradients_of(schema_of(0, 1, [3, 3, 12, 13])), 1.0, 0.0, None)
+    event = tilt.event("objective perturbation", Terms(Budget(1.0)))
+    noise = SeededNoise(8)
+    draws = np.stack([tilt.drawn(noise, event)[:, 0] for _ in range(4000)])
+    np.testing.assert_allclose(draws.std(axis=0), tilt.sds, rtol=0.12)
+    assert len(set(tilt.sds.round(9).tolist())) == 4
+
+
 def test_laplace_noise_is_chosen_where_mixed_noise_is_the_same() -> None:
     assert planned(schema_of(0, 0, [6])).tilt.kind == "laplace"
 

@@ -335,7 +335,7 @@ def test_an_interruption_during_the_draw_leaves_the_charge(kind, ledger, monkeyp
 
 
 def test_a_solver_that_fails_leaves_the_charge(kind, ledger, monkeypatch):
-    for mechanism in (pf.FunctionalMechanism, Perturbation):
+    for mechanism in (pf.FunctionalMechanism, Perturbation, pf.ObjectivePerturbation):
         monkeypatch.setattr(mechanism, "solve", raising)
     with pytest.raises(Broken):
         model(kind, ledger).fit(X, TARGETS[kind])

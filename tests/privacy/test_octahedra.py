@@ -120,7 +120,12 @@ def wrong(fault: str, widths: tuple[int, ...], scale: float, n: int = 6000) -> n
             return np.hstack([drawn(source, (width,), scale, n) for width in widths])
         case "every proposal kept":
             radii = source.geometric(n * (size + 1), scale).reshape(n, -1).sum(axis=1)
-            return np.array([np.concatenate([_point(width, int(radius), source) for width in widths]) for radius in radii])
+            return np.array(
+                [
+                    np.concatenate([_point(width, int(radius), points_within(width, int(radius)), source) for width in widths])
+                    for radius in radii
+                ]
+            )
         case "points on the surface alone":
             sample = drawn(source, widths, scale, 3 * n)
             return sample[np.abs(sample[:, : widths[0]]).sum(axis=1) == [length("octahedra", point, widths) for point in sample]][:n]
@@ -195,7 +200,7 @@ def test_all_points_within_a_radius_are_equally_likely(name: str, width: int, ra
     seen = dict.fromkeys(points, 0)
     source = SOURCES[name]()
     for _ in range(60 * len(points)):
-        seen[tuple(_point(width, radius, source).tolist())] += 1
+        seen[tuple(_point(width, radius, len(points), source).tolist())] += 1
     assert len(points) == 1 or stats.chisquare(list(seen.values())).pvalue > FALSE_ALARM
 
 

@@ -45,8 +45,8 @@ class Slopes:
     beta: Floats
     ridge: float
     rows: int
-    tilt_sd: float
-    """The deviation of the noise on the objective's slope; 0 where noise is on the minimum."""
+    tilt_sds: Floats
+    """The deviations of the noise on the objective's slope, one for each column; 0 where noise is on the minimum."""
     total: int
     """By how many rows the objective is divided to have means in it, as the paper writes it."""
 
@@ -161,7 +161,13 @@ class DensityRatio:
         both = BesidePublic(kept, objective.public, self.weight(objective.public.n_rows, n_rows))
         beta = self._inner(objective, n_rows)._perturbed(plan, both, noise)
         return Release(
-            Slopes(beta[:, 0], plan.ridge, n_rows, plan.tilt.sd if plan.tilt else 0.0, self.total(objective.public.n_rows, n_rows)),
+            Slopes(
+                beta[:, 0],
+                plan.ridge,
+                n_rows,
+                plan.tilt.sds if plan.tilt else np.zeros(len(beta)),
+                self.total(objective.public.n_rows, n_rows),
+            ),
             plan.event,
             noise.private,
         )

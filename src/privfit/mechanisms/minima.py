@@ -65,6 +65,10 @@ class RiskFit:
     features: Features | None = None
     setting: str = ""
     """Which setting was chosen, where there was a choice."""
+    n_rows: int | None = None
+    """How many rows there were, as far as that is public."""
+    stretch: float = 1.0
+    """By what scores were stretched about their middle afterwards."""
 
 
 @dataclass(frozen=True)

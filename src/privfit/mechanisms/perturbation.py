@@ -28,6 +28,7 @@ from privfit.mechanisms.minima import (
 )
 from privfit.mechanisms.release import Release
 from privfit.mechanisms.rules import FOR_CERTIFICATE, Numbers, automatic_output_ridge, automatic_ridge, quiet_ridge
+from privfit.mechanisms.shrinkage import unshrunk
 from privfit.mechanisms.tilts import SAFE, TILTS, Tilt, candidates, checks, free_ridge, make_tilt, refuse_gaussian_without_delta
 from privfit.privacy import Event, Ledger, Noise, PrivacyError, Terms, exact, noised
 from privfit.privacy.event import laplace_scale
@@ -116,11 +117,13 @@ class Perturbation:
             ledger.check(self.plan(rows.geometry, terms, objective, None).event)
         kept = KeptRows(rows, objective.features)
         check_number(kept.n_rows, terms)
-        plan = self.plan(rows.geometry, terms, objective, public_rows(kept.n_rows, terms))  # public facts only
+        n_rows = public_rows(kept.n_rows, terms)
+        plan = self.plan(rows.geometry, terms, objective, n_rows)  # public facts only
         if ledger is not None:
             ledger.charge(plan.event, dataset=rows.label)  # durable before any draw
         weights = self._perturbed(plan, kept, noise)
-        return Release(RiskFit(weights, plan.ridge, plan.gradients.loss, objective.coupling, objective.features), plan.event, noise.private)
+        fit = RiskFit(weights, plan.ridge, plan.gradients.loss, objective.coupling, objective.features, n_rows=n_rows)
+        return Release(fit, plan.event, noise.private)
 
     def _perturbed(self, plan: Plan, kept: KeptRows, noise: Noise) -> Floats:
         raise NotImplementedError
@@ -136,8 +139,8 @@ class ObjectivePerturbation(Perturbation):
 
     Parameters
     ----------
-    ridge : what multiplies half the squared weights, beside the sum of the loss over rows. "auto" follows a public rule: a share of the noise. A ridge below
-        what privacy needs is raised, and the report says so.
+    ridge : what multiplies half the squared weights, beside the sum of the loss over rows. "auto" follows a public rule: a share of the noise. For logistic regression with two classes it
+        also undoes half of what ridge and noise shrink, as far as the released weights tell. A ridge below what privacy needs is raised, and the report says so.
     noise : the shape of the random term. "laplace" protects against the sum of what a row pulls, "l2" against its length, "linf" against its largest part; "mixed" protects
         blocks of columns (the levels of a category, the knots of a number) of about the same width together, against the largest pull on one of them, with shares of epsilon by size; "gaussian" needs a delta. "auto" takes whichever is least for this schema.
     steepest : for logistic regression, the largest slope of the loss. At 1 it is the logistic loss. "auto" is a half: rows on the wrong side pull no harder than rows on the
@@ -198,6 +201,15 @@ class ObjectivePerturbation(Perturbation):
         whole = np.rint(found * plan.output_unit).astype(np.int64)
         drawn = noise.laplace(whole.ravel(), plan.output_scale).reshape(shape)
         return np.asarray(drawn / plan.output_unit, dtype=np.float64)
+
+    def solve(self, release: Release[RiskFit], geometry: Geometry, objective: Risk) -> RiskFit:
+        """The released weights, less shrunk where the ridge was left to the rule and probabilities are wanted."""
+        fit = release.value
+        if self.ridge != "auto" or fit.n_rows is None or objective.features is not None:
+            return fit
+        if objective.loss != LOGISTIC or objective.coupling != "one":
+            return fit
+        return unshrunk(fit, objective.norms(geometry), geometry.intercept, release.event.usual_sd, fit.n_rows)
 
 
 @dataclass(frozen=True)

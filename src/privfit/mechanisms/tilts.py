@@ -13,7 +13,7 @@ from scipy.special import gammaln, logsumexp
 from privfit.privacy import Event, Noise, PrivacyError, Terms, noised
 from privfit.privacy.event import value_sd
 from privfit.privacy.normal import least_scale, log_gaussian_deltas
-from privfit.privacy.octahedra import octahedra_sd
+from privfit.privacy.octahedra import octahedron_sd
 from privfit.privacy.shapes import check_ball, check_cube
 from privfit.statistics import Gradients, Norm
 
@@ -26,6 +26,7 @@ FINE = 38
 MOST_FINE = 52
 MOST_LAPLACE = 53
 FLAT_CORNERS = 0.5
+WIDE = 500
 SAFE = 1 - 1e-12
 ENOUGH = 1 + 1e-6
 
@@ -43,9 +44,19 @@ class Part:
     reach: float
     widths: tuple[int, ...] = ()
 
-    def sd(self, classes: int) -> float:
-        """The size of the noise on one value: the root of its mean square."""
-        return self.scale * (octahedra_sd(self.widths) if self.widths else value_sd(self.noise, len(self.columns) * classes))
+    def sds(self, classes: int) -> Floats:
+        """The standard deviation of the noise on a weight of each column."""
+        if not self.widths:
+            return np.full(len(self.columns), self.scale * value_sd(self.noise, len(self.columns) * classes))
+        size = sum(self.widths)
+        return self.scale * np.repeat([octahedron_sd(width, size) for width in self.widths], [width // classes for width in self.widths])
+
+    def steps(self, classes: int) -> int:
+        """By how many steps of the lattice rounding can lengthen a move, in the norm of the noise; none for noise that is drawn as a real number and rounded.
+
+        Guarantee: docs/proofs/perturbation.md, Lemma 4.
+        """
+        return {"laplace": len(self.columns) * classes, "linf": 1, "octahedra": max(self.widths, default=0)}.get(self.noise, 0)
 
 
 @dataclass(frozen=True)
@@ -61,20 +72,34 @@ class Tilt:
     delta: float = 0.0
 
     @property
+    def sds(self) -> Floats:
+        """The standard deviation of the noise on a weight of each column."""
+        return self._in_order(np.concatenate([part.sds(self.classes) for part in self.parts]))
+
+    @property
     def sd(self) -> float:
         """The size of the noise on one value: the root of its mean square."""
-        sizes = [len(part.columns) for part in self.parts]
-        sds = np.array([part.sd(self.classes) for part in self.parts])
-        return float(sds.max() * math.sqrt(np.average((sds / sds.max()) ** 2, weights=sizes)))
+        sds = self.sds
+        return float(sds.max() * math.sqrt(np.mean((sds / sds.max()) ** 2)))
+
+    @property
+    def unit(self) -> int:
+        """How many lattice steps make 1: a power of two, so that the noise is far coarser than its lattice and fits 64 bits."""
+        scales = [min(max(part.scale, 1e-300), 1e300) for part in self.parts]
+        fits = [scale * (len(part.columns) * self.classes + 2) for scale, part in zip(scales, self.parts, strict=True)]
+        return 1 << max(0, min(FINE - math.ceil(math.log2(min(scales))), MOST_FINE - math.ceil(math.log2(max(fits)))))
+
+    @property
+    def coarseness(self) -> float:
+        """What the lattice adds to the price: all steps of Lemma 4 over their scales."""
+        return sum(part.steps(self.classes) / (part.scale * self.unit) for part in self.parts)
 
     def event(self, mechanism: str, terms: Terms) -> Event:
         """The price and the noise, on a lattice that is far finer than it."""
         values = sum(len(part.columns) for part in self.parts) * self.classes
-        unit = _unit(min(part.scale for part in self.parts), values)
+        unit = self.unit
         sizes = tuple(len(part.columns) * self.classes for part in self.parts)
-        scales = tuple(
-            part.scale * unit * (1 + _steps(part, size) / (part.reach * unit)) for part, size in zip(self.parts, sizes, strict=True)
-        )
+        scales = tuple(part.scale * unit * (1 + part.steps(self.classes) / (part.reach * unit)) for part in self.parts)
         for part, size, scale in zip(self.parts, sizes, scales, strict=True):
             checks[part.noise](size, scale)
         several: dict[str, Any] = {"parts": sizes, "scales": scales} if len(self.parts) > 1 else {}
@@ -96,10 +121,14 @@ class Tilt:
     def drawn(self, noise: Noise, event: Event) -> Floats:
         """The tilt: (columns, classes)."""
         flat = noised(noise, np.zeros(event.n_values, dtype=np.int64), event) / event.unit
+        return self._in_order(flat.reshape(-1, self.classes))
+
+    def _in_order(self, by_part: Floats) -> Floats:
+        """What stands part by part, in the order of columns."""
         order = np.concatenate([np.array(part.columns, dtype=np.intp) for part in self.parts])
-        tilt = np.empty((len(order), self.classes))
-        tilt[order] = flat.reshape(len(order), self.classes)
-        return tilt
+        found = np.empty_like(by_part)
+        found[order] = by_part
+        return found
 
 
 def _check_laplace(size: int, scale: float) -> None:
@@ -147,7 +176,7 @@ def _mixed(gradients: Gradients, epsilon: float) -> tuple[Part, ...]:
         singles, blocks = [], singles + blocks
     groups = [singles] * bool(singles) + _grouped(blocks, classes)
     parts = [_part(group, neighbours, gradients) for group in groups]
-    sizes = [(len(part.columns) * part.sd(classes) ** 2) ** (1 / 3) for part in parts]
+    sizes = [float((part.sds(classes) ** 2).sum()) ** (1 / 3) for part in parts]
     return tuple(replace(part, scale=part.reach / (size / sum(sizes) * epsilon * SAFE)) for part, size in zip(parts, sizes, strict=True))
 
 
@@ -162,20 +191,27 @@ def _part(group: list[Columns], neighbours: float, gradients: Gradients) -> Part
 
 
 def _grouped(blocks: list[Columns], classes: int) -> list[list[Columns]]:
-    """Blocks in groups that have the least noise: those of one width are together, with those of the next widths if that is less."""
+    """Blocks in groups that have the least noise: those of one width are together, with those of the next widths if that is less.
+
+    A very wide block stays alone: together with others it would have hardly less noise (by about 1.5 over its width), and take long to draw.
+    """
+    alone = [[block] for block in blocks if len(block) * classes > WIDE]
     by_width: dict[int, list[Columns]] = {}
-    for block in sorted(blocks, key=len):
-        by_width.setdefault(len(block), []).append(block)
-    kinds = list(by_width.values())
-    best: list[tuple[float, list[list[Columns]]]] = [(0.0, [])]
-    for end in range(1, len(kinds) + 1):
-        ways = []
-        for start in range(end):
-            group = [block for kind in kinds[start:end] for block in kind]
-            widths = [len(block) * classes for block in group]
-            ways.append((best[start][0] + (sum(widths) * octahedra_sd(widths) ** 2) ** (1 / 3), [*best[start][1], group]))
-        best.append(min(ways, key=lambda way: way[0]))
-    return best[-1][1]
+    for block in sorted((block for block in blocks if len(block) * classes <= WIDE), key=len):
+        by_width.setdefault(len(block) * classes, []).append(block)
+    values = np.concatenate([[0], np.cumsum([width * len(own) for width, own in by_width.items()])])
+    inverse = np.concatenate([[0.0], np.cumsum([2 * width * len(own) / ((width + 1) * (width + 2)) for width, own in by_width.items()])])
+    least, starts = [0.0], [0]
+    for end in range(1, len(by_width) + 1):  # what the first widths cost, and where their last group begins
+        sizes = values[end] - values[:end]
+        costs = np.array(least) + ((sizes + 1) * (sizes + 2) * (inverse[end] - inverse[:end])) ** (1 / 3)
+        starts.append(int(costs.argmin()))
+        least.append(float(costs.min()))
+    own, groups, end = list(by_width.values()), alone, len(by_width)
+    while end:
+        groups.append([block for kind in own[starts[end] : end] for block in kind])
+        end = starts[end]
+    return groups[::-1]
 
 
 def _normal(gradients: Gradients, ratio: float) -> tuple[Part, ...]:
@@ -214,7 +250,7 @@ def free_ridge(kind: str, gradients: Gradients, epsilon: float) -> float:
         if loss.taper is None or gradients.coupling != "one" or not loss.one_sided:
             return math.inf
         return loss.taper * gradients.most_slope * gradients.norms.l2**2 / (epsilon * FLAT_CORNERS / gradients.people) * ENOUGH
-    lattice = gradients.values * 2.0 ** (2 - _fine(gradients.values))  # more than all steps of Lemma 4 over their scales
+    lattice = make_tilt(kind, gradients, epsilon, 0.0, None).coarseness
     return gradients.free_ridge(epsilon, adds_up=kind == "laplace") * (ENOUGH + 2 * lattice / epsilon)
 
 
@@ -245,24 +281,6 @@ def _sum_of_exps(logs: Floats) -> float:
 def _log_choose(people: int, some: NDArray[np.int64]) -> Floats:
     """The logarithm of the number of ways to choose some of these people."""
     return np.asarray(gammaln(people + 1) - gammaln(some + 1) - gammaln(people - some + 1), dtype=np.float64)
-
-
-def _steps(part: Part, values: int) -> int:
-    """By how many steps of the lattice rounding can lengthen a move, in the norm of the noise; none for noise that is drawn as a real number and rounded.
-
-    Guarantee: docs/proofs/perturbation.md, Lemma 4.
-    """
-    return {"laplace": values, "linf": 1, "octahedra": max(part.widths, default=0)}.get(part.noise, 0)
-
-
-def _unit(scale: float, values: int) -> int:
-    """How many lattice steps make 1: a power of two, so that the noise is far coarser than its lattice and fits 64 bits."""
-    return 1 << max(0, _fine(values) - math.ceil(math.log2(max(scale, 1e-300))))
-
-
-def _fine(values: int) -> int:
-    """The logarithm of how many steps the scale of noise on so many values has."""
-    return min(FINE, MOST_FINE - math.ceil(math.log2(values + 2)))
 
 
 def refuse_gaussian_without_delta(kind: str, delta: float) -> None:

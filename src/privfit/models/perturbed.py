@@ -197,6 +197,10 @@ class PerturbedModel(PrivateLinearModel):
                 *notes[1:],
                 f"chosen privately, by mistakes on other rows: {fit.setting}; the noise told is the largest of all candidates",
             ]
+        if fit.stretch != 1:
+            notes.append(
+                f"scores were stretched {fit.stretch:.3g} times about their middle, to undo half of what ridge and noise shrink; this costs nothing"
+            )
         if isinstance(mechanism.ridge, float | int) and fit.ridge > mechanism.ridge:
             notes.append(f"the ridge was raised from {mechanism.ridge:g}: below that, curvature would cost more than its share of epsilon")
         return {"kind": "ridge", "ridge": fit.ridge}, notes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -126,7 +125,5 @@ def make_report(
         not_private_because=reasons,
         notes=notes,
         event=event.to_dict(),
-        noise_deviation=event.noise_sd
-        if not event.scales
-        else math.sqrt(sum(size * event.part_sd(i) ** 2 for i, size in enumerate(event.parts)) / event.n_values),
+        noise_deviation=event.usual_sd,
     )

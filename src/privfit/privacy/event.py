@@ -192,15 +192,23 @@ class Event:
         """The standard deviation of the noise on one released value (of the first part), in the units of the statistic."""
         return self.part_sd(0)
 
+    @property
+    def usual_sd(self) -> float:
+        """The root of the mean square of the noise on one released value, over all parts with scales of their own; otherwise as `noise_sd`."""
+        if not self.scales:
+            return self.noise_sd
+        return math.sqrt(sum(size * self.part_sd(i) ** 2 for i, size in enumerate(self.parts)) / self.n_values)
+
     def part_sd(self, part: int) -> float:
-        """The standard deviation of the noise on one value of a part."""
+        """The standard deviation of the noise on one value of a part; the root of its mean square, where values differ (octahedra)."""
         p = self.parts[part] if self.parts else self.n_values
         kind, scale = (self.noise.split("+")[part], self.scales[part]) if self.scales else (self.noise, self.scale)
         return (octahedra_sd(self.widths[part]) if kind == "octahedra" else value_sd(kind, p)) * scale / self.unit
 
     def to_dict(self) -> dict[str, Any]:
         """The event as plain values."""
-        return {**asdict(self), "parts": list(self.parts), "scales": list(self.scales), "widths": [list(own) for own in self.widths]}
+        plain = {**asdict(self), "parts": list(self.parts), "scales": list(self.scales), "widths": [list(own) for own in self.widths]}
+        return plain if self.widths else {key: value for key, value in plain.items() if key != "widths"}
 
     def to_json(self) -> str:
         """The event as one line of JSON."""

@@ -33,10 +33,10 @@ def octahedra(widths: Sequence[int], scale: float, source: Source) -> Integers:
     scale = whole_scale(scale)
     while True:
         radius = sum(source.geometric(size + 1, scale).tolist())
-        proposed = 2**size * math.prod(range(radius + 1, radius + size + 1))
-        points = math.prod((points_within(width, radius) * math.factorial(width)) ** many for width, many in Counter(widths).items())
-        if _comes_up(points, proposed, source):
-            return np.concatenate([_point(width, radius, source) for width in widths])
+        points = {width: points_within(width, radius) for width in set(widths)}
+        weight = math.prod((points[width] * math.factorial(width)) ** many for width, many in Counter(widths).items())
+        if _comes_up(weight, math.perm(radius + size, size) << size, source):
+            return np.concatenate([_point(width, radius, points[width], source) for width in widths])
 
 
 def points_within(width: int, radius: int) -> int:
@@ -47,18 +47,23 @@ def points_within(width: int, radius: int) -> int:
     return now
 
 
+def octahedron_sd(width: int, size: int) -> float:
+    """The standard deviation of a value in a block of this width, of noise of scale 1 on so many values in all, on a fine lattice."""
+    return math.sqrt(2 * (size + 1) * (size + 2) / ((width + 1) * (width + 2)))
+
+
 def octahedra_sd(widths: Sequence[int]) -> float:
-    """The root of the mean square of one value, of noise of scale 1 on a fine lattice."""
+    """The root of the mean square of a value, over all blocks."""
     size = sum(widths)
-    return math.sqrt((size + 1) * (size + 2) * sum(2 * width / ((width + 1) * (width + 2)) for width in widths) / size)
+    return math.sqrt(sum(width * octahedron_sd(width, size) ** 2 for width in widths) / size)
 
 
-def _point(width: int, radius: int, source: Source) -> Integers:
+def _point(width: int, radius: int, points: int, source: Source) -> Integers:
     """One of the points of an octahedron, all equally likely: how many values are not zero, which, how large, and their signs.
 
     With j values that are not zero there are C(width, j) choices of them, 2^j of signs, and C(radius, j) of sizes: j numbers from 1 to the radius are partial sums of sizes.
     """
-    left, some = points_within(width, radius), width
+    left, some = points, width
     while not _comes_up(weight := math.comb(width, some) * math.comb(radius, some) << some, left, source):
         left, some = left - weight, some - 1
     point = np.zeros(width, dtype=np.int64)

@@ -65,15 +65,15 @@ def whole_scale(scale: float) -> float:
 
 
 def check_cube(size: int, scale: float) -> None:
-    """Refuse, from public facts alone, a cube that 64 bits cannot hold or that a lattice is too coarse for."""
+    """Refuse, from public facts alone, a cube, or octahedra, that 64 bits cannot hold or that a lattice is too coarse for."""
     if size > 8 * scale:
         raise PrivacyError(
-            f"A cube of {size} values with scale {scale:.3g} was asked for; it needs a lattice that is finer than its noise. "
+            f"Noise in one piece on {size} values with scale {scale:.3g} was asked for; it needs a lattice that is finer than its noise. "
             "Use noise='laplace', or a smaller epsilon."
         )
     if (size + 1) * scale > _MOST_CUBE:
         raise PrivacyError(
-            f"A cube of {size} values with scale {scale:.3g} was asked for, and its noise does not fit 64-bit whole numbers. "
+            f"Noise in one piece on {size} values with scale {scale:.3g} was asked for, and it does not fit 64-bit whole numbers. "
             "Use noise='laplace', a larger epsilon, or fewer columns."
         )
 

@@ -284,7 +284,7 @@ class ImportanceWeights(Publisher):
         if mechanism.perturbation == "output":
             return np.asarray(sampling + event.noise_sd**2 * np.eye(len(fit.beta)), dtype=np.float64)
         inverse = np.linalg.inv(fit.total * diagnostics.curvature(design, weights, fit.beta, fit.alpha, *shares))
-        return np.asarray(sampling + fit.tilt_sd**2 * inverse @ inverse, dtype=np.float64)
+        return np.asarray(sampling + inverse @ np.diag(fit.tilt_sds**2) @ inverse, dtype=np.float64)
 
     def bias(self, b: Query, reference: Any) -> float:
         """Theorem 3: how far `estimate(b)` is off with endlessly many private rows and no noise, if they were distributed as a reference.
@@ -313,7 +313,7 @@ class ImportanceWeights(Publisher):
 
     def _noise_variance(self, fit: Slopes, perturbation: str) -> float:
         _, event, *_ = self._released
-        return float(event.noise_sd**2 if perturbation == "output" else (fit.tilt_sd / fit.ridge) ** 2)
+        return float(event.noise_sd**2 if perturbation == "output" else (fit.tilt_sds.max() / fit.ridge) ** 2)
 
     def _names(self) -> list[str]:
         return [column.name for column in self.schema_.columns]
