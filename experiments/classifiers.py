@@ -28,7 +28,7 @@ import polars as pl
 from scipy.special import expit, log_expit, ndtr
 
 import privfit as pf
-from privfit.mechanisms import rules
+from privfit.mechanisms import rules, shrinkage, tilts
 from privfit.models import perturbed
 from privfit.privacy import seeded_generator
 from privfit.rows import linear_scores
@@ -189,6 +189,11 @@ def ridge_factor(value: float) -> Setting:
     return Setting(f"RIDGE_FACTOR {value:g}", patches=((rules, "RIDGE_FACTOR", value),))
 
 
+def undone(value: float) -> Setting:
+    """How much of what ridge and noise shrink is undone."""
+    return Setting(f"{value:g} of shrinkage undone", patches=((shrinkage, "UNDONE", value),))
+
+
 def objective(name: str, **given: Any) -> Setting:
     return Setting(name, {"mechanism": pf.ObjectivePerturbation(**given)})
 
@@ -197,9 +202,11 @@ SETTINGS = (
     Setting(DEFAULT),
     Setting(RULE_IN_USE),
     *(ridge_factor(value) for value in (2.5, 4.0, 7.0, 10.0)),
+    *(undone(value) for value in (0.0, 0.75, 1.0)),
     *(objective(f"steepest {value:g}", steepest=value) for value in (0.35, 0.7, 1.0)),
     *(Setting(f"{knots} knots", knots=knots) for knots in (2, 3, 5, 6, 12)),
     *(Setting(f"numbers as {numeric}", {"numeric": numeric}) for numeric in ("bins", "slope")),
+    Setting("every block of columns alone", patches=((tilts, "WIDE", 1),)),
     *(objective(f"noise {kind}", noise=kind) for kind in ("laplace", "mixed", "l2", "linf")),
     Setting("mechanism functional", {"mechanism": "functional"}),
     Setting("mechanism output", {"mechanism": "output"}),

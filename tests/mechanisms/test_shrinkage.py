@@ -53,7 +53,7 @@ def test_half_of_it_is_undone_within_limits() -> None:
     whole = 30.0 / 400.0  # without noise: ridge over curvature
     assert _stretch(squares, widths, 30.0, 0.0, 400.0) == pytest.approx(1 + whole / 2)
     assert _stretch(squares, widths, 1e9, 0.0, 400.0) == 2.0
-    assert _stretch(squares, widths, 30.0, 1e4, 400.0) == 0.7
+    assert _stretch(squares, widths, 30.0, 1e4, 400.0) == 1.0  # mostly noise
     assert _stretch(0 * squares, widths, 30.0, 1.0, 400.0) == 1.0
     assert _stretch(squares, widths, 30.0, 1.0, 0.0) == 1.0
 

@@ -14,7 +14,7 @@ from privfit.statistics import RowNorms
 Floats = NDArray[np.float64]
 
 UNDONE = 0.5
-LEAST_STRETCH = 0.7
+LEAST_STRETCH = 1.0
 MOST_STRETCH = 2.0
 
 
