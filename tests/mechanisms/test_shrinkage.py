@@ -34,53 +34,60 @@ def test_the_rule_finds_the_best_stretch_of_a_quadratic_whose_levels_are_equally
     for name, value in (("UNDONE", 1.0), ("LEAST_STRETCH", -99.0), ("MOST_STRETCH", 99.0)):
         monkeypatch.setattr(shrinkage, name, value)
     rng = np.random.default_rng(1)
-    widths, curvature = np.array([8.0] * 20), 400.0
-    bend = curvature / 8
-    truth = rng.normal(0, 1, (20, 8))
-    truth -= truth.mean(axis=1, keepdims=True)
+    width, curvature = 160, 8000.0
+    bend = curvature / width
+    truth = rng.normal(0, 1, width)
+    truth -= truth.mean()
     wanted, told = [], []
     for _ in range(300):
-        tilt = rng.laplace(0, sd / math.sqrt(2), (20, 8))
+        tilt = rng.laplace(0, sd / math.sqrt(2), width)
         found = (bend * truth - tilt) / (bend + ridge)
-        found -= found.mean(axis=1, keepdims=True)
-        wanted.append((found * truth).sum() / (found**2).sum())
-        told.append(_stretch((found**2).sum(axis=1), widths, ridge, sd, curvature))
+        found -= found.mean()
+        wanted.append((found @ truth) / (found @ found))
+        told.append(_stretch(float(found @ found), width, ridge, sd, curvature))
     assert np.mean(told) == pytest.approx(np.mean(wanted), rel=0.04)
 
 
 def test_half_of_it_is_undone_within_limits() -> None:
-    squares, widths = np.array([4.0]), np.array([1.0])
     whole = 30.0 / 400.0  # without noise: ridge over curvature
-    assert _stretch(squares, widths, 30.0, 0.0, 400.0) == pytest.approx(1 + whole / 2)
-    assert _stretch(squares, widths, 1e9, 0.0, 400.0) == 2.0
-    assert _stretch(squares, widths, 30.0, 1e4, 400.0) == 1.0  # mostly noise
-    assert _stretch(0 * squares, widths, 30.0, 1.0, 400.0) == 1.0
-    assert _stretch(squares, widths, 30.0, 1.0, 0.0) == 1.0
+    assert _stretch(4.0, 1, 30.0, 0.0, 400.0) == pytest.approx(1 + whole / 2)
+    assert _stretch(4.0, 2, 30.0, 0.0, 400.0) == pytest.approx(1 + whole)  # half of the rows for each level
+    assert _stretch(4.0, 1, 1e9, 0.0, 400.0) == 2.0
+    assert _stretch(4.0, 1, 30.0, 1e4, 400.0) == 0.6
+    assert _stretch(0.0, 1, 30.0, 1.0, 400.0) == 1.0
+    assert _stretch(4.0, 1, 30.0, 1.0, 0.0) == 1.0
 
 
-def test_a_fit_is_stretched_about_its_middle() -> None:
+def test_every_block_is_stretched_about_its_middle_by_its_own_factor() -> None:
     fit = fit_of([-1.5, 0.5, 0.2, -0.1, 1.0, 0.0, 0.0, -1.0, 0.3, 0.3])
     found = unshrunk(fit, BLOCKS, True, 3.0, 1000)
     before, after = fit.weights[:, 0], found.weights[:, 0]
-    assert found.stretch > 1
+    assert before.tolist() == [-1.5, 0.5, 0.2, -0.1, 1.0, 0.0, 0.0, -1.0, 0.3, 0.3]
     assert after[0] == before[0]  # the intercept
-    for block in (slice(1, 4), slice(4, 10)):
+    assert found.stretches[0] != found.stretches[1]
+    for block, stretch in zip((slice(1, 4), slice(4, 10)), found.stretches, strict=True):
         assert after[block].mean() == pytest.approx(before[block].mean())
-        np.testing.assert_allclose(after[block] - after[block].mean(), found.stretch * (before[block] - before[block].mean()))
-    assert (fit.weights[:, 0] == before).all()
+        np.testing.assert_allclose(after[block] - after[block].mean(), stretch * (before[block] - before[block].mean()), atol=1e-12)
 
 
 def test_a_single_column_is_a_slope_where_there_is_no_intercept() -> None:
     fit = fit_of([1.5, 0.5, 0.2, -0.1, 1.0, 0.0, 0.0, -1.0, 0.3, 0.3])
     found = unshrunk(fit, BLOCKS, False, 3.0, 1000)
-    assert found.weights[0, 0] == pytest.approx(1.5 * found.stretch)
-    assert found.stretch != 1
+    assert len(found.stretches) == 3
+    assert found.weights[0, 0] == pytest.approx(1.5 * found.stretches[0])
+    assert found.stretches[0] > 1
+
+
+def test_a_column_that_speaks_up_is_stretched_and_one_that_is_mostly_noise_is_held_back() -> None:
+    loud, faint = [2.0, -2.0, 1.0, -1.0, 0.5, -0.5], [0.02, -0.02, 0.01]
+    found = unshrunk(fit_of([-1.0, *faint, *loud]), BLOCKS, True, 3.0, 1000)
+    assert found.stretches[0] < 1 < found.stretches[1]
 
 
 def test_weights_that_are_all_the_same_are_left_alone() -> None:
     fit = fit_of([-1.0, *[0.25] * 3, *[-0.5] * 6])
     found = unshrunk(fit, BLOCKS, True, 3.0, 1000)
-    assert found.stretch == 1
+    assert found.stretches == (1.0, 1.0)
     np.testing.assert_allclose(found.weights, fit.weights)
 
 
@@ -138,7 +145,7 @@ def test_other_fits_are_left_alone(given_: dict, monkeypatch: pytest.MonkeyPatch
     schema = SCHEMA if "kernel" not in given_ else pf.Schema([pf.Numeric("u", -1, 1)], target=SCHEMA.target)
     rows = table(400, 0) if "kernel" not in given_ else table(400, 0).select(pl.lit(0.5).alias("u"), "y")
     fits = [pf.LogisticRegression(0.5, schema=schema, random_state=0, **given_).fit(rows)]
-    monkeypatch.setattr(shrinkage, "UNDONE", 0.0)
+    monkeypatch.setattr(shrinkage, "UNDONE", 0.9)
     fits.append(pf.LogisticRegression(0.5, schema=schema, random_state=0, **given_).fit(rows))
     np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
     assert not any("stretched" in note for note in fits[0].report_.notes)

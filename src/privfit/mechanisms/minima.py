@@ -67,8 +67,8 @@ class RiskFit:
     """Which setting was chosen, where there was a choice."""
     n_rows: int | None = None
     """How many rows there were, as far as that is public."""
-    stretch: float = 1.0
-    """By what scores were stretched about their middle afterwards."""
+    stretches: tuple[float, ...] = ()
+    """By what the weights of each column of the table were stretched about their middle afterwards."""
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,7 @@ class ObjectivePerturbation(Perturbation):
     Parameters
     ----------
     ridge : what multiplies half the squared weights, beside the sum of the loss over rows. "auto" follows a public rule: a share of the noise. For logistic regression with two classes it
-        also undoes half of what ridge and noise shrink, as far as the released weights tell. A ridge below what privacy needs is raised, and the report says so.
+        also undoes half of what ridge and noise did to each column's weights, as far as the released weights tell. A ridge below what privacy needs is raised, and the report says so.
     noise : the shape of the random term. "laplace" protects against the sum of what a row pulls, "l2" against its length, "linf" against its largest part; "mixed" protects
         blocks of columns (the levels of a category, the knots of a number) of about the same width together, against the largest pull on one of them, with shares of epsilon by size; "gaussian" needs a delta. "auto" takes whichever is least for this schema.
     steepest : for logistic regression, the largest slope of the loss. At 1 it is the logistic loss. "auto" is a half: rows on the wrong side pull no harder than rows on the

@@ -1,4 +1,7 @@
-"""How much a ridge and noise have shrunk a fit, told from the released weights and public facts, and undone in part. It costs nothing: no row is asked again."""
+"""How much a ridge has shrunk each column's part in a fit, and noise spread it, told from the released weights and public facts, and undone in part.
+
+It costs nothing: no row is asked again.
+"""
 
 from __future__ import annotations
 
@@ -14,44 +17,39 @@ from privfit.statistics import RowNorms
 Floats = NDArray[np.float64]
 
 UNDONE = 0.5
-LEAST_STRETCH = 1.0
+LEAST_STRETCH = 0.6
 MOST_STRETCH = 2.0
 
 
 def unshrunk(fit: RiskFit, norms: RowNorms, has_intercept: bool, sd: float, n_rows: int) -> RiskFit:
-    """The fit with its scores stretched about their middle, by the public rule of docs/classifiers.md; one linear predictor.
+    """The fit with every block of columns stretched about its middle, by the public rule of docs/classifiers.md; one linear predictor.
 
     Guarantee: post-processing of the released weights.
     """
-    blocks = [slice(*ends) for ends in norms.blocks]
-    slopes = np.array([column for column in norms.singles if not (has_intercept and column == 0)], dtype=np.intp)
     weights = fit.weights[:, 0].copy()
-    middles = [float(weights[block].mean()) for block in blocks]
-    middle = float(weights[0]) * has_intercept + sum(middles)
-    for block, own in zip(blocks, middles, strict=True):
-        weights[block] -= own
-    widths = [1.0] * len(slopes) + [float(block.stop - block.start) for block in blocks]
-    squares = [*(weights[slopes] ** 2).tolist(), *(float(weights[block] @ weights[block]) for block in blocks)]
-    stretch = _stretch(np.array(squares), np.array(widths), fit.ridge, sd, n_rows * _usual_curvature(fit, middle))
-    weights[slopes] *= stretch
-    for block, own in zip(blocks, middles, strict=True):
-        weights[block] = own + stretch * weights[block]
-    return replace(fit, weights=weights[:, None], stretch=stretch)
+    slopes = [slice(column, column + 1) for column in norms.singles if not (has_intercept and column == 0)]
+    blocks = [slice(*ends) for ends in norms.blocks]
+    middles = [0.0 for _ in slopes] + [float(weights[block].mean()) for block in blocks]
+    curvature = n_rows * _usual_curvature(fit, float(weights[0]) * has_intercept + sum(middles))
+    stretches = []
+    for block, middle in zip(slopes + blocks, middles, strict=True):
+        own = weights[block] - middle
+        stretches.append(_stretch(float(own @ own), len(own), fit.ridge, sd, curvature))
+        weights[block] = middle + stretches[-1] * own
+    return replace(fit, weights=weights[:, None], stretches=tuple(stretches))
 
 
-def _stretch(squares: Floats, widths: Floats, ridge: float, sd: float, curvature: float) -> float:
-    """By how much scores are too small: part of what it would be if the levels of a block were equally frequent, and blocks independent.
+def _stretch(square: float, width: int, ridge: float, sd: float, curvature: float) -> float:
+    """By how much a block's scores are too small, or too large: part of what it would be if its levels were equally frequent, and independent of other columns.
 
-    `squares` are the squared lengths of the blocks' weights, `widths` their numbers of levels, `curvature` that of the loss over all rows. A minimum w of a quadratic with curvature H, ridge R and
-    tilt b has H w* = (H + R) w + b, w* the minimum without both. The stretched t w is nearest to w*, measured by H, for t - 1 = (R |w|^2 + w'b) / (w'H w), and w'b is -sd^2 times the trace of 1 / (H + R) on average.
+    `square` is the squared length of its weights about their middle, `curvature` that of the loss over all rows. A minimum w of a quadratic with curvature H, ridge R and tilt b has
+    H w* = (H + R) w + b, w* the minimum without both. The stretched t w is nearest to w*, measured by H, for t - 1 = (R |w|^2 + w'b) / (w'H w), and w'b is -sd^2 times the trace of 1 / (H + R) on average.
     """
-    bends = curvature / widths
-    free = np.maximum(widths - 1, 1)
-    seen = float((bends * squares).sum())
-    if not (math.isfinite(seen) and seen > 0):
+    bend = curvature / width
+    if not (math.isfinite(square) and bend * square > 0):
         return 1.0
-    lost = float((ridge * squares - sd**2 * free / (bends + ridge)).sum())
-    return min(max(1 + UNDONE * lost / seen, LEAST_STRETCH), MOST_STRETCH)
+    lost = ridge * square - sd**2 * max(width - 1, 1) / (bend + ridge)
+    return min(max(1 + UNDONE * lost / (bend * square), LEAST_STRETCH), MOST_STRETCH)
 
 
 def _usual_curvature(fit: RiskFit, middle: float) -> float:

@@ -197,9 +197,9 @@ class PerturbedModel(PrivateLinearModel):
                 *notes[1:],
                 f"chosen privately, by mistakes on other rows: {fit.setting}; the noise told is the largest of all candidates",
             ]
-        if fit.stretch != 1:
+        if fit.stretches:
             notes.append(
-                f"scores were stretched {fit.stretch:.3g} times about their middle, to undo half of what ridge and noise shrink; this costs nothing"
+                f"weights were stretched {min(fit.stretches):.3g} to {max(fit.stretches):.3g} times, column by column, to undo half of what ridge and noise did to them; this costs nothing"
             )
         if isinstance(mechanism.ridge, float | int) and fit.ridge > mechanism.ridge:
             notes.append(f"the ridge was raised from {mechanism.ridge:g}: below that, curvature would cost more than its share of epsilon")
