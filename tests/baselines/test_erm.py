@@ -41,6 +41,17 @@ def planned(mechanism, loss: str, given, n: int | None, schema: pf.Schema = SCHE
     return mechanism.plan(mechanism.geometry(schema, "slope", risk), given, risk, n)
 
 
+def test_weights_are_those_that_are_released_and_nothing_is_undone(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.column_stack([np.random.default_rng(0).uniform(-1, 1, 300), np.arange(300) % 3])
+    y = np.where(X[:, 0] > 0, "b", "a")
+    given_ = {"schema": pf.Schema([pf.Numeric("x", -1, 1), pf.Category("c", [0, 1, 2])], target=pf.Category("y", ["a", "b"]))}
+    found = [PrivateERM(1.0, regularisation=0.1, random_state=0, **given_).fit(X, y)]
+    monkeypatch.setattr("privfit.mechanisms.shrinkage.UNDONE", 0.9)
+    found.append(PrivateERM(1.0, regularisation=0.1, random_state=0, **given_).fit(X, y))
+    np.testing.assert_array_equal(found[0].coef_, found[1].coef_)
+    assert not any("stretched" in note for note in found[0].report_.notes)
+
+
 # -- constants -----------------------------------------------------------------------------------------------------------
 
 

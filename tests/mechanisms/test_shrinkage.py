@@ -19,7 +19,7 @@ LOSS = tempered_logistic(0.5, 3.0)
 BLOCKS = RowNorms(6.0, math.sqrt(3), 1.0, 10, singles=(0,), blocks=((1, 4), (4, 10)))
 
 
-def fit_of(weights: list[float], ridge: float = 50.0) -> RiskFit:
+def fit_of(weights: list[float], ridge: float = 10.0) -> RiskFit:
     return RiskFit(np.array(weights)[:, None], ridge, LOSS, n_rows=1000)
 
 
@@ -52,7 +52,7 @@ def test_half_of_it_is_undone_within_limits() -> None:
     whole = 30.0 / 400.0  # without noise: ridge over curvature
     assert _stretch(4.0, 1, 30.0, 0.0, 400.0) == pytest.approx(1 + whole / 2)
     assert _stretch(4.0, 2, 30.0, 0.0, 400.0) == pytest.approx(1 + whole)  # half of the rows for each level
-    assert _stretch(4.0, 1, 1e9, 0.0, 400.0) == 2.0
+    assert _stretch(4.0, 1, 1e9, 0.0, 400.0) == 1.25
     assert _stretch(4.0, 1, 30.0, 1e4, 400.0) == 0.6
     assert _stretch(0.0, 1, 30.0, 1.0, 400.0) == 1.0
     assert _stretch(4.0, 1, 30.0, 1.0, 0.0) == 1.0
@@ -94,6 +94,19 @@ def test_weights_that_are_all_the_same_are_left_alone() -> None:
 def test_a_fit_far_out_has_no_curvature_to_divide_by() -> None:
     found = unshrunk(fit_of([-4000.0, 0.5, 0.2, -0.1, 1.0, 0.0, 0.0, -1.0, 0.3, 0.3]), BLOCKS, True, 3.0, 1000)
     assert np.isfinite(found.weights).all()
+
+
+def test_a_constant_on_levels_that_nearly_all_rows_have_is_hardly_moved() -> None:
+    """The rule takes levels for equally frequent; where they are not, it must not spoil the mean of all probabilities."""
+    rng = np.random.default_rng(3)
+    names = [f"c{j}" for j in range(8)]
+    schema = pf.Schema([pf.Category(name, list(range(10))) for name in names], target=pf.Category("y", ["no", "yes"]))
+    shares = np.array([0.9, *[0.1 / 9] * 9])
+    codes = rng.choice(10, (5000, 8), p=shares)
+    yes = rng.random(5000) < 1 / (1 + np.exp(1.5 - rng.normal(0, 0.5, (8, 10))[np.arange(8), codes].sum(axis=1)))
+    rows = pl.DataFrame({name: codes[:, j] for j, name in enumerate(names)} | {"y": np.where(yes, "yes", "no")})
+    means = [pf.LogisticRegression(0.2, schema=schema, random_state=seed).fit(rows).predict_proba(rows)[:, 1].mean() for seed in range(6)]
+    assert abs(np.mean(means) - yes.mean()) < 0.03
 
 
 # -- where it is used ------------------------------------------------------------------------------------------------------------------

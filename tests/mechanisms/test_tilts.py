@@ -246,6 +246,18 @@ def test_what_the_lattice_costs_is_counted_in_the_free_ridge(shape: tuple, epsil
     assert tilt.coarseness < 1e-4 * epsilon
 
 
+@pytest.mark.parametrize("unit", [1e-150, 1e-100, 1e-30, 1e30, 1e100])
+@pytest.mark.parametrize("epsilon", [1e-9, 1.0, 1e9])
+def test_losses_in_tiny_and_huge_units_are_planned_or_refused_in_a_sentence(unit: float, epsilon: float) -> None:
+    steep = ConvexLoss(lambda z, y: unit * np.tanh(z), lambda z, y: unit * np.ones_like(z), unit, unit, name="a loss in other units")
+    outcome = "planned"
+    try:
+        assert planned(MIXED, steep, epsilon=epsilon).sd > 0
+    except PrivacyError:
+        outcome = "refused"
+    assert outcome == "planned" or unit > 1 or epsilon != 1
+
+
 def test_every_column_has_the_deviation_of_its_block() -> None:
     """Narrow blocks have more noise than wide ones of the same part."""
     tilt = make_tilt("mixed", gradients_of(schema_of(0, 1, [3, 3, 12, 13])), 1.0, 0.0, None)

@@ -81,6 +81,10 @@ class PrintedERM(Perturbation):
     def _gradients(self, geometry: Geometry, terms: Terms, objective: Risk) -> Gradients:
         return replace(super()._gradients(geometry, terms, objective), replace=True)  # adding or removing a row moves them half as far
 
+    def solve(self, release: Release[RiskFit], geometry: Geometry, objective: Risk) -> RiskFit:
+        """The weights are what was released: nothing is undone, as printed."""
+        return release.value
+
     def _sum_ridge(self, gradients: Gradients, terms: Terms, n_rows: int | None) -> float:
         """n Lambda K^2: the ridge beside a sum over rows of length K."""
         return self.regularisation * self.share * public_rows(n_rows, terms) * gradients.norms.l2**2

@@ -56,7 +56,7 @@ class Risk:
 
 @dataclass(frozen=True)
 class RiskFit:
-    """Weights per encoded column and class, as released; the ridge; and the loss that they minimise."""
+    """Weights per encoded column and class, as released or less shrunk; the ridge; and the loss that they minimise."""
 
     weights: Floats
     ridge: float

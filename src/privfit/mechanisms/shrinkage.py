@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 
 UNDONE = 0.5
 LEAST_STRETCH = 0.6
-MOST_STRETCH = 2.0
+MOST_STRETCH = 1.25
 
 
 def unshrunk(fit: RiskFit, norms: RowNorms, has_intercept: bool, sd: float, n_rows: int) -> RiskFit:

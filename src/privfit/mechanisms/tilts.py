@@ -24,6 +24,7 @@ TILTS = ("laplace", "linf", "l2", "mixed", "gaussian")
 NORMS: dict[str, Norm] = {"laplace": "l1", "linf": "linf", "l2": "l2"}
 FINE = 38
 MOST_FINE = 52
+MOST_UNIT = 1000
 MOST_LAPLACE = 53
 FLAT_CORNERS = 0.5
 WIDE = 500
@@ -87,7 +88,7 @@ class Tilt:
         """How many lattice steps make 1: a power of two, so that the noise is far coarser than its lattice and fits 64 bits."""
         scales = [min(max(part.scale, 1e-300), 1e300) for part in self.parts]
         fits = [scale * (len(part.columns) * self.classes + 2) for scale, part in zip(scales, self.parts, strict=True)]
-        return 1 << max(0, min(FINE - math.ceil(math.log2(min(scales))), MOST_FINE - math.ceil(math.log2(max(fits)))))
+        return 1 << max(0, min(FINE - math.ceil(math.log2(min(scales))), MOST_FINE - math.ceil(math.log2(max(fits))), MOST_UNIT))
 
     @property
     def coarseness(self) -> float:
@@ -166,7 +167,7 @@ def _mixed(gradients: Gradients, epsilon: float) -> tuple[Part, ...]:
     """Blocks of about the same width have one draw of octahedra together; epsilon is shared among such groups so that the mean square of all values is least.
 
     A group of n values with noise of size a / (its share of epsilon) adds n a^2 / share^2: least for shares proportional to the cube root of n a^2. Then the sum of these roots counts, and groups
-    are chosen so that it is least. A block alone has Laplace noise; columns that stand alone have a cube.
+    are chosen so that it is least. A block alone has Laplace noise; a group of columns that stand alone has a cube.
     """
     norms, classes = gradients.norms, gradients.classes
     neighbours = gradients.sensitivity("linf") / gradients.of_one_row("linf")
@@ -176,7 +177,8 @@ def _mixed(gradients: Gradients, epsilon: float) -> tuple[Part, ...]:
         singles, blocks = [], singles + blocks
     groups = [singles] * bool(singles) + _grouped(blocks, classes)
     parts = [_part(group, neighbours, gradients) for group in groups]
-    sizes = [float((part.sds(classes) ** 2).sum()) ** (1 / 3) for part in parts]
+    furthest = max(part.reach for part in parts)
+    sizes = [float(((part.sds(classes) / furthest) ** 2).sum()) ** (1 / 3) for part in parts]
     return tuple(replace(part, scale=part.reach / (size / sum(sizes) * epsilon * SAFE)) for part, size in zip(parts, sizes, strict=True))
 
 
