@@ -24,7 +24,7 @@ MOST_STRETCH = 1.25
 def unshrunk(fit: RiskFit, norms: RowNorms, has_intercept: bool, sd: float, n_rows: int) -> RiskFit:
     """The fit with every block of columns stretched about its middle, by the public rule of docs/classifiers.md; one linear predictor.
 
-    Guarantee: post-processing of the released weights.
+    Guarantee: post-processing of the released weights; docs/proofs/perturbation.md, after Theorem 3.
     """
     weights = fit.weights[:, 0].copy()
     slopes = [slice(column, column + 1) for column in norms.singles if not (has_intercept and column == 0)]
