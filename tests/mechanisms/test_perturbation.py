@@ -420,7 +420,7 @@ def test_one_draw_of_a_tilt_and_one_for_the_certificate_is_all_that_is_drawn() -
     assert not tilt.values.any()  # noise alone: nothing of the rows is in it
     assert certificate.values.any()
     noise = RecordingNoise(0)
-    released(pf.OutputPerturbation(noise="l2"), table_of(50, 0), noise)
+    released(pf.OutputPerturbation(), table_of(50, 0), noise)
     assert [call.kind for call in noise.calls] == ["l2"]
 
 

@@ -44,7 +44,7 @@ DRAWN = {"laplace": "laplace", "linf": "linf", "l2": "l2", "gaussian": "normal"}
 FOR_SLOPES = 0.8
 STEEPEST = 0.5
 SHARPEST = 50.0
-CLEARLY = 0.98
+CLEARLY = 0.97
 
 
 @dataclass(frozen=True)

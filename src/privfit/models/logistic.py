@@ -28,7 +28,7 @@ class LogisticRegression(ClassModel, PerturbedModel):
     Parameters
     ----------
     epsilon : the privacy budget of one fit; smaller is more private and noisier.
-    delta : the chance that the promise fails. With a delta above 0, Gaussian noise is used wherever it is less by two percent or more.
+    delta : the chance that the promise fails. With a delta above 0, Gaussian noise is used wherever it is less by three percent or more.
     schema : the public facts, with a Category as target. "public" declares the table itself public.
     mechanism : "auto" and "objective" perturb the objective, the most accurate way on every table that was measured; "output" perturbs the minimum; "functional" releases moments
         and fits a quadratic in place of the loss, for two classes; "genetic" moves weights by private choices, for two classes; "sample-and-aggregate" averages the weights of many blocks, for comparison. Or an instance:
