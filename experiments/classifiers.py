@@ -3,12 +3,13 @@
     python experiments/classifiers.py               about six minutes of two cores: 72 tables
     python experiments/classifiers.py --quick       a quarter of a minute: six small tables, to see that it runs
     python experiments/classifiers.py --first 72 --only knots --only slope --only rule    other tables, some settings: to check a rule that was chosen on the first 72
+    python experiments/classifiers.py --crossed --only pair    the same tables, but two pairs of columns have an effect that is no sum of theirs
 
 Every table has its own size (5,000 to 100,000 rows), number of columns, correlations, signal and balance of classes, and 20,000 rows of its own to test on. Six kinds take turns: categories with
 skewed frequencies, numbers with smooth effects, numbers with jumps, mostly two-level columns, a mixture, and a few numbers with straight effects. Half of all tables have classes of unequal size.
 
 Printed, in Markdown: the mean excess over a fit without noise (the same encoding, logistic loss, epsilon 1e4 and ridge 1) of the share of wrong classes, in percentage points, and of the log-loss, in
-hundredths; the difference from the reference (the default, with 8 knots at any size) on the same tables with its standard error over tables; and the same differences by n epsilon / k, with n rows and k columns. Noise is seeded.
+hundredths; the difference from the reference (the default, with 8 knots at any size and no tables for pairs of columns) on the same tables with its standard error over tables; and the same differences by n epsilon / k, with n rows and k columns. Noise is seeded.
 """
 
 from __future__ import annotations
@@ -73,8 +74,8 @@ class Table:
         return len(self.schema.features)
 
 
-def make_table(seed: int, most_rows: int = 100_000) -> Table:
-    """The table of this seed. Columns are correlated by one hidden factor; half of the tables have 5 to 25 percent in the second class."""
+def make_table(seed: int, most_rows: int = 100_000, crossed: bool = False) -> Table:
+    """The table of this seed. Columns are correlated by one hidden factor; half of the tables have 5 to 25 percent in the second class. With `crossed`, two pairs of columns have effects of their own."""
     generator = seeded_generator(seed)
     kind = KINDS[seed % len(KINDS)]
     n = int(np.exp(generator.uniform(np.log(5_000), np.log(100_000)))) if most_rows >= 5_000 else most_rows
@@ -85,18 +86,32 @@ def make_table(seed: int, most_rows: int = 100_000) -> Table:
     data: dict[str, np.ndarray] = {}
     features: list[Column] = []
     signal = np.zeros(rows)
+    latents = []
     for i in range(k):
         shared = generator.uniform(0, 0.7)
         latent = shared * hidden + np.sqrt(1 - shared**2) * generator.standard_normal(rows)
+        latents.append(latent)
         values, column, effect = make_column(f"x{i}", kind, latent, generator)
         data[f"x{i}"] = values
         features.append(column)
         signal += effect * generator.exponential()
+    if crossed:
+        signal = unit(signal) + pair_effects(latents, seeded_generator(FIRST_SEED + seed))
     signal *= generator.uniform(0.7, 2.5) / signal.std()
     share = 0.5 if seed // len(KINDS) % 2 == 0 else generator.uniform(0.05, 0.25)
     y = generator.uniform(size=rows) < expit(signal + shift_to(share, signal))
     frame = pl.DataFrame({**data, "y": np.where(y, "yes", "no")})
     return Table(kind, frame[:n], frame[n:], Schema(features, target=Category("y", ["no", "yes"])))
+
+
+def pair_effects(latents: list[np.ndarray], generator: Any) -> np.ndarray:
+    """The effect of two pairs of columns: by which quarter of each a row is in, with a standard deviation of 0.3 to 0.6 each. None for a single column."""
+    total = np.zeros(len(latents[0]))
+    for _ in range(2 if len(latents) > 1 else 0):
+        one, other = generator.choice(len(latents), 2, replace=False)
+        cells = [np.minimum((4 * ndtr(latents[i])).astype(int), 3) for i in (one, other)]
+        total += generator.uniform(0.3, 0.6) * unit(generator.standard_normal((4, 4))[cells[0], cells[1]])
+    return total
 
 
 def make_column(name: str, kind: str, latent: np.ndarray, generator: Any) -> tuple[np.ndarray, Column, np.ndarray]:
@@ -152,7 +167,7 @@ def shift_to(share: float, signal: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Setting:
-    """One departure from the reference: the default, but with 8 knots at any size."""
+    """One departure from the reference: the default, but with 8 knots at any size and no tables for pairs of columns."""
 
     name: str
     model: dict[str, Any] = field(default_factory=dict)
@@ -208,6 +223,8 @@ SETTINGS = (
     *(Setting(f"numbers as {numeric}", {"numeric": numeric}) for numeric in ("bins", "slope")),
     Setting("every block of columns alone", patches=((tilts, "WIDE", 1),)),
     *(objective(f"noise {kind}", noise=kind) for kind in ("laplace", "mixed", "l2", "linf")),
+    *(Setting(f"{number} pair{'s' * (number > 1)} of columns", {"interactions": number}) for number in (1, 2, 3)),
+    Setting("pairs of columns by the rule in use", {"interactions": "auto"}),
     Setting("mechanism functional", {"mechanism": "functional"}),
     Setting("mechanism output", {"mechanism": "output"}),
     Setting("mechanism genetic", {"mechanism": "genetic"}),
@@ -264,15 +281,18 @@ class Test:
             self.encoded[names] = linear_scores(
                 open_table(self.table.test), self.table.schema, model._geometry, np.eye(len(names)), np.zeros(len(names))
             )
-        odds = model._log_odds(self.encoded[names] @ model.coef_[0] + model.intercept_[0])
+        if len(names) < model.coef_.shape[1]:
+            odds = model._log_odds(model.decision_function(self.table.test.drop("y")))
+        else:
+            odds = model._log_odds(self.encoded[names] @ model.coef_[0] + model.intercept_[0])
         logs = np.maximum(log_expit(np.where(self.is_second, odds, -odds)), np.log(LEAST_CHANCE))
         return float(np.mean((odds > 0) != self.is_second)), float(-logs.mean())
 
 
-def measure(seed: int, most_rows: int, names: Sequence[str]) -> list[Result]:
+def measure(seed: int, most_rows: int, crossed: bool, names: Sequence[str]) -> list[Result]:
     """The settings of these names on one table."""
     warnings.simplefilter("ignore")
-    table = make_table(seed, most_rows)
+    table = make_table(seed, most_rows, crossed)
     exact = pf.LogisticRegression(
         1e4, numeric="splines", mechanism=pf.ObjectivePerturbation(ridge=1.0, steepest=1.0), schema=table.schema, random_state=0
     )
@@ -289,10 +309,12 @@ def measure(seed: int, most_rows: int, names: Sequence[str]) -> list[Result]:
                 setting.after(model)
             else:
                 with applied(setting):
-                    model = pf.LogisticRegression(epsilon, schema=table.schema, random_state=FIRST_SEED + seed, **setting.model)
+                    model = pf.LogisticRegression(
+                        epsilon, schema=table.schema, random_state=FIRST_SEED + seed, **({"interactions": 0} | setting.model)
+                    )
                     try:
                         model.fit(table.train)
-                    except pf.PrivacyError:  # more noise than this kind can hold
+                    except pf.PrivacyError:  # more noise than this kind can hold, or fewer pairs than asked for
                         continue
                     usual = model if usual is None else usual
             error, loss = test.scores(model)
@@ -402,20 +424,21 @@ def main() -> None:
     parser.add_argument(
         "--only", action="append", default=[], help="settings whose names have this text, beside the reference; repeat for more"
     )
+    parser.add_argument("--crossed", action="store_true", help="tables in which two pairs of columns have effects of their own")
     given = parser.parse_args()
     tables, most_rows = (6, 2_000) if given.quick else (given.tables, 100_000)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     settings = tuple(setting.name for setting in SETTINGS if not given.only or any(text in setting.name for text in given.only))
     seeds = range(given.first, given.first + tables)
     with ProcessPoolExecutor(2) as pool:
-        measured = pool.map(measure, seeds, [most_rows] * tables, [(DEFAULT, *settings)] * tables)
+        measured = pool.map(measure, seeds, [most_rows] * tables, [given.crossed] * tables, [(DEFAULT, *settings)] * tables)
         results = Results([result for found in measured for result in found])
     print(f"{tables} tables from seed {given.first} on, one fit of every setting and epsilon on each.")
     shown = [name for name in settings if name != DEFAULT]
     for name in shown:
         missing = len(EPSILONS) * tables - sum(own == name for own, _, _ in results.all)
         if missing:
-            print(f"{name}: {missing} fits were refused, because this noise cannot be so large.")
+            print(f"{name}: {missing} fits were refused, because this noise cannot be so large, or there are not so many pairs.")
     print_results(results, shown)
     print_wins(results, shown)
     print_rules(results)

@@ -33,8 +33,8 @@ def fitted(estimator: Any, epsilon: float = 20.0, rows: int = 6000, **given_: An
 def test_a_kernel_separates_what_linear_models_cannot(estimator: Any) -> None:
     X, y = corners(3000, seed=1)
     assert fitted(estimator).score(X, y) > 0.85
-    for numeric in ("slope", "splines"):  # not even with a curve per column
-        assert fitted(estimator, kernel="linear", numeric=numeric).score(X, y) < 0.6
+    for numeric in ("slope", "splines"):  # not even with a curve per column, as long as columns add up
+        assert fitted(estimator, kernel="linear", numeric=numeric, mechanism="objective").score(X, y) < 0.6
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)

@@ -25,6 +25,7 @@ from scipy.special import expit
 
 from privfit.bench.classes import adult
 from privfit.bench.data import NoData, data_folder
+from privfit.mechanisms import PairedPerturbation
 from privfit.mechanisms.rules import automatic_numbers
 from privfit.models import LinearRegression, LogisticRegression
 from privfit.models.base import shown_weights
@@ -178,6 +179,8 @@ def planned(model: LogisticRegression, schema: Schema, n_rows: int) -> tuple[Geo
     numeric, knots = automatic_numbers(terms, len(schema.features), n_rows)
     risk = replace(model._objective(mechanism, schema), knots=knots)
     geometry = mechanism.geometry(schema, numeric, risk)
+    if isinstance(mechanism, PairedPerturbation):
+        terms = mechanism.for_weights(terms, mechanism.number(geometry, terms, risk, n_rows))
     plan = mechanism.plan(geometry, terms, risk, n_rows)
     return geometry, plan.ridge, plan.slack / 2
 

@@ -12,6 +12,7 @@ from privfit.mechanisms.genetic import PrivGene
 from privfit.mechanisms.grids import Grid, Hybrid
 from privfit.mechanisms.intervals import Bootstrap, bootstrap
 from privfit.mechanisms.minima import Risk, RiskFit
+from privfit.mechanisms.pairs import PairedPerturbation, PairTable
 from privfit.mechanisms.perturbation import ObjectivePerturbation, OutputPerturbation, Perturbation
 from privfit.mechanisms.polynomial import PolynomialFit, PolynomialMechanism
 from privfit.mechanisms.release import Release
@@ -45,6 +46,8 @@ __all__ = [
     "Objective",
     "ObjectivePerturbation",
     "OutputPerturbation",
+    "PairTable",
+    "PairedPerturbation",
     "PenaltySelection",
     "Perturbation",
     "PolynomialFit",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +70,8 @@ class RiskFit:
     """How many rows there were, as far as that is public."""
     stretches: tuple[float, ...] = ()
     """By what the weights of each column of the table were stretched about their middle afterwards."""
+    pairs: tuple[Any, ...] = ()
+    """Tables of pairs of columns, PairTable each, that count beside the weights."""
 
 
 @dataclass(frozen=True)

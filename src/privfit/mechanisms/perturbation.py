@@ -117,13 +117,20 @@ class Perturbation:
             ledger.check(self.plan(rows.geometry, terms, objective, None).event)
         kept = KeptRows(rows, objective.features)
         check_number(kept.n_rows, terms)
-        n_rows = public_rows(kept.n_rows, terms)
+        return self._release_from(kept, rows, terms, ledger, noise, objective, public_rows(kept.n_rows, terms))
+
+    def _release_from(
+        self, kept: KeptRows, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Risk, n_rows: int | None
+    ) -> Release[RiskFit]:
+        """The same from rows that were read; `n_rows` is their number as far as it is public."""
         plan = self.plan(rows.geometry, terms, objective, n_rows)  # public facts only
         if ledger is not None:
             ledger.charge(plan.event, dataset=rows.label)  # durable before any draw
+        return Release(self._fit(plan, kept, noise, objective, n_rows), plan.event, noise.private)
+
+    def _fit(self, plan: Plan, kept: KeptRows, noise: Noise, objective: Risk, n_rows: int | None) -> RiskFit:
         weights = self._perturbed(plan, kept, noise)
-        fit = RiskFit(weights, plan.ridge, plan.gradients.loss, objective.coupling, objective.features, n_rows=n_rows)
-        return Release(fit, plan.event, noise.private)
+        return RiskFit(weights, plan.ridge, plan.gradients.loss, objective.coupling, objective.features, n_rows=n_rows)
 
     def _perturbed(self, plan: Plan, kept: KeptRows, noise: Noise) -> Floats:
         raise NotImplementedError

@@ -22,6 +22,7 @@ RIDGE_FACTOR = 5.0
 LEAST_RIDGE = 0.02
 QUIET = 0.02
 USUAL_ROWS = 20_000
+ONE_PAIR_FROM, TWO_PAIRS_FROM = 20_000, 40_000
 
 
 def automatic_numbers(terms: Terms, columns: int, n_rows: int | None) -> tuple[Numbers, int]:
@@ -30,6 +31,12 @@ def automatic_numbers(terms: Terms, columns: int, n_rows: int | None) -> tuple[N
         return "splines", AUTO_KNOTS
     density = n_rows * terms.budget.epsilon / (columns * terms.rows_per_person)
     return ("slope" if density < STRAIGHT_BELOW else "splines"), AUTO_KNOTS
+
+
+def automatic_pairs(terms: Terms, n_rows: int | None) -> int:
+    """How many pairs of columns get a table of their own where nobody says: none where the number of rows is not known, or too small at this epsilon."""
+    signal = 0.0 if n_rows is None else n_rows * terms.budget.epsilon / terms.rows_per_person
+    return (signal >= ONE_PAIR_FROM) + (signal >= TWO_PAIRS_FROM)
 
 
 def automatic_ridge(gradients: Gradients, sd: float, n_rows: int | None) -> float:

@@ -112,7 +112,7 @@ class PrivateLinearModel(PrivateModel):
         table = predict_table(self, X)
         coef, intercept = np.atleast_2d(self.coef_), np.ravel(self.intercept_)
         if len(coef) == 1:
-            return linear_scores(table, self.schema_, self._geometry, coef[0], float(intercept[0]))
+            return linear_scores(table, self.schema_, self._geometry, coef[0], float(intercept[0]), getattr(self, "_pairs", ()))
         return linear_scores(table, self.schema_, self._geometry, coef.T, intercept).reshape(-1, len(coef))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:

@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 from scipy.special import log_expit, log_softmax
 
 from privfit.losses import LOGISTIC, ConvexLoss, tempered_logistic, truncated_logistic
-from privfit.mechanisms import AggregatedWeights, FunctionalMechanism, LinearFit, Perturbation, PrivGene, RiskFit
+from privfit.mechanisms import (
+    AggregatedWeights,
+    FunctionalMechanism,
+    LinearFit,
+    ObjectivePerturbation,
+    PairedPerturbation,
+    Perturbation,
+    PrivGene,
+    RiskFit,
+)
 from privfit.models.base import original_units
 from privfit.models.classes import ClassModel
 from privfit.models.perturbed import USUAL_PAIRS, PerturbedModel
@@ -42,6 +51,9 @@ class LogisticRegression(ClassModel, PerturbedModel):
     n_components : for "rbf", how many features. They have no intercept.
     row_norm : a public length that no row of numbers exceeds, as embeddings of length one have it; longer rows are shortened when fitting, not when predicting. Noise then follows this
         length, not the number of columns. For schemas like pf.Schema.box(-1, 1), whose columns are numbers with the same bounds on both sides of zero, best as wide as rows are long; each enters as a slope.
+    interactions : how many pairs of columns get a table of scores of their own beside the sum over columns, one score for every two levels, bins or eighths of a number's range; they are chosen privately,
+        where the rest of the fit misses most. "auto" is two where rows times epsilon (over rows_per_person) are 40,000 or more, one from 20,000 on, and none below; and none where a mechanism is named, for
+        more than two classes, for more than 5,000 pairs, or where the number of rows is not known beforehand. 0 keeps the model a sum over columns. A number of your own goes with mechanism="objective" too.
     rows_per_person : the most rows that one person can have; the promise is made to people.
     expected_rows : a public guess of the number of rows, for the ridge and for how numbers enter, where the true number is private (add-remove).
     ledger : the pf.Ledger to charge. Without one, a ledger without a limit keeps the running total of the process.
@@ -54,7 +66,7 @@ class LogisticRegression(ClassModel, PerturbedModel):
     intercept_ : shape (1,) or (classes,).
     report_, schema_, n_features_in_, feature_names_in_ : as in LinearRegression.
 
-    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/perturbation.md, Theorems 1 to 4, docs/proofs/moments.md,
+    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/perturbation.md, Theorems 1 to 4, docs/proofs/pairs.md, Theorem 1, for interactions, docs/proofs/moments.md,
     Theorem 3, for the functional mechanism, docs/proofs/selection.md, Theorem 3, for the genetic one, and docs/proofs/aggregate.md, Theorem 1, for sample and aggregate.
 
     Examples
@@ -88,6 +100,7 @@ class LogisticRegression(ClassModel, PerturbedModel):
         gamma: float | str = "auto",
         n_components: int = 2 * USUAL_PAIRS,
         row_norm: float | None = None,
+        interactions: int | str = "auto",
         rows_per_person: int = 1,
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
@@ -110,6 +123,20 @@ class LogisticRegression(ClassModel, PerturbedModel):
         self.gamma = gamma
         self.n_components = n_components
         self.row_norm = row_norm
+        self.interactions = interactions
+
+    def _chosen_mechanism(self) -> Any:
+        chosen = super()._chosen_mechanism()
+        paired = PairedPerturbation.of(ObjectivePerturbation(), self.interactions)
+        paired.check()
+        if type(chosen) is ObjectivePerturbation:
+            none = self.interactions == "auto" and not (isinstance(self.mechanism, str) and self.mechanism == "auto")
+            return chosen if none or self.interactions == 0 else PairedPerturbation.of(chosen, self.interactions)
+        if self.interactions not in ("auto", 0):
+            raise PrivacyError(
+                f"interactions={self.interactions!r} was given with mechanism={self.mechanism!r}; tables for pairs of columns go with a perturbed objective. Use mechanism='auto' or 'objective'."
+            )
+        return chosen
 
     def _fits_many(self, mechanism: Any) -> bool:
         return isinstance(mechanism, Perturbation | AggregatedWeights)
@@ -141,6 +168,7 @@ class LogisticRegression(ClassModel, PerturbedModel):
             self._softmax = fit.coupling == "softmax"
             return
         self._slopes, self._softmax = None, False
+        self._pairs, self._features = (), None
         self._keep_moments(fit, mechanism)
 
     def _keep_moments(self, fit: LinearFit, mechanism: FunctionalMechanism) -> None:

@@ -22,7 +22,7 @@ from privfit.mechanisms.rules import Numbers, automatic_numbers, coupling_for
 from privfit.models.base import PrivateLinearModel, shown_weights
 from privfit.models.inputs import Input, predict_table
 from privfit.privacy import PrivacyError, Terms
-from privfit.rows import count_rows, feature_scores
+from privfit.rows import Crossing, Pair, count_rows, feature_scores
 from privfit.schema import AUTO_KNOTS, Category, Numeric, Schema
 from privfit.statistics import FourierFeatures, ShortenedRows
 
@@ -48,6 +48,7 @@ class PerturbedModel(PrivateLinearModel):
     coef_: Any
     intercept_: Any
     _features: FourierFeatures | None
+    _pairs: tuple[Pair, ...]
     _knows_moments = False
     _evolves = False
     _aggregates = False
@@ -162,6 +163,7 @@ class PerturbedModel(PrivateLinearModel):
 
     def _keep_weights(self, fit: RiskFit) -> None:
         """coef_ and intercept_, one row per predictor, and what they need to predict."""
+        self._pairs = ()
         if isinstance(fit.features, ShortenedRows):
             self._features = None
             bound = next(column.high for column in self.schema_.features if isinstance(column, Numeric))
@@ -174,7 +176,12 @@ class PerturbedModel(PrivateLinearModel):
             self.coef_, self.intercept_ = fit.weights.T.copy(), np.zeros(fit.weights.shape[1])
             return
         shown = [shown_weights(fit.weights[:, k], self._geometry, self._checked_intercept()) for k in range(fit.weights.shape[1])]
-        self.coef_, self.intercept_ = np.array([coef for coef, _ in shown]), np.array([intercept for _, intercept in shown])
+        self._pairs = tuple(table.columns for table in fit.pairs)
+        tables = [table.scores for table in fit.pairs]
+        self.coef_, self.intercept_ = (
+            np.array([np.concatenate([coef, *tables]) for coef, _ in shown]),
+            np.array([const for _, const in shown]),
+        )
 
     def _kept_for_later(self, mechanism: Any, release: Any, fit: Any, objective: Any) -> Any:
         return None if isinstance(fit, RiskFit) else super()._kept_for_later(mechanism, release, fit, objective)
@@ -201,6 +208,12 @@ class PerturbedModel(PrivateLinearModel):
             notes.append(
                 f"weights were stretched {min(fit.stretches):.3g} to {max(fit.stretches):.3g} times, column by column, to undo half of what ridge and noise did to them; this costs nothing"
             )
+        if fit.pairs:
+            columns = [column.name for column in self.schema_.features]
+            chosen = ", ".join(f"{columns[table.columns[0]]} x {columns[table.columns[1]]}" for table in fit.pairs)
+            notes.append(
+                f"adds a table of scores for each of these pairs of columns, chosen privately where the rest of the fit misses most: {chosen}"
+            )
         if isinstance(mechanism.ridge, float | int) and fit.ridge > mechanism.ridge:
             notes.append(f"the ridge was raised from {mechanism.ridge:g}: below that, curvature would cost more than its share of epsilon")
         return {"kind": "ridge", "ridge": fit.ridge}, notes
@@ -214,20 +227,24 @@ class PerturbedModel(PrivateLinearModel):
         return scores[:, 0] if len(self.coef_) == 1 and scores.ndim > 1 else scores
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """The names of the columns of coef_: a number under its own name, a category as name_level; features of a kernel by their number."""
+        """The names of the columns of coef_: a number under its own name, a category as name_level, a cell of two columns by both names; features of a kernel by their number."""
         features = getattr(self, "_features", None)
         if features is None:
-            return super().get_feature_names_out(input_features)
+            names = super().get_feature_names_out(input_features)
+            crossing = Crossing.of(self._geometry)
+            return np.concatenate([names, *(np.array(crossing.names(pair), dtype=object) for pair in getattr(self, "_pairs", ()))])
         return np.array([f"{wave}_{i}" for wave in ("cos", "sin") for i in range(features.pairs)], dtype=object)
 
     def _facts(self) -> dict[str, Any]:
         """What a saved model carries besides coefficients, schema and report."""
         features = getattr(self, "_features", None)
-        if features is None:
-            return {}
-        return {"fourier": [features.columns, features.pairs, features.gamma, features.seed]}
+        if features is not None:
+            return {"fourier": [features.columns, features.pairs, features.gamma, features.seed]}
+        pairs = getattr(self, "_pairs", ())
+        return {"pairs": [list(pair) for pair in pairs]} if pairs else {}
 
     def _restore_facts(self, facts: dict[str, Any]) -> None:
         if "fourier" in facts:
             columns, pairs, gamma, seed = facts["fourier"]
             self._features = FourierFeatures(int(columns), int(pairs), float(gamma), int(seed))
+        self._pairs = tuple((int(first), int(second)) for first, second in facts.get("pairs", ()))

@@ -30,6 +30,7 @@ _PARAMETERS = (
     "gamma",
     "n_components",
     "row_norm",
+    "interactions",
     "width",
     "penalty",
     "loss",

@@ -1,6 +1,7 @@
 """Rows: tables encoded into bounded whole numbers, and the one way to read them."""
 
 from privfit.rows.cells import Cells, Grid, cell_geometry
+from privfit.rows.crossed import CellRows, Crossing, Pair
 from privfit.rows.dealt import DealtRows
 from privfit.rows.design import feature_scores, linear_scores
 from privfit.rows.encoding import Encoder
@@ -12,7 +13,9 @@ from privfit.rows.public import PublicRows
 from privfit.rows.rows import Kernel, Rows, count_rows, on_progress, one_blas_thread
 
 __all__ = [
+    "CellRows",
     "Cells",
+    "Crossing",
     "DealtRows",
     "Encoder",
     "Features",
@@ -20,6 +23,7 @@ __all__ = [
     "KeptRows",
     "Kernel",
     "MarginRows",
+    "Pair",
     "PartOfRows",
     "PlainRows",
     "Points",

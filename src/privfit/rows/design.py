@@ -5,25 +5,42 @@ Used on whatever rows the user wants predictions for; nothing fitted ever passes
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.rows.crossed import Crossing, Pair
 from privfit.rows.encoding import absent_values, hats, level_codes, on_knots
 from privfit.rows.kept import Features
 from privfit.rows.layout import Chunk, Layout
 from privfit.schema import Block, Geometry, Numeric, Schema
-from privfit.tables import Table, column_positions
+from privfit.tables import Batch, Table, column_positions
 
 PREDICT_ROWS = 1 << 15
 
 
 def linear_scores(
-    table: Table, schema: Schema, geometry: Geometry, coef: NDArray[np.float64], intercept: float | NDArray[np.float64]
+    table: Table,
+    schema: Schema,
+    geometry: Geometry,
+    coef: NDArray[np.float64],
+    intercept: float | NDArray[np.float64],
+    pairs: Sequence[Pair] = (),
 ) -> NDArray[np.float64]:
-    """coef'x + intercept for every row, one coefficient per name in `geometry.feature_names`; or several at once, one column each."""
-    parts = [design @ coef + intercept for design in _designs(table, schema, geometry)]
+    """coef'x + intercept for every row, one coefficient per name in `geometry.feature_names`; or several at once, one column each.
+
+    The cells of `pairs` of columns, of which every row has one each, are further coefficients.
+    """
+    names = len(geometry.feature_names)
+    parts = []
+    for batch, design in _designs(table, schema, geometry):
+        scores = design @ coef[:names] + intercept
+        crossing, first = Crossing.of(geometry), names
+        for pair in pairs:
+            scores += coef[first + crossing.numbers(pair, batch)]
+            first += crossing.n_cells(pair)
+        parts.append(scores)
     return np.concatenate(parts) if parts else np.empty(0)
 
 
@@ -42,11 +59,11 @@ def feature_scores(
     return np.concatenate(parts) if parts else np.empty(0)
 
 
-def _designs(table: Table, schema: Schema, geometry: Geometry) -> Iterator[NDArray[np.float64]]:
+def _designs(table: Table, schema: Schema, geometry: Geometry) -> Iterator[tuple[Batch, NDArray[np.float64]]]:
     positions = column_positions(table, schema.features)
     for batch in table.batches(schema.features, positions, PREDICT_ROWS):
         columns = [_shown(block, values) for block, values in zip(geometry.blocks, batch, strict=True)]
-        yield np.column_stack(columns)
+        yield batch, np.column_stack(columns)
 
 
 def _shown(block: Block, values: NDArray[np.float64] | NDArray[np.int32]) -> NDArray[np.float64]:

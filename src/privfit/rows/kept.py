@@ -15,9 +15,10 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.rows.crossed import CellRows
 from privfit.rows.encoding import encode_numbers, level_codes
 from privfit.rows.layout import MOST_CODES, STEP, Chunk, Layout
-from privfit.rows.memory import half_of_memory, read_again, read_once
+from privfit.rows.memory import half_of_memory, other_rows, read_again, read_once
 from privfit.rows.rows import Rows, one_blas_thread
 from privfit.tables import Batch, DataError
 
@@ -193,6 +194,15 @@ class KeptRows:
         scores = indicators @ table if table.shape[1] > 1 else (indicators @ table[:, 0])[:, None]
         return np.asarray(scores + chunk.numbers @ own if len(own) else scores, dtype=np.float64)
 
+    def cells(self, weights: Floats) -> CellRows:
+        """The rows as cells of their columns, with the predictors of these weights: whole numbers, few enough digits long that predictors are exact in floats (EXACT_BITS)."""
+        table, parts = self._table(weights), []
+        for chunk in self._every_chunk():
+            whole = np.floor(self._scores(chunk, table, weights)[:, 0]).astype(np.int64)
+            parts.append((self._layout.cells(chunk), whole, chunk.target > 0))
+        cells, scores, sides = zip(*parts, strict=True)
+        return CellRows(self._layout, np.concatenate(cells, axis=1), np.concatenate(scores), np.concatenate(sides))
+
     def sample(self) -> SampledRows:
         """Rows spread evenly over the table, as many as a solver can use to learn how the loss curves."""
         most = max(SAMPLE_VALUES // self.n_columns, LEAST_SAMPLE * self.n_columns)
@@ -263,6 +273,8 @@ class PartOfRows(KeptRows):
         for chunk in self._all._every_chunk():
             mine = self._mine[first : first + len(chunk.target)]
             first += len(chunk.target)
+            if len(mine) < len(chunk.target):
+                raise other_rows()
             yield chunk.of(mine)
 
     def sample(self) -> SampledRows:

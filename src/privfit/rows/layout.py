@@ -5,6 +5,7 @@ A row of fourteen columns in bins takes sixteen bytes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -101,6 +102,16 @@ class Member:
         """The other way round: sums per level to sums per encoded column."""
         return sums if self.block.kind == "levels" else self.columns.T @ sums
 
+    @property
+    def n_cells(self) -> int:
+        """How many cells it has: one per level of a category; of a number, as many equal ones as it has knots, whose edges are not where knots are."""
+        return len(self.block.labels)
+
+    def cells(self, levels: NDArray[Any]) -> NDArray[np.int64]:
+        """The cell of rows at these levels."""
+        whole = np.asarray(levels, dtype=np.int64)
+        return whole * self.n_cells // self.levels if self.block.kind == "hats" else whole
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -152,7 +163,7 @@ class Layout:
     def chunk(self, batch: Batch, start: int, stop: int) -> tuple[Codes, Floats]:
         """Rows start..stop of a batch: codes and numbers."""
         place = {block.start: position for position, block in enumerate(self.geometry.blocks)}
-        codes = self._codes([batch[place[member.block.start]][start:stop] for member in self._members], stop - start)
+        codes = self._codes([batch[place[member.block.start]][start:stop] for member in self.members], stop - start)
         numbers = np.empty((len(self.number_columns), stop - start))
         if self.geometry.intercept:
             numbers[0] = STEP
@@ -164,13 +175,13 @@ class Layout:
     def _codes(self, columns: list[Any], rows: int) -> Codes:
         """The places of rows in the table of codes. Many numbers of one array are worked on together, a few rows at a time, as they lie in memory."""
         codes = np.empty((rows, len(self.groups)), dtype=np.int32)
-        together = as_one_array([member.block for member in self._members], columns) if self._all_narrow else None
+        together = as_one_array([member.block for member in self.members], columns) if self._all_narrow else None
         if together is not None:
             few = 2 * few_rows(len(columns))
             for begin in range(0, rows, few):  # whole numbers far below 2^53: the product is exact
                 codes[begin : begin + few] = self._narrow_codes(together[begin : begin + few]) @ self._strides + self.firsts[:-1]
             return codes
-        levels = (member.codes(values) for member, values in zip(self._members, columns, strict=True))
+        levels = (member.codes(values) for member, values in zip(self.members, columns, strict=True))
         for position, (group, first) in enumerate(zip(self.groups, self.firsts, strict=False)):
             joined = np.full(rows, float(first))
             for member in group:
@@ -181,7 +192,7 @@ class Layout:
     @cached_property
     def _strides(self) -> Floats:
         """What a member's levels count in its group's codes: (members, groups)."""
-        strides = np.zeros((len(self._members), len(self.groups)))
+        strides = np.zeros((len(self.members), len(self.groups)))
         places = iter(strides)
         for position, group in enumerate(self.groups):
             for member in group:
@@ -189,27 +200,28 @@ class Layout:
         return strides
 
     @cached_property
-    def _members(self) -> tuple[Member, ...]:
+    def members(self) -> tuple[Member, ...]:
+        """The blocks of all groups, in order."""
         return tuple(member for group in self.groups for member in group)
 
     @cached_property
     def _all_narrow(self) -> bool:
         """Whether all codes are those of numbers on a scale without a logarithm."""
-        return bool(self._members) and all(
+        return bool(self.members) and all(
             member.block.kind == "hats" and isinstance(member.block.column, Numeric) and not member.block.column.is_wide
-            for member in self._members
+            for member in self.members
         )
 
     def _narrow_codes(self, values: Floats) -> Floats:
         """As Member.codes, for all columns at once, by the same operations on every value."""
-        columns = [member.block.column for member in self._members]
+        columns = [member.block.column for member in self.members]
         low = np.array([column.low for column in columns if isinstance(column, Numeric)])
         high = np.array([column.high for column in columns if isinstance(column, Numeric)])
         with np.errstate(over="ignore"):  # a warning would tell of a single huge value
             places: Floats = values - low
             places /= high - low
         np.clip(places, 0.0, 1.0, out=places)
-        places *= np.array([member.block.width - 1 for member in self._members], dtype=np.float64)
+        places *= np.array([member.block.width - 1 for member in self.members], dtype=np.float64)
         places *= STEPS_PER_KNOT
         if np.isnan(np.max(places, initial=0.0)):  # a NaN is larger than all
             raise absent_values(columns[int(np.argmax(np.isnan(places).any(axis=0)))])
@@ -280,11 +292,20 @@ class Layout:
         rows = np.zeros((len(chunk.target), self.geometry.n_columns))
         rows[:, self.number_columns] = chunk.numbers
         every = np.arange(len(rows))
+        for member, level in self._levels(chunk):
+            if member.block.kind == "levels":
+                rows[every, member.block.start + level] = 1.0
+            else:
+                rows[:, member.block.start : member.block.stop] = member.columns[level]
+        return rows
+
+    def cells(self, chunk: Chunk) -> NDArray[np.int64]:
+        """The cell of every member in every row: (members, rows)."""
+        found = [member.cells(level) for member, level in self._levels(chunk)]
+        return np.stack(found) if found else np.empty((0, len(chunk.target)), dtype=np.int64)
+
+    def _levels(self, chunk: Chunk) -> Iterator[tuple[Member, NDArray[np.intp]]]:
+        """Every member, and its level in every row."""
         for group, codes, first in zip(self.groups, chunk.codes.T, self.firsts, strict=False):
             for member in group:
-                level = (codes.astype(np.intp) - first) // member.stride % member.levels
-                if member.block.kind == "levels":
-                    rows[every, member.block.start + level] = 1.0
-                else:
-                    rows[:, member.block.start : member.block.stop] = member.columns[level]
-        return rows
+                yield member, (codes.astype(np.intp) - first) // member.stride % member.levels

@@ -34,6 +34,11 @@ def no_rows() -> DataError:
     return DataError("The table has no rows (0 sample(s)), and a minimum of 1 is required. Give a table with rows. Nothing was charged.")
 
 
+def other_rows() -> DataError:
+    """The error for a table that grew or shrank between two readings."""
+    return DataError("The table has another number of rows than when it was read first. The charge stands.")
+
+
 def read_once(
     parts: Iterator[Part], rows: Rows, most_bytes: int, length: Callable[[Part], int], size: Callable[[Part], int]
 ) -> tuple[list[Part] | None, int]:
@@ -67,4 +72,4 @@ def read_again(parts: Iterator[Part], n_rows: int, length: Callable[[Part], int]
         told = str(error).replace(" Nothing was charged.", "")
         raise DataError(f"{told} The table was being read again, and is not what it was at first. The charge stands.") from None
     if count != n_rows:
-        raise DataError("The table has another number of rows than when it was read first. The charge stands.")
+        raise other_rows()

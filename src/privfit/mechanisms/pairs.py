@@ -1,0 +1,285 @@
+"""A perturbed objective, and after it tables for a few pairs of columns: what the sum over columns misses, chosen and measured privately.
+
+Most of epsilon goes to the perturbed objective. Its weights tell every row's slope, that is, how far the fit misses it. A pair of columns whose cells have slopes that do not cancel is
+chosen by permute-and-flip; then one Newton step is made for every cell of it, from noisy sums of slopes and curvatures; and so on with the next pair.
+Nori, Caruana, Bu, Shen and Kulkarni (ICML 2021) fit additive models to noisy sums of residuals in this manner, without choosing pairs.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.losses import LOGISTIC, ConvexLoss
+from privfit.mechanisms.minima import Plan, Risk, RiskFit
+from privfit.mechanisms.perturbation import ObjectivePerturbation
+from privfit.mechanisms.release import Release
+from privfit.mechanisms.rules import automatic_pairs
+from privfit.mechanisms.tuning import dealt
+from privfit.privacy import Budget, Event, Ledger, Noise, PrivacyError, Terms, exact
+from privfit.privacy.event import laplace_scale
+from privfit.privacy.shapes import Source
+from privfit.rows import CellRows, Crossing, KeptRows, PartOfRows, Rows
+from privfit.schema import Geometry
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+FOR_WEIGHTS, FOR_CHOICES, FOR_TABLES = Fraction(80, 100), Fraction(8, 100), Fraction(12, 100)
+FOR_SLOPE_SUMS = Fraction(4, 5)
+MOST_PAIRS = 20
+MOST_CELLS = 500
+MOST_CHOICES = 5000
+MOST_ROWS = 1 << 17
+MOST_LOOKS = 1 << 26
+MOST_PARTS = 255
+UNIT = 1 << 14
+STEP_BITS = 8
+MOST_STEPS = 1 << 13
+SCORE_BITS = 36
+LARGEST_WEIGHT = 1 << 12
+NOT_BY_CHANCE = 0.6
+SOFT_COUNT = 25
+STEADY = 3.0
+FURTHEST = 1.5
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """The slopes and curvatures of a loss as whole numbers, UNIT to 1, for every step of a score and both classes; and what one person can do to sums of them.
+
+    `moved` is how many rows leave or enter between neighbours.
+    """
+
+    loss: ConvexLoss
+    moved: int
+
+    def _table(self, function: Any, most: float) -> Integers:
+        middles = (np.arange(MOST_STEPS) - MOST_STEPS // 2 + 0.5) / (1 << STEP_BITS)
+        lines = [np.rint(function(middles, np.full(MOST_STEPS, side)) * UNIT) for side in (-1.0, 1.0)]
+        whole = max(math.ceil(most * UNIT), 1)
+        return np.asarray(np.clip(np.stack(lines), -whole, whole), dtype=np.int64)
+
+    @cached_property
+    def slopes(self) -> Integers:
+        """The slope of a row: (class, step)."""
+        assert self.loss.most_slope is not None
+        return self._table(self.loss.slope, self.loss.most_slope)
+
+    @cached_property
+    def curvatures(self) -> Integers:
+        """The curvature of a row: (class, step)."""
+        assert self.loss.most_curvature is not None
+        return self._table(self.loss.curvature, self.loss.most_curvature)
+
+    @cached_property
+    def by_chance(self) -> Integers:
+        """What the sum of slopes of a cell may be by chance, by the number of its rows."""
+        largest = int(np.abs(self.slopes).max())
+        return np.asarray(np.floor(NOT_BY_CHANCE * largest * np.sqrt(np.arange(MOST_ROWS + 1) + float(SOFT_COUNT))), dtype=np.int64)
+
+    def score(self, sums: Integers, counts: Integers) -> int:
+        """How far the fit misses the cells of a pair: the sum over cells of slopes, as far as it is not by chance."""
+        return int(np.maximum(np.abs(sums) - self.by_chance[np.minimum(counts, MOST_ROWS)], 0).sum())
+
+    @property
+    def reach_of_score(self) -> int:
+        """The most by which one person can change the difference of two pairs' scores.
+
+        Guarantee: docs/proofs/pairs.md, Lemma 2.
+        """
+        return 2 * self.moved * (max(int(np.abs(self.slopes).max()), 1) + int(np.diff(self.by_chance).max()))
+
+    def reach_of_sums(self, responses: Integers) -> int:
+        """The most by which one person can change all sums over cells together.
+
+        Guarantee: docs/proofs/pairs.md, Lemma 3.
+        """
+        return self.moved * max(int(np.abs(responses).max()), 1)
+
+
+@dataclass(frozen=True)
+class PairTable:
+    """A pair of columns, by their places among the schema's features, and what each of its cells adds to a row's score, the cell of the second turning fastest."""
+
+    columns: tuple[int, int]
+    scores: Floats
+
+
+@dataclass(frozen=True)
+class PairedPerturbation(ObjectivePerturbation):
+    """A perturbed objective with tables for pairs of columns, for logistic regression with two classes.
+
+    Parameters
+    ----------
+    ridge, noise, steepest : as for ObjectivePerturbation, which has four fifths of epsilon here, and all of delta.
+    pairs : how many pairs are chosen. "auto" is none where rows times epsilon (over `rows_per_person`) are below 20,000, one from there on, and two from 40,000 on; and none where there are more than 5,000 pairs.
+
+    Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at most `rows_per_person` rows, in real arithmetic, up to
+    a chance below 2^-64; docs/proofs/pairs.md, Theorem 1.
+    """
+
+    pairs: int | Literal["auto"] = "auto"
+
+    def check(self) -> None:
+        """Refuse parameters that mean nothing, before anything is read."""
+        super().check()
+        whole = isinstance(self.pairs, int | np.integer) and not isinstance(self.pairs, bool)
+        if self.pairs != "auto" and not (whole and 0 <= self.pairs <= MOST_PAIRS):
+            raise PrivacyError(
+                f"interactions={self.pairs!r} was given; it is 'auto' or a whole number from 0 to {MOST_PAIRS}: how many pairs of columns get a table. Use 'auto' if in doubt."
+            )
+
+    @classmethod
+    def of(cls, plain: ObjectivePerturbation, pairs: Any) -> PairedPerturbation:
+        """The same perturbed objective, with tables."""
+        return cls(**{field.name: getattr(plain, field.name) for field in fields(plain)}, pairs=pairs)
+
+    def number(self, geometry: Geometry, terms: Terms, objective: Risk, n_rows: int | None) -> int:
+        """How many pairs are chosen, from public facts."""
+        there = 0
+        if (
+            objective.loss == LOGISTIC
+            and objective.coupling == "one"
+            and objective.features is None
+            and score_bits(geometry.n_columns) >= STEP_BITS
+        ):
+            menu = len(Crossing.of(geometry).pairs(MOST_CELLS))
+            there = menu if menu <= MOST_CHOICES else 0
+        if self.pairs == "auto":
+            return min(automatic_pairs(terms, n_rows), there)
+        if self.pairs > there:
+            raise PrivacyError(
+                f"interactions={self.pairs!r} was given where {there} pairs of columns can have a table: two classes, no kernel, and columns with levels, bins or knots, "
+                f"at most {MOST_CELLS} cells a pair and {MOST_CHOICES} pairs to choose from. Use 0, or 'auto'."
+            )
+        return int(self.pairs)
+
+    def for_weights(self, terms: Terms, pairs: int) -> Terms:
+        """What the perturbed objective may spend beside so many pairs."""
+        return replace(terms, budget=_share(terms.budget, FOR_WEIGHTS)) if pairs else terms
+
+    def _release_from(
+        self, kept: KeptRows, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Risk, n_rows: int | None
+    ) -> Release[RiskFit]:
+        pairs = self.number(rows.geometry, terms, objective, n_rows)
+        if not pairs:
+            return super()._release_from(kept, rows, terms, ledger, noise, objective, n_rows)
+        plan = self.plan(rows.geometry, self.for_weights(terms, pairs), objective, n_rows)
+        moved = int(terms.rows_per_person) * (2 if terms.adjacency == "replace-one" else 1)
+        tables = Tables(Slopes(plan.gradients.loss, moved), Crossing.of(rows.geometry), exact(terms.budget.epsilon), pairs)
+        event, bits = tables.event(plan, terms), score_bits(rows.geometry.n_columns)  # public facts only up to here
+        if ledger is not None:
+            ledger.charge(event, dataset=rows.label)  # durable before any draw
+        first = Release(self._fit(plan, kept, noise, objective, n_rows), plan.event, noise.private)
+        fit = super().solve(first, rows.geometry, objective)
+        cells = self._looked_at(kept, tables, n_rows, noise).cells(whole_weights(fit.weights, bits))
+        return Release(replace(fit, pairs=tables.drawn(cells, bits, noise)), event, noise.private)
+
+    def _looked_at(self, kept: KeptRows, tables: Tables, n_rows: int | None, noise: Noise) -> KeptRows:
+        """The rows that pairs are chosen and measured by: all, or, where those are very many, about as many as are soon counted, by a coin for every row."""
+        enough = max(min(MOST_ROWS, MOST_LOOKS // len(tables.menu)), 1)
+        parts = min(-(-(n_rows or 0) // enough), MOST_PARTS)
+        return kept if parts <= 1 else PartOfRows(kept, dealt(kept.n_rows, parts, cast(Source, noise)) == 0)
+
+    def solve(self, release: Release[RiskFit], geometry: Geometry, objective: Risk) -> RiskFit:
+        """What was released; without tables, as for a perturbed objective alone."""
+        return release.value if release.value.pairs else super().solve(release, geometry, objective)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The plan of choosing pairs and measuring their tables, from public facts."""
+
+    slopes: Slopes
+    crossing: Crossing
+    epsilon: Fraction
+    pairs: int
+
+    def __post_init__(self) -> None:
+        """Compute all scales, so that those that no noise can have are refused before anything is charged."""
+        for scale in (self.choice_scale, self.slope_scale, self.curvature_scale):
+            assert scale > 0
+
+    @cached_property
+    def menu(self) -> list[tuple[int, int]]:
+        """The pairs to choose from."""
+        return self.crossing.pairs(MOST_CELLS)
+
+    @cached_property
+    def choice_scale(self) -> float:
+        """The scale of a choice."""
+        return laplace_scale(self.slopes.reach_of_score, self.epsilon * FOR_CHOICES / self.pairs)
+
+    @cached_property
+    def slope_scale(self) -> float:
+        """The scale of the noise on sums of slopes, UNIT to 1."""
+        return laplace_scale(self.slopes.reach_of_sums(self.slopes.slopes), self.epsilon * FOR_TABLES * FOR_SLOPE_SUMS / self.pairs)
+
+    @cached_property
+    def curvature_scale(self) -> float:
+        """The scale of the noise on sums of curvatures, UNIT to 1."""
+        return laplace_scale(
+            self.slopes.reach_of_sums(self.slopes.curvatures), self.epsilon * FOR_TABLES * (1 - FOR_SLOPE_SUMS) / self.pairs
+        )
+
+    def event(self, plan: Plan, terms: Terms) -> Event:
+        """The price of everything, and the noise on everything that is a number: a table's size is that of the largest that can be chosen."""
+        of_weights = plan.event
+        size = max(self.crossing.n_cells(pair) for pair in self.menu)
+        scales = [scale * of_weights.unit / UNIT for scale in (self.slope_scale, self.curvature_scale)] * self.pairs
+        return replace(
+            of_weights,
+            mechanism=f"{of_weights.mechanism}, {self.pairs} pair{'s' * (self.pairs > 1)} of columns chosen privately",
+            epsilon=terms.budget.epsilon,
+            noise="+".join([of_weights.noise, *["laplace"] * len(scales)]),
+            n_values=of_weights.n_values + size * len(scales),
+            parts=(*(of_weights.parts or (of_weights.n_values,)), *[size] * len(scales)),
+            scales=(*(of_weights.scales or (of_weights.scale,)), *scales),
+            widths=(*of_weights.widths, *[()] * len(scales)) if of_weights.widths else (),
+        )
+
+    def drawn(self, rows: CellRows, bits: int, noise: Noise) -> tuple[PairTable, ...]:
+        """Choose a pair, measure its table, let it count, and so on."""
+        left, found = list(self.menu), []
+        counts = rows.counts(left)
+        for _ in range(self.pairs):
+            sums = rows.sums(left, self.slopes.slopes, bits - STEP_BITS)
+            choice = noise.select([self.slopes.score(*both) for both in zip(sums, counts, strict=True)], self.choice_scale)
+            pair, _ = left.pop(choice), counts.pop(choice)
+            slopes, curvatures = (
+                noise.laplace(rows.sums([pair], responses, bits - STEP_BITS)[0], scale) / UNIT
+                for responses, scale in ((self.slopes.slopes, self.slope_scale), (self.slopes.curvatures, self.curvature_scale))
+            )
+            table = newton_step(slopes, curvatures, math.sqrt(2.0) * self.slope_scale / UNIT)
+            found.append(PairTable(pair, table))
+            rows.add(pair, np.rint(table * (1 << bits)).astype(np.int64))
+        return tuple(found)
+
+
+def newton_step(slopes: Floats, curvatures: Floats, sd: float) -> Floats:
+    """What each cell adds to the scores of its rows: a Newton step towards slopes that cancel, held back by the size of the noise."""
+    return np.clip(-slopes / (np.maximum(curvatures, 0.0) + max(STEADY * sd, 1.0)), -FURTHEST, FURTHEST)
+
+
+def score_bits(columns: int) -> int:
+    """How many bits behind the point weights of so many columns can have, so that their sums over a row are exact in floats."""
+    return SCORE_BITS - LARGEST_WEIGHT.bit_length() - columns.bit_length()
+
+
+def whole_weights(weights: Floats, bits: int) -> Floats:
+    """Released weights as whole numbers, 2^bits to 1."""
+    held = np.clip(np.nan_to_num(weights), -LARGEST_WEIGHT, LARGEST_WEIGHT)
+    return np.asarray(np.rint(held * (1 << bits)), dtype=np.float64)
+
+
+def _share(budget: Budget, share: Fraction) -> Budget:
+    """A part of epsilon, rounded down, and all of delta."""
+    part = float(exact(budget.epsilon) * share)
+    return Budget(part if exact(part) <= exact(budget.epsilon) * share else math.nextafter(part, 0.0), budget.delta)

@@ -1,0 +1,112 @@
+"""Rows as cells of pairs of columns: whole-number sums over the cells of a pair, and what tables of cells add to a score.
+
+A column's cells are the levels of a category; a number with knots has as many equal cells between its bounds as it has knots. Numbers that enter as slopes have none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.rows.layout import Layout
+from privfit.schema import Geometry
+from privfit.tables import Batch
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Pair = tuple[int, int]
+"""Two columns, by their places among the schema's features."""
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """Which pairs of columns there are, and the cells of each: the cell of the second column turns fastest. From public facts."""
+
+    layout: Layout
+
+    @classmethod
+    def of(cls, geometry: Geometry) -> Crossing:
+        """The pairs of a geometry's columns."""
+        return cls(Layout(geometry))
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        """Where a column that has cells stands among those that have."""
+        starts = {block.start: place for place, block in enumerate(self.layout.geometry.blocks)}
+        return {starts[member.block.start]: place for place, member in enumerate(self.layout.members)}
+
+    def pairs(self, most_cells: int) -> list[Pair]:
+        """All pairs of columns with at most so many cells."""
+        return [pair for pair in combinations(sorted(self._sizes), 2) if self.n_cells(pair) <= most_cells]
+
+    @cached_property
+    def _sizes(self) -> dict[int, int]:
+        """How many cells a column has."""
+        return {column: self.layout.members[place].n_cells for column, place in self._places.items()}
+
+    def shape(self, pair: Pair) -> tuple[int, int]:
+        """How many cells its two columns have."""
+        return self._sizes[pair[0]], self._sizes[pair[1]]
+
+    def n_cells(self, pair: Pair) -> int:
+        """How many cells a pair has."""
+        return math.prod(self.shape(pair))
+
+    def names(self, pair: Pair) -> list[str]:
+        """A name for each of its cells."""
+        first, second = (self.layout.geometry.blocks[column].labels for column in pair)
+        return [f"{one} x {other}" for one in first for other in second]
+
+    def places(self, pair: Pair) -> tuple[int, int]:
+        """Where its columns stand among those that have cells."""
+        return self._places[pair[0]], self._places[pair[1]]
+
+    def numbers(self, pair: Pair, batch: Batch) -> Integers:
+        """The number of each row's cell, from the columns of a table."""
+        found = []
+        for column, place in zip(pair, self.places(pair), strict=True):
+            member = self.layout.members[place]
+            found.append(member.cells(member.codes(batch[column])))
+        return np.asarray(found[0] * self.shape(pair)[1] + found[1], dtype=np.int64)
+
+
+class CellRows:
+    """Some of the rows of a table, as cells, each with a whole-number score. Hands out whole-number sums over the cells of pairs; never a row.
+
+    Guarantee: a row's cells and score depend on that row and on released numbers alone, to the bit; docs/proofs/pairs.md, Lemma 1.
+    """
+
+    def __init__(self, layout: Layout, cells: Integers, scores: Integers, sides: NDArray[np.bool_]) -> None:
+        self._crossing = Crossing(layout)
+        sizes = max((member.n_cells for member in layout.members), default=1)
+        self._cells = cells.astype(np.uint16 if sizes < 1 << 16 else np.int64)
+        self._scores, self._sides = scores, sides.astype(np.int64)
+
+    def add(self, pair: Pair, table: Integers) -> None:
+        """Let every row's score grow by what its cell has in a table."""
+        self._scores = self._scores + table[self._numbers(pair)]
+
+    def sums(self, pairs: Sequence[Pair], responses: Any, shift: int) -> list[Integers]:
+        """For every pair, the sum over the rows of each of its cells of a response: whole numbers, exact below 2^53.
+
+        `responses` has a line for either class, the first for rows on the negative side, and a column for each step of 2^shift of the score, the middle one for those from 0 on.
+        """
+        steps = np.clip((self._scores >> shift) + responses.shape[1] // 2, 0, responses.shape[1] - 1)
+        values = responses[self._sides, steps].astype(np.float64)
+        found = [np.bincount(self._numbers(pair), weights=values, minlength=self._crossing.n_cells(pair)) for pair in pairs]
+        return [np.rint(sums).astype(np.int64) for sums in found]
+
+    def counts(self, pairs: Sequence[Pair]) -> list[Integers]:
+        """For every pair, how many rows each of its cells has."""
+        return [np.bincount(self._numbers(pair), minlength=self._crossing.n_cells(pair)) for pair in pairs]
+
+    def _numbers(self, pair: Pair) -> Integers:
+        first, second = self._crossing.places(pair)
+        return np.asarray(self._cells[first].astype(np.int64) * self._crossing.shape(pair)[1] + self._cells[second], dtype=np.int64)

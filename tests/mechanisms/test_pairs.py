@@ -1,0 +1,311 @@
+"""Tables for pairs of columns: every bound against all exchanges of a row, what is planned and charged, and whether planted pairs are found."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+
+import privfit as pf
+from privfit.losses import LOGISTIC, tempered_logistic
+from privfit.mechanisms import PairedPerturbation, pairs
+from privfit.mechanisms.minima import Risk
+from privfit.mechanisms.pairs import MOST_CELLS, MOST_ROWS, UNIT, Slopes, Tables, newton_step, score_bits, whole_weights
+from privfit.mechanisms.rules import automatic_pairs
+from privfit.privacy import Budget, Terms, exact
+from privfit.rows import Crossing, KeptRows, PartOfRows, Rows
+from privfit.tables import DataError, open_table
+from tests.support.noise import RecordingNoise
+
+SCHEMA = pf.Schema(
+    [pf.Numeric("age", 0, 70), pf.Category("region", ["n", "s", "w"]), pf.Category("sex", ["f", "m"]), pf.Numeric("gain", 0, 90_000)],
+    pf.Category("y", ["no", "yes"]),
+)
+VALUES = [(3.0, "n", "f", 0.0), (35.0, "s", "m", 12.0), (69.0, "w", "f", 80_000.0), (36.0, "s", "f", 0.0)]
+LOSSES = [tempered_logistic(0.5, 1.0), tempered_logistic(0.35, 4.0), LOGISTIC]
+
+
+def table_of(rows: list[tuple]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=["age", "region", "sex", "gain", "y"], orient="row")
+
+
+def kept_of(rows: list[tuple], batch_rows: int = 1 << 16) -> KeptRows:
+    geometry = PairedPerturbation().geometry(SCHEMA, "splines", Risk(LOGISTIC))
+    return KeptRows(Rows(open_table(table_of(rows)), SCHEMA, geometry, batch_rows=batch_rows))
+
+
+def cells_of(rows: list[tuple], weights: np.ndarray):
+    return kept_of(rows).cells(whole_weights(weights, score_bits(len(weights))))
+
+
+def crossing_of() -> Crossing:
+    return Crossing.of(PairedPerturbation().geometry(SCHEMA, "splines", Risk(LOGISTIC)))
+
+
+def weights_of(seed: int, size: float) -> np.ndarray:
+    columns = crossing_of().layout.geometry.n_columns
+    return np.random.default_rng(seed).normal(0, size, (columns, 1))
+
+
+SHIFT = score_bits(crossing_of().layout.geometry.n_columns) - pairs.STEP_BITS
+
+
+def measured(rows: list[tuple], weights: np.ndarray, slopes: Slopes) -> tuple[list[int], list[np.ndarray], list[np.ndarray]]:
+    """The scores of all pairs, and their sums of slopes and of curvatures."""
+    cells, menu = cells_of(rows, weights), crossing_of().pairs(MOST_CELLS)
+    sums, counts = cells.sums(menu, slopes.slopes, SHIFT), cells.counts(menu)
+    scores = [slopes.score(own, count) for own, count in zip(sums, counts, strict=True)]
+    return scores, sums, cells.sums(menu, slopes.curvatures, SHIFT)
+
+
+# -- bounds ------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_no_exchange_of_a_row_moves_scores_or_sums_beyond_their_bounds(loss, adjacency: str) -> None:
+    slopes = Slopes(loss, 2 if adjacency == "replace-one" else 1)
+    people = [(*value, label) for value in VALUES for label in ("no", "yes")]
+    base = [(3.0, "n", "m", 80_000.0, "no")] * 60 + [
+        (69.0, "w", "f", 0.0, "yes")
+    ] * 60  # two pairs that the first person pulls opposite ways
+    furthest = {"score": 0.0, "slopes": 0.0, "curvatures": 0.0}
+    for seed, size in ((0, 0.0), (1, 0.5), (2, 8.0)):
+        weights = weights_of(seed, size)
+        tables = [[*base, person] for person in people] + ([base] if adjacency == "add-remove" else [])
+        found = [measured(rows, weights, slopes) for rows in tables]
+        for (one, r, c), (other, r2, c2) in itertools.combinations(found if adjacency == "replace-one" else [], 2):
+            _note(furthest, one, other, r, r2, c, c2)
+        if adjacency == "add-remove":
+            for with_person in found[:-1]:
+                _note(furthest, with_person[0], found[-1][0], with_person[1], found[-1][1], with_person[2], found[-1][2])
+    reached = {
+        "score": furthest["score"] / slopes.reach_of_score,
+        "slopes": furthest["slopes"] / slopes.reach_of_sums(slopes.slopes),
+        "curvatures": furthest["curvatures"] / slopes.reach_of_sums(slopes.curvatures),
+    }
+    assert max(reached.values()) <= 1
+    for what, least in (("score", 0.45), ("slopes", 0.95), ("curvatures", 0.3)):
+        assert reached[what] > least, reached
+
+
+def _note(furthest: dict, one: list, other: list, r: list, r2: list, c: list, c2: list) -> None:
+    moved = [a - b for a, b in zip(one, other, strict=True)]
+    furthest["score"] = max(furthest["score"], max(moved) - min(moved))
+    for name, left, right in (("slopes", r, r2), ("curvatures", c, c2)):
+        furthest[name] = max(furthest[name], *(int(np.abs(a - b).sum()) for a, b in zip(left, right, strict=True)))
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+def test_tables_of_slopes_follow_the_loss_and_keep_its_bounds(loss) -> None:
+    slopes = Slopes(loss, 1)
+    middle, at = slopes.slopes.shape[1] // 2, 100
+    for line, side in ((0, -1.0), (1, 1.0)):
+        score = np.array([(at + 0.5) / (1 << pairs.STEP_BITS)])
+        assert slopes.slopes[line, middle + at] == pytest.approx(float(loss.slope(score, np.array([side]))[0]) * UNIT, abs=1)
+        assert slopes.curvatures[line, middle + at] == pytest.approx(float(loss.curvature(score, np.array([side]))[0]) * UNIT, abs=1)
+    assert np.abs(slopes.slopes).max() <= math.ceil(loss.most_slope * UNIT)
+    assert slopes.curvatures.min() >= 0
+    assert slopes.curvatures.max() <= math.ceil(loss.most_curvature * UNIT)
+    steps = np.diff(slopes.by_chance)
+    assert steps.min() >= 0
+    assert len(slopes.by_chance) == MOST_ROWS + 1
+    assert slopes.score(np.array([10 * UNIT]), np.array([MOST_ROWS + 5])) == slopes.score(np.array([10 * UNIT]), np.array([MOST_ROWS]))
+
+
+# -- sums --------------------------------------------------------------------------------------------------------------------------
+
+
+def test_sums_are_those_of_a_loop_over_rows_whatever_their_order_and_batches() -> None:
+    rng = np.random.default_rng(5)
+    regions, sexes, classes = ["n", "s", "w"], ["f", "m"], ["no", "yes"]
+    rows = [
+        (
+            float(rng.uniform(-5, 80)),
+            regions[rng.integers(3)],
+            sexes[rng.integers(2)],
+            float(rng.exponential(900)),
+            classes[rng.integers(2)],
+        )
+        for _ in range(700)
+    ]
+    weights, slopes, menu = weights_of(3, 1.0), Slopes(LOSSES[0], 2), crossing_of().pairs(MOST_CELLS)
+    _, sums, curvatures = measured(rows, weights, slopes)
+    alone = [measured([row], weights, slopes) for row in rows]
+    for place in range(len(menu)):
+        assert np.array_equal(sums[place], sum(own[1][place] for own in alone))
+        assert np.array_equal(curvatures[place], sum(own[2][place] for own in alone))
+    for other in (rows[::-1], rows[350:] + rows[:350]):
+        assert all(np.array_equal(a, b) for a, b in zip(measured(other, weights, slopes)[1], sums, strict=True))
+    small = kept_of(rows, batch_rows=7).cells(whole_weights(weights, score_bits(len(weights))))
+    assert all(np.array_equal(a, b) for a, b in zip(small.sums(menu, slopes.slopes, SHIFT), sums, strict=True))
+
+
+def test_a_table_moves_the_scores_of_its_cells_only() -> None:
+    rows = [(*VALUES[0], "no"), (*VALUES[1], "yes")]
+    cells, pair = cells_of(rows, weights_of(0, 0.0)), (1, 2)
+    slopes, shape = Slopes(LOGISTIC, 1), crossing_of().shape(pair)
+    assert shape == (3, 2)
+    before = cells.sums([pair], slopes.slopes, SHIFT)[0]
+    table = np.zeros(6, dtype=np.int64)
+    table[0 * 2 + 0] = 3 << (SHIFT + pairs.STEP_BITS)  # region n, sex f: the first row
+    cells.add(pair, table)
+    after = cells.sums([pair], slopes.slopes, SHIFT)[0]
+    assert after[1 * 2 + 1] == before[1 * 2 + 1] == pytest.approx(-UNIT / 2, rel=0.01)
+    assert before[0] == pytest.approx(UNIT / 2, rel=0.01)
+    assert after[0] == pytest.approx(UNIT / (1 + math.exp(-3)), rel=0.01)
+
+
+@pytest.mark.parametrize("weight", [1e300, -math.inf, math.nan, 4096.0, 1e-12])
+def test_any_weights_are_held_to_whole_numbers_whose_sums_are_exact(weight: float) -> None:
+    columns = 200
+    bits = score_bits(columns)
+    whole = whole_weights(np.full((columns, 1), weight), bits)
+    assert np.array_equal(whole, np.rint(whole))
+    assert np.abs(whole).max() * columns <= 2.0**36
+
+
+# -- the plan ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [1e-4, 0.1, 0.7, 1.6, 3.0, 1e4])
+@pytest.mark.parametrize("number", [1, 2, 7])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_shares_add_up_to_epsilon_and_never_more(epsilon: float, number: int, delta: float) -> None:
+    mechanism = PairedPerturbation(pairs=number)
+    terms = Terms(Budget(epsilon, delta), "replace-one", 3)
+    geometry = mechanism.geometry(SCHEMA, "splines", Risk(LOGISTIC))
+    own = pairs._share(terms.budget, pairs.FOR_WEIGHTS)
+    plan = mechanism.plan(geometry, replace(terms, budget=own), Risk(LOGISTIC), 1000)
+    tables = Tables(Slopes(plan.gradients.loss, 6), Crossing.of(geometry), exact(epsilon), number)
+    spent = exact(own.epsilon)
+    for _ in range(number):
+        spent += Fraction(tables.slopes.reach_of_score) / Fraction(tables.choice_scale)
+        spent += Fraction(tables.slopes.reach_of_sums(tables.slopes.slopes)) / Fraction(tables.slope_scale)
+        spent += Fraction(tables.slopes.reach_of_sums(tables.slopes.curvatures)) / Fraction(tables.curvature_scale)
+    assert exact(epsilon) * Fraction(999, 1000) < spent <= exact(epsilon)
+    event = tables.event(plan, terms)
+    assert (event.epsilon, event.delta) == (epsilon, plan.event.delta)
+    assert event.n_values == sum(event.parts)
+    assert len(event.scales) == len(event.parts)
+    assert event.scales[-1] / event.unit == pytest.approx(tables.curvature_scale / UNIT)
+
+
+def test_one_pair_from_twenty_thousand_and_two_from_forty() -> None:
+    def number(rows: int | None, epsilon: float, people: int = 1) -> int:
+        return automatic_pairs(Terms(Budget(epsilon), "replace-one", people), rows)
+
+    assert [number(rows, 1.0) for rows in (19_999, 20_000, 39_999, 40_000, 10**9)] == [0, 1, 1, 2, 2]
+    assert [number(40_000, epsilon) for epsilon in (0.4, 0.5, 1.0)] == [0, 1, 2]
+    assert number(40_000, 1.0, 2) == 1
+    assert number(None, 100.0) == 0
+
+
+def test_every_draw_is_made_with_the_planned_scale_after_the_charge(tmp_path) -> None:
+    rows = planted(4000)
+    ledger = pf.Ledger(tmp_path / "people.db", epsilon=2.0)
+    mechanism = PairedPerturbation(pairs=2)
+    risk = Risk(LOGISTIC)
+    geometry = mechanism.geometry(CROSSED, "splines", risk)
+    noise = RecordingNoise()
+    charged_at: list[int] = []
+    charge = ledger.charge
+    ledger.charge = lambda event, **facts: (charged_at.append(len(noise.calls)), charge(event, **facts))[1]
+    release = mechanism.release(Rows(open_table(rows), CROSSED, geometry), Terms(Budget(1.5)), ledger, noise, risk)
+    assert charged_at == [0]
+    assert ledger.spent == 1.5
+    selections = [call for call in noise.calls if call.kind == "select"]
+    tables = [call for call in noise.calls if call.kind == "laplace"][-4:]
+    plan = Tables(Slopes(release.value.loss, 2), Crossing.of(geometry), exact(1.5), 2)
+    assert {call.scale for call in selections} == {plan.choice_scale}
+    assert len(selections) == 2
+    assert [call.scale for call in tables] == [plan.slope_scale, plan.curvature_scale] * 2
+    assert len({table.columns for table in release.value.pairs}) == 2
+    assert release.event.mechanism.endswith("2 pairs of columns chosen privately")
+
+
+def test_rows_looked_at_are_dealt_by_coins_where_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pairs, "MOST_ROWS", 500)
+    seen: list[int] = []
+    cells = KeptRows.cells
+    monkeypatch.setattr(KeptRows, "cells", lambda kept, weights: (seen.append(kept.n_rows), cells(kept, weights))[1])
+    pf.LogisticRegression(4.0, schema=CROSSED, interactions=1, random_state=0).fit(planted(4000))
+    pf.LogisticRegression(4.0, schema=CROSSED, interactions=1, random_state=0).fit(planted(400))
+    assert 350 < seen[0] < 650
+    assert seen[1] == 400
+
+
+def test_a_table_that_grew_between_readings_tells_no_numbers() -> None:
+    kept = kept_of([(*VALUES[0], "no")] * 30)
+    part = PartOfRows(kept, np.ones(20, dtype=bool))
+    with pytest.raises(DataError, match="another number of rows"):
+        part.cells(whole_weights(weights_of(0, 0.0), 8))
+
+
+# -- what it is for ----------------------------------------------------------------------------------------------------------------
+
+CROSSED = pf.Schema(
+    [pf.Category(name, ["a", "b", "c"]) for name in ("u", "v", "w")] + [pf.Numeric("x", 0, 1), pf.Numeric("z", -1, 1)],
+    pf.Category("y", [0, 1]),
+)
+
+
+def planted(n: int, seed: int = 0) -> pl.DataFrame:
+    """Classes that depend on u with w, and on x: no sum over columns tells the first."""
+    rng = np.random.default_rng(seed)
+    levels = {name: rng.integers(3, size=n) for name in ("u", "v", "w")}
+    x, z = rng.uniform(0, 1, n), rng.uniform(-1, 1, n)
+    odds = 3.0 * np.where((levels["u"] + levels["w"]) % 3 == 0, 1.0, -0.5) + 2 * (x - 0.5)
+    y = (rng.uniform(size=n) < 1 / (1 + np.exp(-odds))).astype(int)
+    frame = {name: np.array(["a", "b", "c"])[own] for name, own in levels.items()}
+    return pl.DataFrame({**frame, "x": x, "z": z, "y": y})
+
+
+def test_a_planted_pair_is_found_and_taken_away_from_the_errors() -> None:
+    train, test = planted(30_000), planted(10_000, 1)
+    paired = pf.LogisticRegression(1.0, schema=CROSSED, random_state=3).fit(train)
+    plain = pf.LogisticRegression(1.0, schema=CROSSED, interactions=0, random_state=3).fit(train)
+    assert "u x w" in str(paired.report_)
+    assert "chosen" not in str(plain.report_)
+    assert 1 - paired.score(test.drop("y"), test["y"]) < 0.75 * (1 - plain.score(test.drop("y"), test["y"]))
+    names = list(paired.get_feature_names_out())
+    assert names[-9:] == [f"u_{one} x w_{other}" for one in "abc" for other in "abc"]
+    table = paired.coef_[0, -9:].reshape(3, 3)
+    hit = (np.add.outer(np.arange(3), np.arange(3)) % 3) == 0
+    assert table[hit].min() > table[~hit].max()
+
+
+def test_where_columns_add_up_little_is_lost() -> None:
+    rng = np.random.default_rng(8)
+    losses = []
+    for seed in range(4):
+        frame = planted(40_000, seed)
+        odds = 2 * (frame["u"] == "a").to_numpy() + 3 * (frame["x"].to_numpy() - 0.5) - 0.7
+        frame = frame.with_columns(y=pl.Series((rng.uniform(size=40_000) < 1 / (1 + np.exp(-odds))).astype(int)))
+        train, test = frame[:30_000], frame[30_000:]
+        models = [pf.LogisticRegression(1.0, schema=CROSSED, interactions=q, random_state=seed).fit(train) for q in (1, 0)]
+        scores = [model.score(test.drop("y"), test["y"]) for model in models]
+        losses.append(scores[1] - scores[0])
+    assert np.mean(losses) < 0.004
+
+
+def test_a_newton_step_is_held_back_by_noise_and_by_limits() -> None:
+    slopes, curvatures = np.array([-50.0, 50.0, -1e6, 3.0]), np.array([100.0, 100.0, -5.0, 0.0])
+    assert newton_step(slopes, curvatures, 0.0) == pytest.approx([50 / 101, -50 / 101, 1.5, -1.5])
+    assert newton_step(slopes, curvatures, 100.0)[:2] == pytest.approx([50 / 400, -50 / 400])
+
+
+def test_the_same_seed_gives_the_same_tables_and_secret_noise_makes_them_private() -> None:
+    frame = planted(3000)
+    one, other = (pf.LogisticRegression(10.0, schema=CROSSED, random_state=5).fit(frame) for _ in range(2))
+    assert np.array_equal(one.coef_, other.coef_)
+    ledger = pf.Ledger(epsilon=10.0)
+    secret = pf.LogisticRegression(10.0, schema=CROSSED, ledger=ledger).fit(frame)
+    assert secret.report_.private
+    assert "u x w" in str(secret.report_)
+    assert ledger.remaining == 0
