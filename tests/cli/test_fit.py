@@ -13,6 +13,7 @@ import privfit as pf
 from privfit.bench.census import census_schema
 from privfit.cli import console
 from tests.cli.conftest import Run
+from tests.mechanisms.test_pairs import CROSSED, planted
 
 LINEAR = ("fit", "people.csv", "--schema", "linear.toml", "--model", "linear")
 
@@ -264,6 +265,7 @@ def test_clusters_are_fitted_and_predicted_from_files(run: Run, folder: Path) ->
     [
         (("-m", "linear", "--clusters", 3), "only kmeans has clusters"),
         (("-m", "kmeans", "--no-intercept"), "has distances and no coefficients"),
+        (("-m", "linear", "--interactions", 1), "only logistic has them"),
     ],
 )
 def test_options_of_other_models_are_refused(run: Run, folder: Path, options: tuple, told: str) -> None:
@@ -271,3 +273,17 @@ def test_options_of_other_models_are_refused(run: Run, folder: Path, options: tu
     assert result.exit_code != 0
     assert told in " ".join(result.output.split())
     assert not Path("model.json").exists()
+
+
+def test_pairs_of_columns_from_the_command_line(run: Run, folder: Path) -> None:
+    planted(3000).write_csv("crossed.csv")
+    CROSSED.save("crossed.toml")
+    fit = ("fit", "crossed.csv", "-s", "crossed.toml", "-m", "logistic", "-e", 10, "-l", "pairs.db", "--ledger-epsilon", 20)
+    made = run(*fit, "--interactions", 1, "-o", "pairs.json")
+    assert made.exit_code == 0, made.output
+    assert "u x w" in " ".join(made.output.split())
+    assert run("predict", "pairs.json", "crossed.csv").exit_code == 0
+    plain = run(*fit, "--interactions", 0, "-o", "plain.json")
+    assert plain.exit_code == 0, plain.output
+    assert "chosen privately" not in " ".join(plain.output.split())
+    assert pf.Ledger("pairs.db").spent.epsilon == 20

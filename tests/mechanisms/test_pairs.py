@@ -16,8 +16,10 @@ from privfit.losses import LOGISTIC, tempered_logistic
 from privfit.mechanisms import PairedPerturbation, pairs
 from privfit.mechanisms.minima import Risk
 from privfit.mechanisms.pairs import MOST_CELLS, MOST_ROWS, UNIT, Slopes, Tables, newton_step, score_bits, whole_weights
-from privfit.mechanisms.rules import automatic_pairs
+from privfit.mechanisms.rules import FOR_CERTIFICATE, automatic_pairs
+from privfit.mechanisms.tilts import FLAT_CORNERS, losses_beside
 from privfit.privacy import Budget, Terms, exact
+from privfit.privacy.normal import gaussian_delta
 from privfit.rows import Crossing, KeptRows, PartOfRows, Rows
 from privfit.tables import DataError, open_table
 from tests.support.noise import RecordingNoise
@@ -173,27 +175,74 @@ def test_any_weights_are_held_to_whole_numbers_whose_sums_are_exact(weight: floa
 # -- the plan ----------------------------------------------------------------------------------------------------------------------
 
 
+def priced(tables: Tables) -> list[Fraction]:
+    """What every choice and every table costs."""
+    reaches = (
+        (tables.slopes.reach_of_score, tables.choice_scale),
+        (tables.slopes.reach_of_sums(tables.slopes.slopes), tables.slope_scale),
+        (tables.slopes.reach_of_sums(tables.slopes.curvatures), tables.curvature_scale),
+    )
+    return [Fraction(reach) / Fraction(scale) for reach, scale in reaches for _ in range(tables.pairs)]
+
+
 @pytest.mark.parametrize("epsilon", [1e-4, 0.1, 0.7, 1.6, 3.0, 1e4])
 @pytest.mark.parametrize("number", [1, 2, 7])
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_shares_add_up_to_epsilon_and_never_more(epsilon: float, number: int, delta: float) -> None:
+def test_shares_add_up_to_epsilon_and_never_more(epsilon: float, number: int) -> None:
     mechanism = PairedPerturbation(pairs=number)
-    terms = Terms(Budget(epsilon, delta), "replace-one", 3)
+    terms = Terms(Budget(epsilon), "replace-one", 3)
     geometry = mechanism.geometry(SCHEMA, "splines", Risk(LOGISTIC))
-    own = pairs._share(terms.budget, pairs.FOR_WEIGHTS)
-    plan = mechanism.plan(geometry, replace(terms, budget=own), Risk(LOGISTIC), 1000)
+    plan = mechanism.plan_of_weights(geometry, terms, Risk(LOGISTIC), 1000, number)
     tables = Tables(Slopes(plan.gradients.loss, 6), Crossing.of(geometry), exact(epsilon), number)
-    spent = exact(own.epsilon)
-    for _ in range(number):
-        spent += Fraction(tables.slopes.reach_of_score) / Fraction(tables.choice_scale)
-        spent += Fraction(tables.slopes.reach_of_sums(tables.slopes.slopes)) / Fraction(tables.slope_scale)
-        spent += Fraction(tables.slopes.reach_of_sums(tables.slopes.curvatures)) / Fraction(tables.curvature_scale)
+    spent = exact(plan.event.epsilon) + sum(priced(tables))
     assert exact(epsilon) * Fraction(999, 1000) < spent <= exact(epsilon)
     event = tables.event(plan, terms)
-    assert (event.epsilon, event.delta) == (epsilon, plan.event.delta)
+    assert (event.epsilon, event.delta) == (epsilon, 0.0)
     assert event.n_values == sum(event.parts)
     assert len(event.scales) == len(event.parts)
     assert event.scales[-1] / event.unit == pytest.approx(tables.curvature_scale / UNIT)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.7, 1.6, 3.0])
+@pytest.mark.parametrize("number", [1, 2, 5])
+def test_gaussian_weights_and_pure_steps_together_stay_within_delta(epsilon: float, number: int) -> None:
+    """Against a sum over all outcomes of coins, one for each step, and with less noise than for weights that have their share alone."""
+    delta = 1e-6
+    mechanism = PairedPerturbation(noise="gaussian", pairs=number)
+    terms = Terms(Budget(epsilon, delta))
+    geometry = mechanism.geometry(SCHEMA, "splines", Risk(LOGISTIC))
+    plan = mechanism.plan_of_weights(geometry, terms, Risk(LOGISTIC), 1000, number)
+    tables = Tables(Slopes(plan.gradients.loss, 2), Crossing.of(geometry), exact(epsilon), number)
+    e = epsilon * (1 - FOR_CERTIFICATE)
+    steps = [float(step) for step in priced(tables)]
+    shift = least_shift(plan, geometry)
+    flat = plan.gradients.loss.taper * plan.gradients.most_slope * plan.gradients.norms.l2**2 / plan.ridge
+    assert flat <= (e - sum(steps)) * FLAT_CORNERS
+    total = 0.0
+    for signs in itertools.product((1, -1), repeat=len(steps)):
+        chance = math.prod(1 / (1 + math.exp(-sign * step)) for sign, step in zip(signs, steps, strict=True))
+        left = e - sum(sign * step for sign, step in zip(signs, steps, strict=True))
+        corners = [(left - flat, 0.0), (left - flat, shift), (left, shift), (left, 2 * shift)]
+        total += chance * sum(gaussian_delta(eps, mu) if mu else max(0.0, 1 - math.exp(eps)) for eps, mu in corners)
+    assert 0.5 * delta < total <= delta
+    event = tables.event(plan, terms)
+    assert (event.epsilon, event.delta) == (epsilon, delta)
+    alone = mechanism.plan(geometry, replace(terms, budget=Budget(0.8 * epsilon, delta)), Risk(LOGISTIC), 1000)
+    whole = mechanism.plan(geometry, terms, Risk(LOGISTIC), 1000)
+    assert whole.sd < plan.sd < 0.96 * alone.sd
+
+
+def least_shift(plan, geometry) -> float:
+    """The largest gradient of a row, where every block is measured by its noise."""
+    sds = plan.tilt.sds.ravel()
+    return plan.gradients.most_slope * math.sqrt(sum(1 / sds[block.start] ** 2 for block in geometry.blocks))
+
+
+@pytest.mark.parametrize("steps", [(), (0.3,), (0.1, 0.1, 0.2), (0.05,) * 4 + (0.3,) * 3])
+def test_what_coins_beside_give_away_is_a_law(steps: tuple[float, ...]) -> None:
+    losses, chances = losses_beside(steps)
+    assert np.exp(chances).sum() == pytest.approx(1)
+    assert losses.max() == pytest.approx(sum(steps))
+    assert (np.exp(chances) * np.exp(-losses)).sum() == pytest.approx(1)  # the other law
 
 
 def test_one_pair_from_twenty_thousand_and_two_from_forty() -> None:

@@ -179,9 +179,8 @@ def planned(model: LogisticRegression, schema: Schema, n_rows: int) -> tuple[Geo
     numeric, knots = automatic_numbers(terms, len(schema.features), n_rows)
     risk = replace(model._objective(mechanism, schema), knots=knots)
     geometry = mechanism.geometry(schema, numeric, risk)
-    if isinstance(mechanism, PairedPerturbation):
-        terms = mechanism.for_weights(terms, mechanism.number(geometry, terms, risk, n_rows))
-    plan = mechanism.plan(geometry, terms, risk, n_rows)
+    assert isinstance(mechanism, PairedPerturbation)
+    plan = mechanism.plan_of_weights(geometry, terms, risk, n_rows, mechanism.number(geometry, terms, risk, n_rows))
     return geometry, plan.ridge, plan.slack / 2
 
 

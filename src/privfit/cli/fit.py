@@ -159,6 +159,14 @@ def fit(
     clusters: Annotated[
         int | None, typer.Option(min=1, help="How many clusters kmeans has.", show_default="8", rich_help_panel=MODEL)
     ] = None,
+    interactions: Annotated[
+        int | None,
+        typer.Option(
+            help="For logistic: how many pairs of columns get a table of their own, chosen privately; 0 for a sum over columns.",
+            show_default="by a public rule",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Fit a private model on a file and write it as JSON.
@@ -175,7 +183,7 @@ def fit(
     """
     Terms(Budget(epsilon, delta), adjacency.value, rows_per_person, expected_rows)  # refuses what no guarantee could be given for
     check_ledger_options(seed, ledger, ledger_epsilon, ledger_delta)
-    own = _penalty(model, alpha, l1_ratio) | _of_clusters(model, clusters, no_intercept, numeric)
+    own = _penalty(model, alpha, l1_ratio) | _of_clusters(model, clusters, no_intercept, numeric) | _of_pairs(model, interactions)
     check_output(output, table, schema, ledger)
     facts = complete_schema(schema)
     _check_target(model, facts)
@@ -233,6 +241,15 @@ def _of_clusters(model: Model, clusters: int | None, no_intercept: bool, numeric
             "--no-intercept or --numeric was given with --model kmeans, which has distances and no coefficients. Leave it out."
         )
     return {} if clusters is None else {"n_clusters": clusters}
+
+
+def _of_pairs(model: Model, interactions: int | None) -> dict[str, Any]:
+    """The option about pairs of columns, as the estimator takes it."""
+    if interactions is None:
+        return {}
+    if model is not Model.logistic:
+        raise CommandError(f"--interactions {interactions} was given with --model {model}; only logistic has them. Leave it out.")
+    return {"interactions": interactions}
 
 
 def check_ledger_options(seed: int | None, ledger: Path | None, ledger_epsilon: float | None, ledger_delta: float | None) -> None:

@@ -18,15 +18,17 @@ from numpy.typing import NDArray
 
 from privfit.losses import LOGISTIC, ConvexLoss
 from privfit.mechanisms.minima import Plan, Risk, RiskFit
-from privfit.mechanisms.perturbation import ObjectivePerturbation
+from privfit.mechanisms.perturbation import CLEARLY, ObjectivePerturbation
 from privfit.mechanisms.release import Release
 from privfit.mechanisms.rules import automatic_pairs
+from privfit.mechanisms.tilts import Tilt, free_ridge, make_tilt, refuse_gaussian_without_delta
 from privfit.mechanisms.tuning import dealt
 from privfit.privacy import Budget, Event, Ledger, Noise, PrivacyError, Terms, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.shapes import Source
 from privfit.rows import CellRows, Crossing, KeptRows, PartOfRows, Rows
 from privfit.schema import Geometry
+from privfit.statistics import Gradients
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -118,11 +120,11 @@ class PairedPerturbation(ObjectivePerturbation):
 
     Parameters
     ----------
-    ridge, noise, steepest : as for ObjectivePerturbation, which has four fifths of epsilon here, and all of delta.
+    ridge, noise, steepest : as for ObjectivePerturbation, which has four fifths of epsilon here; with Gaussian noise it is calibrated so that all steps together cost epsilon and delta.
     pairs : how many pairs are chosen. "auto" is none where rows times epsilon (over `rows_per_person`) are below 20,000, one from there on, and two from 40,000 on; and none where there are more than 5,000 pairs.
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at most `rows_per_person` rows, in real arithmetic, up to
-    a chance below 2^-64; docs/proofs/pairs.md, Theorem 1.
+    a chance below 2^-64; docs/proofs/pairs.md, Theorems 1 and 2.
     """
 
     pairs: int | Literal["auto"] = "auto"
@@ -161,9 +163,21 @@ class PairedPerturbation(ObjectivePerturbation):
             )
         return int(self.pairs)
 
-    def for_weights(self, terms: Terms, pairs: int) -> Terms:
-        """What the perturbed objective may spend beside so many pairs."""
-        return replace(terms, budget=_share(terms.budget, FOR_WEIGHTS)) if pairs else terms
+    def plan_of_weights(self, geometry: Geometry, terms: Terms, objective: Risk, n_rows: int | None, pairs: int) -> Plan:
+        """The plan of the perturbed objective beside so many pairs: pure noise has its share of epsilon, Gaussian noise is calibrated for everything together.
+
+        Guarantee: docs/proofs/pairs.md, Theorems 1 and 2.
+        """
+        if not pairs:
+            return self.plan(geometry, terms, objective, n_rows)
+        refuse_gaussian_without_delta(self.noise, terms.budget.delta)
+        plans = []
+        if self.noise != "gaussian":
+            plans.append(self.plan(geometry, replace(terms, budget=_share(terms.budget, FOR_WEIGHTS)), objective, n_rows))
+        if terms.budget.delta > 0 and self.noise in ("auto", "gaussian"):
+            beside = _WeightsBeside(self.ridge, "gaussian", self.steepest, _steps(terms.budget.epsilon, pairs))
+            plans.append(beside.plan(geometry, terms, objective, n_rows))
+        return min(plans, key=lambda plan: plan.sd / CLEARLY if plan.event.delta else plan.sd)
 
     def _release_from(
         self, kept: KeptRows, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Risk, n_rows: int | None
@@ -171,7 +185,7 @@ class PairedPerturbation(ObjectivePerturbation):
         pairs = self.number(rows.geometry, terms, objective, n_rows)
         if not pairs:
             return super()._release_from(kept, rows, terms, ledger, noise, objective, n_rows)
-        plan = self.plan(rows.geometry, self.for_weights(terms, pairs), objective, n_rows)
+        plan = self.plan_of_weights(rows.geometry, terms, objective, n_rows, pairs)
         moved = int(terms.rows_per_person) * (2 if terms.adjacency == "replace-one" else 1)
         tables = Tables(Slopes(plan.gradients.loss, moved), Crossing.of(rows.geometry), exact(terms.budget.epsilon), pairs)
         event, bits = tables.event(plan, terms), score_bits(rows.geometry.n_columns)  # public facts only up to here
@@ -279,7 +293,26 @@ def whole_weights(weights: Floats, bits: int) -> Floats:
     return np.asarray(np.rint(held * (1 << bits)), dtype=np.float64)
 
 
+@dataclass(frozen=True)
+class _WeightsBeside(ObjectivePerturbation):
+    """A perturbed objective with Gaussian noise in a release that goes on with pure steps of so many epsilons."""
+
+    steps: tuple[float, ...] = ()
+
+    def _tilt(self, kind: str, gradients: Gradients, epsilon: float, delta: float, bend_cost: float | None) -> Tilt:
+        return make_tilt(kind, gradients, epsilon, delta, bend_cost, self.steps)
+
+    def _free_ridge(self, kind: str, gradients: Gradients, epsilon: float) -> float:
+        return free_ridge(kind, gradients, epsilon - sum(self.steps))
+
+
+def _steps(epsilon: float, pairs: int) -> tuple[float, ...]:
+    """What every choice and every table costs, rounded up."""
+    each = (FOR_CHOICES, FOR_TABLES * FOR_SLOPE_SUMS, FOR_TABLES * (1 - FOR_SLOPE_SUMS))
+    return tuple(math.nextafter(float(exact(epsilon) * share / pairs), math.inf) for share in each for _ in range(pairs))
+
+
 def _share(budget: Budget, share: Fraction) -> Budget:
-    """A part of epsilon, rounded down, and all of delta."""
+    """A part of epsilon, rounded down, and no delta."""
     part = float(exact(budget.epsilon) * share)
-    return Budget(part if exact(part) <= exact(budget.epsilon) * share else math.nextafter(part, 0.0), budget.delta)
+    return Budget(part if exact(part) <= exact(budget.epsilon) * share else math.nextafter(part, 0.0))

@@ -178,17 +178,23 @@ class ObjectivePerturbation(Perturbation):
                 f"The {gradients.loss.name} states no most_curvature, and a perturbed objective is private only if curvature is bounded. "
                 "State it, or use mechanism='output', which does not need it."
             )
-        tilt = make_tilt(kind, gradients, epsilon, delta, None)
-        free = free_ridge(kind, gradients, epsilon)
+        tilt = self._tilt(kind, gradients, epsilon, delta, None)
+        free = self._free_ridge(kind, gradients, epsilon)
         ridge = self._ridge(gradients, tilt, n_rows)
         if self.ridge == "auto":
             slack = needed_precision(gradients, terms, n_rows, tilt.sd)
             ridge = max(ridge, quiet_ridge(gradients, slack, epsilon), free if math.isfinite(free) else 0.0)
         if ridge < free:
             ridge = max(ridge, gradients.forced_ridge((1 - FOR_SLOPES) * epsilon))
-            tilt = make_tilt(kind, gradients, epsilon, delta, gradients.bend_cost(ridge))
+            tilt = self._tilt(kind, gradients, epsilon, delta, gradients.bend_cost(ridge))
         event = tilt.event("objective perturbation", terms)
         return with_output_noise(Plan(gradients, ridge, event, needed_precision(gradients, terms, n_rows, tilt.sd), tilt.sd, tilt), terms)
+
+    def _tilt(self, kind: str, gradients: Gradients, epsilon: float, delta: float, bend_cost: float | None) -> Tilt:
+        return make_tilt(kind, gradients, epsilon, delta, bend_cost)
+
+    def _free_ridge(self, kind: str, gradients: Gradients, epsilon: float) -> float:
+        return free_ridge(kind, gradients, epsilon)
 
     def _ridge(self, gradients: Gradients, tilt: Tilt, n_rows: int | None) -> float:
         return automatic_ridge(gradients, tilt.sd, n_rows) if self.ridge == "auto" else float(self.ridge)
@@ -197,8 +203,8 @@ class ObjectivePerturbation(Perturbation):
         """The logistic loss with smaller slopes, bending as sharply as a free curvature allows."""
         steepest = STEEPEST if self.steepest == "auto" else float(self.steepest)
         gentle = replace(gradients, loss=tempered_logistic(steepest, 1.0))
-        ridge = self._ridge(gentle, make_tilt(kind, gentle, epsilon, delta, None), n_rows)
-        taper = min(max(SAFE * ridge / free_ridge(kind, gentle, epsilon), 1.0), SHARPEST)
+        ridge = self._ridge(gentle, self._tilt(kind, gentle, epsilon, delta, None), n_rows)
+        taper = min(max(SAFE * ridge / self._free_ridge(kind, gentle, epsilon), 1.0), SHARPEST)
         return replace(gradients, loss=tempered_logistic(steepest, taper))
 
     def _perturbed(self, plan: Plan, kept: KeptRows, noise: Noise) -> Floats:

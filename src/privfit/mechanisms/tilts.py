@@ -144,16 +144,20 @@ def _check_laplace(size: int, scale: float) -> None:
 checks = {"laplace": _check_laplace, "linf": check_cube, "octahedra": check_cube, "l2": check_ball, "normal": check_ball}
 
 
-def make_tilt(kind: str, gradients: Gradients, epsilon: float, delta: float, bend_cost: float | None) -> Tilt:
+def make_tilt(
+    kind: str, gradients: Gradients, epsilon: float, delta: float, bend_cost: float | None, beside: tuple[float, ...] = ()
+) -> Tilt:
     """The tilt of this kind that costs epsilon (and delta) for slopes and curvature: where curvature costs this much, or nothing if None.
 
-    Guarantee: docs/proofs/perturbation.md, Theorems 1 to 3.
+    Normal noise may have pure steps `beside` it, of so many epsilons: then all of them together cost epsilon and delta.
+
+    Guarantee: docs/proofs/perturbation.md, Theorems 1 to 3; docs/proofs/pairs.md, Theorem 2, for steps beside.
     """
     left = (epsilon - (bend_cost or 0.0)) * SAFE
     columns, classes = tuple(range(gradients.norms.columns)), gradients.classes
     if kind == "gaussian":
-        flat = epsilon * FLAT_CORNERS / gradients.people if bend_cost is None else 0.0
-        least = least_scale(lambda sd: objective_delta(gradients, left, 1 / sd, flat), delta * SAFE, 1 / left)
+        flat = (epsilon - sum(beside)) * FLAT_CORNERS / gradients.people if bend_cost is None else 0.0
+        least = least_scale(lambda sd: objective_delta(gradients, left, 1 / sd, flat, beside), delta * SAFE, 1 / left)
         return Tilt(kind, _normal(gradients, least / SAFE), classes, delta)
     if kind == "mixed":
         if not gradients.norms.blocks:
@@ -256,23 +260,41 @@ def free_ridge(kind: str, gradients: Gradients, epsilon: float) -> float:
     return gradients.free_ridge(epsilon, adds_up=kind == "laplace") * (ENOUGH + 2 * lattice / epsilon)
 
 
-def objective_delta(gradients: Gradients, epsilon: float, shift: float, extra: float = 0.0) -> float:
-    """An upper bound of delta for a normal tilt whose standard deviation is one over `shift` times the largest gradient of a row.
+def objective_delta(gradients: Gradients, epsilon: float, shift: float, extra: float = 0.0, beside: tuple[float, ...] = ()) -> float:
+    """An upper bound of delta for a normal tilt whose standard deviation is one over `shift` times the largest gradient of a row, and pure steps beside it.
 
     `extra` is what a leaving row without slope can still bend. The loss of privacy is convex in the slopes of the rows that leave and enter, so that it is largest where each
     is none or the largest one; each such corner is a Gaussian mechanism, and their deltas are added up.
 
-    Guarantee: docs/proofs/perturbation.md, Theorem 3.
+    Guarantee: docs/proofs/perturbation.md, Theorem 3; docs/proofs/pairs.md, Theorem 2, for steps beside.
     """
+    losses, chances = losses_beside(beside)
     people, entering, corners = gradients.people, gradients.people if gradients.replace else 0, gradients.corners
     if not gradients.loss.one_sided:  # then none is no corner
         total = people + entering
-        return _sum_of_exps(total * math.log(corners) + log_gaussian_deltas(np.array([epsilon]), np.array([total * shift])))
+        every = log_gaussian_deltas(epsilon - losses, np.full(losses.shape, total * shift))
+        return _sum_of_exps(total * math.log(corners) + chances + every)
     left, entered = np.meshgrid(np.arange(people + 1), np.arange(entering + 1), indexing="ij")
     number = _log_choose(people, left) + _log_choose(entering, entered) + (left + entered) * math.log(corners)
     each = np.asarray(epsilon - (people - left) * extra, dtype=np.float64)
-    deltas = log_gaussian_deltas(each, np.asarray((left + entered) * shift, dtype=np.float64))
-    return _sum_of_exps(number + deltas)
+    shifts = np.broadcast_to((left + entered) * shift, (*losses.shape, *each.shape)).astype(np.float64)
+    deltas = log_gaussian_deltas(each - losses[:, None, None], shifts)
+    return _sum_of_exps(number + chances[:, None, None] + deltas)
+
+
+def losses_beside(steps: tuple[float, ...]) -> tuple[Floats, Floats]:
+    """What pure steps of so many epsilons can give away together, and the logarithm of how likely that is: each gives its epsilon away, or the same the other way.
+
+    Guarantee: docs/proofs/pairs.md, Theorem 2: no pure step is told apart better than such a coin.
+    """
+    losses, chances = np.zeros(1), np.zeros(1)
+    for step in sorted(set(steps)):
+        times = steps.count(step)
+        up = np.arange(times + 1)
+        own = _log_choose(times, up) + up * step - times * np.logaddexp(0.0, step)
+        losses = (losses[:, None] + step * (2 * up - times)[None, :]).ravel()
+        chances = (chances[:, None] + own[None, :]).ravel()
+    return losses, chances
 
 
 def _sum_of_exps(logs: Floats) -> float:
