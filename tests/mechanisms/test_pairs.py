@@ -243,6 +243,7 @@ def test_what_coins_beside_give_away_is_a_law(steps: tuple[float, ...]) -> None:
     assert np.exp(chances).sum() == pytest.approx(1)
     assert losses.max() == pytest.approx(sum(steps))
     assert (np.exp(chances) * np.exp(-losses)).sum() == pytest.approx(1)  # the other law
+    assert len(losses) == len(set(np.round(losses, 9)))
 
 
 def test_one_pair_from_twenty_thousand_and_two_from_forty() -> None:

@@ -285,6 +285,8 @@ def objective_delta(gradients: Gradients, epsilon: float, shift: float, extra: f
 def losses_beside(steps: tuple[float, ...]) -> tuple[Floats, Floats]:
     """What pure steps of so many epsilons can give away together, and the logarithm of how likely that is: each gives its epsilon away, or the same the other way.
 
+    Losses that are nearly the same are counted as the larger one.
+
     Guarantee: docs/proofs/pairs.md, Theorem 2: no pure step is told apart better than such a coin.
     """
     losses, chances = np.zeros(1), np.zeros(1)
@@ -294,7 +296,13 @@ def losses_beside(steps: tuple[float, ...]) -> tuple[Floats, Floats]:
         own = _log_choose(times, up) + up * step - times * np.logaddexp(0.0, step)
         losses = (losses[:, None] + step * (2 * up - times)[None, :]).ravel()
         chances = (chances[:, None] + own[None, :]).ravel()
-    return losses, chances
+    if not steps:
+        return losses, chances
+    least = sum(steps) * 2.0**-40
+    found, places = np.unique(np.ceil(losses / least), return_inverse=True)
+    together = np.full(len(found), -np.inf)
+    np.logaddexp.at(together, places, chances)
+    return found * least, together
 
 
 def _sum_of_exps(logs: Floats) -> float:
