@@ -83,10 +83,8 @@ class CellRows:
     Guarantee: a row's cells and score depend on that row and on released numbers alone, to the bit; docs/proofs/pairs.md, Lemma 1.
     """
 
-    def __init__(self, layout: Layout, cells: Integers, scores: Integers, sides: NDArray[np.bool_]) -> None:
-        self._crossing = Crossing(layout)
-        sizes = max((member.n_cells for member in layout.members), default=1)
-        self._cells = cells.astype(np.uint16 if sizes < 1 << 16 else np.int64)
+    def __init__(self, layout: Layout, cells: NDArray[np.uint16], scores: Integers, sides: NDArray[np.bool_]) -> None:
+        self._crossing, self._cells = Crossing(layout), cells
         self._scores, self._sides = scores, sides.astype(np.int64)
 
     def add(self, pair: Pair, table: Integers) -> None:

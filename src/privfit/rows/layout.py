@@ -299,10 +299,10 @@ class Layout:
                 rows[:, member.block.start : member.block.stop] = member.columns[level]
         return rows
 
-    def cells(self, chunk: Chunk) -> NDArray[np.int64]:
-        """The cell of every member in every row: (members, rows)."""
-        found = [member.cells(level) for member, level in self._levels(chunk)]
-        return np.stack(found) if found else np.empty((0, len(chunk.target)), dtype=np.int64)
+    def cells(self, chunk: Chunk) -> NDArray[np.uint16]:
+        """The cell of every member in every row: (members, rows). No block has more levels than 16 bits can tell (LARGEST_BLOCK)."""
+        found = [member.cells(level).astype(np.uint16) for member, level in self._levels(chunk)]
+        return np.stack(found) if found else np.empty((0, len(chunk.target)), dtype=np.uint16)
 
     def _levels(self, chunk: Chunk) -> Iterator[tuple[Member, NDArray[np.intp]]]:
         """Every member, and its level in every row."""
