@@ -11,6 +11,7 @@ import privfit as pf
 from privfit.losses import LOGISTIC
 from privfit.mechanisms import PairedPerturbation, Risk
 from privfit.privacy import Budget, Terms
+from privfit.rows import Crossing
 from tests.mechanisms.test_pairs import CROSSED, planted
 
 FRAME = planted(3000)
@@ -41,16 +42,36 @@ def test_scores_are_the_sum_of_the_coefficients_that_names_say() -> None:
                 total += coef[names.index(f"{block.column.name}_{own}")]
             else:
                 place = (own - block.column.low) / (block.column.high - block.column.low)
-                step = round(place * 7 * 8)
-                shares = np.interp(np.arange(8), [step / 8 - 1, step / 8, step / 8 + 1], [0, 1, 0], left=0, right=0)
                 exact = np.interp(np.arange(8), [place * 7 - 1, place * 7, place * 7 + 1], [0, 1, 0], left=0, right=0)
-                del shares
                 total += float(exact @ coef[[names.index(label) for label in block.labels]])
-                cells[block.column.name] = [block.labels[step * 8 // 57]]
+                cells[block.column.name] = [name for name in spans(names, block.column.name) if is_in(name, own)]
         for name, weight in zip(names[plain:], coef[plain:], strict=True):
             first, second = name.split(" x ")
             total += weight * any(first in own for own in cells.values()) * any(second in own for own in cells.values())
         assert score == pytest.approx(total, abs=1e-9)
+
+
+def spans(names: list[str], column: str) -> set[str]:
+    """The cells of a number that names of pairs speak of."""
+    return {part for name in names if " x " in name for part in name.split(" x ") if part.startswith(f"{column}_[")}
+
+
+def is_in(name: str, value: float) -> bool:
+    low, high = name.split("_", 1)[1].strip("[])").split(", ")
+    return float(low) <= value < float(high) or (name.endswith("]") and value == float(high))
+
+
+def test_names_of_cells_tell_where_a_wide_number_is() -> None:
+    column = pf.Numeric("gain", 0, 100_000)
+    schema = pf.Schema([column, pf.Category("u", ["a", "b", "c"])], CROSSED.target)
+    crossing = Crossing.of(PairedPerturbation().geometry(schema, "splines", Risk(LOGISTIC)))
+    names = crossing.names((0, 1))[::3]
+    values = np.random.default_rng(0).uniform(0, 100_000, 2000) ** np.random.default_rng(1).uniform(0, 1, 2000)
+    found = crossing.numbers((0, 1), [values, np.zeros(2000, dtype=np.int32)]) // 3
+    assert len(set(found.tolist())) == 8
+    for value, cell in zip(values, found, strict=True):
+        low, high = (float(end) for end in names[cell].split(" x ")[0].split("_", 1)[1].strip("[])").split(", "))
+        assert low * (1 - 1e-5) <= value <= high * (1 + 1e-5)
 
 
 def test_every_engine_gives_the_same_scores(tmp_path) -> None:

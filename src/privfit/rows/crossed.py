@@ -61,7 +61,7 @@ class Crossing:
 
     def names(self, pair: Pair) -> list[str]:
         """A name for each of its cells."""
-        first, second = (self.layout.geometry.blocks[column].labels for column in pair)
+        first, second = (self.layout.members[place].cell_names for place in self.places(pair))
         return [f"{one} x {other}" for one in first for other in second]
 
     def places(self, pair: Pair) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array
 
 from privfit.rows.encoding import absent_values, as_one_array, encode_numbers, few_rows, hats, level_codes, on_knots, within_bounds
-from privfit.schema import Block, Geometry, Numeric
+from privfit.schema import Block, Geometry, Numeric, level_labels
 from privfit.tables import Batch
 
 Floats = NDArray[np.float64]
@@ -106,6 +106,17 @@ class Member:
     def n_cells(self) -> int:
         """How many cells it has: one per level of a category; of a number, as many equal ones as it has knots, whose edges are not where knots are."""
         return len(self.block.labels)
+
+    @cached_property
+    def cell_names(self) -> tuple[str, ...]:
+        """A name for each cell: of a number, its ends."""
+        column = self.block.column
+        if self.block.kind != "hats":
+            return self.block.labels
+        assert isinstance(column, Numeric)
+        halves = column.between(self.levels - 1)
+        firsts = [-(-cell * self.levels // self.n_cells) for cell in range(1, self.n_cells)]  # the first level of each
+        return level_labels(column, tuple(halves[first - 1] for first in firsts))
 
     def cells(self, levels: NDArray[Any]) -> NDArray[np.int64]:
         """The cell of rows at these levels."""

@@ -2,7 +2,7 @@
 
 from privfit.schema.columns import AUTO_KNOTS, MISSING, OTHER, Category, Column, Level, Numeric
 from privfit.schema.errors import SchemaError
-from privfit.schema.geometry import CONSTANT, ZERO, Block, Geometry, make_block
+from privfit.schema.geometry import CONSTANT, ZERO, Block, Geometry, level_labels, make_block
 from privfit.schema.schema import Schema
 
 __all__ = [
@@ -19,5 +19,6 @@ __all__ = [
     "Numeric",
     "Schema",
     "SchemaError",
+    "level_labels",
     "make_block",
 ]

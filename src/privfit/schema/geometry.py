@@ -96,7 +96,7 @@ def make_block(
     if isinstance(column, Numeric) and column.bins is None and bins is None:
         return Block(column, "share" if paper else "slope", start, 1, (column.name,), anchored=anchored and not paper)
     edges = column.edges(bins) if isinstance(column, Numeric) else ()
-    labels = _level_labels(column, edges)
+    labels = level_labels(column, edges)
     if paper:
         return Block(column, "indicators", start, len(labels) - 1, labels, edges)
     if len(labels) == 2 and not whole:
@@ -104,7 +104,8 @@ def make_block(
     return Block(column, "levels", start, len(labels), labels, edges)
 
 
-def _level_labels(column: Column, edges: tuple[float, ...]) -> tuple[str, ...]:
+def level_labels(column: Column, edges: tuple[float, ...]) -> tuple[str, ...]:
+    """The names of a category's levels, or of a number's bins between these edges."""
     if isinstance(column, Category):
         return tuple(f"{column.name}_{level}" for level in column.levels)
     names = [f"{column.name}_[{a}, {b})" for a, b in pairwise(_told_apart((column.low, *edges, column.high)))]
