@@ -60,9 +60,10 @@ SHIFT = score_bits(crossing_of().layout.geometry.n_columns) - pairs.STEP_BITS
 def measured(rows: list[tuple], weights: np.ndarray, slopes: Slopes) -> tuple[list[int], list[np.ndarray], list[np.ndarray]]:
     """The scores of all pairs, and their sums of slopes and of curvatures."""
     cells, menu = cells_of(rows, weights), crossing_of().pairs(MOST_CELLS)
-    sums, counts = cells.sums(menu, slopes.slopes, SHIFT), cells.counts(menu)
-    scores = [slopes.score(own, count) for own, count in zip(sums, counts, strict=True)]
-    return scores, sums, cells.sums(menu, slopes.curvatures, SHIFT)
+    both = cells.sums_and_counts(menu, slopes.slopes, SHIFT)
+    sums = cells.sums(menu, slopes.slopes, SHIFT)
+    assert all(np.array_equal(own[0], alone) and own[1].sum() == len(rows) for own, alone in zip(both, sums, strict=True))
+    return [slopes.score(*own) for own in both], sums, cells.sums(menu, slopes.curvatures, SHIFT)
 
 
 # -- bounds ------------------------------------------------------------------------------------------------------------------------
@@ -146,6 +147,16 @@ def test_sums_are_those_of_a_loop_over_rows_whatever_their_order_and_batches() -
         assert all(np.array_equal(a, b) for a, b in zip(measured(other, weights, slopes)[1], sums, strict=True))
     small = kept_of(rows, batch_rows=7).cells(whole_weights(weights, score_bits(len(weights))))
     assert all(np.array_equal(a, b) for a, b in zip(small.sums(menu, slopes.slopes, SHIFT), sums, strict=True))
+
+
+def test_counts_are_the_same_where_they_are_made_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [(*VALUES[i % 4], ("no", "yes")[i % 3 % 2]) for i in range(200)]
+    cells, menu, slopes = cells_of(rows, weights_of(1, 1.0)), crossing_of().pairs(MOST_CELLS), Slopes(LOGISTIC, 1)
+    together = cells.sums_and_counts(menu, slopes.slopes, SHIFT)
+    monkeypatch.setattr("privfit.rows.crossed.MOST_COUNTED", 0)
+    for one, other in zip(together, cells.sums_and_counts(menu, slopes.slopes, SHIFT), strict=True):
+        assert np.array_equal(one[0], other[0])
+        assert np.array_equal(one[1], other[1])
 
 
 def test_a_table_moves_the_scores_of_its_cells_only() -> None:

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +22,8 @@ from privfit.mechanisms.perturbation import CLEARLY, ObjectivePerturbation
 from privfit.mechanisms.release import Release
 from privfit.mechanisms.rules import automatic_pairs
 from privfit.mechanisms.tilts import Tilt, free_ridge, make_tilt, refuse_gaussian_without_delta
-from privfit.mechanisms.tuning import dealt
 from privfit.privacy import Budget, Event, Ledger, Noise, PrivacyError, Terms, exact
 from privfit.privacy.event import laplace_scale
-from privfit.privacy.shapes import Source
 from privfit.rows import CellRows, Crossing, KeptRows, PartOfRows, Rows
 from privfit.schema import Geometry
 from privfit.statistics import Gradients
@@ -38,9 +36,8 @@ FOR_SLOPE_SUMS = Fraction(4, 5)
 MOST_PAIRS = 20
 MOST_CELLS = 500
 MOST_CHOICES = 5000
-MOST_ROWS = 1 << 17
+MOST_ROWS = 40_960
 MOST_LOOKS = 1 << 26
-MOST_PARTS = 255
 UNIT = 1 << 14
 STEP_BITS = 8
 MOST_STEPS = 1 << 13
@@ -199,8 +196,8 @@ class PairedPerturbation(ObjectivePerturbation):
     def _looked_at(self, kept: KeptRows, tables: Tables, n_rows: int | None, noise: Noise) -> KeptRows:
         """The rows that pairs are chosen and measured by: all, or, where those are very many, about as many as are soon counted, by a coin for every row."""
         enough = max(min(MOST_ROWS, MOST_LOOKS // len(tables.menu)), 1)
-        parts = min(-(-(n_rows or 0) // enough), MOST_PARTS)
-        return kept if parts <= 1 else PartOfRows(kept, dealt(kept.n_rows, parts, cast(Source, noise)) == 0)
+        share = max(256 * enough // max(n_rows or 1, 1), 1)  # of 256
+        return kept if share >= 256 else PartOfRows(kept, noise.coins().heads(0, kept.n_rows, share))
 
     def solve(self, release: Release[RiskFit], geometry: Geometry, objective: Risk) -> RiskFit:
         """What was released; without tables, as for a perturbed objective alone."""
@@ -262,11 +259,9 @@ class Tables:
     def drawn(self, rows: CellRows, bits: int, noise: Noise) -> tuple[PairTable, ...]:
         """Choose a pair, measure its table, let it count, and so on."""
         left, found = list(self.menu), []
-        counts = rows.counts(left)
         for _ in range(self.pairs):
-            sums = rows.sums(left, self.slopes.slopes, bits - STEP_BITS)
-            choice = noise.select([self.slopes.score(*both) for both in zip(sums, counts, strict=True)], self.choice_scale)
-            pair, _ = left.pop(choice), counts.pop(choice)
+            both = rows.sums_and_counts(left, self.slopes.slopes, bits - STEP_BITS)
+            pair = left.pop(noise.select([self.slopes.score(*own) for own in both], self.choice_scale))
             slopes, curvatures = (
                 noise.laplace(rows.sums([pair], responses, bits - STEP_BITS)[0], scale) / UNIT
                 for responses, scale in ((self.slopes.slopes, self.slope_scale), (self.slopes.curvatures, self.curvature_scale))

@@ -75,20 +75,20 @@ def exponential(menus: Sequence[Sequence[int]], scale: float, source: Source) ->
     return chosen
 
 
+_BLOCK = 1 << 14
+HEADS_OF_256 = 51
+
+
 @dataclass(frozen=True)
 class KeyedCoins:
-    """A coin for every row number, heads about one time in five, from a key: nobody who does not know the key can tell them."""
+    """A coin for every row number, heads about one time in five or as often as asked, from a key: nobody who does not know the key can tell them."""
 
     key: bytes = field(repr=False)
 
-    def heads(self, first: int, count: int) -> NDArray[np.bool_]:
-        """Which of `count` rows from number `first` on show heads."""
+    def heads(self, first: int, count: int, of_256: int = HEADS_OF_256) -> NDArray[np.bool_]:
+        """Which of `count` rows from number `first` on show heads: each so many times in 256."""
         start = first // _BLOCK
         stop = (first + count + _BLOCK - 1) // _BLOCK
         stream = b"".join(hashlib.shake_256(self.key + block.to_bytes(8)).digest(_BLOCK) for block in range(start, stop))
         thrown = np.frombuffer(stream, dtype=np.uint8)[first - start * _BLOCK :][:count]
-        return thrown < HEADS_OF_256
-
-
-_BLOCK = 1 << 14
-HEADS_OF_256 = 51
+        return thrown < of_256

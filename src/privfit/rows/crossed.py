@@ -21,6 +21,8 @@ from privfit.tables import Batch
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+FEW_CELLS = 1 << 24
+COUNTED, MOST_COUNTED = 1 << 34, 1 << 18
 Pair = tuple[int, int]
 """Two columns, by their places among the schema's features."""
 
@@ -84,7 +86,8 @@ class CellRows:
     """
 
     def __init__(self, layout: Layout, cells: NDArray[np.uint16], scores: Integers, sides: NDArray[np.bool_]) -> None:
-        self._crossing, self._cells = Crossing(layout), cells
+        self._crossing = Crossing(layout)
+        self._cells: NDArray[Any] = cells.astype(np.int64) if cells.size <= FEW_CELLS else cells  # quicker to count by
         self._scores, self._sides = scores, sides.astype(np.int64)
 
     def add(self, pair: Pair, table: Integers) -> None:
@@ -101,10 +104,19 @@ class CellRows:
         found = [np.bincount(self._numbers(pair), weights=values, minlength=self._crossing.n_cells(pair)) for pair in pairs]
         return [np.rint(sums).astype(np.int64) for sums in found]
 
-    def counts(self, pairs: Sequence[Pair]) -> list[Integers]:
-        """For every pair, how many rows each of its cells has."""
-        return [np.bincount(self._numbers(pair), minlength=self._crossing.n_cells(pair)) for pair in pairs]
+    def sums_and_counts(self, pairs: Sequence[Pair], responses: Any, shift: int) -> list[tuple[Integers, Integers]]:
+        """The same, and how many rows each cell has: counted together where that is exact, because it takes half the time. Responses are at most 2^14."""
+        if len(self._scores) >= MOST_COUNTED:
+            counts_alone = self.sums(pairs, np.ones_like(responses), shift)
+            return list(zip(self.sums(pairs, responses, shift), counts_alone, strict=True))
+        found = []
+        for both in self.sums(pairs, responses + COUNTED, shift):
+            counts = (both + COUNTED // 2) // COUNTED
+            found.append((both - counts * COUNTED, counts))
+        return found
 
     def _numbers(self, pair: Pair) -> Integers:
         first, second = self._crossing.places(pair)
-        return np.asarray(self._cells[first].astype(np.int64) * self._crossing.shape(pair)[1] + self._cells[second], dtype=np.int64)
+        return np.asarray(
+            self._cells[first].astype(np.int64, copy=False) * self._crossing.shape(pair)[1] + self._cells[second], dtype=np.int64
+        )

@@ -275,7 +275,7 @@ class PartOfRows(KeptRows):
             first += len(chunk.target)
             if len(mine) < len(chunk.target):
                 raise other_rows()
-            yield chunk.of(mine)
+            yield chunk.of(np.flatnonzero(mine))  # places, which are taken faster than a mask is gone through
 
     def sample(self) -> SampledRows:
         """Rows spread evenly over the part; none, if it has none."""

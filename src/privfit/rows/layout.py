@@ -311,9 +311,22 @@ class Layout:
         return rows
 
     def cells(self, chunk: Chunk) -> NDArray[np.uint16]:
-        """The cell of every member in every row: (members, rows). No block has more levels than 16 bits can tell (LARGEST_BLOCK)."""
-        found = [member.cells(level).astype(np.uint16) for member, level in self._levels(chunk)]
-        return np.stack(found) if found else np.empty((0, len(chunk.target)), dtype=np.uint16)
+        """The cell of every member in every row: (members, rows)."""
+        found = np.empty((len(self.members), len(chunk.target)), dtype=np.uint16)
+        lines = iter(found)
+        for tables, codes, first in zip(self._cell_tables, chunk.codes.T, self.firsts, strict=False):
+            own = codes - first
+            for table in tables:
+                np.take(table, own, out=next(lines))
+        return found
+
+    @cached_property
+    def _cell_tables(self) -> list[list[NDArray[np.uint16]]]:
+        """For every code of a group, the cell of each of its members. No block has more levels than 16 bits can tell (LARGEST_BLOCK)."""
+        return [
+            [member.cells(np.arange(size) // member.stride % member.levels).astype(np.uint16) for member in group]
+            for group, size in zip(self.groups, self.sizes(), strict=True)
+        ]
 
     def _levels(self, chunk: Chunk) -> Iterator[tuple[Member, NDArray[np.intp]]]:
         """Every member, and its level in every row."""
