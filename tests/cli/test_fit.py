@@ -13,7 +13,7 @@ import privfit as pf
 from privfit.bench.census import census_schema
 from privfit.cli import console
 from tests.cli.conftest import Run
-from tests.mechanisms.test_pairs import CROSSED, planted
+from tests.support.pairs import CROSSED, planted
 
 LINEAR = ("fit", "people.csv", "--schema", "linear.toml", "--model", "linear")
 

@@ -9,8 +9,8 @@ import pytest
 
 from privfit.losses import LOGISTIC, tempered_logistic
 from privfit.mechanisms.pairs import FOR_CHOICES, MOST_CELLS, Slopes, Tables
-from tests.mechanisms.test_pairs import VALUES, crossing_of, measured, weights_of
 from tests.privacy.laws import flip_law, most_told
+from tests.support.pairs import VALUES, crossing_of, measured, weights_of
 
 PEOPLE = [(*value, label) for value in VALUES for label in ("no", "yes")]
 EPSILON = Fraction(40)  # large, so that a fortieth of it still tells pairs apart on few rows

@@ -12,7 +12,7 @@ from privfit.losses import LOGISTIC
 from privfit.mechanisms import PairedPerturbation, Risk
 from privfit.privacy import Budget, Terms
 from privfit.rows import Crossing
-from tests.mechanisms.test_pairs import CROSSED, planted
+from tests.support.pairs import CROSSED, planted
 
 FRAME = planted(3000)
 

@@ -11,8 +11,8 @@ from privfit.mechanisms.gene_centres import GeneticCentres
 from privfit.mechanisms.genetic import PrivGene
 from privfit.mechanisms.grids import Grid, Hybrid
 from privfit.mechanisms.intervals import Bootstrap, bootstrap
-from privfit.mechanisms.minima import Risk, RiskFit
-from privfit.mechanisms.pairs import PairedPerturbation, PairTable
+from privfit.mechanisms.minima import PairTable, Risk, RiskFit
+from privfit.mechanisms.pairs import PairedPerturbation
 from privfit.mechanisms.perturbation import ObjectivePerturbation, OutputPerturbation, Perturbation
 from privfit.mechanisms.polynomial import PolynomialFit, PolynomialMechanism
 from privfit.mechanisms.release import Release

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +55,14 @@ class Risk:
 
 
 @dataclass(frozen=True)
+class PairTable:
+    """A pair of columns, by their places among the schema's features, and what each of its cells adds to a row's score, the cell of the second turning fastest."""
+
+    columns: tuple[int, int]
+    scores: Floats
+
+
+@dataclass(frozen=True)
 class RiskFit:
     """Weights per encoded column and class, as released or less shrunk; the ridge; and the loss that they minimise."""
 
@@ -70,8 +77,8 @@ class RiskFit:
     """How many rows there were, as far as that is public."""
     stretches: tuple[float, ...] = ()
     """By what the weights of each column of the table were stretched about their middle afterwards."""
-    pairs: tuple[Any, ...] = ()
-    """Tables of pairs of columns, PairTable each, that count beside the weights."""
+    pairs: tuple[PairTable, ...] = ()
+    """Tables of pairs of columns that count beside the weights."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.losses import LOGISTIC, ConvexLoss
-from privfit.mechanisms.minima import Plan, Risk, RiskFit
+from privfit.mechanisms.minima import PairTable, Plan, Risk, RiskFit
 from privfit.mechanisms.perturbation import CLEARLY, ObjectivePerturbation
 from privfit.mechanisms.release import Release
 from privfit.mechanisms.rules import automatic_pairs
@@ -101,14 +101,6 @@ class Slopes:
         Guarantee: docs/proofs/pairs.md, Lemma 3.
         """
         return self.moved * max(int(np.abs(responses).max()), 1)
-
-
-@dataclass(frozen=True)
-class PairTable:
-    """A pair of columns, by their places among the schema's features, and what each of its cells adds to a row's score, the cell of the second turning fastest."""
-
-    columns: tuple[int, int]
-    scores: Floats
 
 
 @dataclass(frozen=True)
