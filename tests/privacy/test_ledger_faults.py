@@ -22,7 +22,7 @@ import pytest
 
 import privfit as pf
 from privfit.privacy import Event, SecureNoise
-from privfit.privacy import ledger as ledger_module
+from privfit.privacy import ledger_file
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="faults are made with POSIX signals, limits and forks")
 
@@ -199,7 +199,7 @@ def test_many_processes_never_pass_the_budget_and_spend_all_of_it(path):
 
 def test_a_process_forked_while_a_thread_charges_can_charge_too(path, monkeypatch):
     """SQLite's note of its own locks is inherited by a fork though the locks are not: the child would wait for itself."""
-    monkeypatch.setattr(ledger_module, "_WAIT_SECONDS", 15.0)
+    monkeypatch.setattr(ledger_file, "_WAIT_SECONDS", 15.0)
     ledger = pf.Ledger(path, epsilon=1e6)
     charged, stop = [], threading.Event()
 
@@ -222,7 +222,7 @@ def test_a_process_forked_while_a_thread_charges_can_charge_too(path, monkeypatc
 
 def test_a_charge_that_waits_too_long_for_another_process_is_refused_and_nothing_is_written(path, monkeypatch, no_noise):
     ledger = pf.Ledger(path, epsilon=1.0)
-    monkeypatch.setattr(ledger_module, "_WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(ledger_file, "_WAIT_SECONDS", 0.05)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     with pytest.raises(pf.LedgerError, match="locked"):

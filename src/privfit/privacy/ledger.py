@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import atexit
 import math
 import os
 import sqlite3
-import tempfile
 import threading
-import uuid
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -23,29 +18,12 @@ from privfit.privacy import composition
 from privfit.privacy.budget import Amount, Budget, exact, number
 from privfit.privacy.errors import BudgetExceeded, LedgerError, PrivacyWarning
 from privfit.privacy.event import Event
+from privfit.privacy.ledger_file import LedgerFile, make_file, open_file, temporary_place
 
-# Once released, raise it with any change to composition.order_for, composition._fixed_part or the rule of composition.total: the Renyi
-# order is not stored but computed anew at each charge, and the proof needs the same one for all charges to a file.
-_VERSION = 1
 OUTSIDE = "unknown"
-_WAIT_SECONDS = 60.0
-_DURABLE = "PRAGMA synchronous = EXTRA"  # FULL does not sync the folder after a commit: power lost then would bring the old journal back
-_TABLES = """
-CREATE TABLE budget (version INTEGER NOT NULL, identity TEXT NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL, created TEXT NOT NULL);
-CREATE TABLE entry (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, time TEXT NOT NULL, dataset TEXT NOT NULL, mechanism TEXT NOT NULL,
-    epsilon REAL NOT NULL, delta REAL NOT NULL, event TEXT NOT NULL
-);
-"""
 _PRICES = """
 SELECT last, epsilon, delta, event FROM (SELECT COALESCE(MAX(seq), 0) AS last FROM sqlite_sequence WHERE name = 'entry') LEFT JOIN entry ORDER BY id
 """
-
-# A process forked while a thread has the file open would inherit SQLite's note of a lock that it does not have.
-_no_fork = threading.RLock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_no_fork.acquire, after_in_parent=_no_fork.release, after_in_child=_no_fork.release)
-
 
 @dataclass(frozen=True)
 class Entry:
@@ -89,22 +67,17 @@ class Ledger:
             raise LedgerError(
                 f"A ledger was given the path {path!r}; a path is a text. For a budget without a file write Ledger(epsilon={path!r})."
             )
-        if path is None:
-            if epsilon is None:
-                raise LedgerError("A ledger was asked for without a budget. Say how much may be spent in all: Ledger(epsilon=1.0).")
-            self._path = Path(tempfile.mkdtemp(prefix="privfit-ledger-")) / "ledger.db"
-            atexit.register(_remove_temporary, self._path, os.getpid())
-        else:
-            self._path = Path(path).expanduser().absolute()
-        if not self._path.exists():
+        if path is None and epsilon is None:
+            raise LedgerError("A ledger was asked for without a budget. Say how much may be spent in all: Ledger(epsilon=1.0).")
+        place = temporary_place() if path is None else Path(path).expanduser().absolute()
+        if not place.exists():
             if epsilon is None:
                 raise LedgerError(
-                    f"There is no ledger at {self._path.name!r}, and a new one needs a budget. "
-                    f"Check the path, or make one: Ledger({self._path.name!r}, epsilon=1.0)."
+                    f"There is no ledger at {place.name!r}, and a new one needs a budget. "
+                    f"Check the path, or make one: Ledger({place.name!r}, epsilon=1.0)."
                 )
-            self._create(epsilon, 0.0 if delta is None else delta)
-        self._identity = ""
-        self._budget = self._open()
+            make_file(place, epsilon, 0.0 if delta is None else delta)
+        self._file = open_file(place)
         self._refuse_another_budget(epsilon, delta)
 
     # -- the budget -------------------------------------------------------------------------------------------------
@@ -112,17 +85,17 @@ class Ledger:
     @property
     def path(self) -> Path:
         """The ledger's file."""
-        return self._path
+        return self._file.path
 
     @property
     def epsilon(self) -> float:
         """The whole budget's epsilon."""
-        return self._budget[0]
+        return self._file.epsilon
 
     @property
     def delta(self) -> float:
         """The whole budget's delta."""
-        return self._budget[1]
+        return self._file.delta
 
     @property
     def spent(self) -> Amount:
@@ -133,14 +106,14 @@ class Ledger:
         spent, but leaks with a chance of 0.096. A ledger without a limit has no budget: this is its running total, and a guarantee in
         that one case alone.
         """
-        with self._connection() as connection:
+        with self._file.connection() as connection:
             spent = self._total(self._costs(connection))
         return Amount(_not_below(spent[0]), _not_below(spent[1]))
 
     @property
     def remaining(self) -> Amount:
         """What is left to spend."""
-        with self._connection() as connection:
+        with self._file.connection() as connection:
             spent = self._total(self._costs(connection))
         if math.isinf(self.epsilon):
             return Amount(math.inf, self.delta)
@@ -148,7 +121,7 @@ class Ledger:
 
     def entries(self) -> list[Entry]:
         """Every charge, oldest first."""
-        with self._connection() as connection:
+        with self._file.connection() as connection:
             rows = connection.execute("SELECT id, time, dataset, mechanism, epsilon, delta, event FROM entry ORDER BY id").fetchall()
         return [
             Entry(row, time, dataset, mechanism, epsilon, delta, self._event(event))
@@ -159,7 +132,7 @@ class Ledger:
 
     def check(self, event: Event) -> None:
         """Refuse now what `charge` would refuse later, so that no long read is wasted."""
-        with self._connection() as connection:
+        with self._file.connection() as connection:
             self._refuse_overdraft(connection, event)
         self._warn_of_another_promise(event)
 
@@ -182,7 +155,7 @@ class Ledger:
         if not isinstance(event, Event):
             budget = Budget(event, delta)
             event = Event(mechanism, budget.epsilon, budget.delta, noise=OUTSIDE)
-        with self._connection() as connection:
+        with self._file.connection() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 self._refuse_overdraft(connection, event)
@@ -241,97 +214,19 @@ class Ledger:
 
     def _damaged(self) -> LedgerError:
         return LedgerError(
-            f"The ledger {self._path.name!r} is damaged: entries are missing or were changed. Nothing was charged or released. "
+            f"The ledger {self.path.name!r} is damaged: entries are missing or were changed. Nothing was charged or released. "
             "Restore the file."
         )
 
     def _total(self, costs: list[composition.Cost]) -> tuple[Fraction, Fraction]:
         return composition.total(costs, self.epsilon, self.delta)
 
-    # -- the file ---------------------------------------------------------------------------------------------------
-
-    def _create(self, epsilon: float, delta: float) -> None:
-        budget = Budget(1.0 if epsilon == math.inf else epsilon, delta)
-        whole = (math.inf if epsilon == math.inf else budget.epsilon, budget.delta)
-        if not self._path.parent.is_dir():
-            raise LedgerError(f"The folder of the ledger {self._path.name!r} does not exist. Make the folder first, then the ledger.")
-        made: str | None = None
-        connection: sqlite3.Connection | None = None
-        try:
-            handle, made = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}-")
-            os.close(handle)
-            connection = sqlite3.connect(made, isolation_level=None)
-            connection.execute(_DURABLE)
-            connection.executescript(_TABLES)
-            created = datetime.now(UTC).isoformat(timespec="seconds")
-            connection.execute("INSERT INTO budget VALUES (?, ?, ?, ?, ?)", (_VERSION, uuid.uuid4().hex, *whole, created))
-            connection.close()
-            with suppress(FileExistsError):  # another process was first: its ledger is the one to use
-                os.link(made, self._path)
-        except (OSError, sqlite3.Error) as error:
-            raise LedgerError(
-                f"The ledger {self._path.name!r} cannot be made: {error}. Nothing was charged. "
-                "Choose a folder that can be written and has room."
-            ) from error
-        finally:
-            if connection is not None:
-                connection.close()
-            for left in (made, f"{made}-journal") if made else ():
-                with suppress(FileNotFoundError):
-                    os.unlink(left)
-
-    def _open(self) -> tuple[float, float]:
-        with self._connection() as connection:
-            rows = connection.execute("SELECT version, identity, epsilon, delta FROM budget").fetchall()
-        if len(rows) != 1 or rows[0][0] != _VERSION:
-            raise LedgerError(
-                f"The file {self._path.name!r} is not a ledger of this version. Nothing was charged. Use the file that Ledger(...) made."
-            )
-        self._identity = rows[0][1]
-        return float(rows[0][2]), float(rows[0][3])
-
-    @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
-        """A fresh connection: safe across threads, forks and processes, and a vanished file is noticed every time."""
-        with _no_fork:
-            connection: sqlite3.Connection | None = None
-            try:
-                connection = self._connect()
-                yield connection
-            except (OSError, sqlite3.Error) as error:
-                raise LedgerError(
-                    f"The ledger {self._path.name!r} cannot be read or written: {error}. Nothing was released. "
-                    "Check that the file is whole, may be written and that the disk has room."
-                ) from error
-            finally:
-                if connection is not None:
-                    connection.close()
-
-    def _connect(self) -> sqlite3.Connection:
-        if not self._path.exists():
-            raise LedgerError(
-                f"The ledger {self._path.name!r} is gone, and what it had spent with it. Nothing was charged or released. "
-                "Restore the file; a ledger is never started again by itself."
-            )
-        connection = sqlite3.connect(f"{self._path.as_uri()}?mode=rw", uri=True, timeout=_WAIT_SECONDS, isolation_level=None)
-        try:
-            connection.execute(_DURABLE)
-            kept = connection.execute("SELECT identity, epsilon, delta FROM budget").fetchone() if self._identity else None
-            if self._identity and kept != (self._identity, *self._budget):
-                raise LedgerError(
-                    f"The ledger {self._path.name!r} was replaced by another one. Nothing was charged or released. Restore the first file."
-                )
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
     def _refuse_another_budget(self, epsilon: float | None, delta: float | None) -> None:
         for name, asked, kept in (("epsilon", epsilon, self.epsilon), ("delta", delta, self.delta)):
             if asked is not None and number(asked) != kept:
                 raise LedgerError(
-                    f"The ledger {self._path.name!r} was made with {name}={kept:g}, and {name}={asked!r} was asked for. "
-                    f"A budget does not change. Open it as it is: Ledger({self._path.name!r})."
+                    f"The ledger {self.path.name!r} was made with {name}={kept:g}, and {name}={asked!r} was asked for. "
+                    f"A budget does not change. Open it as it is: Ledger({self.path.name!r})."
                 )
 
     # -- copies are references --------------------------------------------------------------------------------------
@@ -343,16 +238,16 @@ class Ledger:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (str(self._path), self._identity, self._budget)
+        return _reopen, (self._file,)
 
     def __repr__(self) -> str:
-        return f"Ledger({self._path.name!r}, epsilon={self.epsilon:g}, delta={self.delta:g})"
+        return f"Ledger({self.path.name!r}, epsilon={self.epsilon:g}, delta={self.delta:g})"
 
 
-def _reopen(path: str, identity: str, budget: tuple[float, float]) -> Ledger:
+def _reopen(file: LedgerFile) -> Ledger:
     """A reference to a ledger. Whether its file is still there, and still the same, is looked at when it is used."""
     ledger = Ledger.__new__(Ledger)
-    ledger._path, ledger._identity, ledger._budget = Path(path), identity, budget
+    ledger._file = file
     return ledger
 
 
@@ -371,13 +266,6 @@ def _not_above(value: Fraction) -> float:
     """The largest float that, as written, is at most the value: what is left is rounded down, and can be spent."""
     nearest = float(value)
     return nearest if exact(nearest) <= value else math.nextafter(nearest, -math.inf)
-
-
-def _remove_temporary(path: Path, owner: int) -> None:
-    if os.getpid() == owner and path.parent.is_dir():
-        for left in path.parent.iterdir():
-            left.unlink()
-        path.parent.rmdir()
 
 
 _process_ledger: Ledger | None = None
