@@ -68,3 +68,9 @@ def apart(mechanism, risk, given: Terms, size: int = 2) -> tuple[np.ndarray, obj
         else:
             found += [one - other for one, other in itertools.combinations(around, 2)]
     return np.array(found), release.event
+
+
+def small_table(n: int, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    x, level = rng.uniform(-1, 1, n), rng.integers(0, 3, n)
+    return np.column_stack([x, level, x + 0.3 * (level - 1) + 0.2 * rng.normal(size=n) > 0]).astype(np.float64)

@@ -1,59 +1,24 @@
-"""PrivGene for classes: what one row can do in a round, against all rows and all patterns; the law of whole fits on tiny tables; and what is decided beforehand."""
+"""PrivGene for classes: what one row can do in a round, against all rows and all patterns; and the law of whole fits on tiny tables."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
-import pandas as pd
 import pytest
 
-import privfit as pf
-from privfit.losses import LOGISTIC, hinge, smooth_hinge
-from privfit.losses.margins import GRAIN
-from privfit.mechanisms import PrivGene, Risk
-from privfit.mechanisms.genetic import GenePlan, automatic_rounds
-from privfit.privacy import Budget, PrivacyError, SeededNoise, Terms
+from privfit.mechanisms import PrivGene
+from privfit.mechanisms.genetic import GenePlan
+from privfit.privacy import Budget, SeededNoise, Terms
 from privfit.privacy.patterns import Chain
-from privfit.rows import KeptRows, MarginRows, Rows
-from privfit.schema import Category, Geometry, Numeric, Schema
-from privfit.tables import open_table
+from privfit.rows import KeptRows, MarginRows
+from privfit.schema import Geometry, Numeric, Schema
 from tests.privacy.laws import LAWS, excess, most_told, renyi
+from tests.support.genetic import ADJACENCIES, LOSSES, SCHEMAS, SMALL, TARGET, all_rows, domain, geometry_of, risk_of, rows_of
 
-LOSSES = {"logistic": LOGISTIC, "huber": smooth_hinge(0.5), "hinge": hinge()}
-TARGET = Category("y", ["a", "b"])
-SCHEMAS = {
-    "levels": Schema([Category("c", ["p", "q"]), Category("d", ["p", "q", "r"])], TARGET),
-    "knots": Schema([Numeric("x", 0, 1), Category("c", ["p", "q"])], TARGET),
-    "bins": Schema([Numeric("x", 0, 1, bins=3), Category("c", ["p", "q"])], TARGET),
-}
-ADJACENCIES = ("replace-one", "add-remove")
 DOWN, UP = 0, 1
-
-
-def risk_of(loss: str, knots: int = 3) -> Risk:
-    return Risk(LOSSES[loss], knots=knots)
-
-
-def geometry_of(schema: Schema, mechanism: PrivGene, loss: str = "logistic", knots: int = 3) -> Geometry:
-    numbers = mechanism.numbers("auto", "splines")
-    return mechanism.geometry(schema, numbers, risk_of(loss, knots))
-
-
-def all_rows(schema: Schema) -> list[tuple]:
-    """Every row that the encoding can tell apart, at least at both ends and between knots."""
-    values = [
-        list(column.levels) if isinstance(column, Category) else np.linspace(column.low, column.high, 9).tolist()
-        for column in schema.features
-    ]
-    return list(itertools.product(*values, ["a", "b"]))
-
-
-def rows_of(rows: list[tuple], schema: Schema, geometry: Geometry) -> Rows:
-    return Rows(open_table(pd.DataFrame(rows, columns=[*(column.name for column in schema.features), "y"])), schema, geometry)
 
 
 def gains_of_row(row: tuple, schema: Schema, geometry: Geometry, plan: GenePlan, moves: list[tuple[int, tuple[int, ...]]]) -> list[int]:
@@ -199,7 +164,6 @@ class Scripted:
         return [answer]
 
 
-SMALL = Schema([Category("c", ["p", "q"]), Category("d", ["p", "q"])], TARGET)
 BENT = Schema([Numeric("x", 0, 1)], TARGET)
 EPSILON = 1.5
 
@@ -216,11 +180,6 @@ def law_of(rows: list[tuple], schema: Schema, mechanism: PrivGene, terms: Terms,
         event = release.event
     assert math.isclose(math.fsum(law), 1.0, rel_tol=1e-9)
     return law, seen, event
-
-
-def domain(schema: Schema) -> list[tuple]:
-    values = ([0.0, 0.3, 1.0] if isinstance(column, Numeric) else column.levels for column in schema.features)
-    return list(itertools.product(*values, ["a", "b"]))
 
 
 def neighbours(schema: Schema, adjacency: str, common: list[list[tuple]]) -> list[tuple[list[tuple], list[tuple]]]:
@@ -318,150 +277,3 @@ def test_a_spread_for_the_wrong_adjacency_is_caught(monkeypatch) -> None:
         most_told(one, other) for one, other, _ in compared(BENT, PrivGene(rounds=1), "replace-one", "logistic", scripts, CROWDS["bent"])
     )
     assert worst > 1.5 * EPSILON
-
-
-# -- what is decided beforehand -----------------------------------------------------------------------------------------------------------
-
-
-def plan_for(terms: Terms, loss: str = "logistic", n_rows: int | None = 5000, **options) -> GenePlan:
-    mechanism = PrivGene(**options)
-    return mechanism.plan(geometry_of(SCHEMAS["levels"], mechanism, loss), terms, risk_of(loss), n_rows)
-
-
-@pytest.mark.parametrize("options", [{}, {"rounds": 1}, {"rounds": 37}, {"first_step": 3.0, "last_step": 0.05}, {"moves": "coordinates"}])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 7.0])
-def test_shares_add_up_to_epsilon_exactly(options, epsilon) -> None:
-    plan = plan_for(Terms(Budget(epsilon)), **options)
-    assert sum(plan.choices.each) == Fraction(str(epsilon))
-    assert all(share > 0 for share in plan.choices.each)
-    assert len(plan.choices.each) == len(plan.steps) == plan.choices.event.n_values
-    assert (plan.choices.event.epsilon, plan.choices.event.delta, plan.choices.event.rho) == (epsilon, 0.0, 0.0)
-
-
-@pytest.mark.parametrize("options", [{}, {"rounds": 37}, {"selection": "enhanced"}, {"selection": "exponential"}])
-def test_with_a_delta_the_squares_of_shares_add_up_to_no_more_than_rho(options) -> None:
-    plan = plan_for(Terms(Budget(1.0, 1e-6)), n_rows=200_000, **options)
-    event = plan.choices.event
-    spent = sum(share**2 for share in plan.choices.each) / 8
-    assert event.delta == 1e-6
-    assert event.noise == "exponential"
-    assert Fraction(event.rho) * (1 - Fraction(1, 10**9)) < spent <= Fraction(str(event.rho))
-
-
-def test_permute_and_flip_leaves_a_delta_alone() -> None:
-    plan = plan_for(Terms(Budget(1.0, 1e-6)), selection="permute-and-flip")
-    assert (plan.choices.event.rho, plan.choices.event.delta) == (0.0, 0.0)
-    assert sum(plan.choices.each) == 1
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_steps_shrink_from_the_first_to_the_last_in_eighths_of_a_share(loss) -> None:
-    plan = plan_for(Terms(Budget(1.0)), loss, rounds=20)
-    assert all(step % 8 == 0 and step > 0 for step in plan.steps)
-    assert plan.steps[0] == (1.5 if loss == "logistic" else 1.0) * GRAIN
-    assert abs(plan.steps[-1] - 0.2 * GRAIN) <= 4
-    assert list(plan.steps) == sorted(plan.steps, reverse=True)
-    assert plan.loss.reach == sum(plan.steps)
-    shares = [float(share) * math.sqrt(step) for share, step in zip(plan.choices.each, plan.steps, strict=True)]
-    np.testing.assert_allclose(shares, shares[0])
-
-
-def test_rounds_grow_with_public_facts_alone() -> None:
-    geometry = geometry_of(SCHEMAS["levels"], PrivGene())
-    few, many = (automatic_rounds(geometry, Terms(Budget(1.0)), n) for n in (100, 10**6))
-    assert 3 == few < many < automatic_rounds(geometry, Terms(Budget(2.0)), 10**6)
-    assert automatic_rounds(geometry, Terms(Budget(1.0), rows_per_person=4), 10**6) < many
-    assert automatic_rounds(geometry, Terms(Budget(1e9)), 10**9) <= 2000
-
-
-@pytest.mark.parametrize("moves", ["columns", "coordinates", "genes"])
-def test_under_add_remove_the_number_of_rows_decides_nothing(moves) -> None:
-    """Tables of 40 and of 4000 rows: the same rounds, steps and scales."""
-    mechanism = PrivGene(moves=moves, candidates="auto")
-    schema = SMALL
-    events, asked = [], []
-    for size in (40, 4000):
-        noise = Recording()
-        geometry = mechanism.geometry(schema, mechanism.numbers("auto", "splines"), risk_of("logistic"))
-        rows = rows_of(domain(schema) * (size // 8), schema, geometry)
-        release = mechanism.release(rows, Terms(Budget(1.0), "add-remove", 1, 3000), None, noise, risk_of("logistic"))
-        events.append(release.event)
-        asked.append(noise.scales)
-    assert events[0] == events[1]
-    assert len(asked[0]) == len(asked[1])
-    assert asked[0] == asked[1] or moves == "genes"  # whose candidates depend on what was chosen
-
-
-class Recording(SeededNoise):
-    """Writes down at what scale it was asked."""
-
-    def __init__(self) -> None:
-        super().__init__(0)
-        self.scales: list[float] = []
-
-    def pattern(self, chains, scale):
-        self.scales.append(scale)
-        return super().pattern(chains, scale)
-
-    def select_each(self, menus, scale, rule):
-        self.scales.append(scale)
-        return super().select_each(menus, scale, rule)
-
-
-def test_a_large_enough_number_of_steps_meets_every_weight_the_constants_too() -> None:
-    """Every level of every column moves in some fit: a constant for all rows is a column that moves as one."""
-    geometry = geometry_of(SCHEMAS["levels"], PrivGene())
-    for moves in ("columns", "coordinates"):
-        mechanism = PrivGene(moves=moves, rounds=60, selection="permute-and-flip", candidates=20)
-        rows = rows_of(all_rows(SCHEMAS["levels"]), SCHEMAS["levels"], geometry)
-        release = mechanism.release(rows, Terms(Budget(0.01)), None, SeededNoise(2), risk_of("logistic"))
-        assert np.all(release.value.weights != 0)
-
-
-# -- what is refused ----------------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"moves": "all"}, r"moves='all' was given; it is 'columns', 'coordinates' or 'genes'. Use 'columns' if in doubt."),
-        ({"calibration": "printed"}, r"calibration='printed' was given; it is 'tight' or 'paper'. Use 'tight' if in doubt."),
-        ({"parents": 2}, r"parents=2 was given with moves='columns', which move one parent. Use moves='genes' for more."),
-        ({"moves": "genes", "parents": 200}, "parents=200 of candidates=200 were given"),
-        ({"moves": "genes", "mutation": 0}, "mutation=0 was given; it is above 0 and at most 1"),
-        ({"moves": "genes", "decay": 2.0}, "decay=2.0 was given"),
-        *(
-            ({"candidates": wrong, "moves": moves}, "candidates=.* was given; it is 'all', 'auto' or a whole number of at least 2")
-            for wrong in (1, 2.5, True, "many", None)
-            for moves in ("columns", "genes")
-        ),
-        ({"candidates": "all", "selection": "permute-and-flip"}, "candidates='all' was given with permute-and-flip or single coordinates"),
-        ({"candidates": "all", "moves": "coordinates"}, "candidates='all' was given"),
-        ({"candidates": "all", "moves": "genes"}, "candidates='all' was given"),
-        *(
-            ({"first_step": wrong}, "first_step=.* was given; it is 'auto' or a number from 0.05 to 10")
-            for wrong in (0, -1, 11, True, "far")
-        ),
-        ({"last_step": float("nan")}, "last_step=nan was given"),
-        *(({"rounds": wrong}, "rounds=.* was given; it is 'auto' or a whole number from 1 to") for wrong in (0, 1.5, "few", True, 10**6)),
-    ],
-)
-def test_parameters_that_mean_nothing_are_refused_in_a_clear_sentence(options, words) -> None:
-    with pytest.raises(PrivacyError, match=words):
-        PrivGene(**options).check()
-
-
-def test_parameters_that_mean_something_are_not() -> None:
-    assert PrivGene().check() is None
-    assert PrivGene("enhanced", 2, "coordinates", 1, 0.05, 10).check() is None
-    assert PrivGene(moves="genes", candidates=10, parents=9, mutation=1, decay=1).check() is None
-    assert PrivGene(candidates=np.int64(7), rounds=np.int64(3)).check() is None
-
-
-def test_knots_that_would_move_alone_are_refused() -> None:
-    with pytest.raises(PrivacyError, match="splines"):
-        PrivGene(moves="coordinates").geometry(SCHEMAS["knots"], "splines", risk_of("logistic"))
-
-
-def test_the_mechanism_is_part_of_the_library() -> None:
-    assert pf.PrivGene is PrivGene

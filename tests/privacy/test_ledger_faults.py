@@ -21,8 +21,7 @@ import numpy as np
 import pytest
 
 import privfit as pf
-from privfit.privacy import Event, SecureNoise
-from privfit.privacy import ledger_file
+from privfit.privacy import Event, SecureNoise, ledger_file
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="faults are made with POSIX signals, limits and forks")
 

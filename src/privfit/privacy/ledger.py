@@ -25,6 +25,7 @@ _PRICES = """
 SELECT last, epsilon, delta, event FROM (SELECT COALESCE(MAX(seq), 0) AS last FROM sqlite_sequence WHERE name = 'entry') LEFT JOIN entry ORDER BY id
 """
 
+
 @dataclass(frozen=True)
 class Entry:
     """One line of a ledger."""

@@ -1,0 +1,51 @@
+"""Schemas for genetic fits, and all their rows."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+
+from privfit.losses import LOGISTIC, hinge, smooth_hinge
+from privfit.mechanisms import PrivGene, Risk
+from privfit.rows import Rows
+from privfit.schema import Category, Geometry, Numeric, Schema
+from privfit.tables import open_table
+
+LOSSES = {"logistic": LOGISTIC, "huber": smooth_hinge(0.5), "hinge": hinge()}
+TARGET = Category("y", ["a", "b"])
+SCHEMAS = {
+    "levels": Schema([Category("c", ["p", "q"]), Category("d", ["p", "q", "r"])], TARGET),
+    "knots": Schema([Numeric("x", 0, 1), Category("c", ["p", "q"])], TARGET),
+    "bins": Schema([Numeric("x", 0, 1, bins=3), Category("c", ["p", "q"])], TARGET),
+}
+ADJACENCIES = ("replace-one", "add-remove")
+SMALL = Schema([Category("c", ["p", "q"]), Category("d", ["p", "q"])], TARGET)
+
+
+def risk_of(loss: str, knots: int = 3) -> Risk:
+    return Risk(LOSSES[loss], knots=knots)
+
+
+def geometry_of(schema: Schema, mechanism: PrivGene, loss: str = "logistic", knots: int = 3) -> Geometry:
+    numbers = mechanism.numbers("auto", "splines")
+    return mechanism.geometry(schema, numbers, risk_of(loss, knots))
+
+
+def all_rows(schema: Schema) -> list[tuple]:
+    """Every row that the encoding can tell apart, at least at both ends and between knots."""
+    values = [
+        list(column.levels) if isinstance(column, Category) else np.linspace(column.low, column.high, 9).tolist()
+        for column in schema.features
+    ]
+    return list(itertools.product(*values, ["a", "b"]))
+
+
+def rows_of(rows: list[tuple], schema: Schema, geometry: Geometry) -> Rows:
+    return Rows(open_table(pd.DataFrame(rows, columns=[*(column.name for column in schema.features), "y"])), schema, geometry)
+
+
+def domain(schema: Schema) -> list[tuple]:
+    values = ([0.0, 0.3, 1.0] if isinstance(column, Numeric) else column.levels for column in schema.features)
+    return list(itertools.product(*values, ["a", "b"]))
