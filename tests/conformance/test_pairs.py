@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privfit.losses import LOGISTIC, tempered_logistic
-from privfit.mechanisms.pairs import FOR_CHOICES, MOST_CELLS, Slopes, Tables
+from privfit.mechanisms.pairs import MOST_CELLS, Shares, Slopes, Tables
 from tests.privacy.laws import flip_law, most_told
 from tests.support.pairs import VALUES, crossing_of, measured, weights_of
 
@@ -17,13 +17,14 @@ EPSILON = Fraction(40)  # large, so that a fortieth of it still tells pairs apar
 
 
 def told(loss, left: list, right: list, moved: int, size: float, seed: int, charged: Slopes | None = None) -> tuple[float, float]:
-    """What a choice gives away, and what the noise on a pair's slopes can at most, each as a share of what it is charged."""
+    """What a choice gives away, and what the noise on a pair's slopes and curvatures can at most, each as a share of what it is charged."""
     weights, slopes = weights_of(seed, size), Slopes(loss, moved)
-    tables = Tables(charged or slopes, crossing_of(), EPSILON, 1)
-    (one, r, _), (other, r2, _) = measured(left, weights, slopes), measured(right, weights, slopes)
-    choice = most_told(flip_law(one, tables.choice_scale), flip_law(other, tables.choice_scale)) / float(EPSILON * FOR_CHOICES)
-    table = max(int(np.abs(a - b).sum()) for a, b in zip(r, r2, strict=True)) / tables.slope_scale
-    return choice, table / float(EPSILON * Fraction(12, 100) * Fraction(4, 5))
+    shares = Shares.of(1, gaussian=False)
+    tables = Tables(charged or slopes, crossing_of(), EPSILON, shares)
+    (one, r, c), (other, r2, c2) = measured(left, weights, slopes), measured(right, weights, slopes)
+    choice = most_told(flip_law(one, tables.choice_scale), flip_law(other, tables.choice_scale)) / float(EPSILON * shares.choices)
+    moves = (np.abs(a - b).sum() + np.abs(h - h2).sum() for a, b, h, h2 in zip(r, r2, c, c2, strict=True))
+    return choice, max(map(int, moves)) / tables.table_scale / float(EPSILON * shares.tables)
 
 
 @pytest.mark.parametrize("loss", [tempered_logistic(0.5, 1.0), LOGISTIC], ids=lambda loss: loss.name)

@@ -15,7 +15,7 @@ import privfit as pf
 from privfit.losses import LOGISTIC, tempered_logistic
 from privfit.mechanisms import PairedPerturbation, pairs
 from privfit.mechanisms.minima import Risk
-from privfit.mechanisms.pairs import MOST_CELLS, MOST_ROWS, UNIT, Slopes, Tables, newton_step, score_bits, whole_weights
+from privfit.mechanisms.pairs import MOST_CELLS, MOST_ROWS, UNIT, Shares, Slopes, Tables, newton_step, score_bits, whole_weights
 from privfit.mechanisms.rules import FOR_CERTIFICATE, automatic_pairs
 from privfit.mechanisms.tilts import FLAT_CORNERS, losses_beside
 from privfit.privacy import Budget, Terms, exact
@@ -39,7 +39,7 @@ def test_no_exchange_of_a_row_moves_scores_or_sums_beyond_their_bounds(loss, adj
     base = [(3.0, "n", "m", 80_000.0, "no")] * 60 + [
         (69.0, "w", "f", 0.0, "yes")
     ] * 60  # two pairs that the first person pulls opposite ways
-    furthest = {"score": 0.0, "slopes": 0.0, "curvatures": 0.0}
+    furthest = {"score": 0.0, "sums": 0.0, "curvatures": 0.0}
     for seed, size in ((0, 0.0), (1, 0.5), (2, 8.0)):
         weights = weights_of(seed, size)
         tables = [[*base, person] for person in people] + ([base] if adjacency == "add-remove" else [])
@@ -51,19 +51,20 @@ def test_no_exchange_of_a_row_moves_scores_or_sums_beyond_their_bounds(loss, adj
                 _note(furthest, with_person[0], found[-1][0], with_person[1], found[-1][1], with_person[2], found[-1][2])
     reached = {
         "score": furthest["score"] / slopes.reach_of_score,
-        "slopes": furthest["slopes"] / slopes.reach_of_sums(slopes.slopes),
-        "curvatures": furthest["curvatures"] / slopes.reach_of_sums(slopes.curvatures),
+        "sums": furthest["sums"] / slopes.reach_of_sums,
     }
     assert max(reached.values()) <= 1
-    for what, least in (("score", 0.45), ("slopes", 0.95), ("curvatures", 0.3)):
+    for what, least in (("score", 0.45), ("sums", 0.95)):
         assert reached[what] > least, reached
+    assert furthest["curvatures"] > 0.3 * slopes.moved * slopes.curvatures.max()
 
 
 def _note(furthest: dict, one: list, other: list, r: list, r2: list, c: list, c2: list) -> None:
     moved = [a - b for a, b in zip(one, other, strict=True)]
     furthest["score"] = max(furthest["score"], max(moved) - min(moved))
-    for name, left, right in (("slopes", r, r2), ("curvatures", c, c2)):
-        furthest[name] = max(furthest[name], *(int(np.abs(a - b).sum()) for a, b in zip(left, right, strict=True)))
+    of_slopes, of_curvatures = ([int(np.abs(a - b).sum()) for a, b in zip(*both, strict=True)] for both in ((r, r2), (c, c2)))
+    furthest["sums"] = max(furthest["sums"], *map(sum, zip(of_slopes, of_curvatures, strict=True)))
+    furthest["curvatures"] = max(furthest["curvatures"], *of_curvatures)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
@@ -73,14 +74,26 @@ def test_tables_of_slopes_follow_the_loss_and_keep_its_bounds(loss) -> None:
     for line, side in ((0, -1.0), (1, 1.0)):
         score = np.array([(at + 0.5) / (1 << pairs.STEP_BITS)])
         assert slopes.slopes[line, middle + at] == pytest.approx(float(loss.slope(score, np.array([side]))[0]) * UNIT, abs=1)
-        assert slopes.curvatures[line, middle + at] == pytest.approx(float(loss.curvature(score, np.array([side]))[0]) * UNIT, abs=1)
+        assert slopes.curvatures[line, middle + at] == pytest.approx(
+            float(loss.curvature(score, np.array([side]))[0]) * slopes.curvature_unit, abs=1
+        )
     assert np.abs(slopes.slopes).max() <= math.ceil(loss.most_slope * UNIT)
     assert slopes.curvatures.min() >= 0
-    assert slopes.curvatures.max() <= math.ceil(loss.most_curvature * UNIT)
+    assert slopes.curvatures.max() <= math.ceil(loss.most_curvature * slopes.curvature_unit)
     steps = np.diff(slopes.by_chance)
     assert steps.min() >= 0
     assert len(slopes.by_chance) == MOST_ROWS + 1
     assert slopes.score(np.array([10 * UNIT]), np.array([MOST_ROWS + 5])) == slopes.score(np.array([10 * UNIT]), np.array([MOST_ROWS]))
+
+
+@pytest.mark.parametrize(
+    ("loss", "more"),
+    [(tempered_logistic(0.5, 1.0), 1.001), (tempered_logistic(0.5, 1.25), 1.1), (tempered_logistic(0.35, 9.0), 1.1), (LOGISTIC, 1.001)],
+)
+def test_curvatures_ride_along_with_slopes_for_nothing_or_little(loss, more: float) -> None:
+    """A row with a large slope hardly curves: with |s| = q the logistic loss has curvature q (1 - q), and q + q (1 - q) is at most 1."""
+    slopes = Slopes(loss, 1)
+    assert np.abs(slopes.slopes).max() <= slopes.reach_of_sums <= more * np.abs(slopes.slopes).max()
 
 
 # -- sums --------------------------------------------------------------------------------------------------------------------------
@@ -152,27 +165,27 @@ def priced(tables: Tables) -> list[Fraction]:
     """What every choice and every table costs."""
     reaches = (
         (tables.slopes.reach_of_score, tables.choice_scale),
-        (tables.slopes.reach_of_sums(tables.slopes.slopes), tables.slope_scale),
-        (tables.slopes.reach_of_sums(tables.slopes.curvatures), tables.curvature_scale),
+        (tables.slopes.reach_of_sums, tables.table_scale),
     )
-    return [Fraction(reach) / Fraction(scale) for reach, scale in reaches for _ in range(tables.pairs)]
+    return [Fraction(reach) / Fraction(scale) for reach, scale in reaches for _ in range(tables.shares.pairs)]
 
 
 @pytest.mark.parametrize("epsilon", [1e-4, 0.1, 0.7, 1.6, 3.0, 1e4])
-@pytest.mark.parametrize("number", [1, 2, 7])
+@pytest.mark.parametrize("number", [1, 2, 6])
 def test_shares_add_up_to_epsilon_and_never_more(epsilon: float, number: int) -> None:
     mechanism = PairedPerturbation(pairs=number)
     terms = Terms(Budget(epsilon), "replace-one", 3)
     geometry = mechanism.geometry(SCHEMA, "splines", Risk(LOGISTIC))
-    plan = mechanism.plan_of_weights(geometry, terms, Risk(LOGISTIC), 1000, number)
-    tables = Tables(Slopes(plan.gradients.loss, 6), Crossing.of(geometry), exact(epsilon), number)
+    plan, shares = mechanism.plan_of_weights(geometry, terms, Risk(LOGISTIC), 1000)
+    assert shares == Shares.of(number, gaussian=False)
+    tables = Tables(Slopes(plan.gradients.loss, 6), Crossing.of(geometry), exact(epsilon), shares)
     spent = exact(plan.event.epsilon) + sum(priced(tables))
     assert exact(epsilon) * Fraction(999, 1000) < spent <= exact(epsilon)
     event = tables.event(plan, terms)
     assert (event.epsilon, event.delta) == (epsilon, 0.0)
     assert event.n_values == sum(event.parts)
     assert len(event.scales) == len(event.parts)
-    assert event.scales[-1] / event.unit == pytest.approx(tables.curvature_scale / UNIT)
+    assert event.scales[-1] / event.unit == pytest.approx(tables.table_scale / UNIT)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.7, 1.6, 3.0])
@@ -183,8 +196,9 @@ def test_gaussian_weights_and_pure_steps_together_stay_within_delta(epsilon: flo
     mechanism = PairedPerturbation(noise="gaussian", pairs=number)
     terms = Terms(Budget(epsilon, delta))
     geometry = mechanism.geometry(SCHEMA, "splines", Risk(LOGISTIC))
-    plan = mechanism.plan_of_weights(geometry, terms, Risk(LOGISTIC), 1000, number)
-    tables = Tables(Slopes(plan.gradients.loss, 2), Crossing.of(geometry), exact(epsilon), number)
+    plan, shares = mechanism.plan_of_weights(geometry, terms, Risk(LOGISTIC), 1000)
+    assert shares == Shares.of(number, gaussian=True)
+    tables = Tables(Slopes(plan.gradients.loss, 2), Crossing.of(geometry), exact(epsilon), shares)
     e = epsilon * (1 - FOR_CERTIFICATE)
     steps = [float(step) for step in priced(tables)]
     shift = least_shift(plan, geometry)
@@ -199,9 +213,32 @@ def test_gaussian_weights_and_pure_steps_together_stay_within_delta(epsilon: flo
     assert 0.5 * delta < total <= delta
     event = tables.event(plan, terms)
     assert (event.epsilon, event.delta) == (epsilon, delta)
-    alone = mechanism.plan(geometry, replace(terms, budget=Budget(0.8 * epsilon, delta)), Risk(LOGISTIC), 1000)
+    alone = mechanism.plan(geometry, replace(terms, budget=Budget(float(shares.weights) * epsilon, delta)), Risk(LOGISTIC), 1000)
     whole = mechanism.plan(geometry, terms, Risk(LOGISTIC), 1000)
     assert whole.sd < plan.sd < 0.96 * alone.sd
+
+
+@pytest.mark.parametrize("pairs", [0, 1, 2, 5, 20])
+@pytest.mark.parametrize("gaussian", [False, True])
+def test_weights_keep_the_larger_part_however_many_pairs(pairs: int, gaussian: bool) -> None:
+    shares = Shares.of(pairs, gaussian)
+    assert shares.choices + shares.tables + shares.weights == 1
+    assert shares.tables <= Fraction(48 if gaussian else 32, 100)
+    assert shares.weights >= Fraction(44, 100)
+    assert [Shares.of(own, gaussian).tables for own in (1, 2)] == (
+        [Fraction(18, 100), Fraction(24, 100)] if gaussian else [Fraction(12, 100), Fraction(16, 100)]
+    )
+
+
+def test_pairs_follow_the_kind_of_noise_that_is_used() -> None:
+    """Few columns: pure noise is no more than Gaussian noise with this delta, so that the rule for pure noise counts. Many: the other one."""
+    narrow, wide = CROSSED, pf.Schema([pf.Category(f"c{i}", list(range(9))) for i in range(14)], pf.Category("y", [0, 1]))
+    for schema, gaussian in ((narrow, False), (wide, True)):
+        mechanism = PairedPerturbation()
+        geometry = mechanism.geometry(schema, "splines", Risk(LOGISTIC))
+        plan, shares = mechanism.plan_of_weights(geometry, Terms(Budget(1.0, 1e-6)), Risk(LOGISTIC), 30_000)
+        assert (plan.event.delta > 0) == gaussian
+        assert shares == Shares.of(2 if gaussian else 1, gaussian)
 
 
 def least_shift(plan, geometry) -> float:
@@ -220,10 +257,11 @@ def test_what_coins_beside_give_away_is_a_law(steps: tuple[float, ...]) -> None:
 
 
 def test_one_pair_from_twenty_thousand_and_two_from_forty() -> None:
-    def number(rows: int | None, epsilon: float, people: int = 1) -> int:
-        return automatic_pairs(Terms(Budget(epsilon), "replace-one", people), rows)
+    def number(rows: int | None, epsilon: float, people: int = 1, gaussian: bool = False) -> int:
+        return automatic_pairs(Terms(Budget(epsilon), "replace-one", people), rows, gaussian)
 
     assert [number(rows, 1.0) for rows in (19_999, 20_000, 39_999, 40_000, 10**9)] == [0, 1, 1, 2, 2]
+    assert [number(rows, 1.0, gaussian=True) for rows in (9_999, 10_000, 19_999, 20_000, 10**9)] == [0, 1, 1, 2, 2]
     assert [number(40_000, epsilon) for epsilon in (0.4, 0.5, 1.0)] == [0, 1, 2]
     assert number(40_000, 1.0, 2) == 1
     assert number(None, 100.0) == 0
@@ -243,11 +281,13 @@ def test_every_draw_is_made_with_the_planned_scale_after_the_charge(tmp_path) ->
     assert charged_at == [0]
     assert ledger.spent == 1.5
     selections = [call for call in noise.calls if call.kind == "select"]
-    tables = [call for call in noise.calls if call.kind == "laplace"][-4:]
-    plan = Tables(Slopes(release.value.loss, 2), Crossing.of(geometry), exact(1.5), 2)
+    tables = [call for call in noise.calls if call.kind == "laplace"][-2:]
+    plan = Tables(Slopes(release.value.loss, 2), Crossing.of(geometry), exact(1.5), Shares.of(2, gaussian=False))
     assert {call.scale for call in selections} == {plan.choice_scale}
     assert len(selections) == 2
-    assert [call.scale for call in tables] == [plan.slope_scale, plan.curvature_scale] * 2
+    assert [call.scale for call in tables] == [plan.table_scale] * 2
+    sizes = [2 * plan.crossing.n_cells(table.columns) for table in release.value.pairs]
+    assert [len(call.values) for call in tables] == sizes
     assert len({table.columns for table in release.value.pairs}) == 2
     assert release.event.mechanism.endswith("2 pairs of columns chosen privately")
 
@@ -303,8 +343,8 @@ def test_where_columns_add_up_little_is_lost() -> None:
 
 def test_a_newton_step_is_held_back_by_noise_and_by_limits() -> None:
     slopes, curvatures = np.array([-50.0, 50.0, -1e6, 3.0]), np.array([100.0, 100.0, -5.0, 0.0])
-    assert newton_step(slopes, curvatures, 0.0) == pytest.approx([50 / 101, -50 / 101, 1.5, -1.5])
-    assert newton_step(slopes, curvatures, 100.0)[:2] == pytest.approx([50 / 400, -50 / 400])
+    assert newton_step(slopes, curvatures, 0.0) == pytest.approx([0.5, -0.5, 1.5, -1.5], rel=1e-4)
+    assert newton_step(slopes, curvatures, 100.0)[:2] == pytest.approx([50 / math.hypot(100, 300), -50 / math.hypot(100, 300)])
 
 
 def test_the_same_seed_gives_the_same_tables_and_secret_noise_makes_them_private() -> None:

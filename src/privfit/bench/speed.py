@@ -180,7 +180,7 @@ def planned(model: LogisticRegression, schema: Schema, n_rows: int) -> tuple[Geo
     risk = replace(model._objective(mechanism, schema), knots=knots)
     geometry = mechanism.geometry(schema, numeric, risk)
     assert isinstance(mechanism, PairedPerturbation)
-    plan = mechanism.plan_of_weights(geometry, terms, risk, n_rows, mechanism.number(geometry, terms, risk, n_rows))
+    plan, _ = mechanism.plan_of_weights(geometry, terms, risk, n_rows)
     return geometry, plan.ridge, plan.slack / 2
 
 

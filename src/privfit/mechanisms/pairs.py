@@ -31,14 +31,16 @@ from privfit.statistics import Gradients
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-FOR_WEIGHTS, FOR_CHOICES, FOR_TABLES = Fraction(80, 100), Fraction(8, 100), Fraction(12, 100)
-FOR_SLOPE_SUMS = Fraction(4, 5)
+FOR_CHOICES = Fraction(8, 100)
+FOR_TABLES, FOR_EACH_TABLE, MOST_FOR_TABLES = Fraction(8, 100), Fraction(4, 100), Fraction(32, 100)
+BESIDE_GAUSSIAN = Fraction(3, 2)
 MOST_PAIRS = 20
 MOST_CELLS = 500
 MOST_CHOICES = 5000
 MOST_ROWS = 40_960
 MOST_LOOKS = 1 << 26
 UNIT = 1 << 14
+LITTLE_MORE = 1.1
 STEP_BITS = 8
 MOST_STEPS = 1 << 13
 SCORE_BITS = 36
@@ -59,10 +61,10 @@ class Slopes:
     loss: ConvexLoss
     moved: int
 
-    def _table(self, function: Any, most: float) -> Integers:
+    def _table(self, function: Any, most: float, unit: int = UNIT) -> Integers:
         middles = (np.arange(MOST_STEPS) - MOST_STEPS // 2 + 0.5) / (1 << STEP_BITS)
-        lines = [np.rint(function(middles, np.full(MOST_STEPS, side)) * UNIT) for side in (-1.0, 1.0)]
-        whole = max(math.ceil(most * UNIT), 1)
+        lines = [np.rint(function(middles, np.full(MOST_STEPS, side)) * unit) for side in (-1.0, 1.0)]
+        whole = max(math.ceil(most * unit), 1)
         return np.asarray(np.clip(np.stack(lines), -whole, whole), dtype=np.int64)
 
     @cached_property
@@ -73,9 +75,21 @@ class Slopes:
 
     @cached_property
     def curvatures(self) -> Integers:
-        """The curvature of a row: (class, step)."""
+        """The curvature of a row, `curvature_unit` to 1: (class, step)."""
         assert self.loss.most_curvature is not None
-        return self._table(self.loss.curvature, self.loss.most_curvature)
+        return self._table(self.loss.curvature, self.loss.most_curvature, self.curvature_unit)
+
+    @cached_property
+    def curvature_unit(self) -> int:
+        """What a curvature of 1 counts: as much as a slope of 1, or less where a loss curves so sharply that both together would need much more noise than slopes alone."""
+        assert self.loss.most_curvature is not None
+        unit, largest = UNIT, np.abs(self.slopes).max()
+        while unit > 1:
+            curvatures = np.abs(self._table(self.loss.curvature, self.loss.most_curvature, unit))
+            if (np.abs(self.slopes) + curvatures).max() <= LITTLE_MORE * largest:
+                break
+            unit //= 2
+        return unit
 
     @cached_property
     def by_chance(self) -> Integers:
@@ -95,12 +109,38 @@ class Slopes:
         """
         return 2 * self.moved * (max(int(np.abs(self.slopes).max()), 1) + int(np.diff(self.by_chance).max()))
 
-    def reach_of_sums(self, responses: Integers) -> int:
-        """The most by which one person can change all sums over cells together.
+    @property
+    def reach_of_sums(self) -> int:
+        """The most by which one person can change all sums of slopes and of curvatures over cells together.
 
         Guarantee: docs/proofs/pairs.md, Lemma 3.
         """
-        return self.moved * max(int(np.abs(responses).max()), 1)
+        return self.moved * max(int((np.abs(self.slopes) + np.abs(self.curvatures)).max()), 1)
+
+
+@dataclass(frozen=True)
+class Shares:
+    """How many pairs get a table, and what choosing them and what measuring them have of epsilon, all pairs together."""
+
+    pairs: int
+    choices: Fraction
+    tables: Fraction
+
+    @classmethod
+    def of(cls, pairs: int, gaussian: bool) -> Shares:
+        """More for more pairs; and half as much again for tables beside Gaussian noise, from which pure steps take less."""
+        tables = min(FOR_TABLES + FOR_EACH_TABLE * pairs, MOST_FOR_TABLES)
+        return cls(pairs, FOR_CHOICES, tables * BESIDE_GAUSSIAN if gaussian else tables)
+
+    @property
+    def weights(self) -> Fraction:
+        """What is left for weights with pure noise."""
+        return 1 - self.choices - self.tables
+
+    def steps(self, epsilon: float) -> tuple[float, ...]:
+        """What every choice and every table costs, rounded up."""
+        each = (self.choices, self.tables)
+        return tuple(math.nextafter(float(exact(epsilon) * share / self.pairs), math.inf) for share in each for _ in range(self.pairs))
 
 
 @dataclass(frozen=True)
@@ -109,8 +149,9 @@ class PairedPerturbation(ObjectivePerturbation):
 
     Parameters
     ----------
-    ridge, noise, steepest : as for ObjectivePerturbation, which has four fifths of epsilon here; with Gaussian noise it is calibrated so that all steps together cost epsilon and delta.
-    pairs : how many pairs are chosen. "auto" is none where rows times epsilon (over `rows_per_person`) are below 20,000, one from there on, and two from 40,000 on; and none where there are more than 5,000 pairs.
+    ridge, noise, steepest : as for ObjectivePerturbation, which has the larger part of epsilon here (80% with one pair, 76% with two); with Gaussian noise it is calibrated so that all steps together cost epsilon and delta.
+    pairs : how many pairs are chosen. "auto" is none where rows times epsilon (over `rows_per_person`) are below 20,000, one from there on, and two from 40,000 on; half as many rows will do
+        where noise is Gaussian. It is none where there are more than 5,000 pairs.
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at most `rows_per_person` rows, in real arithmetic, up to
     a chance below 2^-64; docs/proofs/pairs.md, Theorems 1 and 2.
@@ -132,8 +173,8 @@ class PairedPerturbation(ObjectivePerturbation):
         """The same perturbed objective, with tables."""
         return cls(**{field.name: getattr(plain, field.name) for field in fields(plain)}, pairs=pairs)
 
-    def number(self, geometry: Geometry, terms: Terms, objective: Risk, n_rows: int | None) -> int:
-        """How many pairs are chosen, from public facts."""
+    def number(self, geometry: Geometry, terms: Terms, objective: Risk, n_rows: int | None, gaussian: bool = False) -> int:
+        """How many pairs are chosen, from public facts, beside pure or Gaussian noise."""
         there = 0
         if (
             objective.loss == LOGISTIC
@@ -144,7 +185,7 @@ class PairedPerturbation(ObjectivePerturbation):
             menu = len(Crossing.of(geometry).pairs(MOST_CELLS))
             there = menu if menu <= MOST_CHOICES else 0
         if self.pairs == "auto":
-            return min(automatic_pairs(terms, n_rows), there)
+            return min(automatic_pairs(terms, n_rows, gaussian), there)
         if self.pairs > there:
             raise PrivacyError(
                 f"interactions={self.pairs!r} was given where {there} pairs of columns can have a table: two classes, no kernel, and columns with levels, bins or knots, "
@@ -152,31 +193,39 @@ class PairedPerturbation(ObjectivePerturbation):
             )
         return int(self.pairs)
 
-    def plan_of_weights(self, geometry: Geometry, terms: Terms, objective: Risk, n_rows: int | None, pairs: int) -> Plan:
-        """The plan of the perturbed objective beside so many pairs: pure noise has its share of epsilon, Gaussian noise is calibrated for everything together.
+    def plan_of_weights(self, geometry: Geometry, terms: Terms, objective: Risk, n_rows: int | None) -> tuple[Plan, Shares]:
+        """The plan of the perturbed objective, and what goes to pairs beside it. Where noise may be Gaussian, kinds are compared beside the pairs that pure noise would have."""
+        shares = Shares.of(self.number(geometry, terms, objective, n_rows), gaussian=False)
+        plan = self._plan_beside(shares, geometry, terms, objective, n_rows)
+        if not plan.event.delta:
+            return plan, shares
+        shares = Shares.of(self.number(geometry, terms, objective, n_rows, gaussian=True), gaussian=True)
+        return replace(self, noise="gaussian")._plan_beside(shares, geometry, terms, objective, n_rows), shares
+
+    def _plan_beside(self, shares: Shares, geometry: Geometry, terms: Terms, objective: Risk, n_rows: int | None) -> Plan:
+        """The plan beside these shares: pure noise has what they leave of epsilon, Gaussian noise is calibrated for everything together.
 
         Guarantee: docs/proofs/pairs.md, Theorems 1 and 2.
         """
-        if not pairs:
+        if not shares.pairs:
             return self.plan(geometry, terms, objective, n_rows)
         refuse_gaussian_without_delta(self.noise, terms.budget.delta)
         plans = []
         if self.noise != "gaussian":
-            plans.append(self.plan(geometry, replace(terms, budget=_share(terms.budget, FOR_WEIGHTS)), objective, n_rows))
+            plans.append(self.plan(geometry, replace(terms, budget=_share(terms.budget, shares.weights)), objective, n_rows))
         if terms.budget.delta > 0 and self.noise in ("auto", "gaussian"):
-            beside = _WeightsBeside(self.ridge, "gaussian", self.steepest, _steps(terms.budget.epsilon, pairs))
+            beside = _WeightsBeside(self.ridge, "gaussian", self.steepest, shares.steps(terms.budget.epsilon))
             plans.append(beside.plan(geometry, terms, objective, n_rows))
         return min(plans, key=lambda plan: plan.sd / CLEARLY if plan.event.delta else plan.sd)
 
     def _release_from(
         self, kept: KeptRows, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Risk, n_rows: int | None
     ) -> Release[RiskFit]:
-        pairs = self.number(rows.geometry, terms, objective, n_rows)
-        if not pairs:
+        plan, shares = self.plan_of_weights(rows.geometry, terms, objective, n_rows)
+        if not shares.pairs:
             return super()._release_from(kept, rows, terms, ledger, noise, objective, n_rows)
-        plan = self.plan_of_weights(rows.geometry, terms, objective, n_rows, pairs)
         moved = int(terms.rows_per_person) * (2 if terms.adjacency == "replace-one" else 1)
-        tables = Tables(Slopes(plan.gradients.loss, moved), Crossing.of(rows.geometry), exact(terms.budget.epsilon), pairs)
+        tables = Tables(Slopes(plan.gradients.loss, moved), Crossing.of(rows.geometry), exact(terms.budget.epsilon), shares)
         event, bits = tables.event(plan, terms), score_bits(rows.geometry.n_columns)  # public facts only up to here
         if ledger is not None:
             ledger.charge(event, dataset=rows.label)  # durable before any draw
@@ -203,11 +252,11 @@ class Tables:
     slopes: Slopes
     crossing: Crossing
     epsilon: Fraction
-    pairs: int
+    shares: Shares
 
     def __post_init__(self) -> None:
         """Compute all scales, so that those that no noise can have are refused before anything is charged."""
-        for scale in (self.choice_scale, self.slope_scale, self.curvature_scale):
+        for scale in (self.choice_scale, self.table_scale):
             assert scale > 0
 
     @cached_property
@@ -218,55 +267,45 @@ class Tables:
     @cached_property
     def choice_scale(self) -> float:
         """The scale of a choice."""
-        return laplace_scale(self.slopes.reach_of_score, self.epsilon * FOR_CHOICES / self.pairs)
+        return laplace_scale(self.slopes.reach_of_score, self.epsilon * self.shares.choices / self.shares.pairs)
 
     @cached_property
-    def slope_scale(self) -> float:
-        """The scale of the noise on sums of slopes, UNIT to 1."""
-        return laplace_scale(self.slopes.reach_of_sums(self.slopes.slopes), self.epsilon * FOR_TABLES * FOR_SLOPE_SUMS / self.pairs)
-
-    @cached_property
-    def curvature_scale(self) -> float:
-        """The scale of the noise on sums of curvatures, UNIT to 1."""
-        return laplace_scale(
-            self.slopes.reach_of_sums(self.slopes.curvatures), self.epsilon * FOR_TABLES * (1 - FOR_SLOPE_SUMS) / self.pairs
-        )
+    def table_scale(self) -> float:
+        """The scale of the noise on sums of slopes and of curvatures, UNIT to 1."""
+        return laplace_scale(self.slopes.reach_of_sums, self.epsilon * self.shares.tables / self.shares.pairs)
 
     def event(self, plan: Plan, terms: Terms) -> Event:
-        """The price of everything, and the noise on everything that is a number: a table's size is that of the largest that can be chosen."""
-        of_weights = plan.event
-        size = max(self.crossing.n_cells(pair) for pair in self.menu)
-        scales = [scale * of_weights.unit / UNIT for scale in (self.slope_scale, self.curvature_scale)] * self.pairs
+        """The price of everything, and the noise on everything that is a number: two for each cell, and as many cells as a pair can have."""
+        of_weights, pairs = plan.event, self.shares.pairs
+        size = 2 * max(self.crossing.n_cells(pair) for pair in self.menu)
         return replace(
             of_weights,
-            mechanism=f"{of_weights.mechanism}, {self.pairs} pair{'s' * (self.pairs > 1)} of columns chosen privately",
+            mechanism=f"{of_weights.mechanism}, {pairs} pair{'s' * (pairs > 1)} of columns chosen privately",
             epsilon=terms.budget.epsilon,
-            noise="+".join([of_weights.noise, *["laplace"] * len(scales)]),
-            n_values=of_weights.n_values + size * len(scales),
-            parts=(*(of_weights.parts or (of_weights.n_values,)), *[size] * len(scales)),
-            scales=(*(of_weights.scales or (of_weights.scale,)), *scales),
-            widths=(*of_weights.widths, *[()] * len(scales)) if of_weights.widths else (),
+            noise="+".join([of_weights.noise, *["laplace"] * pairs]),
+            n_values=of_weights.n_values + size * pairs,
+            parts=(*(of_weights.parts or (of_weights.n_values,)), *[size] * pairs),
+            scales=(*(of_weights.scales or (of_weights.scale,)), *[self.table_scale * of_weights.unit / UNIT] * pairs),
+            widths=(*of_weights.widths, *[()] * pairs) if of_weights.widths else (),
         )
 
     def drawn(self, rows: CellRows, bits: int, noise: Noise) -> tuple[PairTable, ...]:
         """Choose a pair, measure its table, let it count, and so on."""
         left, found = list(self.menu), []
-        for _ in range(self.pairs):
+        for _ in range(self.shares.pairs):
             both = rows.sums_and_counts(left, self.slopes.slopes, bits - STEP_BITS)
             pair = left.pop(noise.select([self.slopes.score(*own) for own in both], self.choice_scale))
-            slopes, curvatures = (
-                noise.laplace(rows.sums([pair], responses, bits - STEP_BITS)[0], scale) / UNIT
-                for responses, scale in ((self.slopes.slopes, self.slope_scale), (self.slopes.curvatures, self.curvature_scale))
-            )
-            table = newton_step(slopes, curvatures, math.sqrt(2.0) * self.slope_scale / UNIT)
+            sums = [rows.sums([pair], responses, bits - STEP_BITS)[0] for responses in (self.slopes.slopes, self.slopes.curvatures)]
+            slopes, curvatures = np.split(noise.laplace(np.concatenate(sums), self.table_scale), 2)
+            table = newton_step(slopes / UNIT, curvatures / self.slopes.curvature_unit, math.sqrt(2.0) * self.table_scale / UNIT)
             found.append(PairTable(pair, table))
             rows.add(pair, np.rint(table * (1 << bits)).astype(np.int64))
         return tuple(found)
 
 
 def newton_step(slopes: Floats, curvatures: Floats, sd: float) -> Floats:
-    """What each cell adds to the scores of its rows: a Newton step towards slopes that cancel, held back by the size of the noise."""
-    return np.clip(-slopes / (np.maximum(curvatures, 0.0) + max(STEADY * sd, 1.0)), -FURTHEST, FURTHEST)
+    """What each cell adds to the scores of its rows: a Newton step towards slopes that cancel, held back where curvatures are small beside the noise."""
+    return np.clip(-slopes / np.hypot(np.maximum(curvatures, 0.0), max(STEADY * sd, 1.0)), -FURTHEST, FURTHEST)
 
 
 def score_bits(columns: int) -> int:
@@ -291,12 +330,6 @@ class _WeightsBeside(ObjectivePerturbation):
 
     def _free_ridge(self, kind: str, gradients: Gradients, epsilon: float) -> float:
         return free_ridge(kind, gradients, epsilon - sum(self.steps))
-
-
-def _steps(epsilon: float, pairs: int) -> tuple[float, ...]:
-    """What every choice and every table costs, rounded up."""
-    each = (FOR_CHOICES, FOR_TABLES * FOR_SLOPE_SUMS, FOR_TABLES * (1 - FOR_SLOPE_SUMS))
-    return tuple(math.nextafter(float(exact(epsilon) * share / pairs), math.inf) for share in each for _ in range(pairs))
 
 
 def _share(budget: Budget, share: Fraction) -> Budget:

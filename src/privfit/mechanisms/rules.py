@@ -23,6 +23,7 @@ LEAST_RIDGE = 0.02
 QUIET = 0.02
 USUAL_ROWS = 20_000
 ONE_PAIR_FROM, TWO_PAIRS_FROM = 20_000, 40_000
+WORTH_BESIDE_GAUSSIAN = 2
 
 
 def automatic_numbers(terms: Terms, columns: int, n_rows: int | None) -> tuple[Numbers, int]:
@@ -33,9 +34,11 @@ def automatic_numbers(terms: Terms, columns: int, n_rows: int | None) -> tuple[N
     return ("slope" if density < STRAIGHT_BELOW else "splines"), AUTO_KNOTS
 
 
-def automatic_pairs(terms: Terms, n_rows: int | None) -> int:
-    """How many pairs of columns get a table of their own where nobody says: none where the number of rows is not known, or too small at this epsilon."""
+def automatic_pairs(terms: Terms, n_rows: int | None, gaussian: bool = False) -> int:
+    """How many pairs of columns get a table of their own where nobody says: none where the number of rows is not known, or too small at this epsilon. Beside Gaussian noise they cost less."""
     signal = 0.0 if n_rows is None else n_rows * terms.budget.epsilon / terms.rows_per_person
+    if gaussian:
+        signal *= WORTH_BESIDE_GAUSSIAN
     return (signal >= ONE_PAIR_FROM) + (signal >= TWO_PAIRS_FROM)
 
 
