@@ -15,7 +15,7 @@ import privfit as pf
 from privfit.losses import LOGISTIC, tempered_logistic
 from privfit.mechanisms import PairedPerturbation, pairs
 from privfit.mechanisms.minima import Risk
-from privfit.mechanisms.pairs import MOST_CELLS, MOST_ROWS, UNIT, Shares, Slopes, Tables, newton_step, score_bits, whole_weights
+from privfit.mechanisms.pairs import MOST_ROWS, UNIT, Shares, Slopes, Tables, menu_of, newton_step, score_bits, whole_weights
 from privfit.mechanisms.rules import FOR_CERTIFICATE, automatic_pairs
 from privfit.mechanisms.tilts import FLAT_CORNERS, losses_beside
 from privfit.privacy import Budget, Terms, exact
@@ -112,7 +112,7 @@ def test_sums_are_those_of_a_loop_over_rows_whatever_their_order_and_batches() -
         )
         for _ in range(700)
     ]
-    weights, slopes, menu = weights_of(3, 1.0), Slopes(LOSSES[0], 2), crossing_of().pairs(MOST_CELLS)
+    weights, slopes, menu = weights_of(3, 1.0), Slopes(LOSSES[0], 2), menu_of(crossing_of(), fine=True)
     _, sums, curvatures = measured(rows, weights, slopes)
     alone = [measured([row], weights, slopes) for row in rows]
     for place in range(len(menu)):
@@ -120,13 +120,13 @@ def test_sums_are_those_of_a_loop_over_rows_whatever_their_order_and_batches() -
         assert np.array_equal(curvatures[place], sum(own[2][place] for own in alone))
     for other in (rows[::-1], rows[350:] + rows[:350]):
         assert all(np.array_equal(a, b) for a, b in zip(measured(other, weights, slopes)[1], sums, strict=True))
-    small = kept_of(rows, batch_rows=7).cells(whole_weights(weights, score_bits(len(weights))))
+    small = kept_of(rows, batch_rows=7).cells(whole_weights(weights, score_bits(len(weights))), fine=True)
     assert all(np.array_equal(a, b) for a, b in zip(small.sums(menu, slopes.slopes, SHIFT), sums, strict=True))
 
 
 def test_counts_are_the_same_where_they_are_made_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [(*VALUES[i % 4], ("no", "yes")[i % 3 % 2]) for i in range(200)]
-    cells, menu, slopes = cells_of(rows, weights_of(1, 1.0)), crossing_of().pairs(MOST_CELLS), Slopes(LOGISTIC, 1)
+    cells, menu, slopes = cells_of(rows, weights_of(1, 1.0)), menu_of(crossing_of(), fine=True), Slopes(LOGISTIC, 1)
     together = cells.sums_and_counts(menu, slopes.slopes, SHIFT)
     monkeypatch.setattr("privfit.rows.crossed.MOST_COUNTED", 0)
     for one, other in zip(together, cells.sums_and_counts(menu, slopes.slopes, SHIFT), strict=True):
@@ -289,25 +289,55 @@ def test_every_draw_is_made_with_the_planned_scale_after_the_charge(tmp_path) ->
     sizes = [2 * plan.crossing.n_cells(table.columns) for table in release.value.pairs]
     assert [len(call.values) for call in tables] == sizes
     assert len({table.columns for table in release.value.pairs}) == 2
-    assert release.event.mechanism.endswith("2 pairs of columns chosen privately")
+    assert release.event.mechanism.endswith("2 tables of columns chosen privately")
 
 
 def test_rows_looked_at_are_dealt_by_coins_where_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pairs, "MOST_ROWS", 500)
     seen: list[int] = []
     cells = KeptRows.cells
-    monkeypatch.setattr(KeptRows, "cells", lambda kept, weights: (seen.append(kept.n_rows), cells(kept, weights))[1])
+    monkeypatch.setattr(KeptRows, "cells", lambda kept, *given: (seen.append(kept.n_rows), cells(kept, *given))[1])
     pf.LogisticRegression(4.0, schema=CROSSED, interactions=1, random_state=0).fit(planted(4000))
     pf.LogisticRegression(4.0, schema=CROSSED, interactions=1, random_state=0).fit(planted(400))
     assert 350 < seen[0] < 650
     assert seen[1] == 400
 
 
-def test_a_table_that_grew_between_readings_tells_no_numbers() -> None:
+@pytest.mark.parametrize("fine", [False, True])
+def test_a_table_that_grew_between_readings_tells_no_numbers(fine: bool) -> None:
     kept = kept_of([(*VALUES[0], "no")] * 30)
     part = PartOfRows(kept, np.ones(20, dtype=bool))
-    with pytest.raises(DataError, match="another number of rows"):
-        part.cells(whole_weights(weights_of(0, 0.0), 8))
+    with pytest.raises(DataError, match=r"another number of rows than when it was read first\. The charge stands\."):
+        part.cells(whole_weights(weights_of(0, 0.0), 8), fine)
+
+
+def test_a_table_that_changed_before_it_is_read_for_fine_steps_says_that_the_charge_stands(
+    tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, rows = tmp_path / "people.csv", planted(300)
+    rows.write_csv(path)
+    ledger, charge = pf.Ledger(tmp_path / "people.db", epsilon=20.0), pf.Ledger.charge
+
+    def charged_and_changed(own: pf.Ledger, event, **facts) -> None:
+        charge(own, event, **facts)
+        rows.with_columns(pl.when(pl.int_range(pl.len()) == 7).then(None).otherwise(pl.col("x")).alias("x")).write_csv(path)
+
+    monkeypatch.setattr(pf.Ledger, "charge", charged_and_changed)
+    with pytest.raises(DataError, match="The charge stands"):
+        pf.LogisticRegression(20.0, schema=CROSSED, interactions=1, ledger=ledger).fit(path)
+    assert ledger.spent == 20
+
+
+def test_fine_steps_are_read_with_their_row_whatever_the_order_of_a_second_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine may hand out rows in another order: sums over cells are the same."""
+    rows = [(*VALUES[i % 4], ("no", "yes")[i % 3 % 2]) for i in range(90)]
+    menu, slopes, weights = menu_of(crossing_of(), fine=True), Slopes(LOGISTIC, 1), weights_of(4, 1.0)
+    kept = kept_of(rows)
+    wanted = kept.cells(whole_weights(weights, score_bits(len(weights))), fine=True).sums(menu, slopes.slopes, SHIFT)
+    batches = Rows.batches
+    monkeypatch.setattr(Rows, "batches", lambda own: ([column[::-1] for column in batch] for batch in batches(own)))
+    again = kept.cells(whole_weights(weights, score_bits(len(weights))), fine=True).sums(menu, slopes.slopes, SHIFT)
+    assert all(np.array_equal(one, other) for one, other in zip(wanted, again, strict=True))
 
 
 # -- what it is for ----------------------------------------------------------------------------------------------------------------
@@ -325,6 +355,38 @@ def test_a_planted_pair_is_found_and_taken_away_from_the_errors() -> None:
     table = paired.coef_[0, -9:].reshape(3, 3)
     hit = (np.add.outer(np.arange(3), np.arange(3)) % 3) == 0
     assert table[hit].min() > table[~hit].max()
+
+
+def test_a_number_with_a_value_of_its_own_kind_gets_fine_steps() -> None:
+    rng = np.random.default_rng(3)
+    x = np.where(rng.uniform(size=40_000) < 0.03, 0.317, rng.uniform(0, 1, 40_000))
+    odds = np.where(x == 0.317, 3.0, -1.0)
+    y = (rng.uniform(size=len(x)) < 1 / (1 + np.exp(-odds))).astype(int)
+    frame = planted(len(x)).with_columns(x=pl.Series(x), y=pl.Series(y))
+    train, test = frame[:30_000], frame[30_000:]
+    model = pf.LogisticRegression(1.0, schema=CROSSED, random_state=0).fit(train)
+    assert "x in fine steps" in str(model.report_)
+    inside = test.filter(pl.col("x") == 0.317).drop("y")
+    assert (model.predict(inside) == 1).mean() > 0.9
+    plain = pf.LogisticRegression(1.0, schema=CROSSED, interactions=0, random_state=0).fit(train)
+    assert (plain.predict(inside) == 1).mean() < 0.5
+
+
+def test_a_stream_has_pairs_and_no_fine_steps(tmp_path) -> None:
+    rows = planted(3000)
+
+    def stream():
+        return rows.to_arrow().to_reader()
+
+    given = {"epsilon": 10.0, "schema": CROSSED}
+    assert "u x w" in str(pf.LogisticRegression(**given, random_state=0).fit(stream()).report_)
+    all_pairs = pf.LogisticRegression(**given, interactions=10, random_state=0).fit(stream())
+    assert "fine" not in str(all_pairs.report_)
+    ledger = pf.Ledger(tmp_path / "people.db", epsilon=10.0)
+    with pytest.raises(pf.PrivacyError, match="10 pairs of columns"):
+        pf.LogisticRegression(**given, interactions=11, ledger=ledger).fit(stream())
+    assert ledger.spent == 0
+    assert "fine" in str(pf.LogisticRegression(**given, interactions=12, random_state=0).fit(rows).report_)
 
 
 def test_where_columns_add_up_little_is_lost() -> None:

@@ -22,11 +22,12 @@ def fitted(**settings) -> pf.LogisticRegression:
 
 
 def has_tables(model: pf.LogisticRegression) -> bool:
-    return any(" x " in name for name in model.get_feature_names_out())
+    return len(model.get_feature_names_out()) > len(model._geometry.feature_names)
 
 
-def test_scores_are_the_sum_of_the_coefficients_that_names_say() -> None:
-    model = fitted(interactions=3)
+@pytest.mark.parametrize("tables", [3, 12])
+def test_scores_are_the_sum_of_the_coefficients_that_names_say(tables: int) -> None:
+    model = fitted(interactions=tables)  # twelve are all: ten pairs and two numbers by themselves
     names, coef = list(model.get_feature_names_out()), model.coef_[0]
     assert len(names) == len(coef) == len(set(names))
     rows = FRAME.drop("y").head(50)
@@ -46,7 +47,10 @@ def test_scores_are_the_sum_of_the_coefficients_that_names_say() -> None:
                 total += float(exact @ coef[[names.index(label) for label in block.labels]])
                 cells[block.column.name] = [name for name in spans(names, block.column.name) if is_in(name, own)]
         for name, weight in zip(names[plain:], coef[plain:], strict=True):
-            first, second = name.split(" x ")
+            first, _, second = name.partition(" x ")
+            if not second:  # a number by itself
+                total += weight * is_in(first, row[first.split("_")[0]])
+                continue
             total += weight * any(first in own for own in cells.values()) * any(second in own for own in cells.values())
         assert score == pytest.approx(total, abs=1e-9)
 
@@ -74,8 +78,26 @@ def test_names_of_cells_tell_where_a_wide_number_is() -> None:
         assert low * (1 - 1e-5) <= value <= high * (1 + 1e-5)
 
 
+def test_fine_steps_of_numbers_tell_where_a_value_is_and_are_compared_with_alone() -> None:
+    schema = pf.Schema([pf.Numeric("gain", 0, 100_000), pf.Numeric("x", -1, 1, fill=0.25), pf.Category("u", ["a", "b"])], CROSSED.target)
+    crossing = Crossing.of(PairedPerturbation().geometry(schema, "splines", Risk(LOGISTIC)))
+    assert crossing.alone() == [(0, 0), (1, 1)]
+    rng = np.random.default_rng(0)
+    batch = [10 ** rng.uniform(-1, 5.2, 4000), rng.uniform(-1.5, 1.5, 4000), np.zeros(4000, dtype=np.int32)]
+    for pair, low, high in (((0, 0), 0.0, 1e5), ((1, 1), -1.0, 1.0)):
+        names, found = crossing.names(pair), crossing.numbers(pair, batch)
+        assert len(names) == len(set(names)) == crossing.n_cells(pair) == 500
+        for value, cell in zip(np.clip(batch[pair[0]], low, high), found, strict=True):
+            least, most = (float(end) for end in names[cell].split("_", 1)[1].strip("[])").split(", "))
+            assert least - 1e-4 * abs(least) - 1e-5 <= value <= most + 1e-4 * abs(most) + 1e-5
+        assert len(set(found.tolist())) > 300
+    absent = [batch[0][:1], np.array([np.nan]), batch[2][:1]]
+    given = [batch[0][:1], np.array([0.25]), batch[2][:1]]
+    assert crossing.numbers((1, 1), absent) == crossing.numbers((1, 1), given)
+
+
 def test_every_engine_gives_the_same_scores(tmp_path) -> None:
-    model = fitted(interactions=2)
+    model = fitted(interactions=12)
     path = tmp_path / "rows.parquet"
     FRAME.write_parquet(path)
     wanted = model.decision_function(FRAME.drop("y"))
@@ -87,13 +109,13 @@ def test_every_engine_gives_the_same_scores(tmp_path) -> None:
 
 
 def test_tables_survive_saving_and_loading(tmp_path) -> None:
-    model = fitted(interactions=2)
+    model = fitted(interactions=12)
     model.save(tmp_path / "model.json")
     again = pf.load_model(tmp_path / "model.json")
     np.testing.assert_array_equal(again.decision_function(FRAME.drop("y")), model.decision_function(FRAME.drop("y")))
     assert list(again.get_feature_names_out()) == list(model.get_feature_names_out())
-    assert again.interactions == 2
-    assert clone(again).interactions == 2
+    assert again.interactions == 12
+    assert clone(again).interactions == 12
     plain = fitted(interactions=0)
     plain.save(tmp_path / "plain.json")
     assert not has_tables(pf.load_model(tmp_path / "plain.json"))
@@ -122,7 +144,7 @@ def test_auto_leaves_wide_tables_as_they_were() -> None:
     many = pf.Schema([pf.Category(f"c{i}", [0, 1]) for i in range(102)], CROSSED.target)
     codes = pl.DataFrame({**{f"c{i}": rng.integers(2, size=len(FRAME)) for i in range(102)}, "y": FRAME["y"]})
     assert not has_tables(pf.LogisticRegression(10.0, schema=many, random_state=0).fit(codes))
-    with pytest.raises(pf.PrivacyError, match="5000 pairs to choose from"):
+    with pytest.raises(pf.PrivacyError, match="5000 to choose from"):
         pf.LogisticRegression(10.0, schema=many, interactions=1, random_state=0).fit(codes)
 
 
@@ -209,6 +231,6 @@ def test_mechanisms_derived_from_a_perturbed_objective_are_left_as_they_are() ->
 def test_the_report_tells_what_was_chosen() -> None:
     report = fitted(interactions=1).report_
     assert "u x w" in str(report)
-    assert "1 pair of columns chosen privately" in report.mechanism
+    assert "1 table of columns chosen privately" in report.mechanism
     assert report.epsilon == 10.0
     assert isinstance(fitted(interactions=1)._chosen_mechanism(), PairedPerturbation)

@@ -9,7 +9,7 @@ import privfit as pf
 from privfit.losses import LOGISTIC
 from privfit.mechanisms import PairedPerturbation
 from privfit.mechanisms.minima import Risk
-from privfit.mechanisms.pairs import MOST_CELLS, STEP_BITS, Slopes, score_bits, whole_weights
+from privfit.mechanisms.pairs import STEP_BITS, Slopes, menu_of, score_bits, whole_weights
 from privfit.rows import CellRows, Crossing, KeptRows, Rows
 from privfit.tables import open_table
 
@@ -30,7 +30,7 @@ def kept_of(rows: list[tuple], batch_rows: int = 1 << 16) -> KeptRows:
 
 
 def cells_of(rows: list[tuple], weights: np.ndarray) -> CellRows:
-    return kept_of(rows).cells(whole_weights(weights, score_bits(len(weights))))
+    return kept_of(rows).cells(whole_weights(weights, score_bits(len(weights))), fine=True)
 
 
 def crossing_of() -> Crossing:
@@ -46,8 +46,8 @@ SHIFT = score_bits(crossing_of().layout.geometry.n_columns) - STEP_BITS
 
 
 def measured(rows: list[tuple], weights: np.ndarray, slopes: Slopes) -> tuple[list[int], list[np.ndarray], list[np.ndarray]]:
-    """The scores of all pairs, and their sums of slopes and of curvatures."""
-    cells, menu = cells_of(rows, weights), crossing_of().pairs(MOST_CELLS)
+    """The scores of all pairs and of numbers by themselves, and their sums of slopes and of curvatures."""
+    cells, menu = cells_of(rows, weights), menu_of(crossing_of(), fine=True)
     both = cells.sums_and_counts(menu, slopes.slopes, SHIFT)
     sums = cells.sums(menu, slopes.slopes, SHIFT)
     assert all(np.array_equal(own[0], alone) and own[1].sum() == len(rows) for own, alone in zip(both, sums, strict=True))

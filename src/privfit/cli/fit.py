@@ -162,7 +162,7 @@ def fit(
     interactions: Annotated[
         int | None,
         typer.Option(
-            help="For logistic: how many pairs of columns get a table of their own, chosen privately; 0 for a sum over columns.",
+            help="For logistic: how many tables for pairs of columns, or numbers in fine steps, are chosen privately; 0 for a sum over columns.",
             show_default="by a public rule",
             rich_help_panel=MODEL,
         ),

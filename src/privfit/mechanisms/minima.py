@@ -56,7 +56,7 @@ class Risk:
 
 @dataclass(frozen=True)
 class PairTable:
-    """A pair of columns, by their places among the schema's features, and what each of its cells adds to a row's score, the cell of the second turning fastest."""
+    """A pair of columns, by their places among the schema's features, and what each of its cells adds to a row's score, the cell of the second turning fastest. A column twice is a number by itself, in fine cells."""
 
     columns: tuple[int, int]
     scores: Floats

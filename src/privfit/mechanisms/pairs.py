@@ -1,7 +1,7 @@
 """A perturbed objective, and after it tables for a few pairs of columns: what the sum over columns misses, chosen and measured privately.
 
 Most of epsilon goes to the perturbed objective. Its weights tell every row's slope, that is, how far the fit misses it. A pair of columns whose cells have slopes that do not cancel is
-chosen by permute-and-flip; then one Newton step is made for every cell of it, from noisy sums of slopes and curvatures; and so on with the next pair.
+chosen by permute-and-flip; then one Newton step is made for every cell of it, from noisy sums of slopes and curvatures; and so on with the next pair. A number by itself, in fine cells, is one more pair to choose from.
 Nori, Caruana, Bu, Shen and Kulkarni (ICML 2021) fit additive models to noisy sums of residuals in this manner, without choosing pairs.
 """
 
@@ -120,7 +120,7 @@ class Slopes:
 
 @dataclass(frozen=True)
 class Shares:
-    """How many pairs get a table, and what choosing them and what measuring them have of epsilon, all pairs together."""
+    """How many pairs (or numbers by themselves) get a table, and what choosing them and what measuring them have of epsilon, all together."""
 
     pairs: int
     choices: Fraction
@@ -145,7 +145,7 @@ class Shares:
 
 @dataclass(frozen=True)
 class PairedPerturbation(ObjectivePerturbation):
-    """A perturbed objective with tables for pairs of columns, for logistic regression with two classes.
+    """A perturbed objective with tables for pairs of columns and numbers by themselves, for logistic regression with two classes.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ class PairedPerturbation(ObjectivePerturbation):
         whole = isinstance(self.pairs, int | np.integer) and not isinstance(self.pairs, bool)
         if self.pairs != "auto" and not (whole and 0 <= self.pairs <= MOST_PAIRS):
             raise PrivacyError(
-                f"interactions={self.pairs!r} was given; it is 'auto' or a whole number from 0 to {MOST_PAIRS}: how many pairs of columns get a table. Use 'auto' if in doubt."
+                f"interactions={self.pairs!r} was given; it is 'auto' or a whole number from 0 to {MOST_PAIRS}: how many pairs of columns, or numbers by themselves, get a table. Use 'auto' if in doubt."
             )
 
     @classmethod
@@ -173,8 +173,10 @@ class PairedPerturbation(ObjectivePerturbation):
         """The same perturbed objective, with tables."""
         return cls(**{field.name: getattr(plain, field.name) for field in fields(plain)}, pairs=pairs)
 
-    def number(self, geometry: Geometry, terms: Terms, objective: Risk, n_rows: int | None, gaussian: bool = False) -> int:
-        """How many pairs are chosen, from public facts, beside pure or Gaussian noise."""
+    def number(
+        self, geometry: Geometry, terms: Terms, objective: Risk, n_rows: int | None, gaussian: bool = False, fine: bool = True
+    ) -> int:
+        """How many tables there are, from public facts, beside pure or Gaussian noise. `fine`: numbers can be looked at by themselves."""
         there = 0
         if (
             objective.loss == LOGISTIC
@@ -182,24 +184,26 @@ class PairedPerturbation(ObjectivePerturbation):
             and objective.features is None
             and score_bits(geometry.n_columns) >= STEP_BITS
         ):
-            menu = len(Crossing.of(geometry).pairs(MOST_CELLS))
+            menu = len(menu_of(Crossing.of(geometry), fine))
             there = menu if menu <= MOST_CHOICES else 0
         if self.pairs == "auto":
             return min(automatic_pairs(terms, n_rows, gaussian), there)
         if self.pairs > there:
             raise PrivacyError(
-                f"interactions={self.pairs!r} was given where {there} pairs of columns can have a table: two classes, no kernel, and columns with levels, bins or knots, "
-                f"at most {MOST_CELLS} cells a pair and {MOST_CHOICES} pairs to choose from. Use 0, or 'auto'."
+                f"interactions={self.pairs!r} was given where {there} pairs of columns, and numbers by themselves, can have a table: two classes, no kernel, and columns with levels, bins or knots, "
+                f"at most {MOST_CELLS} cells a table and {MOST_CHOICES} to choose from. Use 0, or 'auto'."
             )
         return int(self.pairs)
 
-    def plan_of_weights(self, geometry: Geometry, terms: Terms, objective: Risk, n_rows: int | None) -> tuple[Plan, Shares]:
-        """The plan of the perturbed objective, and what goes to pairs beside it. Where noise may be Gaussian, kinds are compared beside the pairs that pure noise would have."""
-        shares = Shares.of(self.number(geometry, terms, objective, n_rows), gaussian=False)
+    def plan_of_weights(
+        self, geometry: Geometry, terms: Terms, objective: Risk, n_rows: int | None, fine: bool = True
+    ) -> tuple[Plan, Shares]:
+        """The plan of the perturbed objective, and what goes to tables beside it. Where noise may be Gaussian, kinds are compared beside the tables that pure noise would have."""
+        shares = Shares.of(self.number(geometry, terms, objective, n_rows, fine=fine), gaussian=False)
         plan = self._plan_beside(shares, geometry, terms, objective, n_rows)
         if not plan.event.delta:
             return plan, shares
-        shares = Shares.of(self.number(geometry, terms, objective, n_rows, gaussian=True), gaussian=True)
+        shares = Shares.of(self.number(geometry, terms, objective, n_rows, gaussian=True, fine=fine), gaussian=True)
         return replace(self, noise="gaussian")._plan_beside(shares, geometry, terms, objective, n_rows), shares
 
     def _plan_beside(self, shares: Shares, geometry: Geometry, terms: Terms, objective: Risk, n_rows: int | None) -> Plan:
@@ -221,17 +225,18 @@ class PairedPerturbation(ObjectivePerturbation):
     def _release_from(
         self, kept: KeptRows, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Risk, n_rows: int | None
     ) -> Release[RiskFit]:
-        plan, shares = self.plan_of_weights(rows.geometry, terms, objective, n_rows)
+        fine = not rows.passes_once  # for fine cells rows are read once more
+        plan, shares = self.plan_of_weights(rows.geometry, terms, objective, n_rows, fine)
         if not shares.pairs:
             return super()._release_from(kept, rows, terms, ledger, noise, objective, n_rows)
         moved = int(terms.rows_per_person) * (2 if terms.adjacency == "replace-one" else 1)
-        tables = Tables(Slopes(plan.gradients.loss, moved), Crossing.of(rows.geometry), exact(terms.budget.epsilon), shares)
+        tables = Tables(Slopes(plan.gradients.loss, moved), Crossing.of(rows.geometry), exact(terms.budget.epsilon), shares, fine)
         event, bits = tables.event(plan, terms), score_bits(rows.geometry.n_columns)  # public facts only up to here
         if ledger is not None:
             ledger.charge(event, dataset=rows.label)  # durable before any draw
         first = Release(self._fit(plan, kept, noise, objective, n_rows), plan.event, noise.private)
         fit = super().solve(first, rows.geometry, objective)
-        cells = self._looked_at(kept, tables, n_rows, noise).cells(whole_weights(fit.weights, bits))
+        cells = self._looked_at(kept, tables, n_rows, noise).cells(whole_weights(fit.weights, bits), fine and bool(tables.crossing.alone()))
         return Release(replace(fit, pairs=tables.drawn(cells, bits, noise)), event, noise.private)
 
     def _looked_at(self, kept: KeptRows, tables: Tables, n_rows: int | None, noise: Noise) -> KeptRows:
@@ -253,6 +258,7 @@ class Tables:
     crossing: Crossing
     epsilon: Fraction
     shares: Shares
+    fine: bool = True
 
     def __post_init__(self) -> None:
         """Compute all scales, so that those that no noise can have are refused before anything is charged."""
@@ -261,8 +267,8 @@ class Tables:
 
     @cached_property
     def menu(self) -> list[tuple[int, int]]:
-        """The pairs to choose from."""
-        return self.crossing.pairs(MOST_CELLS)
+        """What there is to choose from."""
+        return menu_of(self.crossing, self.fine)
 
     @cached_property
     def choice_scale(self) -> float:
@@ -280,7 +286,7 @@ class Tables:
         size = 2 * max(self.crossing.n_cells(pair) for pair in self.menu)
         return replace(
             of_weights,
-            mechanism=f"{of_weights.mechanism}, {pairs} pair{'s' * (pairs > 1)} of columns chosen privately",
+            mechanism=f"{of_weights.mechanism}, {pairs} table{'s' * (pairs > 1)} of columns chosen privately",
             epsilon=terms.budget.epsilon,
             noise="+".join([of_weights.noise, *["laplace"] * pairs]),
             n_values=of_weights.n_values + size * pairs,
@@ -301,6 +307,11 @@ class Tables:
             found.append(PairTable(pair, table))
             rows.add(pair, np.rint(table * (1 << bits)).astype(np.int64))
         return tuple(found)
+
+
+def menu_of(crossing: Crossing, fine: bool) -> list[tuple[int, int]]:
+    """The pairs of columns that can have a table, and numbers by themselves where they have fine cells."""
+    return crossing.pairs(MOST_CELLS) + (crossing.alone() if fine else [])
 
 
 def newton_step(slopes: Floats, curvatures: Floats, sd: float) -> Floats:

@@ -51,9 +51,10 @@ class LogisticRegression(ClassModel, PerturbedModel):
     n_components : for "rbf", how many features. They have no intercept.
     row_norm : a public length that no row of numbers exceeds, as embeddings of length one have it; longer rows are shortened when fitting, not when predicting. Noise then follows this
         length, not the number of columns. For schemas like pf.Schema.box(-1, 1), whose columns are numbers with the same bounds on both sides of zero, best as wide as rows are long; each enters as a slope.
-    interactions : how many pairs of columns get a table of scores of their own beside the sum over columns, one score for every two levels, bins or eighths of a number's range; they are chosen privately,
-        where the rest of the fit misses most. "auto" is two where rows times epsilon (over rows_per_person) are 40,000 or more, one from 20,000 on, and none below; and none where a mechanism is named, for
-        more than two classes, for more than 5,000 pairs, or where the number of rows is not known beforehand. 0 keeps the model a sum over columns. A number of your own goes with mechanism="objective" too.
+    interactions : how many tables of scores there are beside the sum over columns: for a pair of columns, one score for every two levels, bins or eighths of a number's range; or for a number by itself,
+        in 500 fine steps (not for a stream, which cannot be read again). They are chosen privately, where the rest of the fit misses most. "auto" is two where rows times epsilon (over rows_per_person) are 40,000 or more, one from
+        20,000 on, and none below; half of these limits where a delta makes noise Gaussian; and none where a mechanism is named, for more than two classes, for more than 5,000 to choose from,
+        or where the number of rows is not known beforehand. 0 keeps the model a sum over columns with 8 knots a number. A number of your own goes with mechanism="objective" too.
     rows_per_person : the most rows that one person can have; the promise is made to people.
     expected_rows : a public guess of the number of rows, for the ridge and for how numbers enter, where the true number is private (add-remove).
     ledger : the pf.Ledger to charge. Without one, a ledger without a limit keeps the running total of the process.
@@ -66,7 +67,7 @@ class LogisticRegression(ClassModel, PerturbedModel):
     intercept_ : shape (1,) or (classes,).
     report_, schema_, n_features_in_, feature_names_in_ : as in LinearRegression.
 
-    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/perturbation.md, Theorems 1 to 4, docs/proofs/pairs.md, Theorem 1, for interactions, docs/proofs/moments.md,
+    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/perturbation.md, Theorems 1 to 4, docs/proofs/pairs.md, Theorems 1 and 2, for interactions, docs/proofs/moments.md,
     Theorem 3, for the functional mechanism, docs/proofs/selection.md, Theorem 3, for the genetic one, and docs/proofs/aggregate.md, Theorem 1, for sample and aggregate.
 
     Examples

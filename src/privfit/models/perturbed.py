@@ -22,7 +22,7 @@ from privfit.mechanisms.rules import Numbers, automatic_numbers, coupling_for
 from privfit.models.base import PrivateLinearModel, shown_weights
 from privfit.models.inputs import Input, predict_table
 from privfit.privacy import PrivacyError, Terms
-from privfit.rows import Crossing, Pair, count_rows, feature_scores
+from privfit.rows import Crossing, Pair, count_rows, feature_scores, is_alone
 from privfit.schema import AUTO_KNOTS, Category, Numeric, Schema
 from privfit.statistics import FourierFeatures, ShortenedRows
 
@@ -210,10 +210,11 @@ class PerturbedModel(PrivateLinearModel):
             )
         if fit.pairs:
             columns = [column.name for column in self.schema_.features]
-            chosen = ", ".join(f"{columns[table.columns[0]]} x {columns[table.columns[1]]}" for table in fit.pairs)
-            notes.append(
-                f"adds a table of scores for each of these pairs of columns, chosen privately where the rest of the fit misses most: {chosen}"
-            )
+            chosen = [
+                f"{columns[one]} in fine steps" if is_alone((one, other)) else f"{columns[one]} x {columns[other]}"
+                for one, other in (table.columns for table in fit.pairs)
+            ]
+            notes.append(f"adds tables of scores, chosen privately where the rest of the fit misses most: {', '.join(chosen)}")
         if isinstance(mechanism.ridge, float | int) and fit.ridge > mechanism.ridge:
             notes.append(f"the ridge was raised from {mechanism.ridge:g}: below that, curvature would cost more than its share of epsilon")
         return {"kind": "ridge", "ridge": fit.ridge}, notes

@@ -1,7 +1,7 @@
 """Rows: tables encoded into bounded whole numbers, and the one way to read them."""
 
 from privfit.rows.cells import Cells, Grid, cell_geometry
-from privfit.rows.crossed import CellRows, Crossing, Pair
+from privfit.rows.crossed import CellRows, Crossing, Pair, is_alone
 from privfit.rows.dealt import DealtRows
 from privfit.rows.design import feature_scores, linear_scores
 from privfit.rows.encoding import Encoder
@@ -32,6 +32,7 @@ __all__ = [
     "cell_geometry",
     "count_rows",
     "feature_scores",
+    "is_alone",
     "linear_scores",
     "losses_of",
     "on_lattice",

@@ -1,6 +1,7 @@
 """Rows as cells of pairs of columns: whole-number sums over the cells of a pair, and what tables of cells add to a score.
 
 A column's cells are the levels of a category; a number with knots has as many equal cells between its bounds as it has knots. Numbers that enter as slopes have none.
+A number with knots can also be looked at by itself, in many fine cells: it is written as a pair of the column with itself.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.rows.layout import Layout
-from privfit.schema import Geometry
+from privfit.rows.layout import FINE_CELLS, Layout
+from privfit.schema import Geometry, level_labels
 from privfit.tables import Batch
 
 Floats = NDArray[np.float64]
@@ -24,7 +25,12 @@ Integers = NDArray[np.int64]
 FEW_CELLS = 1 << 24
 COUNTED, MOST_COUNTED = 1 << 34, 1 << 18
 Pair = tuple[int, int]
-"""Two columns, by their places among the schema's features."""
+"""Two columns, by their places among the schema's features; a column twice stands for a number by itself."""
+
+
+def is_alone(pair: Pair) -> bool:
+    """Whether this is a number by itself."""
+    return pair[0] == pair[1]
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,11 @@ class Crossing:
         """All pairs of columns with at most so many cells."""
         return [pair for pair in combinations(sorted(self._sizes), 2) if self.n_cells(pair) <= most_cells]
 
+    def alone(self) -> list[Pair]:
+        """All numbers that can be looked at by themselves."""
+        knots = set(self.layout.with_knots)
+        return [(column, column) for column, place in sorted(self._places.items()) if place in knots]
+
     @cached_property
     def _sizes(self) -> dict[int, int]:
         """How many cells a column has."""
@@ -59,10 +70,13 @@ class Crossing:
 
     def n_cells(self, pair: Pair) -> int:
         """How many cells a pair has."""
-        return math.prod(self.shape(pair))
+        return FINE_CELLS if is_alone(pair) else math.prod(self.shape(pair))
 
     def names(self, pair: Pair) -> list[str]:
         """A name for each of its cells."""
+        if is_alone(pair):
+            member = self.layout.members[self.places(pair)[0]]
+            return list(level_labels(member.block.column, member.fine_edges))
         first, second = (self.layout.members[place].cell_names for place in self.places(pair))
         return [f"{one} x {other}" for one in first for other in second]
 
@@ -72,6 +86,8 @@ class Crossing:
 
     def numbers(self, pair: Pair, batch: Batch) -> Integers:
         """The number of each row's cell, from the columns of a table."""
+        if is_alone(pair):
+            return self.layout.members[self.places(pair)[0]].fine_cells(batch[pair[0]])
         found = []
         for column, place in zip(pair, self.places(pair), strict=True):
             member = self.layout.members[place]
@@ -85,9 +101,12 @@ class CellRows:
     Guarantee: a row's cells and score depend on that row and on released numbers alone, to the bit; docs/proofs/pairs.md, Lemma 1.
     """
 
-    def __init__(self, layout: Layout, cells: NDArray[np.uint16], scores: Integers, sides: NDArray[np.bool_]) -> None:
+    def __init__(
+        self, layout: Layout, cells: NDArray[np.uint16], scores: Integers, sides: NDArray[np.bool_], fine: NDArray[np.uint16] | None = None
+    ) -> None:
         self._crossing = Crossing(layout)
         self._cells: NDArray[Any] = cells.astype(np.int64) if cells.size <= FEW_CELLS else cells  # quicker to count by
+        self._fine = {} if fine is None else dict(zip(layout.with_knots, fine, strict=True))
         self._scores, self._sides = scores, sides.astype(np.int64)
 
     def add(self, pair: Pair, table: Integers) -> None:
@@ -117,6 +136,8 @@ class CellRows:
 
     def _numbers(self, pair: Pair) -> Integers:
         first, second = self._crossing.places(pair)
+        if is_alone(pair):
+            return np.asarray(self._fine[first], dtype=np.int64)
         return np.asarray(
             self._cells[first].astype(np.int64, copy=False) * self._crossing.shape(pair)[1] + self._cells[second], dtype=np.int64
         )

@@ -194,14 +194,35 @@ class KeptRows:
         scores = indicators @ table if table.shape[1] > 1 else (indicators @ table[:, 0])[:, None]
         return np.asarray(scores + chunk.numbers @ own if len(own) else scores, dtype=np.float64)
 
-    def cells(self, weights: Floats) -> CellRows:
-        """The rows as cells of their columns, with the predictors of these weights: whole numbers, few enough digits long that predictors are exact in floats (EXACT_BITS)."""
+    def cells(self, weights: Floats, fine: bool = False) -> CellRows:
+        """The rows as cells of their columns, with the predictors of these weights: whole numbers, few enough digits long that predictors are exact in floats (EXACT_BITS).
+
+        With `fine` numbers have fine cells too. What is kept does not know them, so all of it comes from reading the table once more: no row is put together from two readings.
+        """
         table, parts = self._table(weights), []
-        for chunk in self._every_chunk():
+        for chunk, steps in self._with_fine_cells() if fine else ((chunk, None) for chunk in self._every_chunk()):
             whole = np.floor(self._scores(chunk, table, weights)[:, 0]).astype(np.int64)
-            parts.append((self._layout.cells(chunk), whole, chunk.target > 0))
-        cells, scores, sides = zip(*parts, strict=True)
-        return CellRows(self._layout, np.concatenate(cells, axis=1), np.concatenate(scores), np.concatenate(sides))
+            parts.append((self._layout.cells(chunk), whole, chunk.target > 0, steps))
+        cells, scores, sides, steps_of_all = zip(*parts, strict=True)
+        together = np.concatenate(steps_of_all, axis=1) if fine else None
+        return CellRows(self._layout, np.concatenate(cells, axis=1), np.concatenate(scores), np.concatenate(sides), together)
+
+    def _with_fine_cells(self) -> Iterator[tuple[Chunk, NDArray[np.uint16]]]:
+        """The table, read again: its rows, and the fine cells of their numbers."""
+
+        def pieces() -> Iterator[tuple[Chunk, NDArray[np.uint16]]]:
+            first = 0
+            for batch in self._rows.batches():
+                mine = self._places(first, len(batch[0]))
+                first += len(batch[0])
+                own = [column[mine] for column in batch]
+                yield self._encode(own, 0, len(own[0])), self._layout.fine_cells(own)
+
+        return read_again(pieces(), self.n_rows, lambda piece: len(piece[0].target))
+
+    def _places(self, first: int, length: int) -> Any:
+        """Which of so many rows from the first on are among these."""
+        return slice(None)
 
     def sample(self) -> SampledRows:
         """Rows spread evenly over the table, as many as a solver can use to learn how the loss curves."""
@@ -271,11 +292,14 @@ class PartOfRows(KeptRows):
     def _every_chunk(self) -> Iterator[Chunk]:
         first = 0
         for chunk in self._all._every_chunk():
-            mine = self._mine[first : first + len(chunk.target)]
+            yield chunk.of(self._places(first, len(chunk.target)))
             first += len(chunk.target)
-            if len(mine) < len(chunk.target):
-                raise other_rows()
-            yield chunk.of(np.flatnonzero(mine))  # places, which are taken faster than a mask is gone through
+
+    def _places(self, first: int, length: int) -> Any:
+        mine = self._mine[first : first + length]
+        if len(mine) < length:
+            raise other_rows()
+        return np.flatnonzero(mine)  # which are taken faster than a mask is gone through
 
     def sample(self) -> SampledRows:
         """Rows spread evenly over the part; none, if it has none."""

@@ -24,6 +24,8 @@ Codes = NDArray[np.int32]
 STEP = 1 << 16
 MOST_CODES = 1 << 12
 STEPS_PER_KNOT = 8
+FINE_CELLS = 500
+"""In how many cells a number is looked at by itself: equal steps of its scale, but for half a one at either end."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,17 @@ class Member:
         """The cell of rows at these levels."""
         whole = np.asarray(levels, dtype=np.int64)
         return whole * self.n_cells // self.levels if self.block.kind == "hats" else whole
+
+    @cached_property
+    def fine_edges(self) -> tuple[float, ...]:
+        """Between the fine cells of a number."""
+        assert isinstance(self.block.column, Numeric)
+        return self.block.column.between(FINE_CELLS - 1)
+
+    def fine_cells(self, values: Any) -> NDArray[np.int64]:
+        """The fine cell of a number's values, by comparing alone."""
+        assert isinstance(self.block.column, Numeric)
+        return np.searchsorted(self.fine_edges, within_bounds(self.block.column, values), side="right")
 
 
 @dataclass(frozen=True)
@@ -318,6 +331,19 @@ class Layout:
             own = codes - first
             for table in tables:
                 np.take(table, own, out=next(lines))
+        return found
+
+    @cached_property
+    def with_knots(self) -> tuple[int, ...]:
+        """Where numbers with knots stand among the members."""
+        return tuple(place for place, member in enumerate(self.members) if member.block.kind == "hats")
+
+    def fine_cells(self, batch: Batch) -> NDArray[np.uint16]:
+        """The fine cell of every number with knots, in every row of a batch: (numbers, rows)."""
+        position = {block.start: place for place, block in enumerate(self.geometry.blocks)}
+        found = np.empty((len(self.with_knots), len(batch[0])), dtype=np.uint16)
+        for line, place in zip(found, self.with_knots, strict=True):
+            line[:] = self.members[place].fine_cells(batch[position[self.members[place].block.start]])
         return found
 
     @cached_property
