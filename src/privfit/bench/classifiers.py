@@ -53,14 +53,14 @@ def _maker(**parameters: Any) -> Make:
 METHODS: Mapping[str, Make] = {
     DEFAULT: _maker(),
     "8 knots": _maker(numeric="splines"),
-    "no pairs": _maker(interactions=0),
+    "no tables": _maker(interactions=0),
     "delta 1e-6": _maker(delta=DELTA),
     "logistic loss": _maker(mechanism=ObjectivePerturbation(steepest=1.0)),
     "bins": _maker(numeric="bins"),
     "functional": _maker(mechanism="functional"),
     "output": _maker(mechanism="output"),
 }
-"""The default, and what differs from it in one choice. "8 knots" has splines whatever the number of rows; "no pairs" is a sum over columns; "logistic loss" is the one that is not tempered, a sum over columns too."""
+"""The default, and what differs from it in one choice. "8 knots" has splines whatever the number of rows; "no tables" is a sum over columns; "logistic loss" is the one that is not tempered, a sum over columns too."""
 WITHOUT_NOISE: Mapping[str, Make] = {
     NO_NOISE: _maker(epsilon=SO_MUCH_EPSILON, numeric="splines", mechanism=ObjectivePerturbation(ridge=SMALL_RIDGE, steepest=1.0)),
 }
