@@ -30,7 +30,7 @@ def told(loss, left: list, right: list, moved: int, size: float, seed: int, char
 @pytest.mark.parametrize("loss", [tempered_logistic(0.5, 1.0), LOGISTIC], ids=lambda loss: loss.name)
 @pytest.mark.parametrize("many", [1, 30])
 def test_no_choice_and_no_table_gives_away_more_than_it_is_charged(loss, many: int) -> None:
-    assert len(menu_of(crossing_of(), fine=True)) == 8  # six pairs, and two numbers by themselves
+    assert len(menu_of(crossing_of())) == 8  # six pairs, and two numbers by themselves
     furthest = np.zeros(2)
     for seed, size in ((0, 0.0), (1, 1.0), (2, 8.0)):
         for crowd in (PEOPLE[1], PEOPLE[4]):

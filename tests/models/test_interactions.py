@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import polars as pl
 import pytest
@@ -119,6 +121,44 @@ def test_tables_survive_saving_and_loading(tmp_path) -> None:
     plain = fitted(interactions=0)
     plain.save(tmp_path / "plain.json")
     assert not has_tables(pf.load_model(tmp_path / "plain.json"))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"pairs": [[0, 0]]},
+        {"pairs": [[9, 9]]},
+        {"pairs": [[0]]},
+        {"pairs": [[3, 3]]},
+        {"pairs": [[1, 0]]},
+        {"cells": [4]},
+        {"pairs": [[0, 2], [0, 2]], "cells": [9, 9]},
+        {"cells": None},
+    ],
+)
+def test_a_file_whose_tables_do_not_fit_is_refused(tmp_path, changed: dict) -> None:
+    model = fitted(interactions=1)
+    assert model._pairs == ((0, 2),)
+    model.save(tmp_path / "model.json")
+    document = json.loads((tmp_path / "model.json").read_text())
+    document["facts"] = {key: value for key, value in (document["facts"] | changed).items() if value is not None}
+    (tmp_path / "model.json").write_text(json.dumps(document))
+    with pytest.raises(pf.ModelFileError):
+        pf.load_model(tmp_path / "model.json")
+
+
+def test_very_close_bounds_have_fine_steps_with_names_of_their_own() -> None:
+    narrow = pf.Schema([pf.Numeric("q", 1, 1 + 1e-14), pf.Category("u", ["a", "b"])], CROSSED.target)
+    names = Crossing.of(PairedPerturbation().geometry(narrow, "splines", Risk(LOGISTIC))).names((0, 0))
+    assert len(set(names)) == 500
+
+
+def test_a_hundred_numbers_have_pairs_and_no_table_of_their_own() -> None:
+    box = pf.Schema([pf.Numeric(f"x{i}", 0, 1) for i in range(100)], CROSSED.target)
+    mechanism = PairedPerturbation()
+    geometry = mechanism.geometry(box, "splines", Risk(LOGISTIC))
+    assert mechanism.number(geometry, Terms(Budget(1.0)), Risk(LOGISTIC), 10**6) == 2
+    assert len(mechanism._menu(geometry, Risk(LOGISTIC))) == 4950
 
 
 def test_a_second_fit_without_tables_forgets_them() -> None:

@@ -26,11 +26,11 @@ def table_of(rows: list[tuple]) -> pl.DataFrame:
 
 def kept_of(rows: list[tuple], batch_rows: int = 1 << 16) -> KeptRows:
     geometry = PairedPerturbation().geometry(SCHEMA, "splines", Risk(LOGISTIC))
-    return KeptRows(Rows(open_table(table_of(rows)), SCHEMA, geometry, batch_rows=batch_rows))
+    return KeptRows(Rows(open_table(table_of(rows)), SCHEMA, geometry, batch_rows=batch_rows), fine=True)
 
 
 def cells_of(rows: list[tuple], weights: np.ndarray) -> CellRows:
-    return kept_of(rows).cells(whole_weights(weights, score_bits(len(weights))), fine=True)
+    return kept_of(rows).cells(whole_weights(weights, score_bits(len(weights))))
 
 
 def crossing_of() -> Crossing:
@@ -47,7 +47,7 @@ SHIFT = score_bits(crossing_of().layout.geometry.n_columns) - STEP_BITS
 
 def measured(rows: list[tuple], weights: np.ndarray, slopes: Slopes) -> tuple[list[int], list[np.ndarray], list[np.ndarray]]:
     """The scores of all pairs and of numbers by themselves, and their sums of slopes and of curvatures."""
-    cells, menu = cells_of(rows, weights), menu_of(crossing_of(), fine=True)
+    cells, menu = cells_of(rows, weights), menu_of(crossing_of())
     both = cells.sums_and_counts(menu, slopes.slopes, SHIFT)
     sums = cells.sums(menu, slopes.slopes, SHIFT)
     assert all(np.array_equal(own[0], alone) and own[1].sum() == len(rows) for own, alone in zip(both, sums, strict=True))

@@ -24,7 +24,7 @@ from privfit.mechanisms.rules import automatic_pairs
 from privfit.mechanisms.tilts import Tilt, free_ridge, make_tilt, refuse_gaussian_without_delta
 from privfit.privacy import Budget, Event, Ledger, Noise, PrivacyError, Terms, exact
 from privfit.privacy.event import laplace_scale
-from privfit.rows import CellRows, Crossing, KeptRows, PartOfRows, Rows
+from privfit.rows import CellRows, Crossing, KeptRows, Pair, PartOfRows, Rows
 from privfit.schema import Geometry
 from privfit.statistics import Gradients
 
@@ -173,19 +173,20 @@ class PairedPerturbation(ObjectivePerturbation):
         """The same perturbed objective, with tables."""
         return cls(**{field.name: getattr(plain, field.name) for field in fields(plain)}, pairs=pairs)
 
-    def number(
-        self, geometry: Geometry, terms: Terms, objective: Risk, n_rows: int | None, gaussian: bool = False, fine: bool = True
-    ) -> int:
-        """How many tables there are, from public facts, beside pure or Gaussian noise. `fine`: numbers can be looked at by themselves."""
-        there = 0
-        if (
-            objective.loss == LOGISTIC
-            and objective.coupling == "one"
-            and objective.features is None
-            and score_bits(geometry.n_columns) >= STEP_BITS
-        ):
-            menu = len(menu_of(Crossing.of(geometry), fine))
-            there = menu if menu <= MOST_CHOICES else 0
+    def _kept(self, rows: Rows, objective: Risk) -> KeptRows:
+        return KeptRows(rows, objective.features, fine=bool(self._menu(rows.geometry, objective)))
+
+    def _menu(self, geometry: Geometry, objective: Risk) -> list[Pair]:
+        """What can have a table, from public facts."""
+        fits = objective.loss == LOGISTIC and objective.coupling == "one" and objective.features is None
+        if not fits or score_bits(geometry.n_columns) < STEP_BITS:
+            return []
+        menu = menu_of(Crossing.of(geometry))
+        return menu if len(menu) <= MOST_CHOICES else []
+
+    def number(self, geometry: Geometry, terms: Terms, objective: Risk, n_rows: int | None, gaussian: bool = False) -> int:
+        """How many tables there are, from public facts, beside pure or Gaussian noise."""
+        there = len(self._menu(geometry, objective))
         if self.pairs == "auto":
             return min(automatic_pairs(terms, n_rows, gaussian), there)
         if self.pairs > there:
@@ -195,15 +196,13 @@ class PairedPerturbation(ObjectivePerturbation):
             )
         return int(self.pairs)
 
-    def plan_of_weights(
-        self, geometry: Geometry, terms: Terms, objective: Risk, n_rows: int | None, fine: bool = True
-    ) -> tuple[Plan, Shares]:
+    def plan_of_weights(self, geometry: Geometry, terms: Terms, objective: Risk, n_rows: int | None) -> tuple[Plan, Shares]:
         """The plan of the perturbed objective, and what goes to tables beside it. Where noise may be Gaussian, kinds are compared beside the tables that pure noise would have."""
-        shares = Shares.of(self.number(geometry, terms, objective, n_rows, fine=fine), gaussian=False)
+        shares = Shares.of(self.number(geometry, terms, objective, n_rows), gaussian=False)
         plan = self._plan_beside(shares, geometry, terms, objective, n_rows)
         if not plan.event.delta:
             return plan, shares
-        shares = Shares.of(self.number(geometry, terms, objective, n_rows, gaussian=True, fine=fine), gaussian=True)
+        shares = Shares.of(self.number(geometry, terms, objective, n_rows, gaussian=True), gaussian=True)
         return replace(self, noise="gaussian")._plan_beside(shares, geometry, terms, objective, n_rows), shares
 
     def _plan_beside(self, shares: Shares, geometry: Geometry, terms: Terms, objective: Risk, n_rows: int | None) -> Plan:
@@ -225,18 +224,17 @@ class PairedPerturbation(ObjectivePerturbation):
     def _release_from(
         self, kept: KeptRows, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Risk, n_rows: int | None
     ) -> Release[RiskFit]:
-        fine = not rows.passes_once  # for fine cells rows are read once more
-        plan, shares = self.plan_of_weights(rows.geometry, terms, objective, n_rows, fine)
+        plan, shares = self.plan_of_weights(rows.geometry, terms, objective, n_rows)
         if not shares.pairs:
             return super()._release_from(kept, rows, terms, ledger, noise, objective, n_rows)
         moved = int(terms.rows_per_person) * (2 if terms.adjacency == "replace-one" else 1)
-        tables = Tables(Slopes(plan.gradients.loss, moved), Crossing.of(rows.geometry), exact(terms.budget.epsilon), shares, fine)
+        tables = Tables(Slopes(plan.gradients.loss, moved), Crossing.of(rows.geometry), exact(terms.budget.epsilon), shares)
         event, bits = tables.event(plan, terms), score_bits(rows.geometry.n_columns)  # public facts only up to here
         if ledger is not None:
             ledger.charge(event, dataset=rows.label)  # durable before any draw
         first = Release(self._fit(plan, kept, noise, objective, n_rows), plan.event, noise.private)
         fit = super().solve(first, rows.geometry, objective)
-        cells = self._looked_at(kept, tables, n_rows, noise).cells(whole_weights(fit.weights, bits), fine and bool(tables.crossing.alone()))
+        cells = self._looked_at(kept, tables, n_rows, noise).cells(whole_weights(fit.weights, bits))
         return Release(replace(fit, pairs=tables.drawn(cells, bits, noise)), event, noise.private)
 
     def _looked_at(self, kept: KeptRows, tables: Tables, n_rows: int | None, noise: Noise) -> KeptRows:
@@ -258,7 +256,6 @@ class Tables:
     crossing: Crossing
     epsilon: Fraction
     shares: Shares
-    fine: bool = True
 
     def __post_init__(self) -> None:
         """Compute all scales, so that those that no noise can have are refused before anything is charged."""
@@ -266,9 +263,9 @@ class Tables:
             assert scale > 0
 
     @cached_property
-    def menu(self) -> list[tuple[int, int]]:
+    def menu(self) -> list[Pair]:
         """What there is to choose from."""
-        return menu_of(self.crossing, self.fine)
+        return menu_of(self.crossing)
 
     @cached_property
     def choice_scale(self) -> float:
@@ -303,19 +300,21 @@ class Tables:
             pair = left.pop(noise.select([self.slopes.score(*own) for own in both], self.choice_scale))
             sums = [rows.sums([pair], responses, bits - STEP_BITS)[0] for responses in (self.slopes.slopes, self.slopes.curvatures)]
             slopes, curvatures = np.split(noise.laplace(np.concatenate(sums), self.table_scale), 2)
-            table = newton_step(slopes / UNIT, curvatures / self.slopes.curvature_unit, math.sqrt(2.0) * self.table_scale / UNIT)
+            sd = math.sqrt(2.0) * self.table_scale / self.slopes.curvature_unit
+            table = newton_step(slopes / UNIT, curvatures / self.slopes.curvature_unit, sd)
             found.append(PairTable(pair, table))
             rows.add(pair, np.rint(table * (1 << bits)).astype(np.int64))
         return tuple(found)
 
 
-def menu_of(crossing: Crossing, fine: bool) -> list[tuple[int, int]]:
-    """The pairs of columns that can have a table, and numbers by themselves where they have fine cells."""
-    return crossing.pairs(MOST_CELLS) + (crossing.alone() if fine else [])
+def menu_of(crossing: Crossing) -> list[Pair]:
+    """The pairs of columns that can have a table, and numbers by themselves unless those would be too many."""
+    pairs, alone = crossing.pairs(MOST_CELLS), crossing.alone()
+    return pairs + alone if len(pairs) + len(alone) <= MOST_CHOICES else pairs
 
 
 def newton_step(slopes: Floats, curvatures: Floats, sd: float) -> Floats:
-    """What each cell adds to the scores of its rows: a Newton step towards slopes that cancel, held back where curvatures are small beside the noise."""
+    """What each cell adds to the scores of its rows: a Newton step towards slopes that cancel, held back where curvatures are small beside their noise of this size."""
     return np.clip(-slopes / np.hypot(np.maximum(curvatures, 0.0), max(STEADY * sd, 1.0)), -FURTHEST, FURTHEST)
 
 

@@ -115,9 +115,12 @@ class Perturbation:
         """Read the rows, charge the ledger, draw, and minimise until the gradient is certified."""
         if ledger is not None:  # before a long reading
             ledger.check(self.plan(rows.geometry, terms, objective, None).event)
-        kept = KeptRows(rows, objective.features)
+        kept = self._kept(rows, objective)
         check_number(kept.n_rows, terms)
         return self._release_from(kept, rows, terms, ledger, noise, objective, public_rows(kept.n_rows, terms))
+
+    def _kept(self, rows: Rows, objective: Risk) -> KeptRows:
+        return KeptRows(rows, objective.features)
 
     def _release_from(
         self, kept: KeptRows, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Risk, n_rows: int | None

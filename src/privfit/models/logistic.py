@@ -52,7 +52,7 @@ class LogisticRegression(ClassModel, PerturbedModel):
     row_norm : a public length that no row of numbers exceeds, as embeddings of length one have it; longer rows are shortened when fitting, not when predicting. Noise then follows this
         length, not the number of columns. For schemas like pf.Schema.box(-1, 1), whose columns are numbers with the same bounds on both sides of zero, best as wide as rows are long; each enters as a slope.
     interactions : how many tables of scores there are beside the sum over columns: for a pair of columns, one score for every two levels, bins or eighths of a number's range; or for a number by itself,
-        in 500 fine steps (not for a stream, which cannot be read again). They are chosen privately, where the rest of the fit misses most. "auto" is two where rows times epsilon (over rows_per_person) are 40,000 or more, one from
+        in 500 fine steps. They are chosen privately, where the rest of the fit misses most. "auto" is two where rows times epsilon (over rows_per_person) are 40,000 or more, one from
         20,000 on, and none below; half of these limits where a delta makes noise Gaussian; and none where a mechanism is named, for more than two classes, for more than 5,000 to choose from,
         or where the number of rows is not known beforehand. 0 keeps the model a sum over columns with 8 knots a number. A number of your own goes with mechanism="objective" too.
     rows_per_person : the most rows that one person can have; the promise is made to people.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from privfit.mechanisms import (
 from privfit.mechanisms.rules import Numbers, automatic_numbers, coupling_for
 from privfit.models.base import PrivateLinearModel, shown_weights
 from privfit.models.inputs import Input, predict_table
+from privfit.models.saving import ModelFileError
 from privfit.privacy import PrivacyError, Terms
 from privfit.rows import Crossing, Pair, count_rows, feature_scores, is_alone
 from privfit.schema import AUTO_KNOTS, Category, Numeric, Schema
@@ -242,10 +243,23 @@ class PerturbedModel(PrivateLinearModel):
         if features is not None:
             return {"fourier": [features.columns, features.pairs, features.gamma, features.seed]}
         pairs = getattr(self, "_pairs", ())
-        return {"pairs": [list(pair) for pair in pairs]} if pairs else {}
+        crossing = Crossing.of(self._geometry)
+        return {"pairs": [list(pair) for pair in pairs], "cells": [crossing.n_cells(pair) for pair in pairs]} if pairs else {}
 
     def _restore_facts(self, facts: dict[str, Any]) -> None:
         if "fourier" in facts:
             columns, pairs, gamma, seed = facts["fourier"]
             self._features = FourierFeatures(int(columns), int(pairs), float(gamma), int(seed))
-        self._pairs = tuple((int(first), int(second)) for first, second in facts.get("pairs", ()))
+        self._pairs = self._checked_pairs(facts["pairs"], facts["cells"]) if "pairs" in facts else ()
+
+    def _checked_pairs(self, pairs: list[list[int]], cells: list[int]) -> tuple[Pair, ...]:
+        """The pairs of a model file, if they are those of its schema and coefficients."""
+        crossing = Crossing.of(self._geometry)
+        found = cast("tuple[Pair, ...]", tuple(map(tuple, pairs)))
+        known = {*crossing.pairs(len(self.coef_[0])), *crossing.alone()}
+        fitting = len(set(found)) == len(found) and known.issuperset(found) and [crossing.n_cells(pair) for pair in found] == cells
+        if not fitting or len(self._geometry.feature_names) + sum(cells) != len(self.coef_[0]):
+            raise ModelFileError(
+                "The tables of a model file do not go with its schema and coefficients. It was changed, or saved by another version: fit again."
+            )
+        return found

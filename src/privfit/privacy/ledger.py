@@ -239,16 +239,16 @@ class Ledger:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (self._file,)
+        return _reopen, (str(self.path), self._file.identity, (self.epsilon, self.delta))
 
     def __repr__(self) -> str:
         return f"Ledger({self.path.name!r}, epsilon={self.epsilon:g}, delta={self.delta:g})"
 
 
-def _reopen(file: LedgerFile) -> Ledger:
+def _reopen(path: str, identity: str, budget: tuple[float, float]) -> Ledger:
     """A reference to a ledger. Whether its file is still there, and still the same, is looked at when it is used."""
     ledger = Ledger.__new__(Ledger)
-    ledger._file = file
+    ledger._file = LedgerFile(Path(path), identity, *budget)
     return ledger
 
 

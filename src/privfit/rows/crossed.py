@@ -76,7 +76,8 @@ class Crossing:
         """A name for each of its cells."""
         if is_alone(pair):
             member = self.layout.members[self.places(pair)[0]]
-            return list(level_labels(member.block.column, member.fine_edges))
+            labels = level_labels(member.block.column, member.fine_edges)
+            return list(labels) if len(set(labels)) == len(labels) else [f"{label} #{i}" for i, label in enumerate(labels)]
         first, second = (self.layout.members[place].cell_names for place in self.places(pair))
         return [f"{one} x {other}" for one in first for other in second]
 
@@ -106,7 +107,7 @@ class CellRows:
     ) -> None:
         self._crossing = Crossing(layout)
         self._cells: NDArray[Any] = cells.astype(np.int64) if cells.size <= FEW_CELLS else cells  # quicker to count by
-        self._fine = {} if fine is None else dict(zip(layout.with_knots, fine, strict=True))
+        self._fine = {} if fine is None else dict(zip(layout.with_knots, fine.T, strict=True))
         self._scores, self._sides = scores, sides.astype(np.int64)
 
     def add(self, pair: Pair, table: Integers) -> None:

@@ -69,11 +69,12 @@ class Features(Protocol):
 
 
 class KeptRows:
-    """The rows of a table for several passes. Hands out sums over all rows, and sums over an evenly spread part of them; never a row."""
+    """The rows of a table for several passes. Hands out sums over all rows, and sums over an evenly spread part of them; never a row. With `fine`, `cells` has the fine cells of numbers too."""
 
-    def __init__(self, rows: Rows, features: Features | None = None, most_bytes: int | None = None) -> None:
+    def __init__(self, rows: Rows, features: Features | None = None, most_bytes: int | None = None, fine: bool = False) -> None:
         self._rows = rows
         self._layout = Layout(rows.geometry)
+        self._fine = fine and features is None
         self._features = features
         self.n_columns = features.n_columns if features is not None else rows.geometry.n_columns
         self._most_bytes = most_bytes if most_bytes is not None else half_of_memory()
@@ -125,7 +126,8 @@ class KeptRows:
         return len(self._layout.groups) + len(self._layout.number_columns) if self._features is None else self.n_columns
 
     def _encode(self, batch: Batch, start: int, stop: int) -> Chunk:
-        chunk = Chunk(*self._layout.chunk(batch, start, stop), self._target(batch, start, stop))
+        fine = np.empty((stop - start, len(self._layout.with_knots)), dtype=np.uint16) if self._fine else None
+        chunk = Chunk(*self._layout.chunk(batch, start, stop, fine), self._target(batch, start, stop), fine)
         if self._features is None:
             return chunk
         frequencies = self._features.frequencies
@@ -194,35 +196,20 @@ class KeptRows:
         scores = indicators @ table if table.shape[1] > 1 else (indicators @ table[:, 0])[:, None]
         return np.asarray(scores + chunk.numbers @ own if len(own) else scores, dtype=np.float64)
 
-    def cells(self, weights: Floats, fine: bool = False) -> CellRows:
-        """The rows as cells of their columns, with the predictors of these weights: whole numbers, few enough digits long that predictors are exact in floats (EXACT_BITS).
-
-        With `fine` numbers have fine cells too. What is kept does not know them, so all of it comes from reading the table once more: no row is put together from two readings.
-        """
+    def cells(self, weights: Floats) -> CellRows:
+        """The rows as cells of their columns, with the predictors of these weights: whole numbers, few enough digits long that predictors are exact in floats (EXACT_BITS)."""
         table, parts = self._table(weights), []
-        for chunk, steps in self._with_fine_cells() if fine else ((chunk, None) for chunk in self._every_chunk()):
+        for chunk in self._every_chunk():
             whole = np.floor(self._scores(chunk, table, weights)[:, 0]).astype(np.int64)
-            parts.append((self._layout.cells(chunk), whole, chunk.target > 0, steps))
-        cells, scores, sides, steps_of_all = zip(*parts, strict=True)
-        together = np.concatenate(steps_of_all, axis=1) if fine else None
-        return CellRows(self._layout, np.concatenate(cells, axis=1), np.concatenate(scores), np.concatenate(sides), together)
-
-    def _with_fine_cells(self) -> Iterator[tuple[Chunk, NDArray[np.uint16]]]:
-        """The table, read again: its rows, and the fine cells of their numbers."""
-
-        def pieces() -> Iterator[tuple[Chunk, NDArray[np.uint16]]]:
-            first = 0
-            for batch in self._rows.batches():
-                mine = self._places(first, len(batch[0]))
-                first += len(batch[0])
-                own = [column[mine] for column in batch]
-                yield self._encode(own, 0, len(own[0])), self._layout.fine_cells(own)
-
-        return read_again(pieces(), self.n_rows, lambda piece: len(piece[0].target))
-
-    def _places(self, first: int, length: int) -> Any:
-        """Which of so many rows from the first on are among these."""
-        return slice(None)
+            parts.append((self._layout.cells(chunk), whole, chunk.target > 0, chunk.fine))
+        cells, scores, sides, fine = zip(*parts, strict=True)
+        return CellRows(
+            self._layout,
+            np.concatenate(cells, axis=1),
+            np.concatenate(scores),
+            np.concatenate(sides),
+            np.concatenate(fine) if self._fine else None,
+        )
 
     def sample(self) -> SampledRows:
         """Rows spread evenly over the table, as many as a solver can use to learn how the loss curves."""
@@ -292,14 +279,11 @@ class PartOfRows(KeptRows):
     def _every_chunk(self) -> Iterator[Chunk]:
         first = 0
         for chunk in self._all._every_chunk():
-            yield chunk.of(self._places(first, len(chunk.target)))
+            mine = self._mine[first : first + len(chunk.target)]
             first += len(chunk.target)
-
-    def _places(self, first: int, length: int) -> Any:
-        mine = self._mine[first : first + length]
-        if len(mine) < length:
-            raise other_rows()
-        return np.flatnonzero(mine)  # which are taken faster than a mask is gone through
+            if len(mine) < len(chunk.target):
+                raise other_rows()
+            yield chunk.of(np.flatnonzero(mine))  # places, which are taken faster than a mask is gone through
 
     def sample(self) -> SampledRows:
         """Rows spread evenly over the part; none, if it has none."""

@@ -20,21 +20,28 @@ from privfit.tables import Batch
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
+FineCells = NDArray[np.uint16]
 
 STEP = 1 << 16
 MOST_CODES = 1 << 12
 STEPS_PER_KNOT = 8
 FINE_CELLS = 500
-"""In how many cells a number is looked at by itself: equal steps of its scale, but for half a one at either end."""
+"""In how many cells a number is looked at by itself: equal steps of its scale."""
+
+
+def fine_of(places: Floats) -> NDArray[np.int64]:
+    """The fine cells of numbers at these places between their bounds, from 0 to 1."""
+    return np.minimum((places * FINE_CELLS).astype(np.int64), FINE_CELLS - 1)
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some rows: their places in the table of codes, one a group of categories; one column per number; and the target."""
+    """Some rows: their places in the table of codes, one a group of categories; one column per number; the target; and, where it is wanted, the fine cell of every number with knots."""
 
     codes: Codes
     numbers: Floats
     target: Floats
+    fine: FineCells | None = None
 
     def parts(self, rows: int) -> list[Chunk]:
         """The same rows in parts of at most so many."""
@@ -45,11 +52,11 @@ class Chunk:
     @property
     def nbytes(self) -> int:
         """How much memory they take."""
-        return self.numbers.nbytes + self.target.nbytes + self.codes.nbytes
+        return self.numbers.nbytes + self.target.nbytes + self.codes.nbytes + (0 if self.fine is None else self.fine.nbytes)
 
     def of(self, rows: Any) -> Chunk:
         """Some of these rows: a slice, places, or which."""
-        return Chunk(self.codes[rows], self.numbers[rows], self.target[rows])
+        return Chunk(self.codes[rows], self.numbers[rows], self.target[rows], None if self.fine is None else self.fine[rows])
 
     @classmethod
     def joined(cls, chunks: list[Chunk]) -> Chunk:
@@ -59,7 +66,8 @@ class Chunk:
         codes, numbers, target = (
             np.concatenate(parts) for parts in zip(*((one.codes, one.numbers, one.target) for one in chunks), strict=True)
         )
-        return cls(codes, numbers, target)
+        fine = [one.fine for one in chunks if one.fine is not None]
+        return cls(codes, numbers, target, np.concatenate(fine) if fine else None)
 
 
 @dataclass(frozen=True)
@@ -127,14 +135,19 @@ class Member:
 
     @cached_property
     def fine_edges(self) -> tuple[float, ...]:
-        """Between the fine cells of a number."""
-        assert isinstance(self.block.column, Numeric)
-        return self.block.column.between(FINE_CELLS - 1)
+        """Between the fine cells of a number. Half a step wide at either end, where the scale is a logarithm."""
+        column = self.block.column
+        assert isinstance(column, Numeric)
+        if column.is_wide:
+            return column.between(FINE_CELLS - 1)
+        return tuple(column.low + (column.high - column.low) * i / FINE_CELLS for i in range(1, FINE_CELLS))
 
     def fine_cells(self, values: Any) -> NDArray[np.int64]:
-        """The fine cell of a number's values, by comparing alone."""
-        assert isinstance(self.block.column, Numeric)
-        return np.searchsorted(self.fine_edges, within_bounds(self.block.column, values), side="right")
+        """The fine cell of every row: as for codes, a function of that row alone, to the bit."""
+        column = self.block.column
+        assert isinstance(column, Numeric)
+        own = within_bounds(column, values)
+        return np.searchsorted(self.fine_edges, own, side="right") if column.is_wide else fine_of(np.clip(column.on_scale(own), 0.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -184,10 +197,10 @@ class Layout:
         """How many codes all groups have."""
         return self.firsts[-1]
 
-    def chunk(self, batch: Batch, start: int, stop: int) -> tuple[Codes, Floats]:
-        """Rows start..stop of a batch: codes and numbers."""
+    def chunk(self, batch: Batch, start: int, stop: int, fine: FineCells | None = None) -> tuple[Codes, Floats]:
+        """Rows start..stop of a batch: codes and numbers. Where `fine` is given, a column for every number with knots, it is filled with their fine cells."""
         place = {block.start: position for position, block in enumerate(self.geometry.blocks)}
-        codes = self._codes([batch[place[member.block.start]][start:stop] for member in self.members], stop - start)
+        codes = self._codes([batch[place[member.block.start]][start:stop] for member in self.members], stop - start, fine)
         numbers = np.empty((len(self.number_columns), stop - start))
         if self.geometry.intercept:
             numbers[0] = STEP
@@ -196,15 +209,21 @@ class Layout:
             encode_numbers(list(self.numbers), values, numbers[int(self.geometry.intercept) :], STEP)
         return codes, np.ascontiguousarray(numbers.T) / STEP
 
-    def _codes(self, columns: list[Any], rows: int) -> Codes:
+    def _codes(self, columns: list[Any], rows: int, fine: FineCells | None) -> Codes:
         """The places of rows in the table of codes. Many numbers of one array are worked on together, a few rows at a time, as they lie in memory."""
         codes = np.empty((rows, len(self.groups)), dtype=np.int32)
         together = as_one_array([member.block for member in self.members], columns) if self._all_narrow else None
         if together is not None:
             few = 2 * few_rows(len(columns))
             for begin in range(0, rows, few):  # whole numbers far below 2^53: the product is exact
-                codes[begin : begin + few] = self._narrow_codes(together[begin : begin + few]) @ self._strides + self.firsts[:-1]
+                places = self._narrow_places(together[begin : begin + few])
+                if fine is not None:
+                    fine[begin : begin + few] = fine_of(places)
+                codes[begin : begin + few] = self._narrow_codes(places) @ self._strides + self.firsts[:-1]
             return codes
+        if fine is not None:
+            for line, place in zip(fine.T, self.with_knots, strict=True):
+                line[:] = self.members[place].fine_cells(columns[place])
         levels = (member.codes(values) for member, values in zip(self.members, columns, strict=True))
         for position, (group, first) in enumerate(zip(self.groups, self.firsts, strict=False)):
             joined = np.full(rows, float(first))
@@ -236,8 +255,8 @@ class Layout:
             for member in self.members
         )
 
-    def _narrow_codes(self, values: Floats) -> Floats:
-        """As Member.codes, for all columns at once, by the same operations on every value."""
+    def _narrow_places(self, values: Floats) -> Floats:
+        """Where values are between their bounds, from 0 to 1, by the same operations on every value as column by column."""
         columns = [member.block.column for member in self.members]
         low = np.array([column.low for column in columns if isinstance(column, Numeric)])
         high = np.array([column.high for column in columns if isinstance(column, Numeric)])
@@ -245,10 +264,14 @@ class Layout:
             places: Floats = values - low
             places /= high - low
         np.clip(places, 0.0, 1.0, out=places)
-        places *= np.array([member.block.width - 1 for member in self.members], dtype=np.float64)
-        places *= STEPS_PER_KNOT
         if np.isnan(np.max(places, initial=0.0)):  # a NaN is larger than all
             raise absent_values(columns[int(np.argmax(np.isnan(places).any(axis=0)))])
+        return places
+
+    def _narrow_codes(self, places: Floats) -> Floats:
+        """As Member.codes, for all columns at once, in place."""
+        places *= np.array([member.block.width - 1 for member in self.members], dtype=np.float64)
+        places *= STEPS_PER_KNOT
         np.rint(places, out=places)
         return places
 
@@ -337,14 +360,6 @@ class Layout:
     def with_knots(self) -> tuple[int, ...]:
         """Where numbers with knots stand among the members."""
         return tuple(place for place, member in enumerate(self.members) if member.block.kind == "hats")
-
-    def fine_cells(self, batch: Batch) -> NDArray[np.uint16]:
-        """The fine cell of every number with knots, in every row of a batch: (numbers, rows)."""
-        position = {block.start: place for place, block in enumerate(self.geometry.blocks)}
-        found = np.empty((len(self.with_knots), len(batch[0])), dtype=np.uint16)
-        for line, place in zip(found, self.with_knots, strict=True):
-            line[:] = self.members[place].fine_cells(batch[position[self.members[place].block.start]])
-        return found
 
     @cached_property
     def _cell_tables(self) -> list[list[NDArray[np.uint16]]]:
