@@ -224,7 +224,8 @@ def test_weights_keep_the_larger_part_however_many_pairs(pairs: int, gaussian: b
     shares = Shares.of(pairs, gaussian)
     assert shares.choices + shares.tables + shares.weights == 1
     assert shares.tables <= Fraction(48 if gaussian else 32, 100)
-    assert shares.weights >= Fraction(44, 100)
+    assert shares.weights >= Fraction(40, 100)
+    assert shares.choices == Fraction(12 if gaussian else 8, 100)
     assert [Shares.of(own, gaussian).tables for own in (1, 2)] == (
         [Fraction(18, 100), Fraction(24, 100)] if gaussian else [Fraction(12, 100), Fraction(16, 100)]
     )

@@ -128,9 +128,10 @@ class Shares:
 
     @classmethod
     def of(cls, pairs: int, gaussian: bool) -> Shares:
-        """More for more pairs; and half as much again for tables beside Gaussian noise, from which pure steps take less."""
+        """More for more pairs; and half as much again beside Gaussian noise, from which pure steps take less."""
         tables = min(FOR_TABLES + FOR_EACH_TABLE * pairs, MOST_FOR_TABLES)
-        return cls(pairs, FOR_CHOICES, tables * BESIDE_GAUSSIAN if gaussian else tables)
+        more = BESIDE_GAUSSIAN if gaussian else Fraction(1)
+        return cls(pairs, FOR_CHOICES * more, tables * more)
 
     @property
     def weights(self) -> Fraction:
