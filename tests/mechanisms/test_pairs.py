@@ -15,7 +15,19 @@ import privfit as pf
 from privfit.losses import LOGISTIC, tempered_logistic
 from privfit.mechanisms import PairedPerturbation, pairs
 from privfit.mechanisms.minima import Risk
-from privfit.mechanisms.pairs import MOST_ROWS, UNIT, Shares, Slopes, Tables, menu_of, newton_step, score_bits, whole_weights
+from privfit.mechanisms.pairs import (
+    LARGEST_CELL,
+    MOST_LOOKS,
+    UNIT,
+    Shares,
+    Slopes,
+    Tables,
+    enough_rows,
+    menu_of,
+    newton_step,
+    score_bits,
+    whole_weights,
+)
 from privfit.mechanisms.rules import FOR_CERTIFICATE, automatic_pairs
 from privfit.mechanisms.tilts import FLAT_CORNERS, losses_beside
 from privfit.privacy import Budget, Terms, exact
@@ -82,8 +94,10 @@ def test_tables_of_slopes_follow_the_loss_and_keep_its_bounds(loss) -> None:
     assert slopes.curvatures.max() <= math.ceil(loss.most_curvature * slopes.curvature_unit)
     steps = np.diff(slopes.by_chance)
     assert steps.min() >= 0
-    assert len(slopes.by_chance) == MOST_ROWS + 1
-    assert slopes.score(np.array([10 * UNIT]), np.array([MOST_ROWS + 5])) == slopes.score(np.array([10 * UNIT]), np.array([MOST_ROWS]))
+    assert len(slopes.by_chance) == LARGEST_CELL + 1
+    assert slopes.score(np.array([10 * UNIT]), np.array([LARGEST_CELL + 5])) == slopes.score(
+        np.array([10 * UNIT]), np.array([LARGEST_CELL])
+    )
 
 
 @pytest.mark.parametrize(
@@ -268,6 +282,21 @@ def test_one_pair_from_twenty_thousand_and_two_from_forty() -> None:
     assert number(None, 100.0) == 0
 
 
+def test_rows_looked_at_are_enough_for_the_tables_that_are_planned() -> None:
+    """Ten million rows: at a small epsilon more of them are looked at; where pairs are so many that this would take too long, there are fewer tables, or none."""
+    few, many = CROSSED, pf.Schema([pf.Category(f"c{i}", [0, 1]) for i in range(90)], pf.Category("y", [0, 1]))
+    mechanism, risk = PairedPerturbation(), Risk(LOGISTIC)
+    for schema, wanted in ((few, [2, 2, 2, 2]), (many, [1, 0, 0, 0])):
+        geometry = mechanism.geometry(schema, "splines", risk)
+        for epsilon, number in zip((2.0, 0.5, 0.1, 0.01), wanted, strict=True):
+            terms, menu = Terms(Budget(epsilon)), len(mechanism._menu(geometry, risk))
+            assert mechanism.number(geometry, terms, risk, 10**7) == number
+            rows = enough_rows(terms, menu)
+            assert rows * menu <= MOST_LOOKS
+            assert number == (rows * epsilon >= 20_000) + (rows * epsilon >= 40_000)
+    assert enough_rows(Terms(Budget(1.0), rows_per_person=3), 12) == 3 * enough_rows(Terms(Budget(1.0)), 12)
+
+
 def test_every_draw_is_made_with_the_planned_scale_after_the_charge(tmp_path) -> None:
     rows = planted(4000)
     ledger = pf.Ledger(tmp_path / "people.db", epsilon=2.0)
@@ -294,7 +323,7 @@ def test_every_draw_is_made_with_the_planned_scale_after_the_charge(tmp_path) ->
 
 
 def test_rows_looked_at_are_dealt_by_coins_where_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pairs, "MOST_ROWS", 500)
+    monkeypatch.setattr(pairs, "ENOUGH_ROWS", 500)
     seen: list[int] = []
     cells = KeptRows.cells
     monkeypatch.setattr(KeptRows, "cells", lambda kept, *given: (seen.append(kept.n_rows), cells(kept, *given))[1])

@@ -157,7 +157,7 @@ def test_a_hundred_numbers_have_pairs_and_no_table_of_their_own() -> None:
     box = pf.Schema([pf.Numeric(f"x{i}", 0, 1) for i in range(100)], CROSSED.target)
     mechanism = PairedPerturbation()
     geometry = mechanism.geometry(box, "splines", Risk(LOGISTIC))
-    assert mechanism.number(geometry, Terms(Budget(1.0)), Risk(LOGISTIC), 10**6) == 2
+    assert mechanism.number(geometry, Terms(Budget(4.0)), Risk(LOGISTIC), 10**6) == 2
     assert len(mechanism._menu(geometry, Risk(LOGISTIC))) == 4950
 
 

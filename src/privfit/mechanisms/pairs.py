@@ -37,8 +37,9 @@ BESIDE_GAUSSIAN = Fraction(3, 2)
 MOST_PAIRS = 20
 MOST_CELLS = 500
 MOST_CHOICES = 5000
-MOST_ROWS = 40_960
+ENOUGH_ROWS = 40_960
 MOST_LOOKS = 1 << 26
+LARGEST_CELL = 1 << 17
 UNIT = 1 << 14
 LITTLE_MORE = 1.1
 STEP_BITS = 8
@@ -95,11 +96,11 @@ class Slopes:
     def by_chance(self) -> Integers:
         """What the sum of slopes of a cell may be by chance, by the number of its rows."""
         largest = int(np.abs(self.slopes).max())
-        return np.asarray(np.floor(NOT_BY_CHANCE * largest * np.sqrt(np.arange(MOST_ROWS + 1) + float(SOFT_COUNT))), dtype=np.int64)
+        return np.asarray(np.floor(NOT_BY_CHANCE * largest * np.sqrt(np.arange(LARGEST_CELL + 1) + float(SOFT_COUNT))), dtype=np.int64)
 
     def score(self, sums: Integers, counts: Integers) -> int:
         """How far the fit misses the cells of a pair: the sum over cells of slopes, as far as it is not by chance."""
-        return int(np.maximum(np.abs(sums) - self.by_chance[np.minimum(counts, MOST_ROWS)], 0).sum())
+        return int(np.maximum(np.abs(sums) - self.by_chance[np.minimum(counts, LARGEST_CELL)], 0).sum())
 
     @property
     def reach_of_score(self) -> int:
@@ -151,7 +152,7 @@ class PairedPerturbation(ObjectivePerturbation):
     Parameters
     ----------
     ridge, noise, steepest : as for ObjectivePerturbation, which has the larger part of epsilon here (80% with one pair, 76% with two); with Gaussian noise it is calibrated so that all steps together cost epsilon and delta.
-    pairs : how many pairs are chosen. "auto" is none where rows times epsilon (over `rows_per_person`) are below 20,000, one from there on, and two from 40,000 on; half as many rows will do
+    pairs : how many pairs are chosen. "auto" is none where rows that are looked at times epsilon (over `rows_per_person`) are below 20,000, one from there on, and two from 40,000 on; half as many rows will do
         where noise is Gaussian. It is none where there are more than 5,000 pairs.
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at most `rows_per_person` rows, in real arithmetic, up to
@@ -189,7 +190,8 @@ class PairedPerturbation(ObjectivePerturbation):
         """How many tables there are, from public facts, beside pure or Gaussian noise."""
         there = len(self._menu(geometry, objective))
         if self.pairs == "auto":
-            return min(automatic_pairs(terms, n_rows, gaussian), there)
+            looked_at = None if n_rows is None or not there else min(n_rows, enough_rows(terms, there))
+            return min(automatic_pairs(terms, looked_at, gaussian), there)
         if self.pairs > there:
             raise PrivacyError(
                 f"interactions={self.pairs!r} was given where {there} pairs of columns, and numbers by themselves, can have a table: two classes, no kernel, and columns with levels, bins or knots, "
@@ -235,13 +237,12 @@ class PairedPerturbation(ObjectivePerturbation):
             ledger.charge(event, dataset=rows.label)  # durable before any draw
         first = Release(self._fit(plan, kept, noise, objective, n_rows), plan.event, noise.private)
         fit = super().solve(first, rows.geometry, objective)
-        cells = self._looked_at(kept, tables, n_rows, noise).cells(whole_weights(fit.weights, bits))
+        cells = self._looked_at(kept, tables, terms, n_rows, noise).cells(whole_weights(fit.weights, bits))
         return Release(replace(fit, pairs=tables.drawn(cells, bits, noise)), event, noise.private)
 
-    def _looked_at(self, kept: KeptRows, tables: Tables, n_rows: int | None, noise: Noise) -> KeptRows:
-        """The rows that pairs are chosen and measured by: all, or, where those are very many, about as many as are soon counted, by a coin for every row."""
-        enough = max(min(MOST_ROWS, MOST_LOOKS // len(tables.menu)), 1)
-        share = max(256 * enough // max(n_rows or 1, 1), 1)  # of 256
+    def _looked_at(self, kept: KeptRows, tables: Tables, terms: Terms, n_rows: int | None, noise: Noise) -> KeptRows:
+        """The rows that pairs are chosen and measured by: all, or, where those are very many, about as many as are enough, by a coin for every row."""
+        share = max(256 * enough_rows(terms, len(tables.menu)) // max(n_rows or 1, 1), 1)  # of 256
         return kept if share >= 256 else PartOfRows(kept, noise.coins().heads(0, kept.n_rows, share))
 
     def solve(self, release: Release[RiskFit], geometry: Geometry, objective: Risk) -> RiskFit:
@@ -306,6 +307,12 @@ class Tables:
             found.append(PairTable(pair, table))
             rows.add(pair, np.rint(table * (1 << bits)).astype(np.int64))
         return tuple(found)
+
+
+def enough_rows(terms: Terms, menu: int) -> int:
+    """How many rows are looked at where there are more: so many that their number times epsilon is, but no more than are soon counted in all pairs."""
+    wanted = ENOUGH_ROWS * terms.rows_per_person / min(terms.budget.epsilon, 1.0)
+    return max(int(min(wanted, MOST_LOOKS // menu)), 1)
 
 
 def menu_of(crossing: Crossing) -> list[Pair]:
