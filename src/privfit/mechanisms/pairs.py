@@ -24,7 +24,7 @@ from privfit.mechanisms.rules import automatic_pairs
 from privfit.mechanisms.tilts import Tilt, free_ridge, make_tilt, refuse_gaussian_without_delta
 from privfit.privacy import Budget, Event, Ledger, Noise, PrivacyError, Terms, exact
 from privfit.privacy.event import laplace_scale
-from privfit.rows import CellRows, Crossing, KeptRows, Pair, PartOfRows, Rows
+from privfit.rows import CellRows, Crossing, KeptRows, Pair, PartOfRows, Rows, is_alone
 from privfit.schema import Geometry
 from privfit.statistics import Gradients
 
@@ -176,7 +176,7 @@ class PairedPerturbation(ObjectivePerturbation):
         return cls(**{field.name: getattr(plain, field.name) for field in fields(plain)}, pairs=pairs)
 
     def _kept(self, rows: Rows, objective: Risk) -> KeptRows:
-        return KeptRows(rows, objective.features, fine=bool(self._menu(rows.geometry, objective)))
+        return KeptRows(rows, objective.features, fine=any(map(is_alone, self._menu(rows.geometry, objective))))
 
     def _menu(self, geometry: Geometry, objective: Risk) -> list[Pair]:
         """What can have a table, from public facts."""
