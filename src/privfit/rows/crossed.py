@@ -88,7 +88,7 @@ class Crossing:
     def numbers(self, pair: Pair, batch: Batch) -> Integers:
         """The number of each row's cell, from the columns of a table."""
         if is_alone(pair):
-            return self.layout.members[self.places(pair)[0]].fine_cells(batch[pair[0]])
+            return np.asarray(self.layout.members[self.places(pair)[0]].fine_cells(batch[pair[0]]), dtype=np.int64)
         found = []
         for column, place in zip(pair, self.places(pair), strict=True):
             member = self.layout.members[place]

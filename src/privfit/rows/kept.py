@@ -37,7 +37,7 @@ LARGEST_BLOCK = 1 << 16
 MOST_PLACES = (1 << 31) - 1
 SAMPLE_VALUES = 1 << 20
 LEAST_SAMPLE = 8
-LARGEST_SHARE = 16
+LARGEST_SHARE = 32
 VALUES_PER_PRODUCT = 100
 NUMBERS_PER_CODE = 16
 UNIT_ROUNDOFF = 2.0**-53
@@ -127,7 +127,7 @@ class KeptRows:
 
     def _encode(self, batch: Batch, start: int, stop: int) -> Chunk:
         fine = np.empty((stop - start, len(self._layout.with_knots)), dtype=np.uint16) if self._fine else None
-        chunk = Chunk(*self._layout.chunk(batch, start, stop, fine), self._target(batch, start, stop), fine)
+        chunk = Chunk(*self._layout.chunk(batch, start, stop, fine), self._target(batch, start, stop), () if fine is None else (fine,))
         if self._features is None:
             return chunk
         frequencies = self._features.frequencies
@@ -208,7 +208,7 @@ class KeptRows:
             np.concatenate(cells, axis=1),
             np.concatenate(scores),
             np.concatenate(sides),
-            np.concatenate(fine) if self._fine else None,
+            np.concatenate([piece for pieces in fine for piece in pieces]) if self._fine else None,
         )
 
     def sample(self) -> SampledRows:

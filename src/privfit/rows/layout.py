@@ -5,6 +5,7 @@ A row of fourteen columns in bins takes sixteen bytes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,19 +30,19 @@ FINE_CELLS = 500
 """In how many cells a number is looked at by itself: equal steps of its scale."""
 
 
-def fine_of(places: Floats) -> NDArray[np.int64]:
-    """The fine cells of numbers at these places between their bounds, from 0 to 1."""
-    return np.minimum((places * FINE_CELLS).astype(np.int64), FINE_CELLS - 1)
+def fine_of(places: Floats, out: FineCells) -> FineCells:
+    """The fine cells of numbers at these places between their bounds, from 0 to 1: the whole part of so many steps, of which the last ends just below the next whole number."""
+    return np.multiply(places, math.nextafter(FINE_CELLS, 0.0), out=out, casting="unsafe")
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some rows: their places in the table of codes, one a group of categories; one column per number; the target; and, where it is wanted, the fine cell of every number with knots."""
+    """Some rows: their places in the table of codes, one a group of categories; one column per number; the target; and, where they are wanted, the fine cells of numbers with knots, in pieces one after the other."""
 
     codes: Codes
     numbers: Floats
     target: Floats
-    fine: FineCells | None = None
+    fine: tuple[FineCells, ...] = ()
 
     def parts(self, rows: int) -> list[Chunk]:
         """The same rows in parts of at most so many."""
@@ -52,11 +53,17 @@ class Chunk:
     @property
     def nbytes(self) -> int:
         """How much memory they take."""
-        return self.numbers.nbytes + self.target.nbytes + self.codes.nbytes + (0 if self.fine is None else self.fine.nbytes)
+        return self.numbers.nbytes + self.target.nbytes + self.codes.nbytes + sum(piece.nbytes for piece in self.fine)
 
     def of(self, rows: Any) -> Chunk:
-        """Some of these rows: a slice, places, or which."""
-        return Chunk(self.codes[rows], self.numbers[rows], self.target[rows], None if self.fine is None else self.fine[rows])
+        """Some of these rows: a slice, whose fine cells are left out, or rising places."""
+        fine = () if isinstance(rows, slice) else tuple(self._fine_at(rows))
+        return Chunk(self.codes[rows], self.numbers[rows], self.target[rows], fine)
+
+    def _fine_at(self, places: NDArray[np.intp]) -> Iterator[FineCells]:
+        ends = np.cumsum([len(piece) for piece in self.fine], dtype=np.intp)
+        for piece, end, own in zip(self.fine, ends, np.split(places, np.searchsorted(places, ends[:-1])), strict=False):
+            yield piece[own - (end - len(piece))]
 
     @classmethod
     def joined(cls, chunks: list[Chunk]) -> Chunk:
@@ -66,8 +73,7 @@ class Chunk:
         codes, numbers, target = (
             np.concatenate(parts) for parts in zip(*((one.codes, one.numbers, one.target) for one in chunks), strict=True)
         )
-        fine = [one.fine for one in chunks if one.fine is not None]
-        return cls(codes, numbers, target, np.concatenate(fine) if fine else None)
+        return cls(codes, numbers, target, tuple(piece for one in chunks for piece in one.fine))
 
 
 @dataclass(frozen=True)
@@ -142,12 +148,14 @@ class Member:
             return column.between(FINE_CELLS - 1)
         return tuple(column.low + (column.high - column.low) * i / FINE_CELLS for i in range(1, FINE_CELLS))
 
-    def fine_cells(self, values: Any) -> NDArray[np.int64]:
+    def fine_cells(self, values: Any) -> NDArray[Any]:
         """The fine cell of every row: as for codes, a function of that row alone, to the bit."""
         column = self.block.column
         assert isinstance(column, Numeric)
         own = within_bounds(column, values)
-        return np.searchsorted(self.fine_edges, own, side="right") if column.is_wide else fine_of(np.clip(column.on_scale(own), 0.0, 1.0))
+        if column.is_wide:
+            return np.searchsorted(self.fine_edges, own, side="right")
+        return fine_of(np.clip(column.on_scale(own), 0.0, 1.0), np.empty(len(own), dtype=np.uint16))
 
 
 @dataclass(frozen=True)
@@ -218,7 +226,7 @@ class Layout:
             for begin in range(0, rows, few):  # whole numbers far below 2^53: the product is exact
                 places = self._narrow_places(together[begin : begin + few])
                 if fine is not None:
-                    fine[begin : begin + few] = fine_of(places)
+                    fine_of(places, fine[begin : begin + few])
                 codes[begin : begin + few] = self._narrow_codes(places) @ self._strides + self.firsts[:-1]
             return codes
         if fine is not None:
