@@ -283,20 +283,20 @@ def test_a_small_table_is_its_own_sample(classes: int) -> None:
 
 @pytest.mark.parametrize("most_bytes", [None, 0])
 @pytest.mark.parametrize("classes", [1, 3])
-def test_curvature_is_estimated_from_a_sixteenth_of_the_rows(classes: int, most_bytes: int | None) -> None:
-    """Every row stands sixteen times after itself, so that the part is the whole."""
+def test_curvature_is_estimated_from_a_thirty_second_of_the_rows(classes: int, most_bytes: int | None) -> None:
+    """Every row stands thirty-two times after itself, so that the part is the whole."""
     schema = Schema([Numeric("a", -1, 1), Category("c", ["x", "y", "z"])], target=Numeric("t", -1, 1))
     rng = np.random.default_rng(0)
     few = pd.DataFrame(
         {"a": rng.choice([-1.0, -0.5, 0.25, 1.0], 500), "c": rng.choice(["x", "y", "z"], 500), "t": rng.choice([-1, 0.5], 500)}
     )
     geometry = schema.geometry()
-    kept = kept_from(few.loc[few.index.repeat(16)], schema, geometry, batch_rows=901, most_bytes=most_bytes)
+    kept = kept_from(few.loc[few.index.repeat(32)], schema, geometry, batch_rows=901, most_bytes=most_bytes)
     assert kept.rows_for_curvature == 500
     weights = whole_weights(geometry.n_columns, classes)
     once = kept_from(few, schema, geometry).sample()
     assert once.n_rows == 500
-    np.testing.assert_array_equal(kept.curved(weights, whole), 16 * once.curved(weights, whole))
+    np.testing.assert_array_equal(kept.curved(weights, whole), 32 * once.curved(weights, whole))
 
 
 @pytest.mark.parametrize(("batch_rows", "most_bytes"), [(5, None), (1000, 0), (50_000, None), (50_000, 0)])
