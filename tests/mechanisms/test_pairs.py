@@ -340,6 +340,21 @@ def test_a_table_that_grew_between_readings_tells_no_numbers() -> None:
         part.cells(whole_weights(weights_of(0, 0.0), 8))
 
 
+@pytest.mark.parametrize("batch_rows", [7, 1300, 1 << 16])
+def test_a_part_of_the_rows_has_the_cells_that_these_rows_have_alone(batch_rows: int) -> None:
+    rng = np.random.default_rng(1)
+    ages, gains = rng.uniform(-5, 80, 4000), rng.exponential(900, 4000)
+    rows = [(float(ages[i]), "nsw"[i % 3], "fm"[i % 2], float(gains[i]), ("no", "yes")[i % 5 % 2]) for i in range(4000)]
+    mine = rng.uniform(size=4000) < 0.3
+    menu, slopes, weights = menu_of(crossing_of()), Slopes(LOGISTIC, 1), weights_of(4, 1.0)
+    whole = whole_weights(weights, score_bits(len(weights)))
+    kept = kept_of(rows, batch_rows)
+    assert (len(kept._chunks[0].fine) > 100) == (batch_rows == 7)  # in pieces
+    part = PartOfRows(kept, mine).cells(whole).sums(menu, slopes.slopes, SHIFT)
+    alone = kept_of([row for row, own in zip(rows, mine, strict=True) if own]).cells(whole).sums(menu, slopes.slopes, SHIFT)
+    assert all(np.array_equal(one, other) for one, other in zip(part, alone, strict=True))
+
+
 def test_a_file_that_grows_after_the_charge_is_not_read_again(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, rows = tmp_path / "people.csv", planted(300)
     rows.write_csv(path)
