@@ -164,7 +164,7 @@ def test_a_start_from_few_rows_and_their_curvature_leads_to_the_same_minimum(cla
     curved = KeptRows.curved
     monkeypatch.setattr(KeptRows, "curved", lambda kept, *args: estimated.append(kept.rows_for_curvature) or curved(kept, *args))
     np.testing.assert_allclose(fitted(), whole, atol=1e-4)
-    assert estimated == [len(X) // 16]
+    assert estimated == [len(X) // 32]
 
 
 @pytest.mark.parametrize("expected", [1_000, 36_000])

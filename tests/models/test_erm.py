@@ -135,7 +135,7 @@ def test_splines_are_lines_between_knots_continuous_and_constant_beyond_the_boun
     x = rng.uniform(0, 70, 3000)
     y = np.where(rng.random(3000) < expit(3 * np.sin(x / 10)), 1, 0)
     schema = pf.Schema([pf.Numeric("x", 0, 70)], target=pf.Category("y", [0, 1]))
-    model = pf.LogisticRegression(20.0, schema=schema, random_state=0).fit(x[:, None], y)
+    model = pf.LogisticRegression(20.0, schema=schema, interactions=0, random_state=0).fit(x[:, None], y)
     knots = np.array(schema.features[0].knots(8))  # every 10
     heights = model.decision_function(knots[:, None])
     assert heights == pytest.approx(model.coef_[0] + model.intercept_[0])
