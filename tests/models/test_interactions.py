@@ -131,6 +131,7 @@ def test_tables_survive_saving_and_loading(tmp_path) -> None:
         {"pairs": [[0]]},
         {"pairs": [[3, 3]]},
         {"pairs": [[1, 0]]},
+        {"pairs": [[0.0, 2.0]]},
         {"cells": [4]},
         {"pairs": [[0, 2], [0, 2]], "cells": [9, 9]},
         {"cells": None},

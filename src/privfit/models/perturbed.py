@@ -257,7 +257,10 @@ class PerturbedModel(PrivateLinearModel):
         crossing = Crossing.of(self._geometry)
         found = cast("tuple[Pair, ...]", tuple(map(tuple, pairs)))
         known = {*crossing.pairs(len(self.coef_[0])), *crossing.alone()}
-        fitting = len(set(found)) == len(found) and known.issuperset(found) and [crossing.n_cells(pair) for pair in found] == cells
+        whole = all(isinstance(place, int) for pair in found for place in pair)
+        fitting = (
+            whole and len(set(found)) == len(found) and known.issuperset(found) and [crossing.n_cells(pair) for pair in found] == cells
+        )
         if not fitting or len(self._geometry.feature_names) + sum(cells) != len(self.coef_[0]):
             raise ModelFileError(
                 "The tables of a model file do not go with its schema and coefficients. It was changed, or saved by another version: fit again."
