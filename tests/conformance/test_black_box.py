@@ -133,13 +133,14 @@ def test_noise_in_one_piece_stays_under_its_claim_and_close_to_it(kind: str) -> 
 
 
 BLOCKS = (2, 2, 1)
-FURTHEST = np.array([40, 0, 0, 40, 40])  # every block as far as it goes
+MOVE = 3000
+FURTHEST = np.array([MOVE, 0, 0, MOVE, MOVE])  # every block as far as it goes
 
 
 def in_octahedra(scale: float, draws: int) -> tuple[np.ndarray, np.ndarray]:
     """Likelihood ratios of real noise on two tables whose blocks of values lie as far apart as they can, at the scale that is claimed."""
-    event = Event("test", SHAPED_EPSILON, noise="octahedra", sensitivity=40, scale=scale, n_values=5, widths=(BLOCKS,))
-    source, claimed = PooledNoise(), 40 / SHAPED_EPSILON
+    event = Event("test", SHAPED_EPSILON, noise="octahedra", sensitivity=MOVE, scale=scale, n_values=5, widths=(BLOCKS,))
+    source, claimed = PooledNoise(), MOVE / SHAPED_EPSILON
 
     def scores(values: np.ndarray) -> np.ndarray:
         outputs = [noised(source, values, event) for _ in range(draws)]
@@ -150,11 +151,11 @@ def in_octahedra(scale: float, draws: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_octahedra_stay_under_their_claim_and_a_third_of_the_noise_is_caught() -> None:
-    scores = in_octahedra(40 / SHAPED_EPSILON, 3000)
+    scores = in_octahedra(MOVE / SHAPED_EPSILON, 3000)
     assert np.abs(np.concatenate(scores)).max() <= SHAPED_EPSILON * (1 + 1e-12), "no output tells more than epsilon"
     found = epsilon_at_least(*scores)
     assert 0.1 * SHAPED_EPSILON < found <= SHAPED_EPSILON
-    assert epsilon_at_least(*in_octahedra(40 / SHAPED_EPSILON / 3, 3000)) > SHAPED_EPSILON
+    assert epsilon_at_least(*in_octahedra(MOVE / SHAPED_EPSILON / 3, 3000)) > SHAPED_EPSILON
 
 
 @pytest.mark.parametrize(("kind", "case", "draws"), [("linf", THREE_VALUES, 8000), ("l2", ONE_VALUE, 3000)])

@@ -13,8 +13,9 @@ import privfit as pf
 from privfit.losses import LOGISTIC, ConvexLoss, robust, smooth_hinge, tempered_logistic
 from privfit.mechanisms.minima import Plan
 from privfit.mechanisms.rules import FOR_CERTIFICATE
-from privfit.mechanisms.tilts import FLAT_CORNERS, Tilt, free_ridge, objective_delta
-from tests.support.tilts import CLASSES, LOGCOSH, MIXED, corner_rows, corner_slopes, gradients_of, planned
+from privfit.mechanisms.tilts import FLAT_CORNERS, free_ridge, objective_delta
+from privfit.privacy import SeededNoise
+from tests.support.tilts import CLASSES, LOGCOSH, MIXED, corner_rows, drawn_covariance, gradients_of, planned, steepest_pull
 
 # -- by the theorem, recomputed --------------------------------------------------------------------------------------------------
 
@@ -27,22 +28,10 @@ def hidden(epsilon: float, shift: float) -> float:
     return float(math.exp(first) - math.exp(second))
 
 
-def steepest_pull(plan: Plan, scale_of: np.ndarray) -> float:
-    """The largest gradient of a row, every column measured by the standard deviation on it; by trying corners."""
-    rng = np.random.default_rng(0)
-    gradients = plan.gradients
-    rows = [np.abs(row) for row in corner_rows(gradients.norms, rng, 60)]
-    return max(float(np.linalg.norm(np.outer(row / scale_of, s))) for row in rows for s in corner_slopes(gradients, rng))
-
-
 def stated_delta(plan: Plan, people: int, entering: int, epsilon: float) -> float:
     """Theorem 3 for this plan, from its ridge, its scales and the loss alone."""
-    gradients, tilt = plan.gradients, plan.tilt
-    assert isinstance(tilt, Tilt)
-    scale_of = np.empty(gradients.norms.columns)
-    for part, scale in zip(tilt.parts, plan.event.scales or (plan.event.scale,), strict=True):
-        scale_of[list(part.columns)] = scale / plan.event.unit
-    r = steepest_pull(plan, scale_of)
+    gradients = plan.gradients
+    r = steepest_pull(plan)
     loss, classes = gradients.loss, gradients.classes
     flat = math.inf
     if loss.taper and loss.one_sided and classes == 1:
@@ -108,18 +97,28 @@ def test_a_two_sided_loss_with_a_taper_pays_for_rows_without_slope() -> None:
     plan = planned(MIXED, tapered, delta=1e-6, noise="gaussian")
     epsilon = 1 - FOR_CERTIFICATE
     gradients = plan.gradients
-    r = 1 / max_ratio(plan)
+    r = steepest_pull(plan)
     flat = 2.0 * gradients.norms.l2**2 / plan.ridge
     with_middle = 2 * hidden(epsilon - flat, r) + 4 * hidden(epsilon, 2 * r)
     all_paid = 4 * hidden(epsilon - math.log1p(gradients.norms.l2**2 / plan.ridge), 2 * r)
     assert min(with_middle, all_paid) <= 1e-6
 
 
-def max_ratio(plan: Plan) -> float:
-    scale_of = np.empty(plan.gradients.norms.columns)
-    for part, scale in zip(plan.tilt.parts, plan.event.scales or (plan.event.scale,), strict=True):
-        scale_of[list(part.columns)] = scale / plan.event.unit
-    return 1 / steepest_pull(plan, scale_of)
+@pytest.mark.parametrize("classes", [1, 3])
+def test_rows_pull_only_where_there_is_noise_and_sums_of_blocks_are_one(classes: int) -> None:
+    """Noise on all directions that rows can pull in, and on no other: between the sums of blocks."""
+    plan = planned(MIXED, LOGISTIC, classes=classes, delta=1e-6, noise="gaussian")
+    norms, covariance = plan.gradients.norms, drawn_covariance(plan)
+    rows = np.array(corner_rows(norms, np.random.default_rng(1), 300))
+    assert np.linalg.matrix_rank(covariance) == np.linalg.matrix_rank(rows) == norms.columns - len(norms.blocks) + 1
+    assert np.linalg.matrix_rank(np.vstack([covariance / covariance.max(), rows])) == np.linalg.matrix_rank(rows)
+    if classes == 1:
+        np.testing.assert_allclose(plan.tilt.covariance(), covariance, atol=1e-9 * covariance.max())
+    noise = SeededNoise(3)
+    draws = np.array([plan.tilt.drawn(noise, plan.event)[:, 0] for _ in range(4000)])
+    seen = np.cov(draws.T)
+    deviations = np.sqrt(np.diag(covariance))
+    np.testing.assert_allclose(seen / np.outer(deviations, deviations), covariance / np.outer(deviations, deviations), atol=0.1)
 
 
 # -- and by integration: the density of a perturbed minimum in one dimension ----------------------------------------------------------

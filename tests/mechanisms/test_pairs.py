@@ -33,6 +33,7 @@ from privfit.rows import Crossing, KeptRows, Rows
 from privfit.tables import open_table
 from tests.support.noise import RecordingNoise
 from tests.support.pairs import CROSSED, SCHEMA, VALUES, measured, planted, weights_of
+from tests.support.tilts import steepest_pull
 
 LOSSES = [tempered_logistic(0.5, 1.0), tempered_logistic(0.35, 4.0), LOGISTIC]
 
@@ -150,7 +151,7 @@ def test_gaussian_weights_and_pure_steps_together_stay_within_delta(epsilon: flo
     tables = Tables(Slopes(plan.gradients.loss, 2), Crossing.of(geometry), exact(epsilon), shares)
     e = epsilon * (1 - FOR_CERTIFICATE)
     steps = [float(step) for step in priced(tables)]
-    shift = least_shift(plan, geometry)
+    shift = steepest_pull(plan)
     flat = plan.gradients.loss.taper * plan.gradients.most_slope * plan.gradients.norms.l2**2 / plan.ridge
     assert flat <= (e - sum(steps)) * FLAT_CORNERS
     total = 0.0
@@ -189,12 +190,6 @@ def test_pairs_follow_the_kind_of_noise_that_is_used() -> None:
         plan, shares = mechanism.plan_of_weights(geometry, Terms(Budget(1.0, 1e-6)), Risk(LOGISTIC), 30_000)
         assert (plan.event.delta > 0) == gaussian
         assert shares == Shares.of(2 if gaussian else 1, gaussian)
-
-
-def least_shift(plan, geometry) -> float:
-    """The largest gradient of a row, where every block is measured by its noise."""
-    sds = plan.tilt.sds.ravel()
-    return plan.gradients.most_slope * math.sqrt(sum(1 / sds[block.start] ** 2 for block in geometry.blocks))
 
 
 @pytest.mark.parametrize("steps", [(), (0.3,), (0.1, 0.1, 0.2), (0.05,) * 4 + (0.3,) * 3])

@@ -1,4 +1,4 @@
-"""Noise in octahedra against its exact law, point by point. Every statistical check raises a false alarm less than once in a million runs."""
+"""Noise in cut octahedra against its exact law, point by point. Every statistical check raises a false alarm less than once in a million runs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,19 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from privfit.privacy import PrivacyError, SecureNoise, SeededNoise
-from privfit.privacy.octahedra import _comes_up, _places, _point, octahedra, octahedra_sd, points_within
-from privfit.privacy.shapes import cube
+from privfit.privacy.octahedra import (
+    _block,
+    _comes_up,
+    _distinct,
+    _places,
+    check_octahedra,
+    cut_octahedra,
+    octahedra,
+    octahedra_sd,
+    octahedra_sds,
+    octahedra_sum_sd,
+    points_between,
+)
 from tests.support.lengths import length
 from tests.support.pooled import PooledNoise
 
@@ -23,59 +34,110 @@ FALSE_ALARM = 1e-7
 LEAST_EXPECTED = 25
 SOURCES = {"secure": PooledNoise, "seeded": lambda: SeededNoise(20_261_116)}
 
-LAWS = [((2,), 0.8), ((1, 1), 0.7), ((1, 2), 0.6), ((2, 2), 0.7), ((3,), 1.1), ((1, 3), 0.9), ((2, 1, 1), 0.6)]
+LAWS = [((2,), 0.8), ((2, 2), 1.0), ((2, 3), 1.0), ((3, 3), 1.0), ((1, 2), 1.0), ((1, 1, 3), 1.0), ((2, 2, 2), 1.0), ((4, 2), 1.1)]
+
+
+def blocks_of(point: np.ndarray, widths: tuple[int, ...]) -> list[np.ndarray]:
+    return np.split(np.asarray(point), np.cumsum(widths)[:-1])
 
 
 # -- counting ------------------------------------------------------------------------------------------------------------------------
 
 
-def within(width: int, radius: int) -> list[tuple[int, ...]]:
-    """All points of an octahedron, one by one."""
-    return [point for point in itertools.product(range(-radius, radius + 1), repeat=width) if sum(abs(value) for value in point) <= radius]
+def between(width: int, up: int, down: int) -> list[tuple[int, ...]]:
+    """All blocks whose positive values add up to at most `up`, negative ones to at most `down`, and all to the difference, one by one."""
+    return [
+        point
+        for point in itertools.product(range(-down, up + 1), repeat=width)
+        if sum(point) == up - down and sum(max(value, 0) for value in point) <= up
+    ]
 
 
-@pytest.mark.parametrize("width", [1, 2, 3, 4])
-@pytest.mark.parametrize("radius", [0, 1, 2, 5])
-def test_points_are_counted_as_they_are_listed(width: int, radius: int) -> None:
-    assert points_within(width, radius) == len(within(width, radius))
+@pytest.mark.parametrize("width", [2, 3, 4])
+@pytest.mark.parametrize(("up", "down"), [(0, 0), (0, 3), (3, 0), (1, 2), (4, 4), (5, 2)])
+def test_points_are_counted_as_they_are_listed(width: int, up: int, down: int) -> None:
+    assert sum(points_between(width - 1, up, down)) == len(between(width, up, down))
 
 
-@given(st.integers(1, 40), st.one_of(st.integers(0, 50), st.integers(0, 2**55)))
-def test_points_are_counted_as_by_how_many_values_are_not_zero(width: int, radius: int) -> None:
-    assert points_within(width, radius) == sum(2**some * math.comb(width, some) * math.comb(radius, some) for some in range(width + 1))
+@given(st.integers(1, 30), st.one_of(st.integers(0, 50), st.integers(0, 2**55)), st.one_of(st.integers(0, 50), st.integers(0, 2**55)))
+def test_points_are_as_many_with_signs_turned_round(free: int, up: int, down: int) -> None:
+    assert sum(points_between(free, up, down)) == sum(points_between(free, down, up))
 
 
-@given(st.lists(st.integers(1, 12), min_size=1, max_size=6), st.one_of(st.integers(0, 200), st.integers(0, 2**50)))
-def test_a_radius_is_kept_with_a_chance_between_that_of_a_cube_and_one(widths: list[int], radius: int) -> None:
-    """Lemma 3: the chance is one at most, and no less than a cube's, so that a draw ends as soon."""
-    size = sum(widths)
-    proposed = 2**size * math.prod(radius + i for i in range(1, size + 1))
-    kept = Fraction(math.prod(points_within(width, radius) * math.factorial(width) for width in widths), proposed)
-    assert Fraction((2 * radius + 1) ** size, proposed) <= kept <= 1
+@given(st.lists(st.integers(1, 12), min_size=1, max_size=6), st.one_of(st.integers(0, 200), st.integers(0, 2**50)), st.floats(0, 1))
+def test_a_proposal_is_kept_with_a_chance_of_at_most_one(frees: list[int], both: int, share: float) -> None:
+    """Lemma 3, and the bound from below by which a draw ends soon."""
+    up = round(share * both)
+    size, widest = sum(frees), max(frees)
+    counts = [
+        Fraction(sum(points_between(free, up, both - up)) * math.factorial(free) * 2**free, math.comb(2 * free, free)) for free in frees
+    ]
+    kept = math.prod(counts) * (both + 1) / math.prod(both + widest + i for i in range(size + 1))
+    assert kept <= 1
+    if both >= 15 * size**2 and abs(2 * up - both) <= both / (2 * math.sqrt(size)):
+        assert kept >= 0.4
 
 
 # -- the law -------------------------------------------------------------------------------------------------------------------------
 
 
+def blocks_by_size_and_sum(width: int, furthest: int) -> np.ndarray:
+    """How many blocks have these sizes in all (rows) and this sum (columns, 0 in the middle), value by value; of a value that stands alone, which sums of blocks go with it."""
+    if width == 1:
+        table = np.zeros((furthest + 1, 2 * furthest + 1))
+        for size, total in itertools.product(range(furthest + 1), range(-furthest, furthest + 1)):
+            table[size, furthest + total] = (1 + (size > 0)) * ((size - total) % 2 == 0)
+        return table
+    table = np.zeros((furthest + 1, 2 * furthest + 1))
+    table[0, furthest] = 1
+    for _ in range(width):
+        longer = np.zeros_like(table)
+        for value in range(-furthest, furthest + 1):
+            size = abs(value)
+            longer[size:, max(value, 0) : 2 * furthest + 1 + min(value, 0)] += table[
+                : furthest + 1 - size, max(-value, 0) : 2 * furthest + 1 - max(value, 0)
+            ]
+        table = longer
+    return table
+
+
 def shell_chances(widths: tuple[int, ...], scale: float) -> tuple[np.ndarray, np.ndarray]:
     """The chance of each distance, and of one point at that distance."""
-    distances = np.arange(int(60 * scale * sum(widths)) + 60)
-    inside = [math.prod(points_within(width, int(radius)) for width in widths) for radius in distances]
-    points = np.diff(np.array(inside, dtype=float), prepend=0.0)
-    mass = points * np.exp(-distances / scale)
-    return mass / mass.sum(), np.exp(-distances / scale) / mass.sum()
+    furthest = int(25 * scale * sum(widths)) + 25
+    inside = np.ones((furthest + 1, 2 * furthest + 1))
+    for width in widths:
+        inside *= np.cumsum(blocks_by_size_and_sum(width, furthest), axis=0)
+    if min(widths) == 1:  # sums are at most as far as the distance, where no block says so
+        assert max(widths) > 1
+    points = np.diff(inside.sum(axis=1), prepend=0.0)
+    weights = np.exp(-np.arange(furthest + 1) / scale)
+    return points * weights / (points @ weights), weights / (points @ weights)
+
+
+def near_points(widths: tuple[int, ...], distance: int) -> list[tuple[int, ...]]:
+    """All points up to this distance: blocks with one sum, and values alone that are even or odd as it is."""
+    kinds = [
+        [part for part in itertools.product(range(-distance, distance + 1), repeat=width) if sum(map(abs, part)) <= distance]
+        for width in widths
+    ]
+    whole = [place for place, width in enumerate(widths) if width > 1]
+    found = []
+    for parts in itertools.product(*kinds):
+        total = sum(parts[whole[0]])
+        if all(sum(part) == total if len(part) > 1 else (part[0] - total) % 2 == 0 for part in parts):
+            found.append(tuple(itertools.chain.from_iterable(parts)))
+    return found
 
 
 def p_value(sample: np.ndarray, widths: tuple[int, ...], scale: float) -> float:
-    """Points that expect enough draws are cells of their own; further out a shell is one, and far shells are one together."""
+    """Points that expect enough draws are cells of their own; further out a shell is one, and far shells are one together. Points that the law does not know are far."""
     n = len(sample)
     shells, points = shell_chances(widths, scale)
     near = int((n * points >= LEAST_EXPECTED).sum())  # shells whose points are cells
     far = int(np.flatnonzero(n * np.cumsum(shells[::-1])[::-1] >= LEAST_EXPECTED)[-1])  # from here on all shells are one
-    parts = itertools.product(*(within(width, near - 1) for width in widths))
-    wanted: dict[object, float] = {}
-    for point in (tuple(itertools.chain.from_iterable(part)) for part in parts):
-        wanted[point] = n * points[round(length("octahedra", np.array(point), widths))]
+    wanted: dict[object, float] = {
+        point: n * points[round(length("octahedra", np.array(point), widths))] for point in near_points(widths, near - 1)
+    }
     wanted |= {shell: n * shells[shell] for shell in range(near, far) if n * shells[shell] >= LEAST_EXPECTED}
     seen = dict.fromkeys(wanted, 0)
     rest = 0
@@ -91,53 +153,77 @@ def p_value(sample: np.ndarray, widths: tuple[int, ...], scale: float) -> float:
 
 
 def drawn(source, widths: tuple[int, ...], scale: float, n: int) -> np.ndarray:
-    return np.array([source.octahedra(np.zeros(sum(widths), dtype=np.int64), scale, widths) for _ in range(n)])
+    return np.array([cut_octahedra(widths, scale, source) for _ in range(n)])
 
 
 @pytest.mark.parametrize(("widths", "scale"), LAWS)
 @pytest.mark.parametrize("name", SOURCES)
 def test_every_point_has_its_exact_chance(name: str, widths: tuple[int, ...], scale: float) -> None:
-    sample = drawn(SOURCES[name](), widths, scale, 2000 if name == "secure" else 8000)
+    sample = drawn(SOURCES[name](), widths, scale, 600 if name == "secure" else 5000)
     assert sample.dtype == np.int64
     assert p_value(sample, widths, scale) > FALSE_ALARM
 
 
 def test_the_law_holds_straight_from_the_secure_source() -> None:
-    assert p_value(drawn(SecureNoise(), (1, 2), 0.5, 500), (1, 2), 0.5) > FALSE_ALARM
+    assert p_value(drawn(SecureNoise(), (2, 3), 0.5, 400), (2, 3), 0.5) > FALSE_ALARM
+
+
+def test_the_law_is_the_one_that_is_claimed() -> None:
+    """The chances that samples are held against, by adding up exp(-M / scale) over all near points."""
+    for widths, scale in LAWS:
+        shells, points = shell_chances(widths, scale)
+        listed = near_points(widths, 3)
+        for distance in range(4):
+            own = [point for point in listed if length("octahedra", np.array(point), widths) == distance]
+            assert shells[distance] == pytest.approx(len(own) * points[distance])
+        np.testing.assert_allclose(points[1:] / points[:-1], math.exp(-1 / scale))
 
 
 def wrong(fault: str, widths: tuple[int, ...], scale: float, n: int = 6000) -> np.ndarray:
-    """Octahedra as they could be written by mistake."""
+    """Cut octahedra as they could be written by mistake."""
     rng = np.random.default_rng(5)
-    size = sum(widths)
+    frees = [width - 1 for width in widths]
+    size = sum(frees)
     source = SeededNoise(6)
+
+    def points(up: int, down: int) -> np.ndarray:
+        return np.concatenate([_block(width, up, down, points_between(width - 1, up, down), source) for width in widths])
+
     match fault:
         case "Laplace noise":
-            return source.laplace(np.zeros((n, size), dtype=np.int64), scale)
-        case "a cube":
-            return np.array([cube(size, scale, source) for _ in range(n)])
-        case "a radius for every block":
+            return source.laplace(np.zeros((n, sum(widths)), dtype=np.int64), scale)
+        case "blocks with sums of their own":
             return np.hstack([drawn(source, (width,), scale, n) for width in widths])
         case "every proposal kept":
-            radii = source.geometric(n * (size + 1), scale).reshape(n, -1).sum(axis=1)
-            return np.array(
-                [
-                    np.concatenate([_point(width, int(radius), points_within(width, int(radius)), source) for width in widths])
-                    for radius in radii
-                ]
-            )
+            sums = source.geometric(n * (size + 2), scale).reshape(n, -1).sum(axis=1) + 1 - max(frees)
+            return np.array([points(up := int(source.below(np.array([both + 1]))[0]), int(both) - up) for both in sums[sums >= 0]])
+        case "as much up as down":
+            sums = source.geometric(n * (size + 2), scale).reshape(n, -1).sum(axis=1)
+            return np.array([points(int(both) // 2, int(both) // 2) for both in sums])
         case "points on the surface alone":
             sample = drawn(source, widths, scale, 3 * n)
             return sample[np.abs(sample[:, : widths[0]]).sum(axis=1) == [length("octahedra", point, widths) for point in sample]][:n]
         case "a tenth too narrow":
             return drawn(source, widths, 0.85 * scale, n)
+        case "the last value left out of the distance":
+            found = []
+            for point in drawn(source, widths, 1.3 * scale, 4 * n):
+                free = [block[:-1] for block in blocks_of(point, widths)]
+                far = length("octahedra", point, widths) / (1.3 * scale) - max(np.abs(own).sum() for own in free) / scale
+                if rng.random() < min(1.0, math.exp(far)):
+                    found.append(point)
+            return np.array(found[:n])
         case "a rounded continuous one":
-            radii = rng.gamma(size + 1, scale, n)
-            parts = []
-            for width in widths:
-                shares = rng.dirichlet(np.ones(width + 1), n)[:, :width]
-                parts.append(radii[:, None] * shares * rng.choice([-1, 1], (n, width)))
-            return np.rint(np.hstack(parts)).astype(np.int64)
+            found = []
+            for _ in range(n):
+                up, down = rng.gamma(size / 2 + 1, scale, 2)
+                blocks = []
+                for free in frees:
+                    signs = rng.choice([-1, 1], free)
+                    shares = rng.dirichlet(np.ones(free + 1))[:free] * np.where(signs > 0, up, down) * signs
+                    blocks.append(np.append(shares, up - down - shares.sum()))
+                found.append(np.rint(np.concatenate(blocks)).astype(np.int64))
+            return np.array(found)
     raise AssertionError(fault)
 
 
@@ -145,42 +231,49 @@ def wrong(fault: str, widths: tuple[int, ...], scale: float, n: int = 6000) -> n
     "fault",
     [
         "Laplace noise",
-        "a cube",
-        "a radius for every block",
+        "blocks with sums of their own",
         "every proposal kept",
+        "as much up as down",
         "points on the surface alone",
         "a tenth too narrow",
+        "the last value left out of the distance",
         "a rounded continuous one",
     ],
 )
 def test_the_check_catches_wrong_octahedra(fault: str) -> None:
-    widths, scale = (1, 2), 0.6
+    widths, scale = (2, 3), 0.8
     assert p_value(wrong(fault, widths, scale), widths, scale) < FALSE_ALARM
 
 
-def test_one_block_is_laplace_noise_and_blocks_of_one_value_are_a_cube() -> None:
-    """Two laws that are drawn in other ways."""
+def test_one_block_is_laplace_noise() -> None:
+    """A law that is drawn in another way."""
     laplace = SeededNoise(1).laplace(np.zeros((6000, 2), dtype=np.int64), 0.8)
     assert p_value(laplace, (2,), 0.8) > FALSE_ALARM
-    source = SeededNoise(2)
-    assert p_value(np.array([cube(2, 0.7, source) for _ in range(6000)]), (1, 1), 0.7) > FALSE_ALARM
     assert octahedra_sd([7]) == pytest.approx(math.sqrt(2))
-    assert octahedra_sd([1] * 9) == pytest.approx(math.sqrt(10 * 11 / 3))
+    assert octahedra_sum_sd((7,)) == pytest.approx(math.sqrt(14))
 
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_fine_octahedra_have_the_moments_that_reports_state(name: str) -> None:
-    """The largest sum over a block is a Gamma number, a value has its variance, and every block has the same share of the largest sums."""
-    widths, scale, n = (3, 3, 8, 12), 2.0**30 + 0.5, 1500
+    """The largest sum over a block is a Gamma number, and values of every block have the deviations that are stated, the last ones too."""
+    widths, scale, n = (1, 3, 3, 8, 12, 1), 2.0**30 + 0.5, 1500
     sample = drawn(SOURCES[name](), widths, scale, n) / scale
-    size = sum(widths)
-    sums = np.stack([np.abs(block).sum(axis=1) for block in np.split(sample, np.cumsum(widths)[:-1], axis=1)], axis=1)
-    assert stats.kstest(sums.max(axis=1), stats.gamma(size).cdf).pvalue > FALSE_ALARM
-    largest = np.bincount(sums.argmax(axis=1), minlength=4)
-    assert stats.chisquare(largest, n * np.array(widths) / size).pvalue > FALSE_ALARM
-    mean_square = (sample**2).mean(axis=1)
-    assert abs(mean_square.mean() - octahedra_sd(widths) ** 2) < 6 * mean_square.std() / math.sqrt(n)
-    assert stats.binomtest(int((sample[:, 0] > 0).sum()), n).pvalue > FALSE_ALARM
+    blocks = [block.T for block in blocks_of(sample.T, widths)]
+    sums = np.stack([block.sum(axis=1) for block in blocks if block.shape[1] > 1], axis=1)
+    assert np.ptp(sums, axis=1).max() < 1e-6
+    sizes = np.stack([np.abs(block).sum(axis=1) for block in blocks], axis=1)
+    assert stats.kstest(sizes.max(axis=1), stats.gamma(2 + 2 + 2 + 7 + 11 + 2 - 1).cdf).pvalue > FALSE_ALARM
+    squares = [(sums[:, 0] ** 2, octahedra_sum_sd(widths))]
+    for block, sd in zip(blocks, octahedra_sds(widths), strict=True):
+        width = block.shape[1]
+        about = block - block.mean(axis=1, keepdims=True) if width > 1 else block
+        squares.append(((about**2).sum(axis=1) / max(width - 1, 1), sd))
+        if width > 1:
+            squares.append((about[:, -1] ** 2 * width / (width - 1), sd))
+            assert abs(np.corrcoef(sums[:, 0], block[:, 0] - block[:, -1])[0, 1]) < 6 / math.sqrt(n)
+    for square, sd in squares:
+        assert abs(square.mean() - sd**2) < 6 * square.std() / math.sqrt(n)
+    assert stats.binomtest(int((sample[:, 1] > 0).sum()), n).pvalue > FALSE_ALARM
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -193,22 +286,24 @@ def test_every_low_bit_is_fair(name: str) -> None:
 # -- what it is made of --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("width", "radius"), [(1, 0), (1, 3), (2, 2), (3, 1), (3, 2)])
+@pytest.mark.parametrize(("width", "up", "down"), [(2, 0, 0), (2, 3, 1), (3, 2, 2), (3, 0, 2), (4, 1, 2)])
 @pytest.mark.parametrize("name", SOURCES)
-def test_all_points_within_a_radius_are_equally_likely(name: str, width: int, radius: int) -> None:
-    points = within(width, radius)
+def test_all_points_of_a_block_are_equally_likely(name: str, width: int, up: int, down: int) -> None:
+    points = between(width, up, down)
     seen = dict.fromkeys(points, 0)
     source = SOURCES[name]()
     for _ in range(60 * len(points)):
-        seen[tuple(_point(width, radius, len(points), source).tolist())] += 1
+        seen[tuple(_block(width, up, down, points_between(width - 1, up, down), source).tolist())] += 1
     assert len(points) == 1 or stats.chisquare(list(seen.values())).pvalue > FALSE_ALARM
 
 
-def test_all_choices_of_places_are_equally_likely() -> None:
-    source, seen = SeededNoise(3), dict.fromkeys(itertools.combinations(range(5), 3), 0)
-    for _ in range(3000):
-        seen[tuple(sorted(_places(5, 3, source).tolist()))] += 1
-    assert stats.chisquare(list(seen.values())).pvalue > FALSE_ALARM
+def test_all_choices_of_places_and_of_numbers_are_equally_likely() -> None:
+    source = SeededNoise(3)
+    for choose in (lambda: sorted(_places(5, 3, source).tolist()[:3]), lambda: (_distinct(3, 5, source) - 1).tolist()):
+        seen = dict.fromkeys(itertools.combinations(range(5), 3), 0)
+        for _ in range(3000):
+            seen[tuple(choose())] += 1
+        assert stats.chisquare(list(seen.values())).pvalue > FALSE_ALARM
 
 
 @pytest.mark.parametrize(("part", "whole"), [(1, 3), (2**40 + 1, 2**41), (5, 2**33), (3**60, 3**60 + 2 * 3**59), (10**30 - 1, 10**30)])
@@ -249,6 +344,8 @@ def test_octahedra_are_added_to_the_values(make: Callable) -> None:
     moved = make().octahedra(values, 2.0**22, (2, 3, 1)) - values
     assert np.abs(moved).min() > 0
     assert np.abs(moved).max() < 2.0**22 * 100
+    assert moved[:2].sum() == moved[2:5].sum()
+    assert (moved[5] - moved[:2].sum()) % 2 == 0
 
 
 def test_seeded_octahedra_are_repeatable_and_secret_ones_never_alike() -> None:
@@ -258,15 +355,16 @@ def test_seeded_octahedra_are_repeatable_and_secret_ones_never_alike() -> None:
     assert len({tuple(SecureNoise().octahedra(zeros, 2.0**30, widths).tolist()) for _ in range(50)}) == 50
 
 
-def test_a_lattice_too_coarse_and_noise_too_large_are_refused_as_for_a_cube() -> None:
+def test_a_lattice_too_coarse_and_noise_too_large_are_refused() -> None:
+    check_octahedra(41, 16 * 41**2)
     for source in (SecureNoise(), SeededNoise(0)):
-        with pytest.raises(PrivacyError, match="finer than its noise"):
-            octahedra((20, 21), 1.0, source)
+        with pytest.raises(PrivacyError, match="far finer than its noise"):
+            octahedra((20, 21), 16 * 41**2 - 1.0, source)
         with pytest.raises(PrivacyError, match="64-bit whole numbers"):
             octahedra((20, 21), 2.0**60, source)
 
 
-def test_wide_categories_are_drawn_soon() -> None:
+def test_wide_categories_and_many_are_drawn_soon() -> None:
     """Numbers of thousands of digits, and the coarsest lattice that is not refused."""
-    assert octahedra((2000, 2000), 2.0**35, SeededNoise(0)).shape == (4000,)
-    assert octahedra((30, 34), 8.0, SeededNoise(0)).shape == (64,)
+    assert octahedra((200,) * 10, 2.0**35, SeededNoise(0)).shape == (2000,)
+    assert octahedra((30, 34), 16.0 * 64**2, SeededNoise(0)).shape == (64,)

@@ -316,10 +316,10 @@ def test_narrow_columns_have_more_noise_and_the_bound_is_that_of_the_noisiest() 
     """Columns that share one draw of octahedra have different deviations."""
     model = pf.ImportanceWeights(0.5, schema=SCHEMA, method="objective", random_state=0).fit(PRIVATE, PUBLIC)
     fit = model._released[2]
-    assert fit.tilt_sds.shape == model.beta_.shape
-    assert fit.tilt_sds.max() > 1.2 * fit.tilt_sds.min() > 0
+    assert fit.tilt.sds.shape == model.beta_.shape
+    assert fit.tilt.sds.max() > 1.2 * fit.tilt.sds.min() > 0
     slope = diagnostics.pull(is_rich(PUBLIC).to_numpy(float), model.weights_, model._released[4])
-    assert model.variance_bound(is_rich) > (fit.tilt_sds.max() / fit.ridge) ** 2 * float(slope @ slope)
+    assert model.variance_bound(is_rich) > (fit.tilt.sds.max() / fit.ridge) ** 2 * float(slope @ slope)
 
 
 @pytest.mark.parametrize("method", METHODS)

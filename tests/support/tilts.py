@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 import privfit as pf
 from privfit.losses import LOGISTIC, ConvexLoss
 from privfit.mechanisms.minima import Plan, Risk
 from privfit.mechanisms.rules import coupling_for
-from privfit.privacy import Budget, Terms
+from privfit.privacy import Budget, SeededNoise, Terms
 from privfit.statistics import Gradients, RowNorms
 
 LOGCOSH = ConvexLoss(
@@ -74,3 +76,42 @@ def corner_slopes(gradients: Gradients, rng: np.random.Generator) -> list[np.nda
     if gradients.coupling == "one-vs-rest":
         return [most * rng.choice([-1.0, 1.0], classes) for _ in range(4)]
     return [np.eye(classes)[1] - np.eye(classes)[0], np.eye(classes)[0] - np.eye(classes)[-1]]
+
+
+def steepest_pull(plan: Plan) -> float:
+    """The largest gradient of a row, measured by what is drawn: how many standard deviations it is long; by trying corners."""
+    rng = np.random.default_rng(0)
+    gradients = plan.gradients
+    precision = np.linalg.pinv(drawn_covariance(plan), hermitian=True)
+    longest = max(float(row @ precision @ row) for row in corner_rows(gradients.norms, rng, 60))
+    return math.sqrt(longest) * max(float(np.linalg.norm(slopes)) for slopes in corner_slopes(gradients, rng))
+
+
+def drawn_covariance(plan: Plan) -> np.ndarray:
+    """The covariance of the noise on the columns, told by what becomes of a 1 in every single number that is drawn."""
+    tilt, columns = plan.tilt, plan.gradients.norms.columns
+    assert tilt is not None
+    images = []
+    for place in range(plan.event.n_values)[:: tilt.classes]:
+        images.append(tilt.drawn(Unit(place), plan.event)[:, 0])
+    order = [column for part in tilt.parts for column in part.columns]
+    sds = np.empty(columns)
+    for part, scale in zip(tilt.parts, plan.event.scales or (plan.event.scale,), strict=True):
+        sds[[order.index(column) for column in part.columns]] = scale / plan.event.unit
+    image = np.array(images).T * plan.event.unit
+    return np.asarray(image @ np.diag(sds**2) @ image.T)
+
+
+class Unit(SeededNoise):
+    """A source whose only number that is not zero is a 1 at one place."""
+
+    def __init__(self, place: int) -> None:
+        super().__init__(0)
+        self.left = place
+
+    def normal(self, values: np.ndarray, scale: float) -> np.ndarray:
+        found = np.zeros_like(values)
+        if 0 <= self.left < values.size:
+            found[self.left] = 1
+        self.left -= values.size
+        return values + found

@@ -17,6 +17,7 @@ from privfit.losses import LOGISTIC
 from privfit.mechanisms.minima import Plan, Risk, check_number, minimised, public_rows
 from privfit.mechanisms.perturbation import ObjectivePerturbation, OutputPerturbation, Perturbation
 from privfit.mechanisms.release import Release
+from privfit.mechanisms.tilts import Tilt
 from privfit.privacy import Ledger, Noise, PrivacyError, Terms
 from privfit.rows import KeptRows, PublicRows, Rows
 from privfit.rows.kept import Respond, SampledRows
@@ -45,8 +46,8 @@ class Slopes:
     beta: Floats
     ridge: float
     rows: int
-    tilt_sds: Floats
-    """The deviations of the noise on the objective's slope, one for each column; 0 where noise is on the minimum."""
+    tilt: Tilt | None
+    """The noise on the objective's slope; None where noise is on the minimum."""
     total: int
     """By how many rows the objective is divided to have means in it, as the paper writes it."""
 
@@ -165,7 +166,7 @@ class DensityRatio:
                 beta[:, 0],
                 plan.ridge,
                 n_rows,
-                plan.tilt.sds if plan.tilt else np.zeros(len(beta)),
+                plan.tilt,
                 self.total(objective.public.n_rows, n_rows),
             ),
             plan.event,

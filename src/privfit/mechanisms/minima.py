@@ -180,7 +180,8 @@ def with_output_noise(plan: Plan, terms: Terms) -> Plan:
     Two minima that are known up to a gradient of L2 norm g lie within 2 g / ridge of where they would be: at most sqrt(values) times that in L1, and a lattice step per value.
     """
     values = plan.gradients.values
-    certified = plan.slack + math.sqrt(values) / plan.event.unit
+    assert plan.tilt is not None
+    certified = plan.slack + plan.tilt.blur
     apart = 2 * certified * math.sqrt(values) / plan.ridge
     unit = 1 << min(max(0, math.ceil(math.log2(OUTPUT_STEPS * values / apart))), MOST_FINE)
     scale = laplace_scale(math.ceil(apart * unit / SAFE) + values, exact(terms.budget.epsilon) * exact(FOR_CERTIFICATE))

@@ -13,7 +13,7 @@ from scipy.special import gammaln, logsumexp
 from privfit.privacy import Event, Noise, PrivacyError, Terms, noised
 from privfit.privacy.event import value_sd
 from privfit.privacy.normal import least_scale, log_gaussian_deltas
-from privfit.privacy.octahedra import octahedron_sd
+from privfit.privacy.octahedra import check_octahedra, octahedra_sds, octahedra_sum_sd
 from privfit.privacy.shapes import check_ball, check_cube
 from privfit.statistics import Gradients, Norm
 
@@ -27,7 +27,8 @@ MOST_FINE = 52
 MOST_UNIT = 1000
 MOST_LAPLACE = 53
 FLAT_CORNERS = 0.5
-WIDE = 500
+WIDE = 200
+MOST_TOGETHER = 2000
 SAFE = 1 - 1e-12
 ENOUGH = 1 + 1e-6
 
@@ -46,18 +47,17 @@ class Part:
     widths: tuple[int, ...] = ()
 
     def sds(self, classes: int) -> Floats:
-        """The standard deviation of the noise on a weight of each column."""
+        """The standard deviation of the noise on a weight of each column, beside others of its block."""
         if not self.widths:
             return np.full(len(self.columns), self.scale * value_sd(self.noise, len(self.columns) * classes))
-        size = sum(self.widths)
-        return self.scale * np.repeat([octahedron_sd(width, size) for width in self.widths], [width // classes for width in self.widths])
+        return self.scale * np.repeat(octahedra_sds(self.widths), [width // classes for width in self.widths])
 
     def steps(self, classes: int) -> int:
         """By how many steps of the lattice rounding can lengthen a move, in the norm of the noise; none for noise that is drawn as a real number and rounded.
 
         Guarantee: docs/proofs/perturbation.md, Lemma 4.
         """
-        return {"laplace": len(self.columns) * classes, "linf": 1, "octahedra": max(self.widths, default=0)}.get(self.noise, 0)
+        return {"laplace": len(self.columns) * classes, "linf": 1, "octahedra": 2 * max(self.widths, default=0) - 1}.get(self.noise, 0)
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,14 @@ class Tilt:
     parts: tuple[Part, ...]
     classes: int
     delta: float = 0.0
+    tied: tuple[tuple[int, int], ...] = ()
+    """Blocks of columns whose noise has one sum for all of them in place of a sum of each: no row can pull their sums apart."""
+    sum_sd: float = 0.0
+    """The standard deviation of that sum."""
 
     @property
     def sds(self) -> Floats:
-        """The standard deviation of the noise on a weight of each column."""
+        """The standard deviation of the noise on a weight of each column, beside others of its block: what all of them share is left out."""
         return self._in_order(np.concatenate([part.sds(self.classes) for part in self.parts]))
 
     @property
@@ -82,6 +86,27 @@ class Tilt:
         """The size of the noise on one value: the root of its mean square."""
         sds = self.sds
         return float(sds.max() * math.sqrt(np.mean((sds / sds.max()) ** 2)))
+
+    def covariance(self) -> Floats:
+        """The covariance of the noise on the weights of all columns, for one predictor."""
+        assert self.classes == 1
+        found = np.diag(self.sds**2)
+        for blocks, sum_sd in self._with_one_sum():
+            shares = np.zeros(len(found))  # of the one sum
+            for columns in blocks:
+                found[np.ix_(columns, columns)] -= self.sds[columns[0]] ** 2 / len(columns)
+                shares[columns] = 1 / len(columns)
+            found += np.outer(shares, shares) * sum_sd**2
+        return found
+
+    def _with_one_sum(self) -> list[tuple[list[list[int]], float]]:
+        """Blocks of columns whose noise has the same sum, and the standard deviation of that: those that are tied, and those of each part with octahedra."""
+        found = [([list(range(*ends)) for ends in self.tied], self.sum_sd)] if self.tied else []
+        for part in self.parts:
+            if part.widths:
+                blocks = np.split(np.array(part.columns), np.cumsum(part.widths)[:-1])
+                found.append(([block.tolist() for block in blocks if len(block) > 1], part.scale * octahedra_sum_sd(part.widths)))
+        return found
 
     @property
     def unit(self) -> int:
@@ -94,6 +119,18 @@ class Tilt:
     def coarseness(self) -> float:
         """What the lattice adds to the price: all steps of Lemma 4 over their scales."""
         return sum(part.steps(self.classes) / (part.scale * self.unit) for part in self.parts)
+
+    @property
+    def blur(self) -> float:
+        """How far, in L2, noise on the lattice lies at most from the real-valued noise that it stands for.
+
+        Guarantee: docs/proofs/perturbation.md, Lemma 4.
+        """
+        square = float(sum(len(part.columns) * (2 + max(part.widths, default=0)) for part in self.parts))
+        if self.tied:  # half a step of each value counts in the sum
+            widths = [stop - start for start, stop in self.tied]
+            square += (self._stretch_of_sums * sum(widths) / 2) ** 2 * sum(1 / width for width in widths)
+        return math.sqrt(self.classes * square) / self.unit
 
     def event(self, mechanism: str, terms: Terms) -> Event:
         """The price and the noise, on a lattice that is far finer than it."""
@@ -122,7 +159,18 @@ class Tilt:
     def drawn(self, noise: Noise, event: Event) -> Floats:
         """The tilt: (columns, classes)."""
         flat = noised(noise, np.zeros(event.n_values, dtype=np.int64), event) / event.unit
-        return self._in_order(flat.reshape(-1, self.classes))
+        found = self._in_order(flat.reshape(-1, self.classes))
+        blocks = [found[start:stop] for start, stop in self.tied]
+        together = self._stretch_of_sums * sum(block.sum(axis=0) for block in blocks) if blocks else 0.0
+        for block in blocks:
+            block += together / len(block) - block.mean(axis=0)
+        return found
+
+    @property
+    def _stretch_of_sums(self) -> float:
+        """What the sum of all tied values is multiplied by, to become the one sum."""
+        sds = self.sds
+        return self.sum_sd / math.sqrt(sum(float(sds[start:stop] @ sds[start:stop]) for start, stop in self.tied))
 
     def _in_order(self, by_part: Floats) -> Floats:
         """What stands part by part, in the order of columns."""
@@ -141,7 +189,7 @@ def _check_laplace(size: int, scale: float) -> None:
         )
 
 
-checks = {"laplace": _check_laplace, "linf": check_cube, "octahedra": check_cube, "l2": check_ball, "normal": check_ball}
+checks = {"laplace": _check_laplace, "linf": check_cube, "octahedra": check_octahedra, "l2": check_ball, "normal": check_ball}
 
 
 def make_tilt(
@@ -158,7 +206,7 @@ def make_tilt(
     if kind == "gaussian":
         flat = (epsilon - sum(beside)) * FLAT_CORNERS / gradients.people if bend_cost is None else 0.0
         least = least_scale(lambda sd: objective_delta(gradients, left, 1 / sd, flat, beside), delta * SAFE, 1 / left)
-        return Tilt(kind, _normal(gradients, least / SAFE), classes, delta)
+        return _normal(gradients, least / SAFE, delta)
     if kind == "mixed":
         if not gradients.norms.blocks:
             raise PrivacyError("noise='mixed' was given for features without blocks of columns. Use 'l2' or 'auto'.")
@@ -197,45 +245,61 @@ def _part(group: list[Columns], neighbours: float, gradients: Gradients) -> Part
 
 
 def _grouped(blocks: list[Columns], classes: int) -> list[list[Columns]]:
-    """Blocks in groups that have the least noise: those of one width are together, with those of the next widths if that is less.
+    """Blocks in groups that have about the least noise: those of one width are together, with those of the next widths if that is less.
 
-    A very wide block stays alone: together with others it would have hardly less noise (by about 1.5 over its width), and take long to draw.
+    A very wide block stays alone, and a very large group is dealt out to several: together they would have hardly less noise, and take long to draw.
     """
     alone = [[block] for block in blocks if len(block) * classes > WIDE]
     by_width: dict[int, list[Columns]] = {}
     for block in sorted((block for block in blocks if len(block) * classes <= WIDE), key=len):
         by_width.setdefault(len(block) * classes, []).append(block)
-    values = np.concatenate([[0], np.cumsum([width * len(own) for width, own in by_width.items()])])
-    inverse = np.concatenate([[0.0], np.cumsum([2 * width * len(own) / ((width + 1) * (width + 2)) for width, own in by_width.items()])])
     least, starts = [0.0], [0]
     for end in range(1, len(by_width) + 1):  # what the first widths cost, and where their last group begins
-        sizes = values[end] - values[:end]
-        costs = np.array(least) + ((sizes + 1) * (sizes + 2) * (inverse[end] - inverse[:end])) ** (1 / 3)
+        costs = np.array(least) + _costs(by_width, end)
         starts.append(int(costs.argmin()))
         least.append(float(costs.min()))
     own, groups, end = list(by_width.values()), alone, len(by_width)
     while end:
-        groups.append([block for kind in own[starts[end] : end] for block in kind])
+        group = [block for kind in own[starts[end] : end] for block in kind]
+        pieces = math.ceil(sum(map(len, group)) * classes / MOST_TOGETHER) if len(group[-1]) > 1 else 1
+        groups += [group[piece::pieces] for piece in range(pieces)]
         end = starts[end]
     return groups[::-1]
 
 
-def _normal(gradients: Gradients, ratio: float) -> tuple[Part, ...]:
+def _costs(by_width: dict[int, list[Columns]], end: int) -> Floats:
+    """The cube root of about the sum over columns of the squared noise in a group from each width to before `end`; see `octahedra_sds`, of which this is an estimate."""
+    widths, many = np.array(list(by_width)[:end]), np.array([len(own) for own in by_width.values()][:end])
+    size, count = (np.cumsum((many * each)[::-1])[::-1] for each in (np.maximum(widths - 1, 1), 1))
+    each = np.where(widths == 1, 1 / 3, 2 * widths / ((widths + 1) * (widths + 2)))
+    squares = (size + 2) * (size + 3) * np.cumsum((many * each)[::-1])[::-1]
+    if widths[-1] == 1:  # a cube
+        squares[-1] = size[-1] * (size[-1] + 1) * (size[-1] + 2) / 3
+    elif count[-1] == 1:  # Laplace noise
+        squares[-1] = 2 * widths[-1]
+    return np.asarray(np.cbrt(squares))
+
+
+def _normal(gradients: Gradients, ratio: float, delta: float) -> Tilt:
     """Normal noise, whose standard deviation is `ratio` times the largest gradient of a row when both are measured block by block.
 
-    With standard deviation s_j on block j a row's gradient has the squared length of its slope times the sum of 1 / s_j^2. The mean square over blocks of n_j columns is
-    least for s_j^2 proportional to one over the root of n_j.
+    A row moves the sums of all blocks alike, by its slope, and within a block of n columns by a vector of squared length 1 - 1 / n at most. With standard deviation s_j in block j, and s on the sum, a row's gradient has the squared
+    length of its slope times 1 / s^2 plus the sum of (1 - 1 / n_j) / s_j^2. The mean square over all directions is least for s_j^2 proportional to one over the root of n_j. The sum is one number that all rows
+    tell of, where a column is told of by one in n rows: it counts as one of so many, and has more noise.
     """
-    norms = gradients.norms
-    blocks = [(column,) for column in norms.singles] + [tuple(range(*ends)) for ends in norms.blocks]
+    norms, classes = gradients.norms, gradients.classes
     reach = gradients.sensitivity("l2")
-    if not blocks:
-        return (Part(tuple(range(norms.columns)), "normal", ratio * gradients.of_one_row("l2"), reach),)
-    size = ratio * gradients.of_slopes("l2") * math.sqrt(sum(math.sqrt(len(block)) for block in blocks))
+    if not (norms.singles or norms.blocks):
+        return Tilt("gaussian", (Part(tuple(range(norms.columns)), "normal", ratio * gradients.of_one_row("l2"), reach),), classes, delta)
+    widths = [stop - start for start, stop in norms.blocks]
+    of_sum = len(widths) / sum(widths) if widths else 0.0
+    total = len(norms.singles) + sum((width - 1) / math.sqrt(width) for width in widths) + math.sqrt(of_sum)
+    size = ratio * gradients.of_slopes("l2") * math.sqrt(total)
     by_width: dict[int, list[int]] = {}
-    for block in blocks:
+    for block in [(column,) for column in norms.singles] + [tuple(range(*ends)) for ends in norms.blocks]:
         by_width.setdefault(len(block), []).extend(block)
-    return tuple(Part(tuple(columns), "normal", size * width**-0.25, reach) for width, columns in by_width.items())
+    parts = tuple(Part(tuple(columns), "normal", size * width**-0.25, reach) for width, columns in by_width.items())
+    return Tilt("gaussian", parts, classes, delta, norms.blocks, size * of_sum**-0.25 if widths else 0.0)
 
 
 def candidates(gradients: Gradients, delta: float) -> tuple[str, ...]:

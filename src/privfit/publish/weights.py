@@ -260,12 +260,12 @@ class ImportanceWeights(Publisher):
         from `covariance()`. The bias of weights that cannot match is not in it. docs/proofs/weights.md, Propositions 1 and 2.
         """
         check_is_fitted(self)
-        mechanism, _, fit, _, design = self._released
+        _, _, fit, _, design = self._released
         slope = float(self.tau) * diagnostics.pull(self._values(b), self.weights_, design)
         if isinstance(fit, Tilt):
             return float(slope @ self.covariance() @ slope)
         norm = self._geometry.l2 * fit.rows / fit.total
-        bound = diagnostics.regression_bound(norm, fit.rows, fit.alpha, self._noise_variance(fit, mechanism.perturbation))
+        bound = diagnostics.regression_bound(norm, fit.rows, fit.alpha, self._noise_variance(fit))
         return float(bound * slope @ slope)
 
     def covariance(self) -> Floats:
@@ -281,10 +281,10 @@ class ImportanceWeights(Publisher):
             )
         shares = (fit.rows / fit.total, mechanism.weight(public.n_rows, fit.rows) * public.n_rows / fit.total)
         sampling = diagnostics.regression_covariance(design, weights, fit.beta, fit.rows, fit.alpha, *shares)
-        if mechanism.perturbation == "output":
+        if fit.tilt is None:
             return np.asarray(sampling + event.noise_sd**2 * np.eye(len(fit.beta)), dtype=np.float64)
         inverse = np.linalg.inv(fit.total * diagnostics.curvature(design, weights, fit.beta, fit.alpha, *shares))
-        return np.asarray(sampling + inverse @ np.diag(fit.tilt_sds**2) @ inverse, dtype=np.float64)
+        return np.asarray(sampling + inverse @ fit.tilt.covariance() @ inverse, dtype=np.float64)
 
     def bias(self, b: Query, reference: Any) -> float:
         """Theorem 3: how far `estimate(b)` is off with endlessly many private rows and no noise, if they were distributed as a reference.
@@ -311,9 +311,9 @@ class ImportanceWeights(Publisher):
 
     # -- details --------------------------------------------------------------------------------------------------
 
-    def _noise_variance(self, fit: Slopes, perturbation: str) -> float:
+    def _noise_variance(self, fit: Slopes) -> float:
         _, event, *_ = self._released
-        return float(event.noise_sd**2 if perturbation == "output" else (fit.tilt_sds.max() / fit.ridge) ** 2)
+        return float(event.noise_sd**2 if fit.tilt is None else np.linalg.norm(fit.tilt.covariance(), 2) / fit.ridge**2)
 
     def _names(self) -> list[str]:
         return [column.name for column in self.schema_.columns]

@@ -22,11 +22,13 @@ class RowNorms:
     singles: tuple[int, ...] = ()
     """Columns that are blocks of their own, each at most one in size: numbers, signs and the intercept."""
     blocks: tuple[tuple[int, int], ...] = ()
-    """Where the other columns' blocks begin and end, each of L1 norm at most one."""
+    """Where the other columns' blocks begin and end: entries that are not negative and add up to exactly one in every row."""
 
     @classmethod
     def of(cls, geometry: Geometry) -> RowNorms:
-        """Those of encoded rows."""
+        """Those of encoded rows. Noise relies on what blocks add up to, so that a kind that may add up to less is refused."""
+        if geometry.count("indicators"):
+            raise TypeError("Indicators without a column for the last level do not add up to one; encode levels.")
         singles = tuple([0] * geometry.intercept + [block.start for block in geometry.blocks if block.width == 1])
         blocks = tuple((block.start, block.stop) for block in geometry.blocks if block.width > 1)
         return cls(geometry.l1, geometry.l2, geometry.linf, geometry.n_columns, singles, blocks)
