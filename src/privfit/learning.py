@@ -333,7 +333,8 @@ class _Setting:
         reach = length * math.sqrt(alignment)
         sample = self._sample(failure) / ridge
         if self.method == "output":
-            return (math.sqrt(sample) + reach * math.sqrt((ridge / rows + self.bend) / 2)) ** 2 + ridge / rows * reference**2 / 2
+            lost = math.sqrt(sample) + reach * math.sqrt((ridge / rows + self.bend) / 2)
+            return lost * lost + ridge / rows * reference**2 / 2
         noise = length**2 / 2 / (1 / (self.bend * alignment) + rows / ridge)
         return sample + ridge / rows * (reference + reach) ** 2 / 2 + noise
 

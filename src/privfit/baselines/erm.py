@@ -87,7 +87,7 @@ class PrintedERM(Perturbation):
 
     def _sum_ridge(self, gradients: Gradients, terms: Terms, n_rows: int | None) -> float:
         """n Lambda K^2: the ridge beside a sum over rows of length K."""
-        return self.regularisation * self.share * public_rows(n_rows, terms) * gradients.norms.l2**2
+        return float(self.regularisation) * self.share * public_rows(n_rows, terms) * gradients.norms.l2**2
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class PrintedObjective(PrintedERM, ObjectivePerturbation):
             gradients,
             ridge,
             tilt.event(f"PrivateERM, objective{raised}", terms),
-            needed_precision(gradients, terms, n_rows, tilt.sd),
+            needed_precision(gradients, terms, n_rows, tilt.sd, ridge),
             tilt.sd,
             tilt,
         )
@@ -305,4 +305,4 @@ class PrivateERM(ClassModel, PerturbedModel):
 
 
 def _is_factor(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf")
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool) and bool(0 < value < float("inf"))

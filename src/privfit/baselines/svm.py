@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from privfit.baselines.erm import public_rows
 from privfit.losses import ConvexLoss, hinge
 from privfit.mechanisms import OutputPerturbation, Risk
@@ -51,7 +53,7 @@ class PrintedSVM(OutputPerturbation):
 
     def check(self) -> None:
         """Refuse parameters that mean nothing, before anything is read."""
-        if isinstance(self.C, bool) or not isinstance(self.C, int | float) or not 0 < self.C < float("inf"):
+        if isinstance(self.C, bool) or not isinstance(self.C, int | float | np.integer | np.floating) or not 0 < self.C < float("inf"):
             raise PrivacyError(
                 f"C={self.C!r} was given to PrivateSVM; it is a positive number, and multiplies the hinge loss. Use 10.0 if in doubt."
             )

@@ -15,7 +15,11 @@ Function = Callable[[Any, Any], Any]
 
 LINKS = ("identity", "logistic", "slopes")
 ROUNDING = 1e-9
+FINE_ROUNDING = 1e-6
 STEP = 1e-4
+MOST_ODDS = 500.0
+_MOST_STEEP = 64
+_HALVINGS = 16
 _TRIED = np.concatenate([np.linspace(-40.0, 40.0, 4001), np.geomspace(41.0, 1e4, 40), -np.geomspace(41.0, 1e4, 40)])
 
 
@@ -50,6 +54,11 @@ class ConvexLoss:
     offset: float = 0.0
     """How far from zero the predictor is computed, where it is measured from elsewhere: what rounding in it is proportional to."""
 
+    def __post_init__(self) -> None:
+        for name in ("most_slope", "most_curvature", "taper", "offset"):  # as plain floats: calibration computes with them
+            if _is_number(getattr(self, name)):
+                object.__setattr__(self, name, float(getattr(self, name)))
+
     def check(self, targets: Floats) -> None:
         """Refuse a loss whose own functions contradict what it states, on a grid of predictors and for these targets."""
         if self.link not in LINKS:
@@ -66,20 +75,46 @@ class ConvexLoss:
                 )
         self._check_on_grid(targets)
 
+    def _tried(self, name: str, z: Floats, y: Floats) -> Floats:
+        """Slopes or curvatures at these predictors and targets, if they are real and finite numbers."""
+        try:
+            found = np.asarray(getattr(self, name)(z, y))
+            found = np.broadcast_to(found, np.broadcast_shapes(z.shape, y.shape))
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"The {self.name} has a {name} that is no function of arrays z and y, or whose result does not fit them ({error}). Write {name}=lambda z, y: ... with numpy."
+            ) from None
+        if found.dtype.kind not in "fiub" or not np.isfinite(found.astype(np.float64)).all():
+            raise ValueError(
+                f"The {self.name} has slopes or curvatures that are no finite real numbers. Write functions that are finite for every z."
+            )
+        return found.astype(np.float64)
+
+    def _sharpest_places(self, targets: Floats) -> tuple[Floats, Floats]:
+        """Short intervals of predictors, one column for each target, in which the slope rises fastest, and how fast: halves of intervals of the grid, the steeper one each time."""
+        grid = np.sort(_TRIED) * max(1.0, float(np.abs(targets).max()))
+        slope = self._tried("slope", grid[:, None], targets[None, :])
+        first = np.argsort(-np.diff(slope, axis=0), axis=0)[:_MOST_STEEP]
+        low, high = grid[first], grid[first + 1]
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            at_low, at_middle, at_high = (self._tried("slope", z, targets[None, :]) for z in (low, middle, high))
+            left = at_middle - at_low >= at_high - at_middle
+            low, high = np.where(left, low, middle), np.where(left, middle, high)
+        rise = (self._tried("slope", high, targets[None, :]) - self._tried("slope", low, targets[None, :])) / (high - low)
+        return (low + high) / 2, rise
+
     def _check_on_grid(self, targets: Floats) -> None:
         z, y = _TRIED[:, None] * max(1.0, float(np.abs(targets).max())), targets[None, :]
         order = np.argsort(z[:, 0])
-        slope = np.broadcast_to(self.slope(z, y), (len(z), len(targets)))
-        curvature = np.broadcast_to(self.curvature(z, y), slope.shape)
+        slope, curvature = self._tried("slope", z, y), self._tried("curvature", z, y)
         assert self.most_slope is not None
         small = ROUNDING * self.most_slope
         rise = np.diff(slope[order], axis=0) / np.diff(z[order], axis=0)
         ends = np.abs(slope[order])
         flattest = np.where(slope[order][1:] * slope[order][:-1] < 0, 0.0, np.minimum(ends[1:], ends[:-1]))
-        if not (np.isfinite(slope).all() and np.isfinite(curvature).all()):
-            raise ValueError(
-                f"The {self.name} has slopes or curvatures that are no finite numbers. Write functions that are finite for every z."
-            )
+        places, steepest = self._sharpest_places(targets)
+        sharp = max(float(self._tried("curvature", places, y).max()), float(steepest.max()) * (1 - FINE_ROUNDING))
         found = [
             (
                 np.abs(slope).max() > self.most_slope + small,
@@ -90,8 +125,8 @@ class ConvexLoss:
                 "has a slope that falls somewhere, and is not convex",
             ),
             (
-                self.most_curvature is not None and max(curvature.max(), rise.max() - small) > self.most_curvature * (1 + ROUNDING),
-                f"has a curvature of {max(curvature.max(), rise.max()):.6g} and states most_curvature={self.most_curvature}",
+                self.most_curvature is not None and max(curvature.max(), rise.max() - small, sharp) > self.most_curvature * (1 + ROUNDING),
+                f"has a curvature of {max(curvature.max(), rise.max(), sharp):.6g} and states most_curvature={self.most_curvature}",
             ),
             (
                 self.taper is not None and self._bends_more_than_its_taper(curvature, np.abs(slope), rise, flattest, small),
@@ -130,9 +165,10 @@ class ConvexLoss:
         """The curvature that rounding in the predictor is multiplied by: as stated, or as found on a grid where none is."""
         if self.most_curvature is not None:
             return self.most_curvature
-        z, y = np.sort(_TRIED)[:, None], np.array([[-1.0, 0.0, 1.0]])
-        slope = np.broadcast_to(self.slope(z, y), (len(z), 3))
-        return float(max(np.max(self.curvature(z, y)), np.max(np.diff(slope, axis=0) / np.diff(z, axis=0))))
+        targets = np.array([-1.0, 0.0, 1.0])
+        places, rise = self._sharpest_places(targets)
+        every = self._tried("curvature", np.sort(_TRIED)[:, None], targets[None, :])
+        return float(max(every.max(), self._tried("curvature", places, targets[None, :]).max(), rise.max()))
 
     def scaled(self, middle: float, half: float) -> ConvexLoss:
         """The same loss as a function of a predictor and a target that are measured from `middle` in units of `half`."""
@@ -156,7 +192,8 @@ class ConvexLoss:
         if self.link == "logistic":
             return z
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.slope(z, -1.0)) - np.log(-np.asarray(self.slope(z, 1.0))), dtype=np.float64)
+            odds = np.log(self.slope(z, -1.0)) - np.log(-np.asarray(self.slope(z, 1.0)))
+        return np.asarray(np.clip(odds, -MOST_ODDS, MOST_ODDS), dtype=np.float64)
 
     def __repr__(self) -> str:
         return f"ConvexLoss({self.name}, most_slope={self.most_slope}, most_curvature={self.most_curvature}, taper={self.taper})"
@@ -168,25 +205,58 @@ def sigmoid(z: Any) -> Any:
         return 1.0 / (1.0 + np.exp(-np.asarray(z, dtype=np.float64)))
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.floating | np.integer) and not isinstance(value, bool)
+
+
 def _positive(value: object) -> bool:
-    return isinstance(value, int | float | np.floating | np.integer) and not isinstance(value, bool) and bool(0 < value < math.inf)
+    return _is_number(value) and bool(0 < value < math.inf)  # type: ignore[operator]
 
 
 # -- ready-made ----------------------------------------------------------------------------------------------------------
 
 
+def _logistic_slope(z: Any, y: Any) -> Any:
+    return -y * sigmoid(-y * z)
+
+
+def _logistic_curvature(z: Any, y: Any) -> Any:
+    return sigmoid(z) * sigmoid(-z)
+
+
+def _logistic_value(z: Any, y: Any) -> Any:
+    return np.logaddexp(0.0, -y * z)
+
+
 LOGISTIC = ConvexLoss(
-    slope=lambda z, y: -y * sigmoid(-y * z),
-    curvature=lambda z, y: sigmoid(z) * sigmoid(-z),
+    slope=_logistic_slope,
+    curvature=_logistic_curvature,
     most_slope=1.0,
     most_curvature=0.25,
     taper=1.0,
-    value=lambda z, y: np.logaddexp(0.0, -y * z),
+    value=_logistic_value,
     one_sided=True,
     link="logistic",
     name="logistic loss",
 )
 """log(1 + e^(-y z)). Its curvature is p (1 - p) where its slope is p: never more than what the slope leaves of 1."""
+
+
+@dataclass(frozen=True)
+class _SmoothHinge:
+    """Methods, not local functions, so that a loss can be pickled."""
+
+    width: float
+
+    def slope(self, z: Any, y: Any) -> Any:
+        return -y * np.clip((1 + self.width - y * z) / (2 * self.width), 0.0, 1.0)
+
+    def curvature(self, z: Any, y: Any) -> Any:
+        return np.where(np.abs(1 - y * z) <= self.width, 1 / (2 * self.width), 0.0)
+
+    def value(self, z: Any, y: Any) -> Any:
+        short = 1 - y * z
+        return np.where(short > self.width, short, np.where(short < -self.width, 0.0, (short + self.width) ** 2 / (4 * self.width)))
 
 
 def smooth_hinge(width: float = 0.5) -> ConvexLoss:
@@ -196,19 +266,17 @@ def smooth_hinge(width: float = 0.5) -> ConvexLoss:
     """
     if not _positive(width) or width > 1e6:
         raise ValueError(f"The smooth hinge was given width={width!r}; it is a positive number. Use 0.5 if in doubt.")
-
-    def slope(z: Any, y: Any) -> Any:
-        return -y * np.clip((1 + width - y * z) / (2 * width), 0.0, 1.0)
-
-    def curvature(z: Any, y: Any) -> Any:
-        return np.where(np.abs(1 - y * z) <= width, 1 / (2 * width), 0.0)
-
-    def value(z: Any, y: Any) -> Any:
-        short = 1 - y * z
-        return np.where(short > width, short, np.where(short < -width, 0.0, (short + width) ** 2 / (4 * width)))
-
+    own = _SmoothHinge(float(width))
     return ConvexLoss(
-        slope, curvature, 1.0, 1 / (2 * width), None, value, one_sided=True, link="slopes", name=f"hinge loss rounded over {width:g}"
+        own.slope,
+        own.curvature,
+        1.0,
+        1 / (2 * own.width),
+        None,
+        own.value,
+        one_sided=True,
+        link="slopes",
+        name=f"hinge loss rounded over {width:g}",
     )
 
 
@@ -217,25 +285,29 @@ def hinge() -> ConvexLoss:
     return replace(smooth_hinge(1e-3), most_curvature=None, name="hinge loss")
 
 
+@dataclass(frozen=True)
+class _Robust:
+    threshold: float
+
+    def slope(self, z: Any, y: Any) -> Any:
+        return np.clip(z - y, -self.threshold, self.threshold)
+
+    def curvature(self, z: Any, y: Any) -> Any:
+        return np.where(np.abs(z - y) <= self.threshold, 1.0, 0.0)
+
+    def value(self, z: Any, y: Any) -> Any:
+        size = np.abs(y - z)
+        return np.where(size <= self.threshold, size**2 / 2, self.threshold * (size - self.threshold / 2))
+
+
 def robust(threshold: float) -> ConvexLoss:
     """Half the square of y - z up to the threshold, straight beyond: Huber's loss for numbers, in the units of the target."""
     if not _positive(threshold):
         raise ValueError(
             f"The robust loss was given threshold={threshold!r}; it is a positive number in the target's units. Use the size of a usual residual."
         )
-
-    def value(z: Any, y: Any) -> Any:
-        size = np.abs(y - z)
-        return np.where(size <= threshold, size**2 / 2, threshold * (size - threshold / 2))
-
-    return ConvexLoss(
-        slope=lambda z, y: np.clip(z - y, -threshold, threshold),
-        curvature=lambda z, y: np.where(np.abs(z - y) <= threshold, 1.0, 0.0),
-        most_slope=float(threshold),
-        most_curvature=1.0,
-        value=value,
-        name=f"Huber loss at {threshold:g}",
-    )
+    own = _Robust(float(threshold))
+    return ConvexLoss(own.slope, own.curvature, own.threshold, 1.0, value=own.value, name=f"Huber loss at {threshold:g}")
 
 
 def tempered_logistic(cap: float, taper: float) -> ConvexLoss:

@@ -18,7 +18,7 @@ from privfit.mechanisms.rules import FOR_CERTIFICATE
 from privfit.mechanisms.tilts import MOST_FINE, SAFE, Tilt
 from privfit.privacy import Event, PrivacyError, Terms, exact
 from privfit.privacy.event import laplace_scale
-from privfit.rows import Features, KeptRows, one_blas_thread
+from privfit.rows import Features, KeptRows, SampledRows, one_blas_thread
 from privfit.schema import AUTO_KNOTS, Geometry
 from privfit.solvers import minimise_certified, newton_on_sample, solver_of
 from privfit.statistics import Coupling, Gradients, RowNorms
@@ -28,11 +28,13 @@ Floats = NDArray[np.float64]
 
 TOLERANCE = 1e-6
 USUAL_LENGTH = 100.0
+FEW_TIMES = 3
 LONG_TILT = 20.0
 MANY_ROWS = 1 << 21
 FEW_ROWS = 1 << 17
 FAR_MORE_ROWS = 4
 OUTPUT_STEPS = 64
+COARSEST = 64
 
 
 @dataclass(frozen=True)
@@ -108,14 +110,17 @@ def minimised(plan: Plan, kept: KeptRows, tilt: Floats) -> Floats:
     def gradient(weights: Floats) -> Floats:
         return kept.pulled(weights, respond) + ridge * weights + tilt
 
+    def solver(rows: KeptRows | SampledRows, weights: Floats) -> Callable[[Floats], Floats]:
+        return solver_of(rows.curved(weights, bend), ridge, shifts_are_free=gradients.coupling == "softmax")
+
     found = None
     try:
         with one_blas_thread():
             start, solve = newton_on_sample(
-                lambda w: sample.pulled(w, respond) + ridge * w + tilt, lambda w: sample.curved(w, bend), start, ridge, rough
+                lambda w: sample.pulled(w, respond) + ridge * w + tilt, lambda w: solver(sample, w), start, rough
             )
         if kept.rows_for_curvature > sample.n_rows:
-            solve = solver_of(kept.curved(start, bend), ridge)
+            solve = solver(kept, start)
         found = minimise_certified(gradient, plan.slack / 2, start, solve)
     except (ArithmeticError, np.linalg.LinAlgError):
         pass  # they know of the rows, and must not be told, in their chain neither
@@ -158,20 +163,28 @@ def responses(gradients: Gradients) -> tuple[Callable[[Floats, Floats], Floats],
     return slopes, bends
 
 
-def needed_precision(gradients: Gradients, terms: Terms, n_rows: int | None, sd: float) -> float:
-    """How precise a minimum must be, from public facts: far below the noise, and twice what rounding can do to a sum over so many rows and to a tilt of this size."""
+def needed_precision(gradients: Gradients, terms: Terms, n_rows: int | None, sd: float, ridge: float = math.inf) -> float:
+    """How precise a minimum must be, from public facts: far below the noise, and twice what rounding can do to a sum over so many rows and to a tilt of this size.
+
+    Rounding is proportional to the length of the weights. That is planned to be usual, or, where noise over the ridge makes them longer, a few times that; and ten times as long as long as little precision is lost.
+    """
     rows = n_rows if n_rows is not None and terms.adjacency == "replace-one" else _most_rows(terms)
-    rounding = KeptRows.most_rounding(
-        rows,
-        gradients.norms.l2,
-        gradients.norms.columns,
-        USUAL_LENGTH,
-        gradients.of_slopes("l2"),
-        gradients.sharpest,
-        gradients.loss.offset,
-    )
-    rounding += 2.0**-50 * LONG_TILT * sd * math.sqrt(gradients.values)
-    return 2 * max(TOLERANCE * gradients.sensitivity("l2"), rounding)
+
+    def rounding(length: float) -> float:
+        sums = KeptRows.most_rounding(
+            rows,
+            gradients.norms.l2,
+            gradients.norms.columns,
+            length,
+            gradients.of_slopes("l2"),
+            gradients.sharpest,
+            gradients.loss.offset,
+        )
+        return sums + 2.0**-50 * LONG_TILT * sd * math.sqrt(gradients.values)
+
+    wanted = TOLERANCE * gradients.sensitivity("l2")
+    length = max(USUAL_LENGTH, FEW_TIMES * sd * math.sqrt(gradients.values) / ridge)
+    return 2 * max(wanted, rounding(length), min(rounding(10 * length), 2 * wanted))
 
 
 def with_output_noise(plan: Plan, terms: Terms) -> Plan:
@@ -183,6 +196,10 @@ def with_output_noise(plan: Plan, terms: Terms) -> Plan:
     assert plan.tilt is not None
     certified = plan.slack + plan.tilt.blur
     apart = 2 * certified * math.sqrt(values) / plan.ridge
+    if not apart * COARSEST >= values * 2.0**-MOST_FINE:
+        raise PrivacyError(
+            f"A ridge of {plan.ridge:.3g} was asked for; weights would be smaller than the lattice that they are released on. Use a smaller one, or 'auto'."
+        )
     unit = 1 << min(max(0, math.ceil(math.log2(OUTPUT_STEPS * values / apart))), MOST_FINE)
     scale = laplace_scale(math.ceil(apart * unit / SAFE) + values, exact(terms.budget.epsilon) * exact(FOR_CERTIFICATE))
     return replace(plan, output_scale=scale, output_unit=unit)

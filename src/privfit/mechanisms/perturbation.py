@@ -45,6 +45,8 @@ FOR_SLOPES = 0.8
 STEEPEST = 0.5
 SHARPEST = 50.0
 CLEARLY = 0.97
+MOST_SHARP = 1e5
+TINIEST = 1e-30
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,12 @@ class Perturbation:
         raise NotImplementedError
 
     def _gradients(self, geometry: Geometry, terms: Terms, objective: Risk) -> Gradients:
-        objective.loss.check(_targets(geometry))
+        loss = objective.loss
+        loss.check(_targets(geometry))
+        if loss.most_curvature is None and loss.sharpest > MOST_SHARP * float(loss.most_slope or 0.0):
+            raise PrivacyError(
+                f"The {loss.name} has a slope that jumps, so that no gradient certifies a minimum. Round the corner, as pf.losses.hinge() does. Nothing was charged."
+            )
         people, replaced = int(terms.rows_per_person), terms.adjacency == "replace-one"
         return Gradients(objective.norms(geometry), objective.loss, objective.classes, objective.coupling, people, replaced)
 
@@ -191,7 +198,8 @@ class ObjectivePerturbation(Perturbation):
             ridge = max(ridge, gradients.forced_ridge((1 - FOR_SLOPES) * epsilon))
             tilt = self._tilt(kind, gradients, epsilon, delta, gradients.bend_cost(ridge))
         event = tilt.event("objective perturbation", terms)
-        return with_output_noise(Plan(gradients, ridge, event, needed_precision(gradients, terms, n_rows, tilt.sd), tilt.sd, tilt), terms)
+        slack = needed_precision(gradients, terms, n_rows, tilt.sd, ridge)
+        return with_output_noise(Plan(gradients, ridge, event, slack, tilt.sd, tilt), terms)
 
     def _tilt(self, kind: str, gradients: Gradients, epsilon: float, delta: float, bend_cost: float | None) -> Tilt:
         return make_tilt(kind, gradients, epsilon, delta, bend_cost)
@@ -237,7 +245,7 @@ class OutputPerturbation(Perturbation):
     ridge : as for ObjectivePerturbation; "auto" balances what noise and what the ridge do to the loss, by a public rule.
     noise : "l2" (a ball; the default without a delta), "laplace", "linf", or "gaussian", which needs a delta.
 
-    The loss needs a bounded slope and nothing else: also the hinge loss will do. Noise is far larger than that of a perturbed objective.
+    The loss needs a bounded slope that does not jump, and nothing else: the hinge loss will do with its corner rounded (pf.losses.hinge()). Noise is far larger than that of a perturbed objective.
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at most `rows_per_person` rows, in real arithmetic, up to
     a chance below 2^-64; docs/proofs/perturbation.md, Theorem 4.
@@ -251,6 +259,8 @@ class OutputPerturbation(Perturbation):
         values = gradients.values
         slack = needed_precision(gradients, terms, n_rows, 0.0)
         apart = (gradients.sensitivity("l2") + 2 * slack) / ridge / SAFE
+        if not apart >= TINIEST:
+            raise PrivacyError(f"A ridge of {ridge:.3g} was asked for; it leaves no weights. Use a smaller one, or 'auto'.")
         stretch = {"laplace": math.sqrt(values)}.get(kind, 1.0)
         if kind == "gaussian":
             per_shift = least_scale(
@@ -292,4 +302,4 @@ def _targets(geometry: Geometry) -> Floats:
 
 
 def _is_positive(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool) and bool(0 < value < math.inf)

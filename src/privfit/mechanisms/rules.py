@@ -17,7 +17,7 @@ Numbers = Literal["slope", "bins", "splines"]
 
 FOR_CERTIFICATE = 0.005
 STRAIGHT_BELOW = 200.0
-FEW_CLASSES = 3
+SOFTMAX_FROM = 3
 RIDGE_FACTOR = 5.0
 LEAST_RIDGE = 0.02
 QUIET = 0.02
@@ -63,16 +63,18 @@ def automatic_output_ridge(gradients: Gradients, epsilon: float, n_rows: int | N
     """The ridge that "auto" stands for when the output is perturbed.
 
     Noise of length d S / (ridge epsilon), S the sensitivity of the gradient, costs about its square times the curvature of the loss over all rows; the ridge
-    costs about half of itself. The sum is least where the cube of the ridge is as below.
+    costs about half of itself. The sum is least where the cube of the ridge is as below. A row's usual curvature is guessed from the largest one and the largest slope, a tenth for the logistic loss, so that the ridge
+    grows as the loss does when it is measured in other units.
     """
     rows = n_rows or USUAL_ROWS
     noise = gradients.values * gradients.sensitivity("l2") / epsilon
-    curvature = 0.1 * rows * gradients.norms.l2**2 / gradients.norms.columns
+    usual = 0.1 if gradients.coupling == "softmax" else math.sqrt(0.4 * gradients.sharpest * 0.1 * gradients.most_slope)
+    curvature = usual * rows * gradients.norms.l2**2 / gradients.norms.columns
     return float((2 * curvature * noise**2) ** (1 / 3))
 
 
 def coupling_for(loss: ConvexLoss, classes: int) -> Coupling:
-    """How several classes share a row: each against the rest, whose slopes a half bounds, or softmax where classes are many."""
+    """How several classes share a row: by softmax for the logistic loss, each against the rest for others. Chosen on generated data: python experiments/classes.py."""
     if classes == 1:
         return "one"
-    return "softmax" if loss == LOGISTIC and classes > FEW_CLASSES else "one-vs-rest"
+    return "softmax" if loss == LOGISTIC and classes >= SOFTMAX_FROM else "one-vs-rest"

@@ -28,6 +28,7 @@ MOST_UNIT = 1000
 MOST_LAPLACE = 53
 FLAT_CORNERS = 0.5
 WIDE = 200
+MANY_PEOPLE, MOST_PEOPLE = 16, 200
 MOST_TOGETHER = 2000
 SAFE = 1 - 1e-12
 ENOUGH = 1 + 1e-6
@@ -204,6 +205,10 @@ def make_tilt(
     left = (epsilon - (bend_cost or 0.0)) * SAFE
     columns, classes = tuple(range(gradients.norms.columns)), gradients.classes
     if kind == "gaussian":
+        if gradients.people > MOST_PEOPLE:
+            raise PrivacyError(
+                f"noise='gaussian' was given with rows_per_person={gradients.people}; it adds up the chances of all ways in which so many rows can pull, and gains nothing. Use 'auto'."
+            )
         flat = (epsilon - sum(beside)) * FLAT_CORNERS / gradients.people if bend_cost is None else 0.0
         least = least_scale(lambda sd: objective_delta(gradients, left, 1 / sd, flat, beside), delta * SAFE, 1 / left)
         return _normal(gradients, least / SAFE, delta)
@@ -307,7 +312,7 @@ def candidates(gradients: Gradients, delta: float) -> tuple[str, ...]:
     kinds = ["laplace", "linf", "l2"]
     if gradients.norms.blocks:
         kinds.append("mixed")
-    return (*kinds, "gaussian") if delta > 0 else tuple(kinds)
+    return (*kinds, "gaussian") if delta > 0 and gradients.people <= MANY_PEOPLE else tuple(kinds)
 
 
 def free_ridge(kind: str, gradients: Gradients, epsilon: float) -> float:

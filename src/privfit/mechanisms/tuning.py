@@ -50,14 +50,19 @@ class TunedPerturbation(Perturbation):
                 f"ridge={self.ridge!r} and noise={self.noise!r} were given to a choice among candidates; each candidate has its own. "
                 "Write pf.TunedPerturbation(candidates=(pf.ObjectivePerturbation(ridge=1.0), ...))."
             )
-        if not 1 <= len(self.candidates) <= MOST_CANDIDATES:
+        if not isinstance(self.candidates, tuple | list) or not 1 <= len(self.candidates) <= MOST_CANDIDATES:
+            many = len(self.candidates) if isinstance(self.candidates, tuple | list) else repr(self.candidates)
             raise PrivacyError(
-                f"{len(self.candidates)} candidates were given; each is fitted on a part of the rows of its own, and there are from 1 to {MOST_CANDIDATES}. Give few: they can be far apart."
+                f"{many} candidates were given; each is fitted on a part of the rows of its own, and there are from 1 to {MOST_CANDIDATES}. Give few: they can be far apart."
             )
         for candidate in self.candidates:
             if not isinstance(candidate, Perturbation) or isinstance(candidate, TunedPerturbation):
                 raise PrivacyError(
                     f"The candidate {candidate!r} was given; candidates are pf.ObjectivePerturbation(...) and pf.OutputPerturbation(...). List some of them."
+                )
+            if candidate.noise == "gaussian":
+                raise PrivacyError(
+                    f"The candidate {candidate!r} was given; a private choice among fits costs epsilon alone, and Gaussian noise needs a delta. Leave its noise out."
                 )
             candidate.check()
 

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_expit, logsumexp
 from sklearn.base import ClassifierMixin
 
 from privfit.models.base import PrivateLinearModel
 from privfit.models.inputs import Input
+from privfit.privacy import PrivacyError
 from privfit.schema import Category, Level, Schema, SchemaError
 
 
@@ -21,6 +23,13 @@ class ClassModel(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
     def _fits_many(self, mechanism: Any) -> bool:
         """Whether this mechanism fits more than two classes."""
         return False
+
+    def _can_fit_many(self) -> bool:
+        """Whether this estimator, as it is set, fits more than two classes."""
+        try:
+            return self._fits_many(self._chosen_mechanism())
+        except (PrivacyError, ValueError, TypeError):  # parameters that mean nothing are refused by fit
+            return False
 
     def _prepared(self, given: Input, mechanism: Any) -> Input:
         target = given.schema.target
@@ -50,7 +59,7 @@ class ClassModel(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_class = self._can_fit_many()
         tags.classifier_tags.poor_score = True  # at epsilon 1 the few rows of scikit-learn's check are drowned, as they must be
         tags.target_tags.required = True
         return tags
@@ -73,6 +82,12 @@ def public_classes(schema: Schema) -> NDArray[Any]:
 def predicted_class(scores: NDArray[np.float64], classes: NDArray[Any]) -> NDArray[Any]:
     """The class on whose side each row is."""
     return np.asarray(classes[(scores > 0).astype(np.intp) if scores.ndim == 1 else np.argmax(scores, axis=1)])
+
+
+def log_chances(odds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The logarithm of the chance of every class, from log-odds of each against the rest: chances are divided by their sum."""
+    logs = log_expit(odds)
+    return np.asarray(logs - logsumexp(logs, axis=1, keepdims=True), dtype=np.float64)
 
 
 def _as_array(levels: Sequence[Level]) -> NDArray[Any]:

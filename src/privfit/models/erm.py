@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 
 from privfit.losses import LOGISTIC, ConvexLoss, tempered_logistic
 from privfit.mechanisms import ObjectivePerturbation
-from privfit.models.classes import predicted_class, public_classes, with_sorted_classes
+from privfit.models.classes import log_chances, predicted_class, public_classes, with_sorted_classes
 from privfit.models.inputs import Input
 from privfit.models.perturbed import PerturbedModel
 from privfit.privacy import Ledger, PrivacyError
@@ -51,7 +51,7 @@ class ERM(PerturbedModel):
     Attributes
     ----------
     coef_, intercept_ : as in LogisticRegression for classes, as in LinearRegression for numbers.
-    classes_ : for classes, the public ones, sorted. More than two are fitted each against the rest, in one release.
+    classes_ : for classes, the public ones, sorted. More than two are fitted in one release: by softmax with the logistic loss, each against the rest with others.
     report_, schema_, n_features_in_, feature_names_in_ : as in LinearRegression.
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove, if the loss has the slopes and curvatures that it states;
@@ -110,6 +110,14 @@ class ERM(PerturbedModel):
         if isinstance(chosen, ObjectivePerturbation) and chosen.steepest == "auto":
             chosen = replace(chosen, steepest=1.0)  # the loss as it was given
         if self.penalty != "auto":
+            if (
+                isinstance(self.penalty, bool)
+                or not isinstance(self.penalty, int | float | np.integer | np.floating)
+                or not 0 < self.penalty < np.inf
+            ):
+                raise PrivacyError(
+                    f"penalty={self.penalty!r} was given to ERM; it is 'auto' or a positive number, and multiplies half the squared weights beside a sum over rows. Use 'auto' if in doubt."
+                )
             chosen = replace(chosen, ridge=self.penalty)
             chosen.check()
         return chosen
@@ -137,6 +145,7 @@ class ERM(PerturbedModel):
         self.__dict__.pop("_loss_not_kept", None)
         tempered = self.loss in (None, LOGISTIC) and fit.loss != LOGISTIC
         self._slopes = (float(fit.loss.most_slope), float(fit.loss.taper)) if tempered else None
+        self._softmax = fit.coupling == "softmax"
         block = self._geometry.target
         assert block is not None
         if block.kind == "slope":
@@ -163,7 +172,7 @@ class ERM(PerturbedModel):
         odds = (loss if self._slopes is None else tempered_logistic(*self._slopes)).log_odds(scores)
         if odds.ndim == 1:
             return np.asarray(np.exp(np.column_stack([log_expit(-odds), log_expit(odds)])), dtype=np.float64)
-        return np.asarray(np.exp(log_softmax(odds, axis=1)), dtype=np.float64)
+        return np.exp(log_softmax(scores, axis=1) if self._softmax else log_chances(odds))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of rows in their class; for numbers, R^2."""
@@ -178,12 +187,13 @@ class ERM(PerturbedModel):
         self.classes_ = public_classes(self.schema_)
 
     def _facts(self) -> dict[str, Any]:
-        return super()._facts() | {"own_loss": self.loss not in (None, LOGISTIC), "slopes": self._slopes}
+        return super()._facts() | {"own_loss": self.loss not in (None, LOGISTIC), "slopes": self._slopes, "softmax": self._softmax}
 
     def _restore_facts(self, facts: dict[str, Any]) -> None:
         super()._restore_facts(facts)
         slopes = facts.get("slopes")
         self._slopes = None if slopes is None else (float(slopes[0]), float(slopes[1]))
+        self._softmax = bool(facts.get("softmax", False))
         if facts.get("own_loss"):  # functions are not written to files
             self._loss_not_kept = True
 
@@ -192,7 +202,7 @@ class ERM(PerturbedModel):
         tags.target_tags.required = True
         if _is_for_classes(self):
             tags.estimator_type = "classifier"
-            tags.classifier_tags = ClassifierTags(poor_score=True, multi_class=False)
+            tags.classifier_tags = ClassifierTags(poor_score=True, multi_class=True)
         else:
             tags.estimator_type = "regressor"
             tags.regressor_tags = RegressorTags(poor_score=True)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
+from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
@@ -225,7 +226,7 @@ def _public_target(estimator: Any, y: NDArray[Any]) -> Column:
         return Numeric("target", *_apart(float(np.min(y)), float(np.max(y))))
     check_classification_targets(y)
     classes = np.unique(y)
-    if len(classes) > 2:
+    if len(classes) > 2 and not get_tags(estimator).classifier_tags.multi_class:
         raise ValueError(
             f"Only binary classification is supported. The type of the target is multiclass, with {len(classes)} classes. Fit one class against the rest."
         )

@@ -22,7 +22,7 @@ from privfit.mechanisms import (
     RiskFit,
 )
 from privfit.models.base import original_units
-from privfit.models.classes import ClassModel
+from privfit.models.classes import ClassModel, log_chances
 from privfit.models.perturbed import USUAL_PAIRS, PerturbedModel
 from privfit.privacy import Ledger, PrivacyError
 from privfit.schema import Schema
@@ -47,7 +47,7 @@ class LogisticRegression(ClassModel, PerturbedModel):
     numeric : how numeric columns without bins of their own enter: "slope" (a line), "bins" (steps), "splines" (a line through knots) or "auto". That is "slope" where rows times epsilon over
         columns is below 200, splines with 8 knots from there on, or where the number of rows is not known beforehand; and "slope" for the functional mechanism.
     kernel : "linear", or "rbf": a linear model of random Fourier features, which come from a public seed. The model then bends in all columns together.
-    gamma : for "rbf", how quickly it bends: exp(-gamma |x - x'|^2) of rows as encoded. "auto" is one over the number of encoded columns.
+    gamma : for "rbf", how quickly it bends: exp(-gamma |x - x'|^2) of rows as encoded. "auto" is eight over the number of columns in the schema. Numbers enter as they are, from -1 to 1, unless `numeric` says otherwise.
     n_components : for "rbf", how many features. They have no intercept.
     row_norm : a public length that no row of numbers exceeds, as embeddings of length one have it; longer rows are shortened when fitting, not when predicting. Noise then follows this
         length, not the number of columns. For schemas like pf.Schema.box(-1, 1), whose columns are numbers with the same bounds on both sides of zero, best as wide as rows are long; each enters as a slope.
@@ -200,7 +200,7 @@ class LogisticRegression(ClassModel, PerturbedModel):
         scores = self._scores(X)
         if scores.ndim == 1:
             return np.column_stack([self._log_chance(-scores), self._log_chance(scores)])
-        return np.asarray(log_softmax(scores if self._softmax else self._log_odds(scores), axis=1), dtype=np.float64)
+        return np.asarray(log_softmax(scores, axis=1), dtype=np.float64) if self._softmax else log_chances(self._log_odds(scores))
 
     def _log_chance(self, scores: Floats) -> Floats:
         """The logarithm of the chance that a score stands for."""

@@ -38,6 +38,7 @@ NAMED: dict[str, Perturbation | PrivGene | SampleAndAggregate] = {
 KERNELS = ("linear", "rbf")
 USUAL_PAIRS = 100
 PUBLIC_SEED = 20081208
+USUAL_GAMMA = 8.0
 MOST_GAMMA = 1e6
 MOST_COMPONENTS = 10_000
 SHORTEST, LONGEST, MOST_NORM = 1e-3, 1e6, 1e300
@@ -94,6 +95,8 @@ class PerturbedModel(PrivateLinearModel):
 
     def _numbers(self, mechanism: Any, given: Input, terms: Terms) -> tuple[Numbers, int]:
         usual = super()._numbers(mechanism, given, terms)
+        if self.numeric == "auto" and getattr(self, "kernel", "linear") != "linear":
+            return "slope", usual[1]  # a kernel bends by itself
         if isinstance(mechanism, PrivGene | AggregatedWeights):
             return mechanism.numbers(self.numeric, usual[0]), usual[1]
         if self.numeric != "auto" or usual[0] != "splines":
@@ -123,11 +126,13 @@ class PerturbedModel(PrivateLinearModel):
         knots = getattr(self, "_knots_used", AUTO_KNOTS)
         anchored: Literal["no", "all"] = "no" if self._checked_intercept() else "all"
         width = schema.geometry(numeric=style, intercept=False, several=True, knots=knots, anchored=anchored).n_columns
-        gamma = 1 / width if self.gamma == "auto" else self.gamma
+        gamma = USUAL_GAMMA / len(schema.features) if self.gamma == "auto" else self.gamma
         for name, value, most in (("gamma", gamma, MOST_GAMMA), ("n_components", self.n_components, MOST_COMPONENTS)):
-            if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating) or not 0 < value <= most:
+            whole = isinstance(value, int | np.integer)
+            fits = whole if name == "n_components" else whole or isinstance(value, float | np.floating)
+            if isinstance(value, bool) or not fits or not 0 < value <= most:
                 raise PrivacyError(
-                    f"{name}={value!r} was given; it is a positive number up to {most:g}, chosen without looking at the rows. Leave it out if in doubt."
+                    f"{name}={value!r} was given; it is a positive {'whole ' * (name == 'n_components')}number up to {most:g}, chosen without looking at the rows. Leave it out if in doubt."
                 )
         return FourierFeatures(width, max(1, int(self.n_components) // 2), float(gamma), PUBLIC_SEED)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -134,7 +135,10 @@ def _counted_delta(costs: list[Cost], epsilon: float, aside: Fraction) -> Fracti
 
 
 def _added(costs: list[Cost]) -> tuple[Fraction, Fraction]:
-    return sum((cost.epsilon for cost in costs), Fraction(0)), sum((cost.delta for cost in costs), Fraction(0))
+    many = Counter((cost.epsilon, cost.delta) for cost in costs)  # fractions add up slowly, and prices are often the same
+    return sum((epsilon * times for (epsilon, _), times in many.items()), Fraction(0)), sum(
+        (delta * times for (_, delta), times in many.items()), Fraction(0)
+    )
 
 
 def _stated(cost: Cost) -> Cost:

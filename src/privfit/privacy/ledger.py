@@ -259,7 +259,10 @@ def _parsed(text: str) -> Event:
 
 def _not_below(value: Fraction) -> float:
     """The least float that, as written, is at least the value: what is spent is rounded up."""
-    nearest = float(value)
+    try:
+        nearest = float(value)
+    except OverflowError:
+        return math.inf
     return nearest if exact(nearest) >= value else math.nextafter(nearest, math.inf)
 
 

@@ -5,7 +5,7 @@ from privfit.rows.crossed import CellRows, Crossing, Pair, is_alone
 from privfit.rows.dealt import DealtRows
 from privfit.rows.design import feature_scores, linear_scores
 from privfit.rows.encoding import Encoder
-from privfit.rows.kept import Features, KeptRows, PartOfRows
+from privfit.rows.kept import Features, KeptRows, PartOfRows, SampledRows
 from privfit.rows.margins import MarginRows, losses_of
 from privfit.rows.plain import PlainRows
 from privfit.rows.points import Points, on_lattice, point_geometry, scaled_points
@@ -29,6 +29,7 @@ __all__ = [
     "Points",
     "PublicRows",
     "Rows",
+    "SampledRows",
     "cell_geometry",
     "count_rows",
     "feature_scores",

@@ -112,16 +112,14 @@ def _step(gradient: Gradient, weights: Floats, direction: Floats, slope: Floats)
     return step, gradient(weights + step * direction), MOST_TRIALS + 1
 
 
-def newton_on_sample(
-    gradient: Gradient, curvature: Callable[[Floats], Floats], start: Floats, ridge: float, tolerance: float
-) -> tuple[Floats, Gradient]:
+def newton_on_sample(gradient: Gradient, solver: Callable[[Floats], Gradient], start: Floats, tolerance: float) -> tuple[Floats, Gradient]:
     """Newton's method on an estimate of the objective that is cheap to evaluate: where to start, and how to precondition, the real one.
 
-    `curvature` gives one matrix per column of the weights, without the ridge. Full steps that do not help are halved.
+    `solver` gives, for weights, what solves with the Hessian there, or with a guess of it. Full steps that do not help are halved.
     """
     weights = start
     slope = gradient(weights)
-    solve = solver_of(curvature(weights), ridge)
+    solve = solver(weights)
     for _ in range(SAMPLE_STEPS):
         norm = float(np.linalg.norm(slope))
         if norm <= tolerance:
@@ -131,12 +129,15 @@ def newton_on_sample(
         progress = float(np.linalg.norm(new_slope)) / norm
         slope = new_slope
         if progress > SAMPLE_PRECISION:
-            solve = solver_of(curvature(weights), ridge)
+            solve = solver(weights)
     return weights, solve
 
 
-def solver_of(matrices: Floats, ridge: float) -> Gradient:
-    """Solves with each matrix plus the ridge, for the column of its own."""
+def solver_of(matrices: Floats, ridge: float, shifts_are_free: bool = False) -> Gradient:
+    """Solves with each matrix plus the ridge, for the column of its own.
+
+    Where `shifts_are_free`, the objective does not bend when all columns move alike, as softmax does not: only the ridge acts on what they share.
+    """
     factors = []
     for matrix in matrices:
         matrix = matrix + ridge * np.eye(len(matrix))
@@ -145,4 +146,9 @@ def solver_of(matrices: Floats, ridge: float) -> Gradient:
     def solve(vectors: Floats) -> Floats:
         return np.stack([cho_solve(factor, vectors[:, k]) for k, factor in enumerate(factors)], axis=1)
 
-    return solve
+    def solve_apart(vectors: Floats) -> Floats:
+        shared = vectors.mean(axis=1, keepdims=True)
+        apart = solve(vectors - shared)
+        return np.asarray(apart - apart.mean(axis=1, keepdims=True) + shared / ridge)
+
+    return solve_apart if shifts_are_free else solve
