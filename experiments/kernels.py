@@ -30,6 +30,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "no kernel": {"kernel": "linear"},
     "splines, c = 1": {"numeric": "splines", "gamma": 1.0},
     **{f"numbers as they are, c = {c:g}": {"gamma": c} for c in (1.0, 2.0, 4.0, 8.0, 16.0)},
+    "the rule in use": {},
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from dataclasses import replace
 from typing import Any
 
@@ -331,3 +332,52 @@ def test_a_cap_or_taper_out_of_range_is_refused(cap: float, taper: float) -> Non
 
 def test_a_loss_says_what_it_states() -> None:
     assert repr(LOGISTIC) == "ConvexLoss(logistic loss, most_slope=1.0, most_curvature=0.25, taper=1.0)"
+
+
+@pytest.mark.parametrize("width", [1e-2, 1e-3, 1e-4])
+@pytest.mark.parametrize("middle", [0.7, 0.71, 0.7137])
+def test_curvature_is_looked_for_between_the_points_of_the_grid(width: float, middle: float) -> None:
+    def bent(curvature: float) -> ConvexLoss:
+        return ConvexLoss(
+            lambda z, y: -y * np.clip((middle + width - y * z) / (2 * width), 0, 1),
+            lambda z, y: np.where(np.abs(middle - y * z) <= width, 1 / (2 * width), 0.0),
+            most_slope=1.0,
+            most_curvature=curvature,
+            one_sided=True,
+        )
+
+    bent(0.5 / width).check(CLASSES)
+    with pytest.raises(ValueError, match="states most_curvature"):
+        bent(0.4 / width).check(CLASSES)
+    lying = replace(bent(0.4 / width), curvature=lambda z, y: 0.0 * z)  # the slope tells
+    with pytest.raises(ValueError, match="states most_curvature"):
+        lying.check(CLASSES)
+    assert replace(lying, most_curvature=None).sharpest == pytest.approx(0.5 / width, rel=1e-3)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_constants_are_kept_as_plain_floats(kind: Any) -> None:
+    """Calibration computes with them, and would do so in their precision."""
+    loss = ConvexLoss(LOGISTIC.slope, LOGISTIC.curvature, most_slope=kind(1), most_curvature=kind(0.25), taper=kind(1))
+    assert {type(value) for value in (loss.most_slope, loss.most_curvature, loss.taper)} == {float}
+    assert type(smooth_hinge(kind(0.3)).most_curvature) is float
+    assert type(robust(kind(0.3)).most_slope) is float
+
+
+@pytest.mark.parametrize("name", MARGINS)
+def test_losses_without_functions_of_the_users_own_can_be_pickled(name: str) -> None:
+    loss = MARGINS[name]
+    if name.startswith(("tempered", "hardly")):
+        return  # these are made by fits, which keep two numbers of them
+    again = pickle.loads(pickle.dumps(loss))
+    z = np.linspace(-3, 3, 50)
+    for function in ("slope", "curvature", "value"):
+        np.testing.assert_array_equal(getattr(again, function)(z, 1.0), getattr(loss, function)(z, 1.0))
+    assert (again == LOGISTIC) == (loss == LOGISTIC)
+
+
+@pytest.mark.parametrize("slope", [None, lambda z: z, lambda z, y: None, lambda z, y: 1j * z, lambda z, y: "steep", lambda z, y: z[:3]])
+def test_a_slope_that_is_no_function_of_numbers_is_refused_in_a_sentence(slope: Any) -> None:
+    loss = ConvexLoss(slope, lambda z, y: 0.0 * z, most_slope=1.0, most_curvature=1.0)
+    with pytest.raises(ValueError, match="The loss has"):
+        loss.check(CLASSES)

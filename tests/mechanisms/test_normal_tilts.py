@@ -114,6 +114,7 @@ def test_rows_pull_only_where_there_is_noise_and_sums_of_blocks_are_one(classes:
     assert np.linalg.matrix_rank(np.vstack([covariance / covariance.max(), rows])) == np.linalg.matrix_rank(rows)
     if classes == 1:
         np.testing.assert_allclose(plan.tilt.covariance(), covariance, atol=1e-9 * covariance.max())
+        assert plan.tilt.largest_variance() == pytest.approx(np.linalg.norm(covariance, 2))
     noise = SeededNoise(3)
     draws = np.array([plan.tilt.drawn(noise, plan.event)[:, 0] for _ in range(4000)])
     seen = np.cov(draws.T)

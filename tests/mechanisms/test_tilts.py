@@ -252,7 +252,12 @@ def test_every_column_has_the_deviation_of_its_block() -> None:
     event = tilt.event("objective perturbation", Terms(Budget(1.0)))
     noise = SeededNoise(8)
     draws = np.stack([tilt.drawn(noise, event)[:, 0] for _ in range(4000)])
-    np.testing.assert_allclose(draws.std(axis=0), tilt.sds, rtol=0.12)
+    covariance = tilt.covariance()
+    np.testing.assert_allclose(draws.std(axis=0), np.sqrt(np.diag(covariance)), rtol=0.12)
+    np.testing.assert_allclose(
+        np.corrcoef(draws.T) * np.sqrt(np.outer(np.diag(covariance), np.diag(covariance))), covariance, atol=0.12 * covariance.max()
+    )
+    assert tilt.largest_variance() == pytest.approx(np.linalg.norm(covariance, 2))
     assert len(set(tilt.sds.round(9).tolist())) == 4
 
 

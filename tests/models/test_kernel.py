@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 import privfit as pf
@@ -152,7 +153,7 @@ REFUSED = {
     "an unknown kernel": ({"kernel": "poly"}, ["kernel='poly' was given", "it is one of", "'linear' if in doubt"]),
     "a gamma of nothing": ({"gamma": 0.0}, ["gamma=0.0 was given", "a positive number", "Leave it out"]),
     "a gamma of text": ({"gamma": "scale"}, ["gamma='scale' was given", "a positive number", "Leave it out"]),
-    "no components": ({"n_components": 0}, ["n_components=0 was given", "a positive number", "Leave it out"]),
+    "no components": ({"n_components": 0}, ["n_components=0 was given", "a positive whole number", "Leave it out"]),
 }  # fmt: skip
 
 
@@ -171,7 +172,24 @@ def test_a_gamma_that_is_no_number_is_refused_in_a_sentence() -> None:
         fitted(pf.LogisticRegression, rows=50, gamma=None)
 
 
-def test_without_a_gamma_of_its_own_a_kernel_has_one_over_the_columns() -> None:
+def test_without_a_gamma_of_its_own_a_kernel_has_four_over_the_columns_and_categories_count_three_times() -> None:
     model = fitted(pf.LogisticRegression, rows=100, gamma="auto", n_components=6)
-    assert model._features.gamma == 0.5
-    assert fitted(pf.LogisticRegression, rows=100, gamma="auto", n_components=6, numeric="splines")._features.gamma == 1 / 16
+    assert model._features.gamma == 2.0
+    assert fitted(pf.LogisticRegression, rows=100, gamma="auto", n_components=6, numeric="splines")._features.gamma == 2.0
+    schema = pf.Schema(
+        [pf.Numeric("x", 0, 1), pf.Category("c", list("abc")), pf.Numeric("b", 0, 1, bins=4)], target=pf.Category("y", [0, 1])
+    )
+    frame = pl.DataFrame({"x": [0.1, 0.9], "c": ["a", "b"], "b": [0.3, 0.6], "y": [0, 1]})
+    assert pf.LogisticRegression(schema=schema, kernel="rbf", random_state=0).fit(frame)._features.gamma == 4 / 7
+
+
+@pytest.mark.parametrize("estimator", [pf.LogisticRegression, pf.LinearSVC])
+@pytest.mark.parametrize("epsilon", [0.3, 3.0])
+def test_a_kernel_sees_what_two_of_several_columns_say_together(estimator: Any, epsilon: float) -> None:
+    """By default, at any epsilon: numbers enter as they are, and not as a line through knots that a kernel cannot bend."""
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1, 1, (30_000, 6))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    model = estimator(epsilon, schema=pf.Schema.box(-1, 1, target=[0, 1]), kernel="rbf", random_state=0).fit(X, y)
+    assert model._numeric_used == "slope"
+    assert model.score(X, y) > 0.8

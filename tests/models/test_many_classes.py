@@ -1,18 +1,22 @@
-"""More than two classes: each against the rest for a few, softmax for many; in order, with chances that add up, saved and loaded."""
+"""More than two classes: softmax for the logistic loss, each against the rest for others; in order, with chances that add up and come true, saved and loaded."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression as Plain
 from sklearn.metrics import log_loss
 
 import privfit as pf
 from privfit.losses import LOGISTIC, smooth_hinge
+from privfit.mechanisms import minima
 from privfit.mechanisms.rules import coupling_for
+from privfit.solvers import minimise_certified
 from tests.support.beats import assert_told_in_order
 
 ESTIMATORS = [pf.LogisticRegression, pf.LinearSVC, pf.ERM]
@@ -36,8 +40,8 @@ def fitted(estimator: Any, classes: int, epsilon: float = 3.0, rows: int = 5000,
     return estimator(epsilon=epsilon, schema=schema_for(classes), random_state=0, **given_).fit(*table_of(classes, rows))
 
 
-def test_few_classes_are_fitted_each_against_the_rest_and_many_by_softmax() -> None:
-    assert [coupling_for(LOGISTIC, classes) for classes in (1, 3, 4, 9)] == ["one", "one-vs-rest", "softmax", "softmax"]
+def test_classes_are_fitted_by_softmax_or_each_against_the_rest() -> None:
+    assert [coupling_for(LOGISTIC, classes) for classes in (1, 3, 4, 9)] == ["one", "softmax", "softmax", "softmax"]
     assert {coupling_for(smooth_hinge(), classes) for classes in (3, 4, 9)} == {"one-vs-rest"}
 
 
@@ -96,8 +100,8 @@ def test_softmax_at_a_huge_epsilon_is_that_of_scikit_learn() -> None:
 def test_one_against_the_rest_at_a_huge_epsilon_is_a_fit_per_class() -> None:
     X, y = table_of(3, 600)
     X = np.rint(X * 2**16) / 2**16
-    mechanism = pf.ObjectivePerturbation(ridge=2.0, steepest=1.0)
-    model = pf.LogisticRegression(1e7, schema=schema_for(3), mechanism=mechanism, numeric="slope", random_state=0).fit(X, y)
+    loss = replace(LOGISTIC, name="a logistic loss by another name")
+    model = pf.ERM(loss, 2.0, epsilon=1e7, schema=schema_for(3), numeric="slope", random_state=0).fit(X, y)
     for k in range(3):
         plain = Plain(C=1 / 2, fit_intercept=False, tol=1e-10, max_iter=10_000).fit(np.column_stack([np.ones(600), X]), y == k)
         np.testing.assert_allclose(model.coef_[k], plain.coef_[0, 1:], atol=1e-3)
@@ -165,3 +169,52 @@ def test_a_class_that_no_row_has_is_predicted_for_none() -> None:
         model = estimator(epsilon=20.0, schema=schema_for(4), numeric="slope", random_state=0).fit(X[kept], y[kept])
         assert list(model.classes_) == [0, 1, 2, 3]
         assert np.mean(model.predict(X[kept]) == 2) < 0.01
+
+
+@pytest.mark.parametrize(
+    "estimator", [pf.LogisticRegression(1.0), pf.LogisticRegression(1.0, mechanism="output"), pf.ERM(), pf.ERM(smooth_hinge())]
+)
+@pytest.mark.parametrize("classes", [3, 5])
+def test_chances_come_true(estimator: Any, classes: int) -> None:
+    """One category whose levels have known shares of the classes: with many rows those are what is predicted."""
+    rng = np.random.default_rng(classes)
+    shares = rng.dirichlet(np.full(classes, 1.5), 4)
+    levels = rng.integers(0, 4, 60_000)
+    y = (shares[levels].cumsum(axis=1) < rng.random(60_000)[:, None]).sum(axis=1).clip(0, classes - 1)
+    schema = pf.Schema([pf.Category("g", [0, 1, 2, 3])], target=pf.Category("y", list(range(classes))))
+    model = clone(estimator).set_params(schema=schema, random_state=0, epsilon=20.0).fit(levels[:, None], y)
+    np.testing.assert_allclose(model.predict_proba(np.arange(4)[:, None]), shares, atol=0.03)
+
+
+def test_a_hinge_that_is_certain_of_several_classes_still_has_chances() -> None:
+    X, y = table_of(3)
+    model = pf.ERM(smooth_hinge(), 1e-3, epsilon=50.0, schema=schema_for(3), random_state=0).fit(X, y)
+    chances = model.predict_proba(X)
+    assert np.isfinite(chances).all()
+    np.testing.assert_allclose(chances.sum(axis=1), 1)
+    assert (np.abs(model.decision_function(X)) > 2).any()
+
+
+@pytest.mark.parametrize("classes", [4, 10])
+@pytest.mark.parametrize("epsilon", [0.5, 50.0])
+def test_softmax_needs_no_more_passes_than_a_few(classes: int, epsilon: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All weights of a column moved alike change no chance: only the ridge acts there, and a solver that takes it for curved needs hundreds of passes."""
+    passes = []
+
+    def counted(*given_: Any) -> Any:
+        found = minimise_certified(*given_)
+        passes.append(found.passes)
+        return found
+
+    monkeypatch.setattr(minima, "minimise_certified", counted)
+    fitted(pf.LogisticRegression, classes, epsilon, rows=60_000)
+    assert 1 < passes[0] < 40
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_classes_of_a_public_table_may_be_many(estimator: Any) -> None:
+    X, y = table_of(3, 500)
+    model = estimator(schema="public").fit(X, y)
+    assert model.classes_.tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="Only binary classification"):
+        pf.LogisticRegression(schema="public", mechanism="functional").fit(X, y)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import softmax
 
 from privfit.losses import LOGISTIC, ConvexLoss, hinge, robust, smooth_hinge, tempered_logistic
-from privfit.solvers import NotConverged, minimise_certified, newton_on_sample
+from privfit.solvers import NotConverged, minimise_certified, newton_on_sample, solver_of
 
 Gradient = Callable[[np.ndarray], np.ndarray]
 
@@ -199,7 +199,7 @@ def test_newton_on_all_rows_starts_at_the_minimum(name: str) -> None:
         bends = loss.curvature(design @ weights, target[:, None])
         return np.stack([(design * bends).T @ design])
 
-    start, solve = newton_on_sample(gradient, curvature, np.zeros((6, 1)), 2.0, 1e-7)
+    start, solve = newton_on_sample(gradient, lambda weights: solver_of(curvature(weights), 2.0), np.zeros((6, 1)), 1e-7)
     assert np.linalg.norm(gradient(start)) <= 1e-7
     assert minimise_certified(gradient, 1e-7, start, solve).passes == 1
 
@@ -214,7 +214,7 @@ def test_the_guess_of_the_curvature_is_solved_with_class_by_class() -> None:
     def gradient(weights: np.ndarray) -> np.ndarray:
         return np.einsum("kij,jk->ik", whole, weights - minimum)
 
-    start, solve = newton_on_sample(gradient, lambda weights: matrices, np.zeros((4, 3)), 0.5, 1e-9)
+    start, solve = newton_on_sample(gradient, lambda weights: solver_of(matrices, 0.5), np.zeros((4, 3)), 1e-9)
     np.testing.assert_allclose(start, minimum, atol=1e-8)
     vectors = rng.normal(size=(4, 3))
     np.testing.assert_allclose(np.einsum("kij,jk->ik", whole, solve(vectors)), vectors, atol=1e-10)
@@ -232,9 +232,24 @@ def test_a_sample_saves_passes_over_all_rows() -> None:
     def curvature(weights: np.ndarray) -> np.ndarray:
         return np.stack([10 * (part[0] * LOGISTIC.curvature(part[0] @ weights, 1.0)).T @ part[0]])
 
-    start, solve = newton_on_sample(sampled, curvature, np.zeros((12, 1)), 1.0, 1.0)
+    start, solve = newton_on_sample(sampled, lambda weights: solver_of(curvature(weights), 1.0), np.zeros((12, 1)), 1.0)
     assert gradient.calls == 0
     warm = minimise_certified(gradient, 1e-6, start, solve)
     cold = minimise_certified(gradient, 1e-6, np.zeros((12, 1)), same)
     assert warm.passes < cold.passes
     np.testing.assert_allclose(warm.weights, cold.weights, atol=2.1e-6)
+
+
+def test_where_shifts_are_free_only_the_ridge_acts_on_what_classes_share() -> None:
+    """The guess is symmetric and positive, exact for what all columns share, and leaves what is apart apart."""
+    rng = np.random.default_rng(1)
+    roots = rng.normal(size=(3, 4, 4))
+    solve = solver_of(roots @ roots.transpose(0, 2, 1), 0.5, shifts_are_free=True)
+    shared = np.repeat(rng.normal(size=(4, 1)), 3, axis=1)
+    np.testing.assert_allclose(solve(shared), shared / 0.5)
+    apart = rng.normal(size=(4, 3))
+    apart -= apart.mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(solve(apart).mean(axis=1), 0, atol=1e-12)
+    whole = np.array([solve(unit.reshape(4, 3)).ravel() for unit in np.eye(12)])
+    np.testing.assert_allclose(whole, whole.T, atol=1e-12)
+    assert np.linalg.eigvalsh(whole).min() > 0

@@ -15,11 +15,10 @@ Function = Callable[[Any, Any], Any]
 
 LINKS = ("identity", "logistic", "slopes")
 ROUNDING = 1e-9
-FINE_ROUNDING = 1e-6
+FINE_ROUNDING = 2.0**-49
 STEP = 1e-4
-MOST_ODDS = 500.0
 _MOST_STEEP = 64
-_HALVINGS = 16
+_HALVINGS = 12
 _TRIED = np.concatenate([np.linspace(-40.0, 40.0, 4001), np.geomspace(41.0, 1e4, 40), -np.geomspace(41.0, 1e4, 40)])
 
 
@@ -86,12 +85,12 @@ class ConvexLoss:
             ) from None
         if found.dtype.kind not in "fiub" or not np.isfinite(found.astype(np.float64)).all():
             raise ValueError(
-                f"The {self.name} has slopes or curvatures that are no finite real numbers. Write functions that are finite for every z."
+                f"The {self.name} has slopes or curvatures that are no finite numbers. Write functions that are finite and real for every z."
             )
         return found.astype(np.float64)
 
     def _sharpest_places(self, targets: Floats) -> tuple[Floats, Floats]:
-        """Short intervals of predictors, one column for each target, in which the slope rises fastest, and how fast: halves of intervals of the grid, the steeper one each time."""
+        """Short intervals of predictors, one column for each target, in which the slope rises fastest, and how fast, but for rounding: halves of intervals of the grid, the steeper one each time."""
         grid = np.sort(_TRIED) * max(1.0, float(np.abs(targets).max()))
         slope = self._tried("slope", grid[:, None], targets[None, :])
         first = np.argsort(-np.diff(slope, axis=0), axis=0)[:_MOST_STEEP]
@@ -102,7 +101,8 @@ class ConvexLoss:
             left = at_middle - at_low >= at_high - at_middle
             low, high = np.where(left, low, middle), np.where(left, middle, high)
         rise = (self._tried("slope", high, targets[None, :]) - self._tried("slope", low, targets[None, :])) / (high - low)
-        return (low + high) / 2, rise
+        rounded = (float(self.most_slope or 0.0) + rise * (np.abs(low) + np.abs(high) + self.offset)) * FINE_ROUNDING / (high - low)
+        return (low + high) / 2, rise - rounded
 
     def _check_on_grid(self, targets: Floats) -> None:
         z, y = _TRIED[:, None] * max(1.0, float(np.abs(targets).max())), targets[None, :]
@@ -114,7 +114,7 @@ class ConvexLoss:
         ends = np.abs(slope[order])
         flattest = np.where(slope[order][1:] * slope[order][:-1] < 0, 0.0, np.minimum(ends[1:], ends[:-1]))
         places, steepest = self._sharpest_places(targets)
-        sharp = max(float(self._tried("curvature", places, y).max()), float(steepest.max()) * (1 - FINE_ROUNDING))
+        sharp = max(float(self._tried("curvature", places, y).max()), float(steepest.max()))
         found = [
             (
                 np.abs(slope).max() > self.most_slope + small,
@@ -192,8 +192,7 @@ class ConvexLoss:
         if self.link == "logistic":
             return z
         with np.errstate(divide="ignore"):
-            odds = np.log(self.slope(z, -1.0)) - np.log(-np.asarray(self.slope(z, 1.0)))
-        return np.asarray(np.clip(odds, -MOST_ODDS, MOST_ODDS), dtype=np.float64)
+            return np.asarray(np.log(self.slope(z, -1.0)) - np.log(-np.asarray(self.slope(z, 1.0))), dtype=np.float64)
 
     def __repr__(self) -> str:
         return f"ConvexLoss({self.name}, most_slope={self.most_slope}, most_curvature={self.most_curvature}, taper={self.taper})"

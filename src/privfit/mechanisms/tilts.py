@@ -28,7 +28,7 @@ MOST_UNIT = 1000
 MOST_LAPLACE = 53
 FLAT_CORNERS = 0.5
 WIDE = 200
-MANY_PEOPLE, MOST_PEOPLE = 16, 200
+MANY_PEOPLE, MOST_PEOPLE = 16, 2000
 MOST_TOGETHER = 2000
 SAFE = 1 - 1e-12
 ENOUGH = 1 + 1e-6
@@ -99,6 +99,11 @@ class Tilt:
                 shares[columns] = 1 / len(columns)
             found += np.outer(shares, shares) * sum_sd**2
         return found
+
+    def largest_variance(self) -> float:
+        """The largest eigenvalue of the covariance: contrasts within blocks, single columns and the one sum do not depend on each other."""
+        sums = [sum_sd**2 * sum(1 / len(columns) for columns in blocks) for blocks, sum_sd in self._with_one_sum()]
+        return max([float((self.sds**2).max()), *sums])
 
     def _with_one_sum(self) -> list[tuple[list[list[int]], float]]:
         """Blocks of columns whose noise has the same sum, and the standard deviation of that: those that are tied, and those of each part with octahedra."""

@@ -16,6 +16,8 @@ from privfit.models.inputs import Input
 from privfit.privacy import PrivacyError
 from privfit.schema import Category, Level, Schema, SchemaError
 
+MOST_ODDS = 500.0
+
 
 class ClassModel(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
     """A model of a target with public classes: `classes_`, `decision_function` and `predict`. Two classes have one linear predictor, more have one each."""
@@ -86,7 +88,7 @@ def predicted_class(scores: NDArray[np.float64], classes: NDArray[Any]) -> NDArr
 
 def log_chances(odds: NDArray[np.float64]) -> NDArray[np.float64]:
     """The logarithm of the chance of every class, from log-odds of each against the rest: chances are divided by their sum."""
-    logs = log_expit(odds)
+    logs = log_expit(np.clip(odds, -MOST_ODDS, MOST_ODDS))  # a hinge loss is certain beyond its corner, of several classes or of none
     return np.asarray(logs - logsumexp(logs, axis=1, keepdims=True), dtype=np.float64)
 
 

@@ -47,7 +47,7 @@ class LogisticRegression(ClassModel, PerturbedModel):
     numeric : how numeric columns without bins of their own enter: "slope" (a line), "bins" (steps), "splines" (a line through knots) or "auto". That is "slope" where rows times epsilon over
         columns is below 200, splines with 8 knots from there on, or where the number of rows is not known beforehand; and "slope" for the functional mechanism.
     kernel : "linear", or "rbf": a linear model of random Fourier features, which come from a public seed. The model then bends in all columns together.
-    gamma : for "rbf", how quickly it bends: exp(-gamma |x - x'|^2) of rows as encoded. "auto" is eight over the number of columns in the schema. Numbers enter as they are, from -1 to 1, unless `numeric` says otherwise.
+    gamma : for "rbf", how quickly it bends: exp(-gamma |x - x'|^2) of rows as encoded. "auto" is four over the number of columns, where a category counts as three. With a kernel numbers enter as they are, from -1 to 1, unless `numeric` says otherwise.
     n_components : for "rbf", how many features. They have no intercept.
     row_norm : a public length that no row of numbers exceeds, as embeddings of length one have it; longer rows are shortened when fitting, not when predicting. Noise then follows this
         length, not the number of columns. For schemas like pf.Schema.box(-1, 1), whose columns are numbers with the same bounds on both sides of zero, best as wide as rows are long; each enters as a slope.

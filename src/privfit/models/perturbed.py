@@ -38,7 +38,8 @@ NAMED: dict[str, Perturbation | PrivGene | SampleAndAggregate] = {
 KERNELS = ("linear", "rbf")
 USUAL_PAIRS = 100
 PUBLIC_SEED = 20081208
-USUAL_GAMMA = 8.0
+USUAL_GAMMA, LEVELS_APART = 4.0, 3
+"""Two levels are at a squared distance of 2, two numbers between -1 and 1 of 2/3 on average; chosen on generated data: python experiments/kernels.py."""
 MOST_GAMMA = 1e6
 MOST_COMPONENTS = 10_000
 SHORTEST, LONGEST, MOST_NORM = 1e-3, 1e6, 1e300
@@ -126,7 +127,8 @@ class PerturbedModel(PrivateLinearModel):
         knots = getattr(self, "_knots_used", AUTO_KNOTS)
         anchored: Literal["no", "all"] = "no" if self._checked_intercept() else "all"
         width = schema.geometry(numeric=style, intercept=False, several=True, knots=knots, anchored=anchored).n_columns
-        gamma = USUAL_GAMMA / len(schema.features) if self.gamma == "auto" else self.gamma
+        spread = sum(1 if isinstance(column, Numeric) and column.bins is None else LEVELS_APART for column in schema.features)
+        gamma = USUAL_GAMMA / spread if self.gamma == "auto" else self.gamma
         for name, value, most in (("gamma", gamma, MOST_GAMMA), ("n_components", self.n_components, MOST_COMPONENTS)):
             whole = isinstance(value, int | np.integer)
             fits = whole if name == "n_components" else whole or isinstance(value, float | np.floating)

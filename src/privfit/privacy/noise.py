@@ -42,7 +42,7 @@ class Noise(Protocol):
         ...
 
     def octahedra(self, values: Integers, scale: float, widths: Sequence[int]) -> Integers:
-        """The values plus whole-number noise b in one piece, P(b) proportional to exp(-M / scale), M the largest sum of |b| over one of the blocks of these widths."""
+        """The values plus whole-number noise b in one piece, P(b) proportional to exp(-M / scale), M the largest sum of |b| over one of the blocks of these widths, among b whose blocks have one sum; widths of 1 are even or odd as that is. It hides moves of that kind only."""
         ...
 
     def l2(self, values: Integers, scale: float) -> Integers:

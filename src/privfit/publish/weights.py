@@ -313,7 +313,7 @@ class ImportanceWeights(Publisher):
 
     def _noise_variance(self, fit: Slopes) -> float:
         _, event, *_ = self._released
-        return float(event.noise_sd**2 if fit.tilt is None else np.linalg.norm(fit.tilt.covariance(), 2) / fit.ridge**2)
+        return float(event.noise_sd**2 if fit.tilt is None else fit.tilt.largest_variance() / fit.ridge**2)
 
     def _names(self) -> list[str]:
         return [column.name for column in self.schema_.columns]
