@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 import privfit as pf
-from privfit.losses import LOGISTIC, robust, tempered_logistic
+from privfit.losses import LOGISTIC, ConvexLoss, robust, tempered_logistic
 from privfit.mechanisms import minima
 from privfit.mechanisms.tilts import free_ridge, make_tilt, objective_delta
 from privfit.privacy import Budget, Terms
 from privfit.rows import KeptRows
 from privfit.statistics import FourierFeatures, Gradients, RowNorms
+from tests.support.beats import assert_told_in_order
+from tests.support.tilts import MIXED, planned
 
 NORMS = RowNorms(3.0, math.sqrt(3.0), 1.0, 3, (0, 1, 2))
 
@@ -177,3 +179,75 @@ def test_rounding_asks_for_no_more_ridge_where_the_number_of_rows_is_about_known
     planned = mechanism.plan(geometry, terms, risk, expected).ridge
     monkeypatch.setattr("privfit.mechanisms.perturbation.quiet_ridge", lambda *_: 0.0)
     assert planned == mechanism.plan(geometry, terms, risk, expected).ridge
+
+
+@pytest.mark.parametrize("ridge", [1e20, 1e300, 1.7e308])
+@pytest.mark.parametrize("mechanism", ["objective", "output"])
+def test_a_ridge_that_leaves_no_weights_is_refused_before_the_charge_or_does_no_harm(ridge: float, mechanism: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (500, 2))
+    y = (X[:, 0] > 0).astype(int)
+    ledger = pf.Ledger(epsilon=2.0)
+    model = pf.ERM(None, ridge, epsilon=1.0, schema=pf.Schema.box(-1, 1, target=[0, 1]), mechanism=mechanism, ledger=ledger)
+    try:
+        assert model.fit(X, y).score(X, y) > 0.7
+    except pf.PrivacyError as refused:
+        assert_told_in_order(str(refused), ["A ridge of", "was asked for", "Use a smaller one"])
+        assert ledger.spent.epsilon == 0
+
+
+@pytest.mark.parametrize("factor", [1e-4, 1e4])
+def test_the_ridge_for_noise_on_the_minimum_grows_as_the_loss_does(factor: float) -> None:
+    def ridge(loss: ConvexLoss) -> float:
+        return planned(MIXED, loss, pf.OutputPerturbation).ridge
+
+    stretched = replace(
+        LOGISTIC,
+        slope=lambda z, y: factor * LOGISTIC.slope(z, y),
+        curvature=lambda z, y: factor * LOGISTIC.curvature(z, y),
+        most_slope=factor,
+        most_curvature=0.25 * factor,
+        taper=None,
+        value=None,
+        name="stretched",
+    )
+    assert ridge(stretched) == pytest.approx(factor * ridge(LOGISTIC))
+
+
+def test_noise_on_the_minimum_fits_a_number_in_its_own_units() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (20_000, 3))
+    y = np.clip(125_000 + 25_000 * (X @ [2, -1, 1] + rng.normal(0, 0.1, 20_000)), 0, 250_000)
+    schema = pf.Schema.box(-1, 1, target=(0, 250_000))
+    model = pf.ERM(pf.losses.robust(5000.0), epsilon=1.0, schema=schema, mechanism="output", numeric="slope", random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.8
+
+
+@pytest.mark.parametrize("slope", [lambda z, y: np.where(y * z < 1, -y, 0.0), lambda z, y: -y * (y * z < 0.123)])
+def test_a_slope_that_jumps_is_refused_before_the_charge(slope: object) -> None:
+    ledger = pf.Ledger(epsilon=1.0)
+    loss = ConvexLoss(slope, lambda z, y: 0.0 * z, most_slope=1.0, link="slopes")  # type: ignore[arg-type]
+    with pytest.raises(pf.PrivacyError) as refused:
+        pf.ERM(loss, schema=pf.Schema.box(-1, 1, target=[0, 1]), mechanism="output", ledger=ledger).fit(np.zeros((5, 2)), [0, 1, 0, 1, 0])
+    assert_told_in_order(str(refused.value), ["has a slope that jumps", "Round the corner", "Nothing was charged"])
+    assert ledger.spent.epsilon == 0
+
+
+def test_weights_that_noise_makes_long_are_planned_for() -> None:
+    """Rounding grows with the weights, and those with noise over the ridge: a small ridge at 600 columns is fitted, not refused after the charge."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(20_000, 600))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = (X @ rng.normal(size=600) > 0).astype(int)
+    mechanism = pf.ObjectivePerturbation(ridge=0.5)
+    model = pf.LogisticRegression(1.0, schema=pf.Schema.box(-1, 1, target=[0, 1]), row_norm=1.0, mechanism=mechanism, random_state=0).fit(
+        X, y
+    )
+    assert np.linalg.norm(model.coef_) > 300
+
+
+def test_gaussian_noise_is_not_tried_where_a_person_has_very_many_rows() -> None:
+    assert planned(MIXED, people=10, delta=1e-6).event.delta == 0
+    assert planned(MIXED, people=5000, delta=1e-6).event.delta == 0
+    with pytest.raises(pf.PrivacyError, match="rows_per_person=5000"):
+        planned(MIXED, people=5000, delta=1e-6, noise="gaussian")

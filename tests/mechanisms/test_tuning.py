@@ -246,3 +246,14 @@ def test_settings_that_a_choice_does_not_have_are_refused_and_not_ignored() -> N
 def test_a_penalty_beside_a_choice_of_ridges_is_refused_and_not_ignored() -> None:
     with pytest.raises(pf.PrivacyError):
         pf.ERM(None, 5.0, schema=SCHEMA, mechanism=tuned(GOOD, DEAF), random_state=0).fit(table_of())
+
+
+@pytest.mark.parametrize("candidates", [3, None, "auto"])
+def test_candidates_that_are_no_list_are_refused_in_a_sentence(candidates: Any) -> None:
+    with pytest.raises(pf.PrivacyError, match="candidates were given"):
+        pf.TunedPerturbation(candidates=candidates).check()
+
+
+def test_gaussian_candidates_are_refused_because_a_choice_has_no_delta() -> None:
+    with pytest.raises(pf.PrivacyError, match="Gaussian noise needs a delta"):
+        pf.TunedPerturbation(candidates=(pf.ObjectivePerturbation(noise="gaussian"),)).check()

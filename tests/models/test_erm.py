@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -441,3 +442,20 @@ def test_a_saved_model_of_classes_has_probabilities_only_if_its_loss_was_the_usu
         assert hasattr(model, "predict_proba")
         if kept:
             np.testing.assert_array_equal(loaded.predict_proba(table), model.predict_proba(table))
+
+
+@pytest.mark.parametrize("loss", [None, LOGISTIC, smooth_hinge(), robust(1.0)])
+def test_a_model_with_a_ready_made_loss_can_be_pickled(loss: Any) -> None:
+    target = pf.Numeric("y", -1, 1) if getattr(loss, "link", "") == "identity" else pf.Category("y", [-1, 1])
+    X = np.linspace(-1, 1, 40)[:, None]
+    model = pf.ERM(loss, epsilon=50.0, schema=pf.Schema([pf.Numeric("x", -1, 1)], target=target), random_state=0).fit(X, np.sign(X[:, 0]))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.float32, np.float64])
+def test_numbers_of_numpy_are_penalties_and_others_are_refused_by_their_name(kind: Any) -> None:
+    schema = pf.Schema([pf.Numeric("x", -1, 1)], target=pf.Category("y", [-1, 1]))
+    X = np.linspace(-1, 1, 40)[:, None]
+    assert pf.ERM(None, kind(2), epsilon=50.0, schema=schema, random_state=0).fit(X, np.sign(X[:, 0])).coef_.shape == (1, 8)
+    with pytest.raises(pf.PrivacyError, match="penalty=-1"):
+        pf.ERM(None, -1, schema=schema).fit(X, np.sign(X[:, 0]))

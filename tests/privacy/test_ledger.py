@@ -525,3 +525,12 @@ def test_fits_with_a_ledger_of_their_own_neither_warn_nor_count_in_the_process_l
         model.fit(X, X[:, 0])
     assert fresh_process_ledger.entries() == []
     assert [w for w in recwarn if issubclass(w.category, pf.PrivacyWarning)] == []
+
+
+def test_what_was_spent_beyond_all_floats_is_told_as_endless():
+    ledger = pf.Ledger(epsilon=math.inf)
+    for _ in range(3):
+        ledger.charge(1.5e308)
+    assert ledger.spent.epsilon == math.inf
+    ledger.charge(0.5)
+    assert len(ledger.entries()) == 4

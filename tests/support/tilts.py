@@ -39,6 +39,7 @@ def gradients_of(schema: pf.Schema, loss: ConvexLoss = LOGISTIC, classes: int = 
 def planned(
     schema: pf.Schema,
     loss: ConvexLoss = LOGISTIC,
+    kind: type[pf.ObjectivePerturbation | pf.OutputPerturbation] = pf.ObjectivePerturbation,
     *,
     classes: int = 1,
     people: int = 1,
@@ -49,7 +50,7 @@ def planned(
     rows: int = 1000,
     **settings_: object,
 ) -> Plan:
-    mechanism = pf.ObjectivePerturbation(**settings_)  # type: ignore[arg-type]
+    mechanism = kind(**settings_)  # type: ignore[arg-type]
     risk = Risk(loss, fit_intercept, classes, coupling_for(loss, classes))
     geometry = mechanism.geometry(schema, "slope", risk)
     terms = Terms(Budget(epsilon, delta), adjacency, people)  # type: ignore[arg-type]
