@@ -459,3 +459,13 @@ def test_numbers_of_numpy_are_penalties_and_others_are_refused_by_their_name(kin
     assert pf.ERM(None, kind(2), epsilon=50.0, schema=schema, random_state=0).fit(X, np.sign(X[:, 0])).coef_.shape == (1, 8)
     with pytest.raises(pf.PrivacyError, match="penalty=-1"):
         pf.ERM(None, -1, schema=schema).fit(X, np.sign(X[:, 0]))
+
+
+def test_a_loaded_model_is_fitted_again_only_with_its_loss(tmp_path: Path) -> None:
+    schema = pf.Schema([pf.Numeric("x", -1, 1)], target=pf.Numeric("y", -1, 1))
+    X = np.linspace(-1, 1, 40)[:, None]
+    pf.ERM(robust(0.5), epsilon=50.0, schema=schema, random_state=0).fit(X, X[:, 0]).save(tmp_path / "model.json")
+    again = pf.load_model(tmp_path / "model.json")
+    with pytest.raises(pf.PrivacyError, match="Set its loss"):
+        again.fit(X, X[:, 0])
+    assert again.set_params(loss=robust(0.5)).fit(X, X[:, 0]).score(X, X[:, 0]) > 0.5

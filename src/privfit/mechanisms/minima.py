@@ -219,5 +219,5 @@ def check_number(n_rows: int, terms: Terms) -> None:
     """Refuse more rows than the precision was planned for, where their number is private."""
     if terms.adjacency == "add-remove" and n_rows > _most_rows(terms):
         raise DataError(
-            f"The table has more rows than the precision of this fit was planned for ({_most_rows(terms)}). Give a public guess, expected_rows=.... Nothing was charged."
+            f"The table has more rows than the precision of this fit was planned for ({_most_rows(terms)}). Give a public guess{' that is nearer' * (terms.expected_rows is not None)}, expected_rows=.... Nothing was charged."
         )

@@ -106,6 +106,10 @@ class ERM(PerturbedModel):
             raise PrivacyError(
                 f"loss={self.loss!r} was given to ERM; it is a pf.ConvexLoss, or None for the logistic loss. Write pf.ConvexLoss(slope, curvature, most_slope=..., most_curvature=...)."
             )
+        if self.loss is None and getattr(self, "_loss_not_kept", False):
+            raise PrivacyError(
+                "This ERM was loaded from a file, and files do not keep losses of the user's own; it predicts, and cannot be fitted again as it is. Set its loss: model.set_params(loss=...)."
+            )
         chosen = super()._chosen_mechanism()
         if isinstance(chosen, ObjectivePerturbation) and chosen.steepest == "auto":
             chosen = replace(chosen, steepest=1.0)  # the loss as it was given
