@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -55,15 +55,21 @@ def cut_octahedra(widths: Sequence[int], scale: float, source: Source) -> Intege
     frees = [max(width - 1, 1) for width in widths]
     size, widest = sum(frees), max(frees)
     largest = math.prod(math.comb(2 * free, free) ** many for free, many in Counter(frees).items())
-    while True:
-        both = sum(source.geometric(size + 2, scale).tolist()) + 1 - widest
-        if both < 0:
-            continue
-        up = int(source.below(np.array([both + 1], dtype=np.int64))[0])
+    for both, up in _proposals(size, widest, scale, source):
         points = {free: points_between(free, up, both - up) for free in set(frees)}
         weight = math.prod((sum(points[free]) * math.factorial(free) << free) ** many for free, many in Counter(frees).items())
         if _comes_up(weight * (both + 1), largest * math.perm(both + widest + size, size + 1), source):
-            return np.concatenate([_block(width, up, both - up, points[max(width - 1, 1)], source) for width in widths])
+            break
+    return np.concatenate([_block(width, up, both - up, points[max(width - 1, 1)], source) for width in widths])
+
+
+def _proposals(size: int, widest: int, scale: float, source: Source) -> Iterator[tuple[int, int]]:
+    """Proposals of g + h and g without end, drawn many at a time: about as many as it takes until one is kept."""
+    many = math.isqrt(size) + 1
+    while True:
+        sums = [sum(own) + 1 - widest for own in source.geometric(many * (size + 2), scale).reshape(many, -1).tolist()]
+        sums = [both for both in sums if both >= 0]
+        yield from zip(sums, source.below(np.array(sums, dtype=np.int64) + 1).tolist(), strict=True)
 
 
 def points_between(free: int, up: int, down: int) -> list[int]:
