@@ -245,7 +245,7 @@ REFUSED: dict[str, tuple[dict, list[str]]] = {
     "too small a curvature": ({"loss": log_loss(most_curvature=0.1)}, ["has a curvature of 0.25 and states most_curvature=0.1", "privacy rests", "Correct"]),
     "too small a taper": ({"loss": log_loss(taper=0.5)}, ["more curvature somewhere than its taper=0.5", "privacy rests", "Correct"]),
     "a squared hinge": ({"loss": ConvexLoss(lambda z, y: -2 * y * np.maximum(0, 1 - y * z), lambda z, y: np.where(y * z < 1, 2.0, 0.0), 2.0, 2.0, link="slopes", name="squared hinge")}, ["The squared hinge has a slope of", "privacy rests", "Correct"]),
-    "a ridge of nothing": ({"penalty": 0.0}, ["ridge=0.0 was given", "a positive number", "'auto' if in doubt"]),
+    "a ridge of nothing": ({"penalty": 0.0}, ["penalty=0.0 was given", "a positive number", "'auto' if in doubt"]),
     "a ridge of text": ({"mechanism": pf.ObjectivePerturbation(ridge="much")}, ["ridge='much' was given", "a positive number", "'auto' if in doubt"]),
     "an endless ridge": ({"mechanism": pf.OutputPerturbation(ridge=math.inf)}, ["ridge=inf was given", "a positive number", "'auto' if in doubt"]),
     "an unknown noise": ({"mechanism": pf.ObjectivePerturbation(noise="white")}, ["noise='white' was given", "one of", "'auto' if in doubt"]),

@@ -17,6 +17,7 @@ from scipy import stats
 from privfit.privacy import PURE, Budget, Event, PrivacyError, exact
 from privfit.privacy.composition import rho_of
 from privfit.privacy.event import gaussian_scale, laplace_scale
+from privfit.privacy.octahedra import octahedra_sd
 from tests.privacy.test_composition import gaussian_delta
 
 dp.enable_features("contrib")
@@ -307,7 +308,7 @@ def test_blocks_of_octahedra_are_the_same_after_a_round_trip_through_json():
     assert again == event
     assert hash(again) == hash(event)
     assert again.widths == ((2, 3), ())
-    assert again.part_sd(0) == event.part_sd(0) == pytest.approx(9 * math.sqrt(6 * 7 * (4 / 12 + 6 / 20) / 5))
+    assert again.part_sd(0) == event.part_sd(0) == pytest.approx(9 * octahedra_sd((2, 3)))
     assert again.part_sd(1) == pytest.approx(4 * math.sqrt(2))
     whole = Event("test", 0.5, noise="octahedra", scale=9.0, n_values=5, widths=((2, 3),))
     assert whole.noise_sd == event.part_sd(0)

@@ -263,7 +263,7 @@ def smooth_hinge(width: float = 0.5) -> ConvexLoss:
 
     Chaudhuri, Monteleoni and Sarwate (JMLR 2011) use width 0.5.
     """
-    if not _positive(width) or width > 1e6:
+    if not _positive(width) or float(width) > 1e6:
         raise ValueError(f"The smooth hinge was given width={width!r}; it is a positive number. Use 0.5 if in doubt.")
     own = _SmoothHinge(float(width))
     return ConvexLoss(

@@ -29,6 +29,7 @@ Floats = NDArray[np.float64]
 TOLERANCE = 1e-6
 USUAL_LENGTH = 100.0
 FEW_TIMES = 3
+LONGEST = 1e4
 LONG_TILT = 20.0
 MANY_ROWS = 1 << 21
 FEW_ROWS = 1 << 17
@@ -166,7 +167,7 @@ def responses(gradients: Gradients) -> tuple[Callable[[Floats, Floats], Floats],
 def needed_precision(gradients: Gradients, terms: Terms, n_rows: int | None, sd: float, ridge: float = math.inf) -> float:
     """How precise a minimum must be, from public facts: far below the noise, and twice what rounding can do to a sum over so many rows and to a tilt of this size.
 
-    Rounding is proportional to the length of the weights. That is planned to be usual, or, where noise over the ridge makes them longer, a few times that; and ten times as long as long as little precision is lost.
+    Rounding is proportional to the length of the weights. That is planned to be usual, or, where noise over the ridge makes them longer, a few times that, within reason; and ten times as long as long as little precision is lost.
     """
     rows = n_rows if n_rows is not None and terms.adjacency == "replace-one" else _most_rows(terms)
 
@@ -183,7 +184,7 @@ def needed_precision(gradients: Gradients, terms: Terms, n_rows: int | None, sd:
         return sums + 2.0**-50 * LONG_TILT * sd * math.sqrt(gradients.values)
 
     wanted = TOLERANCE * gradients.sensitivity("l2")
-    length = max(USUAL_LENGTH, FEW_TIMES * sd * math.sqrt(gradients.values) / ridge)
+    length = max(USUAL_LENGTH, min(FEW_TIMES * sd * math.sqrt(gradients.values) / ridge, LONGEST))
     return 2 * max(wanted, rounding(length), min(rounding(10 * length), 2 * wanted))
 
 
