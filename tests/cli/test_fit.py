@@ -265,7 +265,10 @@ def test_clusters_are_fitted_and_predicted_from_files(run: Run, folder: Path) ->
     [
         (("-m", "linear", "--clusters", 3), "only kmeans has clusters"),
         (("-m", "kmeans", "--no-intercept"), "has distances and no coefficients"),
-        (("-m", "linear", "--interactions", 1), "only logistic has them"),
+        (("-m", "linear", "--interactions", 1), "only logistic can have it"),
+        (("-m", "linear", "--loss", "hinge"), "only svm can have it"),
+        (("-m", "ridge", "--kernel", "rbf"), "only logistic and svm can have it"),
+        (("-m", "kmeans", "--row-norm", 1.0), "--row-norm 1.0 was given"),
     ],
 )
 def test_options_of_other_models_are_refused(run: Run, folder: Path, options: tuple, told: str) -> None:
@@ -287,3 +290,23 @@ def test_pairs_of_columns_from_the_command_line(run: Run, folder: Path) -> None:
     assert plain.exit_code == 0, plain.output
     assert "chosen privately" not in " ".join(plain.output.split())
     assert pf.Ledger("pairs.db").spent.epsilon == 20
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        (("-m", "logistic", "--kernel", "rbf"), {"kernel": "rbf"}),
+        (("-m", "svm", "--loss", "hinge"), {"loss": "hinge"}),
+        (("-m", "svm", "--row-norm", 1.5), {"row_norm": 1.5}),
+    ],
+)
+def test_kernels_losses_and_lengths_from_the_command_line(run: Run, folder: Path, options: tuple, kept: dict) -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.uniform(-1, 1, (2, 2000))
+    pl.DataFrame({"a": a, "b": b, "y": np.where(a + b > 0, "yes", "no")}).write_csv("numbers.csv")
+    pf.Schema([pf.Numeric("a", -1, 1), pf.Numeric("b", -1, 1)], target=pf.Category("y", ["no", "yes"])).save("numbers.toml")
+    made = run("fit", "numbers.csv", "-s", "numbers.toml", *options, "-e", 5, "--seed", 1, "-o", "numbers.json")
+    assert made.exit_code == 0, made.output
+    model = pf.load_model("numbers.json")
+    assert {name: model.get_params()[name] for name in kept} == kept
+    assert model.score(np.column_stack([a, b]), np.where(a + b > 0, "yes", "no")) > 0.9

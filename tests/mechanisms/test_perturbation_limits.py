@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -251,3 +252,15 @@ def test_gaussian_noise_is_not_tried_where_a_person_has_very_many_rows() -> None
     assert planned(MIXED, people=5000, delta=1e-6).event.delta == 0
     with pytest.raises(pf.PrivacyError, match="rows_per_person=5000"):
         planned(MIXED, people=5000, delta=1e-6, noise="gaussian")
+
+
+def test_a_ridge_so_small_that_precision_costs_more_than_privacy_is_told() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (3000, 2))
+    y = (X[:, 0] > 0).astype(int)
+    schema = pf.Schema.box(-1, 1, target=[0, 1])
+    with pytest.warns(pf.PrivacyWarning, match="is so small that every weight has noise"):
+        pf.ERM(None, 1e-5, epsilon=100.0, schema=schema, random_state=0).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pf.ERM(None, 1.0, epsilon=100.0, schema=schema, random_state=0).fit(X, y)

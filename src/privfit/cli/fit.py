@@ -63,6 +63,16 @@ class Mechanism(StrEnum):
     boosted_adassp = "boosted-adassp"
 
 
+class SvmLoss(StrEnum):
+    huber = "huber"
+    hinge = "hinge"
+
+
+class Kernel(StrEnum):
+    linear = "linear"
+    rbf = "rbf"
+
+
 ESTIMATORS: dict[Model, Any] = {
     Model.linear: LinearRegression,
     Model.ridge: Ridge,
@@ -167,6 +177,27 @@ def fit(
             rich_help_panel=MODEL,
         ),
     ] = None,
+    loss: Annotated[
+        SvmLoss | None,
+        typer.Option(metavar="KIND", help="For svm: huber (rounded) or hinge.", show_default="huber", rich_help_panel=MODEL),
+    ] = None,
+    kernel: Annotated[
+        Kernel | None,
+        typer.Option(
+            metavar="KIND",
+            help="For logistic and svm: linear, or rbf, which bends in all columns together.",
+            show_default="linear",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
+    row_norm: Annotated[
+        float | None,
+        typer.Option(
+            help="For logistic and svm: the length that no row of numbers exceeds; longer ones are shortened.",
+            show_default=False,
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Fit a private model on a file and write it as JSON.
@@ -183,7 +214,9 @@ def fit(
     """
     Terms(Budget(epsilon, delta), adjacency.value, rows_per_person, expected_rows)  # refuses what no guarantee could be given for
     check_ledger_options(seed, ledger, ledger_epsilon, ledger_delta)
-    own = _penalty(model, alpha, l1_ratio) | _of_clusters(model, clusters, no_intercept, numeric) | _of_pairs(model, interactions)
+    own = _penalty(model, alpha, l1_ratio) | _of_clusters(model, clusters, no_intercept, numeric)
+    own |= _only(model, (Model.logistic,), interactions=interactions)
+    own |= _only(model, (Model.svm,), loss=loss and loss.value) | _only(model, CLASSES, kernel=kernel and kernel.value, row_norm=row_norm)
     check_output(output, table, schema, ledger)
     facts = complete_schema(schema)
     _check_target(model, facts)
@@ -243,13 +276,15 @@ def _of_clusters(model: Model, clusters: int | None, no_intercept: bool, numeric
     return {} if clusters is None else {"n_clusters": clusters}
 
 
-def _of_pairs(model: Model, interactions: int | None) -> dict[str, Any]:
-    """The option about pairs of columns, as the estimator takes it."""
-    if interactions is None:
-        return {}
-    if model is not Model.logistic:
-        raise CommandError(f"--interactions {interactions} was given with --model {model}; only logistic has them. Leave it out.")
-    return {"interactions": interactions}
+def _only(model: Model, models: tuple[Model, ...], **options: Any) -> dict[str, Any]:
+    """Options that only these models have, as the estimator takes them: those that were given."""
+    given = {name: value for name, value in options.items() if value is not None}
+    if given and model not in models:
+        name, value = next(iter(given.items()))
+        raise CommandError(
+            f"--{name.replace('_', '-')} {value} was given with --model {model}; only {' and '.join(models)} can have it. Leave it out."
+        )
+    return given
 
 
 def check_ledger_options(seed: int | None, ledger: Path | None, ledger_epsilon: float | None, ledger_delta: float | None) -> None:

@@ -8,6 +8,7 @@ the schema, and a certificate for what the solver leaves undone.
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -30,7 +31,7 @@ from privfit.mechanisms.release import Release
 from privfit.mechanisms.rules import FOR_CERTIFICATE, Numbers, automatic_output_ridge, automatic_ridge, quiet_ridge
 from privfit.mechanisms.shrinkage import unshrunk
 from privfit.mechanisms.tilts import SAFE, TILTS, Tilt, candidates, checks, free_ridge, make_tilt, refuse_gaussian_without_delta
-from privfit.privacy import Event, Ledger, Noise, PrivacyError, Terms, exact, noised
+from privfit.privacy import Event, Ledger, Noise, PrivacyError, PrivacyWarning, Terms, exact, noised
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.normal import gaussian_delta, least_scale
 from privfit.rows import KeptRows, Rows
@@ -47,6 +48,7 @@ SHARPEST = 50.0
 CLEARLY = 0.97
 MOST_SHARP = 1e5
 TINIEST = 1e-30
+LOUD = 0.5
 
 
 @dataclass(frozen=True)
@@ -221,6 +223,13 @@ class ObjectivePerturbation(Perturbation):
     def _perturbed(self, plan: Plan, kept: KeptRows, noise: Noise) -> Floats:
         shape = (kept.n_columns, plan.gradients.classes)
         assert plan.tilt is not None
+        blurred = math.sqrt(2.0) * plan.output_scale / plan.output_unit
+        if self.ridge != "auto" and blurred > LOUD:
+            warnings.warn(
+                f"The ridge of {plan.ridge:.3g} is so small that every weight has noise of about {blurred:.3g} for the precision of the solver alone. Use a larger one, or 'auto'.",
+                PrivacyWarning,
+                stacklevel=2,
+            )
         found = minimised(plan, kept, plan.tilt.drawn(noise, plan.event))
         whole = np.rint(found * plan.output_unit).astype(np.int64)
         drawn = noise.laplace(whole.ravel(), plan.output_scale).reshape(shape)
