@@ -224,7 +224,14 @@ def test_noise_on_the_minimum_fits_a_number_in_its_own_units() -> None:
     assert model.score(X, y) > 0.8
 
 
-@pytest.mark.parametrize("slope", [lambda z, y: np.where(y * z < 1, -y, 0.0), lambda z, y: -y * (y * z < 0.123)])
+def stepped(size: float, place: float) -> object:
+    """A slope that jumps by so much at a place, and is straight elsewhere."""
+    return lambda z, y: -y * (size * (y * z < place) + (1 - size) * np.clip((2 - y * z) / 4, 0, 1))
+
+
+@pytest.mark.parametrize(
+    "slope", [lambda z, y: np.where(y * z < 1, -y, 0.0), stepped(1.0, 0.123), stepped(0.3, 0.987), stepped(0.01, 0.5), stepped(0.5, -50.0)]
+)
 def test_a_slope_that_jumps_is_refused_before_the_charge(slope: object) -> None:
     ledger = pf.Ledger(epsilon=1.0)
     loss = ConvexLoss(slope, lambda z, y: 0.0 * z, most_slope=1.0, link="slopes")  # type: ignore[arg-type]
@@ -264,3 +271,57 @@ def test_a_ridge_so_small_that_precision_costs_more_than_privacy_is_told() -> No
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pf.ERM(None, 1.0, epsilon=100.0, schema=schema, random_state=0).fit(X, y)
+
+
+def test_what_a_loss_of_the_users_own_warns_of_or_raises_about_rows_is_not_told() -> None:
+    """Numpy's warnings, Python's, numbers that are none and errors, for one value that a row may have: nothing of it comes out, and the charge stands."""
+
+    def own(trouble: object) -> ConvexLoss:
+        def curvature(z: object, y: object) -> object:
+            trouble(np.abs(np.asarray(y) - 0.125) < 1e-9)  # type: ignore[operator]
+            return 1.0 + 0 * np.asarray(z)
+
+        return ConvexLoss(lambda z, y: np.clip(z - y, -1, 1), curvature, most_slope=1.0, most_curvature=1.0)
+
+    def divides(bad: np.ndarray) -> None:
+        assert np.isfinite(1 / np.where(bad, 0.0, 1.0)).any()
+
+    def warns(bad: np.ndarray) -> None:
+        if bad.any():
+            warnings.warn("a row", stacklevel=2)
+
+    def raises(bad: np.ndarray) -> None:
+        if bad.any():
+            raise KeyError("a row of 0.125")
+
+    schema = pf.Schema([pf.Numeric("x", -1, 1)], target=pf.Numeric("y", -1, 1))
+    X, y = np.linspace(-1, 1, 60)[:, None], np.linspace(-1, 1, 60)
+    y[7] = 0.125
+    for trouble in (divides, warns):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            pf.ERM(own(trouble), epsilon=1.0, schema=schema, random_state=0).fit(X, y)
+    ledger = pf.Ledger(epsilon=1.0)
+    with pytest.raises(pf.PrivacyError, match="did not reach the precision") as refused:
+        pf.ERM(own(raises), epsilon=1.0, schema=schema, ledger=ledger).fit(X, y)
+    assert refused.value.__context__ is None or refused.value.__suppress_context__
+    assert "0.125" not in str(refused.value)
+    assert ledger.spent.epsilon == 1.0
+
+
+def test_a_warning_about_a_ridge_comes_before_the_charge() -> None:
+    ledger = pf.Ledger(epsilon=200.0)
+    model = pf.ERM(None, 1e-5, epsilon=100.0, schema=pf.Schema.box(-1, 1, target=[0, 1]), ledger=ledger)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(pf.PrivacyWarning):
+            model.fit(np.zeros((50, 2)), np.arange(50) % 2)
+    assert ledger.spent.epsilon == 0
+
+
+@pytest.mark.parametrize("ridge", [5e-324, 1e-300])
+def test_a_ridge_that_leaves_nothing_but_noise_is_refused_in_a_sentence(ridge: float) -> None:
+    with pytest.raises(pf.PrivacyError, match="Use a larger"):
+        pf.ERM(None, ridge, epsilon=1.0, schema=pf.Schema.box(-1, 1, target=[0, 1]), mechanism="output").fit(
+            np.zeros((5, 2)), [0, 1, 0, 1, 0]
+        )

@@ -468,4 +468,12 @@ def test_a_loaded_model_is_fitted_again_only_with_its_loss(tmp_path: Path) -> No
     again = pf.load_model(tmp_path / "model.json")
     with pytest.raises(pf.PrivacyError, match="Set its loss"):
         again.fit(X, X[:, 0])
+    with pytest.raises(pf.PrivacyError, match="Set its loss"):
+        clone(again).fit(X, X[:, 0])
     assert again.set_params(loss=robust(0.5)).fit(X, X[:, 0]).score(X, X[:, 0]) > 0.5
+
+
+def test_a_loss_for_numbers_given_classes_says_how_to_make_it_one_for_classes() -> None:
+    loss = ConvexLoss(LOGISTIC.slope, LOGISTIC.curvature, most_slope=1.0, most_curvature=0.25)
+    with pytest.raises(pf.SchemaError, match="link='slopes'"):
+        pf.ERM(loss, schema=pf.Schema([pf.Numeric("x", -1, 1)], target=pf.Category("y", [-1, 1]))).fit([[0.0], [1.0]], [-1, 1])

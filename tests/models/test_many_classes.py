@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression as Plain
 from sklearn.metrics import log_loss
 
 import privfit as pf
-from privfit.losses import LOGISTIC, smooth_hinge
+from privfit.losses import LOGISTIC, hinge, smooth_hinge
 from privfit.mechanisms import minima
 from privfit.mechanisms.rules import coupling_for
 from privfit.solvers import minimise_certified
@@ -218,3 +218,11 @@ def test_classes_of_a_public_table_may_be_many(estimator: Any) -> None:
     assert model.classes_.tolist() == [0, 1, 2]
     with pytest.raises(ValueError, match="Only binary classification"):
         pf.LogisticRegression(schema="public", mechanism="functional").fit(X, y)
+
+
+@pytest.mark.parametrize("loss", [hinge(), smooth_hinge()])
+def test_chances_of_hinge_losses_side_with_the_predicted_class(loss: Any) -> None:
+    X, y = table_of(3, 2000)
+    mechanism = "output" if loss.most_curvature is None else "objective"
+    model = pf.ERM(loss, epsilon=10.0, schema=schema_for(3), mechanism=mechanism, random_state=0).fit(X, y)
+    assert (model.classes_[model.predict_proba(X).argmax(axis=1)] == model.predict(X)).mean() > 0.999

@@ -16,9 +16,12 @@ Function = Callable[[Any, Any], Any]
 LINKS = ("identity", "logistic", "slopes")
 ROUNDING = 1e-9
 FINE_ROUNDING = 2.0**-49
+MOST_FLOAT = 1e308
 STEP = 1e-4
 _MOST_STEEP = 64
 _HALVINGS = 12
+_MANY_HALVINGS = 36
+LEAST_JUMP = 1e-3
 _TRIED = np.concatenate([np.linspace(-40.0, 40.0, 4001), np.geomspace(41.0, 1e4, 40), -np.geomspace(41.0, 1e4, 40)])
 
 
@@ -55,8 +58,8 @@ class ConvexLoss:
 
     def __post_init__(self) -> None:
         for name in ("most_slope", "most_curvature", "taper", "offset"):  # as plain floats: calibration computes with them
-            if _is_number(getattr(self, name)):
-                object.__setattr__(self, name, float(getattr(self, name)))
+            if _is_number(value := getattr(self, name)):
+                object.__setattr__(self, name, math.inf if abs(value) >= MOST_FLOAT else float(value))
 
     def check(self, targets: Floats) -> None:
         """Refuse a loss whose own functions contradict what it states, on a grid of predictors and for these targets."""
@@ -79,7 +82,7 @@ class ConvexLoss:
         try:
             found = np.asarray(getattr(self, name)(z, y))
             found = np.broadcast_to(found, np.broadcast_shapes(z.shape, y.shape))
-        except (TypeError, ValueError) as error:
+        except Exception as error:  # a function of the user's own
             raise ValueError(
                 f"The {self.name} has a {name} that is no function of arrays z and y, or whose result does not fit them ({error}). Write {name}=lambda z, y: ... with numpy."
             ) from None
@@ -90,19 +93,37 @@ class ConvexLoss:
         return found.astype(np.float64)
 
     def _sharpest_places(self, targets: Floats) -> tuple[Floats, Floats]:
-        """Short intervals of predictors, one column for each target, in which the slope rises fastest, and how fast, but for rounding: halves of intervals of the grid, the steeper one each time."""
+        """Places, one column for each target, where the slope rises fastest, and how fast, but for rounding."""
+        low, high = self._steepest(targets, _HALVINGS)
+        rise = (self._tried("slope", high, targets[None, :]) - self._tried("slope", low, targets[None, :])) / (high - low)
+        return (low + high) / 2, rise - self._rounded(low, high, rise)
+
+    def _rounded(self, low: Floats, high: Floats, rise: Floats) -> Floats:
+        """What rounding in predictors and slopes can do to a rise between two predictors."""
+        return np.asarray(
+            (float(self.most_slope or 0.0) + rise * (np.abs(low) + np.abs(high) + self.offset)) * FINE_ROUNDING / (high - low)
+        )
+
+    @property
+    def jumps(self) -> bool:
+        """Whether the slope rises by more than a small part of its largest size within an interval that is hardly wider than rounding."""
+        targets = np.array([-1.0, 0.0, 1.0])
+        low, high = self._steepest(targets, _MANY_HALVINGS)
+        rises = self._tried("slope", high, targets[None, :]) - self._tried("slope", low, targets[None, :])
+        return bool(rises.max() > LEAST_JUMP * float(self.most_slope or 0.0))
+
+    def _steepest(self, targets: Floats, halvings: int) -> tuple[Floats, Floats]:
+        """Short intervals of predictors, one column for each target: halves of those of the grid in which the slope rises most, the steeper one each time."""
         grid = np.sort(_TRIED) * max(1.0, float(np.abs(targets).max()))
         slope = self._tried("slope", grid[:, None], targets[None, :])
         first = np.argsort(-np.diff(slope, axis=0), axis=0)[:_MOST_STEEP]
         low, high = grid[first], grid[first + 1]
-        for _ in range(_HALVINGS):
+        for _ in range(halvings):
             middle = (low + high) / 2
             at_low, at_middle, at_high = (self._tried("slope", z, targets[None, :]) for z in (low, middle, high))
             left = at_middle - at_low >= at_high - at_middle
             low, high = np.where(left, low, middle), np.where(left, middle, high)
-        rise = (self._tried("slope", high, targets[None, :]) - self._tried("slope", low, targets[None, :])) / (high - low)
-        rounded = (float(self.most_slope or 0.0) + rise * (np.abs(low) + np.abs(high) + self.offset)) * FINE_ROUNDING / (high - low)
-        return (low + high) / 2, rise - rounded
+        return low, high
 
     def _check_on_grid(self, targets: Floats) -> None:
         z, y = _TRIED[:, None] * max(1.0, float(np.abs(targets).max())), targets[None, :]
@@ -111,6 +132,7 @@ class ConvexLoss:
         assert self.most_slope is not None
         small = ROUNDING * self.most_slope
         rise = np.diff(slope[order], axis=0) / np.diff(z[order], axis=0)
+        rise = rise - self._rounded(z[order][:-1], z[order][1:], rise)
         ends = np.abs(slope[order])
         flattest = np.where(slope[order][1:] * slope[order][:-1] < 0, 0.0, np.minimum(ends[1:], ends[:-1]))
         places, steepest = self._sharpest_places(targets)

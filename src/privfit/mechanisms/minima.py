@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from privfit.losses import ConvexLoss
+from privfit.losses.convex import Function
 from privfit.mechanisms.rules import FOR_CERTIFICATE
 from privfit.mechanisms.tilts import MOST_FINE, SAFE, Tilt
 from privfit.privacy import Event, PrivacyError, Terms, exact
 from privfit.privacy.event import laplace_scale
 from privfit.rows import Features, KeptRows, SampledRows, one_blas_thread
+from privfit.rows.dealt import quietly
 from privfit.schema import AUTO_KNOTS, Geometry
 from privfit.solvers import minimise_certified, newton_on_sample, solver_of
 from privfit.statistics import Coupling, Gradients, RowNorms
@@ -116,15 +118,18 @@ def minimised(plan: Plan, kept: KeptRows, tilt: Floats) -> Floats:
 
     found = None
     try:
-        with one_blas_thread():
-            start, solve = newton_on_sample(
-                lambda w: sample.pulled(w, respond) + ridge * w + tilt, lambda w: solver(sample, w), start, rough
-            )
-        if kept.rows_for_curvature > sample.n_rows:
-            solve = solver(kept, start)
-        found = minimise_certified(gradient, plan.slack / 2, start, solve)
-    except (ArithmeticError, np.linalg.LinAlgError):
-        pass  # they know of the rows, and must not be told, in their chain neither
+        with quietly():  # a warning would tell of the rows
+            with one_blas_thread():
+                start, solve = newton_on_sample(
+                    lambda w: sample.pulled(w, respond) + ridge * w + tilt, lambda w: solver(sample, w), start, rough
+                )
+            if kept.rows_for_curvature > sample.n_rows:
+                solve = solver(kept, start)
+            found = minimise_certified(gradient, plan.slack / 2, start, solve)
+    except (DataError, PrivacyError, OSError, MemoryError):
+        raise
+    except Exception:
+        pass  # it knows of the rows, and must not be told, in its chain neither: also what a loss of the user's own raises
     if found is None or not found.gradient_norm + _rounded(plan, kept, found.weights, tilt) <= plan.slack:
         raise PrivacyError(
             f"The solver was given {kept.n_columns} columns and a ridge of {ridge:.3g} and did not reach the precision that privacy rests on. "
@@ -144,13 +149,15 @@ def responses(gradients: Gradients) -> tuple[Callable[[Floats, Floats], Floats],
     """The slopes and curvatures of rows, from predictors and targets."""
     loss = gradients.loss
     if gradients.coupling == "one":  # functions of the user's own may return one number for all rows
-        return (lambda z, y: np.broadcast_to(loss.slope(z, y), z.shape)), (lambda z, y: np.broadcast_to(loss.curvature(z, y), z.shape))
+        return (lambda z, y: _quiet(loss.slope, z, y)), (lambda z, y: _quiet(loss.curvature, z, y))
     if gradients.coupling == "one-vs-rest":
 
         def sides(target: Floats) -> Floats:
             return np.asarray(2.0 * (target[:, None] == np.arange(gradients.classes)) - 1.0)
 
-        return lambda scores, target: loss.slope(scores, sides(target)), lambda scores, target: loss.curvature(scores, sides(target))
+        return lambda scores, target: _quiet(loss.slope, scores, sides(target)), lambda scores, target: _quiet(
+            loss.curvature, scores, sides(target)
+        )
 
     def slopes(scores: Floats, target: Floats) -> Floats:
         chances = softmax(scores, axis=1)
@@ -162,6 +169,12 @@ def responses(gradients: Gradients) -> tuple[Callable[[Floats, Floats], Floats],
         return np.asarray(chances * (1 - chances))
 
     return slopes, bends
+
+
+def _quiet(function: Function, scores: Floats, target: Floats) -> Floats:
+    """A function of the user's own for every row, without numpy's warnings, in the thread that computes it: they would tell of a row."""
+    with np.errstate(all="ignore"):
+        return np.broadcast_to(function(scores, target), scores.shape)
 
 
 def needed_precision(gradients: Gradients, terms: Terms, n_rows: int | None, sd: float, ridge: float = math.inf) -> float:

@@ -233,6 +233,7 @@ class PairedPerturbation(ObjectivePerturbation):
         moved = int(terms.rows_per_person) * (2 if terms.adjacency == "replace-one" else 1)
         tables = Tables(Slopes(plan.gradients.loss, moved), Crossing.of(rows.geometry), exact(terms.budget.epsilon), shares)
         event, bits = tables.event(plan, terms), score_bits(rows.geometry.n_columns)  # public facts only up to here
+        self._tell_of_a_tiny_ridge(plan)
         if ledger is not None:
             ledger.charge(event, dataset=rows.label)  # durable before any draw
         first = Release(self._fit(plan, kept, noise, objective, n_rows), plan.event, noise.private)

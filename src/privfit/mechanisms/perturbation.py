@@ -46,8 +46,7 @@ FOR_SLOPES = 0.8
 STEEPEST = 0.5
 SHARPEST = 50.0
 CLEARLY = 0.97
-MOST_SHARP = 1e5
-TINIEST = 1e-30
+TINIEST = 1e-200
 LOUD = 0.5
 
 
@@ -111,7 +110,7 @@ class Perturbation:
     def _gradients(self, geometry: Geometry, terms: Terms, objective: Risk) -> Gradients:
         loss = objective.loss
         loss.check(_targets(geometry))
-        if loss.most_curvature is None and loss.sharpest > MOST_SHARP * float(loss.most_slope or 0.0):
+        if loss.most_curvature is None and loss.jumps:
             raise PrivacyError(
                 f"The {loss.name} has a slope that jumps, so that no gradient certifies a minimum. Round the corner, as pf.losses.hinge() does. Nothing was charged."
             )
@@ -136,9 +135,20 @@ class Perturbation:
     ) -> Release[RiskFit]:
         """The same from rows that were read; `n_rows` is their number as far as it is public."""
         plan = self.plan(rows.geometry, terms, objective, n_rows)  # public facts only
+        self._tell_of_a_tiny_ridge(plan)
         if ledger is not None:
             ledger.charge(plan.event, dataset=rows.label)  # durable before any draw
         return Release(self._fit(plan, kept, noise, objective, n_rows), plan.event, noise.private)
+
+    def _tell_of_a_tiny_ridge(self, plan: Plan) -> None:
+        """Warn, before the charge, where noise for the solver's precision will drown the weights."""
+        blurred = math.sqrt(2.0) * plan.output_scale / plan.output_unit
+        if self.ridge != "auto" and blurred > LOUD:
+            warnings.warn(
+                f"The ridge of {plan.ridge:.3g} is so small that every weight has noise of about {blurred:.3g} for the precision of the solver alone. Use a larger one, or 'auto'.",
+                PrivacyWarning,
+                stacklevel=2,
+            )
 
     def _fit(self, plan: Plan, kept: KeptRows, noise: Noise, objective: Risk, n_rows: int | None) -> RiskFit:
         weights = self._perturbed(plan, kept, noise)
@@ -223,13 +233,6 @@ class ObjectivePerturbation(Perturbation):
     def _perturbed(self, plan: Plan, kept: KeptRows, noise: Noise) -> Floats:
         shape = (kept.n_columns, plan.gradients.classes)
         assert plan.tilt is not None
-        blurred = math.sqrt(2.0) * plan.output_scale / plan.output_unit
-        if self.ridge != "auto" and blurred > LOUD:
-            warnings.warn(
-                f"The ridge of {plan.ridge:.3g} is so small that every weight has noise of about {blurred:.3g} for the precision of the solver alone. Use a larger one, or 'auto'.",
-                PrivacyWarning,
-                stacklevel=2,
-            )
         found = minimised(plan, kept, plan.tilt.drawn(noise, plan.event))
         whole = np.rint(found * plan.output_unit).astype(np.int64)
         drawn = noise.laplace(whole.ravel(), plan.output_scale).reshape(shape)
@@ -268,8 +271,10 @@ class OutputPerturbation(Perturbation):
         values = gradients.values
         slack = needed_precision(gradients, terms, n_rows, 0.0)
         apart = (gradients.sensitivity("l2") + 2 * slack) / ridge / SAFE
-        if not apart >= TINIEST:
-            raise PrivacyError(f"A ridge of {ridge:.3g} was asked for; it leaves no weights. Use a smaller one, or 'auto'.")
+        if not TINIEST <= apart <= 1 / TINIEST:
+            raise PrivacyError(
+                f"A ridge of {ridge:.3g} was asked for; it leaves no weights, or nothing but noise. Use a {'larger' if apart > 1 else 'smaller'} one, or 'auto'."
+            )
         stretch = {"laplace": math.sqrt(values)}.get(kind, 1.0)
         if kind == "gaussian":
             per_shift = least_scale(

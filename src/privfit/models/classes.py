@@ -17,6 +17,7 @@ from privfit.privacy import PrivacyError
 from privfit.schema import Category, Level, Schema, SchemaError
 
 MOST_ODDS = 500.0
+A_LITTLE = 1e-6
 
 
 class ClassModel(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
@@ -86,9 +87,12 @@ def predicted_class(scores: NDArray[np.float64], classes: NDArray[Any]) -> NDArr
     return np.asarray(classes[(scores > 0).astype(np.intp) if scores.ndim == 1 else np.argmax(scores, axis=1)])
 
 
-def log_chances(odds: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The logarithm of the chance of every class, from log-odds of each against the rest: chances are divided by their sum."""
-    logs = log_expit(np.clip(odds, -MOST_ODDS, MOST_ODDS))  # a hinge loss is certain beyond its corner, of several classes or of none
+def log_chances(odds: NDArray[np.float64], scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The logarithm of the chance of every class, from log-odds of each against the rest: chances are divided by their sum.
+
+    A hinge loss is certain beyond its corner, of several classes or of none; there the scores tell which is a little more likely.
+    """
+    logs = log_expit(np.clip(odds, -MOST_ODDS, MOST_ODDS)) + A_LITTLE * np.tanh(scores / A_LITTLE**-0.5)
     return np.asarray(logs - logsumexp(logs, axis=1, keepdims=True), dtype=np.float64)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_expit, log_softmax
+from sklearn.base import clone
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
@@ -19,14 +20,15 @@ from privfit.models.classes import log_chances, predicted_class, public_classes,
 from privfit.models.inputs import Input
 from privfit.models.perturbed import PerturbedModel
 from privfit.privacy import Ledger, PrivacyError
-from privfit.schema import Numeric, Schema
+from privfit.schema import Category, Numeric, Schema
 
 Floats = NDArray[np.float64]
 
 
 def _is_for_classes(model: Any) -> bool:
     if getattr(model, "_loss_not_kept", False) and model.loss is None:
-        return not isinstance(model.schema_.target, Numeric)
+        schema = getattr(model, "schema_", model.schema)
+        return not isinstance(getattr(schema, "target", None), Numeric)
     return getattr(model.loss, "link", "logistic") != "identity"
 
 
@@ -156,6 +158,15 @@ class ERM(PerturbedModel):
             self.coef_ = self.coef_[0] * block.unit
             self.intercept_ = float(self.intercept_[0]) * block.unit + block.center
 
+    def __sklearn_clone__(self) -> ERM:
+        made = type(self)(**{name: clone(value, safe=False) for name, value in self.get_params(deep=False).items()})
+        if getattr(self, "_loss_not_kept", False):  # a copy does not know the loss either
+            made._loss_not_kept = True
+        return made
+
+    def _hint_about_target(self, target: Any) -> str:
+        return " Or, for classes, give the loss link='slopes' or 'logistic'." if isinstance(target, Category) else ""
+
     # -- predictions ------------------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -176,7 +187,7 @@ class ERM(PerturbedModel):
         odds = (loss if self._slopes is None else tempered_logistic(*self._slopes)).log_odds(scores)
         if odds.ndim == 1:
             return np.asarray(np.exp(np.column_stack([log_expit(-odds), log_expit(odds)])), dtype=np.float64)
-        return np.exp(log_softmax(scores, axis=1) if self._softmax else log_chances(odds))
+        return np.exp(log_softmax(scores, axis=1) if self._softmax else log_chances(odds, scores))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of rows in their class; for numbers, R^2."""

@@ -138,6 +138,7 @@ def _check_target(estimator: Any, schema: Schema, y: Any, table: Table) -> None:
     if not isinstance(schema.target, wanted) and estimator._target == "needed":
         raise SchemaError(
             f"{name} was given the {type(schema.target).__name__} target {schema.target.name!r}; it needs a {wanted.__name__}. Write {example}."
+            + (estimator._hint_about_target(schema.target) if hasattr(estimator, "_hint_about_target") else "")
         )
     if y is not None and table.names is not None and schema.target.name in table.names:
         raise DataError(
@@ -228,7 +229,8 @@ def _public_target(estimator: Any, y: NDArray[Any]) -> Column:
     classes = np.unique(y)
     if len(classes) > 2 and not get_tags(estimator).classifier_tags.multi_class:
         raise ValueError(
-            f"Only binary classification is supported. The type of the target is multiclass, with {len(classes)} classes. Fit one class against the rest."
+            f"Only binary classification is supported. The type of the target is multiclass, with {len(classes)} classes. "
+            + (estimator._instead() if hasattr(estimator, "_instead") else "Fit one class against the rest.")
         )
     if len(classes) < 2:
         raise ValueError("The target has one class only; a classifier needs two classes. Give rows of both.")

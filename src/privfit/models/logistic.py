@@ -200,7 +200,7 @@ class LogisticRegression(ClassModel, PerturbedModel):
         scores = self._scores(X)
         if scores.ndim == 1:
             return np.column_stack([self._log_chance(-scores), self._log_chance(scores)])
-        return np.asarray(log_softmax(scores, axis=1), dtype=np.float64) if self._softmax else log_chances(self._log_odds(scores))
+        return np.asarray(log_softmax(scores, axis=1), dtype=np.float64) if self._softmax else log_chances(self._log_odds(scores), scores)
 
     def _log_chance(self, scores: Floats) -> Floats:
         """The logarithm of the chance that a score stands for."""
