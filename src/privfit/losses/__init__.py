@@ -1,6 +1,7 @@
 """Losses: what a model minimises, and the constants that calibration needs of it."""
 
-from privfit.losses.convex import LOGISTIC, ConvexLoss, hinge, robust, smooth_hinge, tempered_logistic
+from privfit.losses.bounded import LOGISTIC, hinge, robust, smooth_hinge, tempered_logistic
+from privfit.losses.convex import ConvexLoss
 from privfit.losses.polynomial import LINKS, Part, PolynomialLoss
 from privfit.losses.quadratic import SQUARED, QuadraticLoss, truncated_logistic
 from privfit.losses.ready import huber, logistic, poisson, squared

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -65,13 +65,13 @@ class ConvexLoss:
         """Refuse a loss whose own functions contradict what it states, on a grid of predictors and for these targets."""
         if self.link not in LINKS:
             raise ValueError(f"The {self.name} was given link={self.link!r}; a link is one of {LINKS}. Use 'identity' if in doubt.")
-        if not _positive(self.most_slope):
+        if not is_positive(self.most_slope):
             raise ValueError(
                 f"The {self.name} states most_slope={self.most_slope!r}; noise is calibrated from the largest slope that any row can have, a positive number. "
                 "State it: ConvexLoss(..., most_slope=1.0). A loss that grows like a square has none."
             )
         for name in ("most_curvature", "taper"):
-            if getattr(self, name) is not None and not _positive(getattr(self, name)):
+            if getattr(self, name) is not None and not is_positive(getattr(self, name)):
                 raise ValueError(
                     f"The {self.name} states {name}={getattr(self, name)!r}; it is a positive number. State one, or leave it out."
                 )
@@ -220,148 +220,10 @@ class ConvexLoss:
         return f"ConvexLoss({self.name}, most_slope={self.most_slope}, most_curvature={self.most_curvature}, taper={self.taper})"
 
 
-def sigmoid(z: Any) -> Any:
-    """1 / (1 + e^-z), several times faster than a general one and as exact where slopes need it."""
-    with np.errstate(over="ignore"):
-        return 1.0 / (1.0 + np.exp(-np.asarray(z, dtype=np.float64)))
-
-
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float | np.floating | np.integer) and not isinstance(value, bool)
 
 
-def _positive(value: object) -> bool:
+def is_positive(value: object) -> bool:
+    """Whether this is a finite number above zero."""
     return _is_number(value) and bool(0 < value < math.inf)  # type: ignore[operator]
-
-
-# -- ready-made ----------------------------------------------------------------------------------------------------------
-
-
-def _logistic_slope(z: Any, y: Any) -> Any:
-    return -y * sigmoid(-y * z)
-
-
-def _logistic_curvature(z: Any, y: Any) -> Any:
-    return sigmoid(z) * sigmoid(-z)
-
-
-def _logistic_value(z: Any, y: Any) -> Any:
-    return np.logaddexp(0.0, -y * z)
-
-
-LOGISTIC = ConvexLoss(
-    slope=_logistic_slope,
-    curvature=_logistic_curvature,
-    most_slope=1.0,
-    most_curvature=0.25,
-    taper=1.0,
-    value=_logistic_value,
-    one_sided=True,
-    link="logistic",
-    name="logistic loss",
-)
-"""log(1 + e^(-y z)). Its curvature is p (1 - p) where its slope is p: never more than what the slope leaves of 1."""
-
-
-@dataclass(frozen=True)
-class _SmoothHinge:
-    """Methods, not local functions, so that a loss can be pickled."""
-
-    width: float
-
-    def slope(self, z: Any, y: Any) -> Any:
-        return -y * np.clip((1 + self.width - y * z) / (2 * self.width), 0.0, 1.0)
-
-    def curvature(self, z: Any, y: Any) -> Any:
-        return np.where(np.abs(1 - y * z) <= self.width, 1 / (2 * self.width), 0.0)
-
-    def value(self, z: Any, y: Any) -> Any:
-        short = 1 - y * z
-        return np.where(short > self.width, short, np.where(short < -self.width, 0.0, (short + self.width) ** 2 / (4 * self.width)))
-
-
-def smooth_hinge(width: float = 0.5) -> ConvexLoss:
-    """The hinge loss max(0, 1 - y z) with its corner rounded over y z from 1 - width to 1 + width: Huber's loss for classes.
-
-    Chaudhuri, Monteleoni and Sarwate (JMLR 2011) use width 0.5.
-    """
-    if not _positive(width) or float(width) > 1e6:
-        raise ValueError(f"The smooth hinge was given width={width!r}; it is a positive number. Use 0.5 if in doubt.")
-    own = _SmoothHinge(float(width))
-    return ConvexLoss(
-        own.slope,
-        own.curvature,
-        1.0,
-        1 / (2 * own.width),
-        None,
-        own.value,
-        one_sided=True,
-        link="slopes",
-        name=f"hinge loss rounded over {width:g}",
-    )
-
-
-def hinge() -> ConvexLoss:
-    """The hinge loss max(0, 1 - y z), its corner rounded over a thousandth so that a gradient can certify a minimum. It states no curvature: perturb the output."""
-    return replace(smooth_hinge(1e-3), most_curvature=None, name="hinge loss")
-
-
-@dataclass(frozen=True)
-class _Robust:
-    threshold: float
-
-    def slope(self, z: Any, y: Any) -> Any:
-        return np.clip(z - y, -self.threshold, self.threshold)
-
-    def curvature(self, z: Any, y: Any) -> Any:
-        return np.where(np.abs(z - y) <= self.threshold, 1.0, 0.0)
-
-    def value(self, z: Any, y: Any) -> Any:
-        size = np.abs(y - z)
-        return np.where(size <= self.threshold, size**2 / 2, self.threshold * (size - self.threshold / 2))
-
-
-def robust(threshold: float) -> ConvexLoss:
-    """Half the square of y - z up to the threshold, straight beyond: Huber's loss for numbers, in the units of the target."""
-    if not _positive(threshold):
-        raise ValueError(
-            f"The robust loss was given threshold={threshold!r}; it is a positive number in the target's units. Use the size of a usual residual."
-        )
-    own = _Robust(float(threshold))
-    return ConvexLoss(own.slope, own.curvature, own.threshold, 1.0, value=own.value, name=f"Huber loss at {threshold:g}")
-
-
-def tempered_logistic(cap: float, taper: float) -> ConvexLoss:
-    """The logistic loss with slopes that stay below `cap`: as steep as the logistic one while that is allowed, then bending towards the cap.
-
-    With p the size of the slope, the curvature is the smaller of p (1 - p) and taper (cap - p), so that curvature is free when noise is calibrated. The
-    smaller the cap, the less noise; rows that are far on the wrong side then pull less than in logistic regression. Probabilities follow from the slopes.
-    """
-    if not (0 < cap <= 1 and taper >= 1):
-        raise ValueError(
-            f"The tempered logistic loss was given cap={cap!r} and taper={taper!r}; cap is above 0 and at most 1, taper at least 1. Use 1 and 1 for the logistic loss."
-        )
-    if cap >= 1 - 1e-12:
-        return LOGISTIC
-    # p (1 - p) = taper (cap - p) at the turn; below it the slope is logistic, beyond it decays to the cap
-    half = (1 + taper) / 2
-    turn = taper * cap / (half + math.sqrt(half**2 - taper * cap))
-    at = math.log((1 - turn) / turn)  # the margin where the two meet
-
-    def size(margin: Any) -> Any:
-        return np.minimum(sigmoid(-np.maximum(margin, at)) + (cap - turn) * (1 - np.exp(taper * np.minimum(margin - at, 0.0))), cap)
-
-    def bend(margin: Any) -> Any:
-        logistic = sigmoid(-np.maximum(margin, at))
-        return np.where(margin >= at, logistic * (1 - logistic), taper * (cap - turn) * np.exp(taper * np.minimum(margin - at, 0.0)))
-
-    return ConvexLoss(
-        slope=lambda z, y: -y * size(y * z),
-        curvature=lambda z, y: bend(y * z),
-        most_slope=float(cap),
-        most_curvature=0.25 if turn >= 0.5 else turn * (1 - turn),
-        taper=float(taper),
-        one_sided=True,
-        link="slopes",
-        name=f"logistic loss with slopes up to {cap:.3g}",
-    )
