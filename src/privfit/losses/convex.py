@@ -16,7 +16,6 @@ Function = Callable[[Any, Any], Any]
 LINKS = ("identity", "logistic", "slopes")
 ROUNDING = 1e-9
 FINE_ROUNDING = 2.0**-49
-MOST_FLOAT = 1e308
 STEP = 1e-4
 _MOST_STEEP = 64
 _HALVINGS = 12
@@ -59,7 +58,10 @@ class ConvexLoss:
     def __post_init__(self) -> None:
         for name in ("most_slope", "most_curvature", "taper", "offset"):  # as plain floats: calibration computes with them
             if _is_number(value := getattr(self, name)):
-                object.__setattr__(self, name, math.inf if abs(value) >= MOST_FLOAT else float(value))
+                try:
+                    object.__setattr__(self, name, float(value))
+                except OverflowError:
+                    object.__setattr__(self, name, math.inf)
 
     def check(self, targets: Floats) -> None:
         """Refuse a loss whose own functions contradict what it states, on a grid of predictors and for these targets."""
