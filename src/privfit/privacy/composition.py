@@ -135,10 +135,10 @@ def _counted_delta(costs: list[Cost], epsilon: float, aside: Fraction) -> Fracti
 
 
 def _added(costs: list[Cost]) -> tuple[Fraction, Fraction]:
-    many = Counter((cost.epsilon, cost.delta) for cost in costs)  # fractions add up slowly, and prices are often the same
-    return sum((epsilon * times for (epsilon, _), times in many.items()), Fraction(0)), sum(
-        (delta * times for (_, delta), times in many.items()), Fraction(0)
-    )
+    """The sum of all, each multiplied by how often it is there: fractions add up slowly, and fits often cost the same."""
+    each, many = {id(cost): cost for cost in costs}, Counter(map(id, costs))
+    epsilon = sum((cost.epsilon * many[key] for key, cost in each.items()), Fraction(0))
+    return epsilon, sum((cost.delta * many[key] for key, cost in each.items()), Fraction(0))
 
 
 def _stated(cost: Cost) -> Cost:
