@@ -167,12 +167,13 @@ class Numeric:
 
     def on_scale(self, values: Any) -> Any:
         """Where values between the bounds lie on this column's scale, from 0 to 1, as an array."""
-        start, stop = self._on_scale(self.low), self._on_scale(self.high)
         if not self.is_wide:
-            return (values - start) / (stop - start)
+            return (values - self.low) / (self.high - self.low)
+        ends = np.array([self.low, self.high])  # by the same functions as the values, so that the bounds are at 0 and 1
         if self.low < 0.0 < self.high:
+            start, stop = np.copysign(np.log1p(np.abs(ends)), ends)
             return (np.copysign(np.log1p(np.abs(values)), values) - start) / (stop - start)
-        return np.log1p(values - self.low) / stop
+        return np.log1p(values - self.low) / np.log1p(ends - self.low)[1]
 
     def _on_scale(self, value: float) -> float:
         if not self.is_wide:
