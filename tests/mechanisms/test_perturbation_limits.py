@@ -290,9 +290,12 @@ def test_what_a_loss_of_the_users_own_warns_of_or_raises_about_rows_is_not_told(
         if bad.any():
             warnings.warn("a row", stacklevel=2)
 
-    def raises(bad: np.ndarray) -> None:
-        if bad.any():
-            raise KeyError("a row of 0.125")
+    def raising(kind: type[Exception]) -> object:
+        def raises(bad: np.ndarray) -> None:
+            if bad.any():
+                raise kind("a row of 0.125")
+
+        return raises
 
     schema = pf.Schema([pf.Numeric("x", -1, 1)], target=pf.Numeric("y", -1, 1))
     X, y = np.linspace(-1, 1, 60)[:, None], np.linspace(-1, 1, 60)
@@ -301,12 +304,13 @@ def test_what_a_loss_of_the_users_own_warns_of_or_raises_about_rows_is_not_told(
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             pf.ERM(own(trouble), epsilon=1.0, schema=schema, random_state=0).fit(X, y)
-    ledger = pf.Ledger(epsilon=1.0)
-    with pytest.raises(pf.PrivacyError, match="did not reach the precision") as refused:
-        pf.ERM(own(raises), epsilon=1.0, schema=schema, ledger=ledger).fit(X, y)
-    assert refused.value.__context__ is None or refused.value.__suppress_context__
-    assert "0.125" not in str(refused.value)
-    assert ledger.spent.epsilon == 1.0
+    for kind in (KeyError, ValueError, OSError, pf.PrivacyError, MemoryError):
+        ledger = pf.Ledger(epsilon=1.0)
+        with pytest.raises(pf.PrivacyError, match="did not reach the precision") as refused:
+            pf.ERM(own(raising(kind)), epsilon=1.0, schema=schema, ledger=ledger).fit(X, y)
+        assert refused.value.__context__ is None or refused.value.__suppress_context__
+        assert "0.125" not in str(refused.value)
+        assert ledger.spent.epsilon == 1.0
 
 
 def test_a_warning_about_a_ridge_comes_before_the_charge() -> None:

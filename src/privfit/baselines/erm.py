@@ -17,6 +17,7 @@ from scipy.special import log_expit
 from sklearn.utils.metaestimators import available_if
 
 from privfit.losses import LOGISTIC, ConvexLoss, smooth_hinge
+from privfit.losses.convex import is_positive
 from privfit.mechanisms import ObjectivePerturbation, OutputPerturbation, Perturbation, Release, Risk, RiskFit, TunedPerturbation
 from privfit.mechanisms.minima import Plan, needed_precision, with_output_noise
 from privfit.mechanisms.perturbation import NoiseKind
@@ -72,7 +73,7 @@ class PrintedERM(Perturbation):
 
     def check(self) -> None:
         """Refuse parameters that mean nothing, before anything is read."""
-        if not _is_factor(self.regularisation):
+        if not is_positive(self.regularisation):
             raise PrivacyError(
                 f"regularisation={self.regularisation!r} was given; it is a positive number, Lambda beside the mean over rows, or 'tune'. "
                 "Use 1e-3 if in doubt; 1e-12 is what PrivGene's authors compared with."
@@ -302,7 +303,3 @@ class PrivateERM(ClassModel, PerturbedModel):
         super()._restore_facts(facts)
         self.loss, self.method = str(facts["loss"]), str(facts["method"])
         self.regularisation = self.regularisation_ = float(facts["regularisation"])
-
-
-def _is_factor(value: object) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool) and bool(0 < value < float("inf"))

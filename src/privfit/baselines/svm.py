@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from privfit.baselines.erm import public_rows
 from privfit.losses import ConvexLoss, hinge
+from privfit.losses.convex import is_positive
 from privfit.mechanisms import OutputPerturbation, Risk
 from privfit.mechanisms.minima import Plan
 from privfit.mechanisms.perturbation import NoiseKind
@@ -53,7 +52,7 @@ class PrintedSVM(OutputPerturbation):
 
     def check(self) -> None:
         """Refuse parameters that mean nothing, before anything is read."""
-        if isinstance(self.C, bool) or not isinstance(self.C, int | float | np.integer | np.floating) or not 0 < self.C < float("inf"):
+        if not is_positive(self.C):
             raise PrivacyError(
                 f"C={self.C!r} was given to PrivateSVM; it is a positive number, and multiplies the hinge loss. Use 10.0 if in doubt."
             )

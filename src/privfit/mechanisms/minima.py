@@ -127,9 +127,9 @@ def minimised(plan: Plan, kept: KeptRows, tilt: Floats) -> Floats:
                 solve = solver(kept, start)
             found = minimise_certified(gradient, plan.slack / 2, start, solve)
     except (DataError, PrivacyError, OSError, MemoryError):
-        raise
+        raise  # of reading: functions of the user's own raise none of these
     except Exception:
-        pass  # it knows of the rows, and must not be told, in its chain neither: also what a loss of the user's own raises
+        pass  # it knows of the rows, and must not be told, in its chain neither
     if found is None or not found.gradient_norm + _rounded(plan, kept, found.weights, tilt) <= plan.slack:
         raise PrivacyError(
             f"The solver was given {kept.n_columns} columns and a ridge of {ridge:.3g} and did not reach the precision that privacy rests on. "
@@ -172,9 +172,12 @@ def responses(gradients: Gradients) -> tuple[Callable[[Floats, Floats], Floats],
 
 
 def _quiet(function: Function, scores: Floats, target: Floats) -> Floats:
-    """A function of the user's own for every row, without numpy's warnings, in the thread that computes it: they would tell of a row."""
-    with np.errstate(all="ignore"):
-        return np.broadcast_to(function(scores, target), scores.shape)
+    """A function of the user's own for every row, in the thread that computes it: neither numpy's warnings nor errors of any kind get out, which would tell of a row."""
+    try:
+        with np.errstate(all="ignore"):
+            return np.broadcast_to(function(scores, target), scores.shape)
+    except Exception:
+        raise ArithmeticError from None
 
 
 def needed_precision(gradients: Gradients, terms: Terms, n_rows: int | None, sd: float, ridge: float = math.inf) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.losses import LOGISTIC, tempered_logistic
+from privfit.losses.convex import is_positive
 from privfit.mechanisms.minima import (
     OUTPUT_STEPS,
     Plan,
@@ -66,7 +67,7 @@ class Perturbation:
 
     def check(self) -> None:
         """Refuse parameters that mean nothing, before anything is read."""
-        if self.ridge != "auto" and not _is_positive(self.ridge):
+        if self.ridge != "auto" and not is_positive(self.ridge):
             raise PrivacyError(
                 f"ridge={self.ridge!r} was given; it is 'auto' or a positive number, and multiplies half the squared weights beside a sum over rows. Use 'auto' if in doubt."
             )
@@ -186,7 +187,7 @@ class ObjectivePerturbation(Perturbation):
     def check(self) -> None:
         """Refuse parameters that mean nothing, before anything is read."""
         super().check()
-        if self.steepest != "auto" and not (_is_positive(self.steepest) and self.steepest <= 1):
+        if self.steepest != "auto" and not (is_positive(self.steepest) and self.steepest <= 1):
             raise PrivacyError(
                 f"steepest={self.steepest!r} was given; it is 'auto' or above 0 and at most 1, the logistic loss. Use 'auto' if in doubt."
             )
@@ -313,7 +314,3 @@ def _targets(geometry: Geometry) -> Floats:
     """Targets to check a loss at."""
     target = geometry.target
     return np.linspace(-1.0, 1.0, 9) if target is not None and target.kind == "slope" else np.array([-1.0, 1.0])
-
-
-def _is_positive(value: object) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool) and bool(0 < value < math.inf)

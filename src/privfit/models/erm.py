@@ -15,6 +15,7 @@ from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 
 from privfit.losses import LOGISTIC, ConvexLoss, tempered_logistic
+from privfit.losses.convex import is_positive
 from privfit.mechanisms import ObjectivePerturbation
 from privfit.models.classes import log_chances, predicted_class, public_classes, with_sorted_classes
 from privfit.models.inputs import Input
@@ -116,11 +117,7 @@ class ERM(PerturbedModel):
         if isinstance(chosen, ObjectivePerturbation) and chosen.steepest == "auto":
             chosen = replace(chosen, steepest=1.0)  # the loss as it was given
         if self.penalty != "auto":
-            if (
-                isinstance(self.penalty, bool)
-                or not isinstance(self.penalty, int | float | np.integer | np.floating)
-                or not 0 < self.penalty < np.inf
-            ):
+            if not is_positive(self.penalty):
                 raise PrivacyError(
                     f"penalty={self.penalty!r} was given to ERM; it is 'auto' or a positive number, and multiplies half the squared weights beside a sum over rows. Use 'auto' if in doubt."
                 )
