@@ -6,9 +6,8 @@ A linear predictor is a few look-ups, and a sum of columns a few counts: sparse 
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -19,6 +18,7 @@ from privfit.rows.crossed import CellRows
 from privfit.rows.encoding import encode_numbers, level_codes
 from privfit.rows.layout import MOST_CODES, STEP, Chunk, Layout
 from privfit.rows.memory import half_of_memory, other_rows, read_again, read_once
+from privfit.rows.passes import added_in_place, in_order, pairwise_sum
 from privfit.rows.rows import Rows, one_blas_thread
 from privfit.tables import Batch, DataError
 
@@ -163,7 +163,7 @@ class KeptRows:
             return self._pull(chunk, table, weights, respond)
 
         with one_blas_thread(), ThreadPoolExecutor(self._rows.threads) as pool:
-            totals = _pairwise(in_order(pool, task, self._every_chunk(), 4 * self._rows.threads))
+            totals = pairwise_sum(in_order(pool, task, self._every_chunk(), 4 * self._rows.threads))
         counts, numbers = totals
         return numbers if self._features is not None else self._layout.gather(counts, numbers)
 
@@ -244,7 +244,7 @@ class KeptRows:
             return [np.array(float(len(part.target))), SampledRows(self._dense(part), part.target, 1.0).curved(weights, bend)]
 
         with one_blas_thread(), ThreadPoolExecutor(self._rows.threads) as pool:
-            rows, products = _pairwise(in_order(pool, task, self._spread(self.rows_for_curvature), 2 * self._rows.threads))
+            rows, products = pairwise_sum(in_order(pool, task, self._spread(self.rows_for_curvature), 2 * self._rows.threads))
         return np.asarray(products * (self.n_rows / rows))
 
     def rounding(self, weights: Floats, most_slope: float, most_curvature: float, offset: float = 0.0) -> float:
@@ -340,27 +340,6 @@ class SampledRows:
         return self.weight * np.stack([(self._design * bends[:, k, None]).T @ self._design for k in range(bends.shape[1])])
 
 
-def _pairwise(parts: Iterator[list[Floats]]) -> list[Floats]:
-    """The sum of the parts, added two by two, so that rounding grows with the logarithm of their number only."""
-    waiting: list[tuple[int, list[Floats]]] = []
-    for part in parts:
-        height, total = 0, part
-        while waiting and waiting[-1][0] == height:
-            height, total = height + 1, added_in_place(waiting.pop()[1], total)
-        waiting.append((height, total))
-    total = waiting.pop()[1]
-    while waiting:
-        total = added_in_place(waiting.pop()[1], total)
-    return total
-
-
-def added_in_place(ones: list[Floats], others: list[Floats]) -> list[Floats]:
-    """The sums of two parts, written over the first."""
-    for one, other in zip(ones, others, strict=True):
-        one += other
-    return ones
-
-
 def _joined(chunks: Iterator[Chunk], least: int) -> Iterator[Chunk]:
     """The same rows with no chunk shorter than that but the last: a stream may come in very small batches."""
     short: list[Chunk] = []
@@ -380,24 +359,3 @@ def _taken(chunks: list[Chunk]) -> Iterator[Chunk]:
     chunks.reverse()
     while chunks:
         yield chunks.pop()
-
-
-def in_order(pool: ThreadPoolExecutor, task: Callable[[Piece], Made], chunks: Iterator[Piece], ahead: int) -> Iterator[Made]:
-    """What a task makes of the chunks, in their order, with few of them in work at a time."""
-    pending: deque[Future[Made]] = deque()
-    broken: Exception | None = None
-    while True:
-        try:
-            chunk = next(chunks)
-        except StopIteration:
-            break
-        except Exception as error:  # what rows before it have to say comes first, however far ahead was read
-            broken = error
-            break
-        pending.append(pool.submit(task, chunk))
-        if len(pending) > ahead:
-            yield pending.popleft().result()
-    while pending:
-        yield pending.popleft().result()
-    if broken is not None:
-        raise broken

@@ -12,8 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.rows.kept import KeptRows, in_order
+from privfit.rows.kept import KeptRows
 from privfit.rows.layout import STEPS_PER_KNOT, Chunk, Member
+from privfit.rows.passes import in_order
 from privfit.rows.rows import one_blas_thread
 
 Floats = NDArray[np.float64]
