@@ -51,12 +51,13 @@ def test_the_tight_noise(adjacency, moves) -> None:
 
 @pytest.mark.parametrize("noise", list(CALIBRATIONS.values()))
 def test_a_factor_of_the_sum_is_n_times_one_of_the_mean(noise) -> None:
-    n, C = 5000, 10.0
+    n, C = 5000, 1.0
     of_sum = planned(PrintedSVM(noise=noise, C=C, multiplies="sum"), terms(0.5), n)
     of_mean = planned(PrintedSVM(noise=noise, C=n * C), terms(0.5), n)
     assert of_sum.ridge == pytest.approx(1 / C)
     assert (of_sum.ridge, of_sum.sd) == pytest.approx((of_mean.ridge, of_mean.sd))
-    assert planned(PrintedSVM(noise=noise, C=C, multiplies="sum"), terms(0.5, "add-remove"), None).ridge == of_sum.ridge
+    given = terms(0.5, "add-remove", expected_rows=n)
+    assert planned(PrintedSVM(noise=noise, C=C, multiplies="sum"), given, None).ridge == of_sum.ridge
 
 
 def test_fourier_features_have_length_one() -> None:
@@ -71,7 +72,7 @@ def test_fourier_features_have_length_one() -> None:
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 @pytest.mark.parametrize(("noise", "norm"), [("laplace", 1), ("l2", 2)])
-@pytest.mark.parametrize("C", [0.1, 1.0, 20.0])
+@pytest.mark.parametrize("C", [0.1, 1.0, 4.0])
 def test_minima_of_neighbours_lie_no_farther_apart_than_claimed(adjacency, noise, norm, C) -> None:
     moves, event = apart(PrintedSVM(noise=noise, C=C), RISK, terms(1.0, adjacency, expected_rows=2))
     bound, most = event.sensitivity / event.unit, np.linalg.norm(moves, ord=norm, axis=1).max()
@@ -100,6 +101,15 @@ def test_an_easy_table_is_learned_at_a_large_epsilon(calibration, adjacency) -> 
     assert model.fit(X, Y).score(*easy(seed=1)) > 0.95
     assert model.coef_.shape == (1, 3)
     assert list(model.classes_) == ["no", "yes"]
+
+
+def test_a_factor_too_large_for_a_private_number_of_rows_is_refused_before_the_charge() -> None:
+    """Rows may be up to 2^17 here, and minima as long as such tables allow: no solver can promise their weights."""
+    ledger = pf.Ledger(epsilon=1.0)
+    model = PrivateSVM(1.0, C=20.0, calibration="tight", adjacency="add-remove", expected_rows=2, ledger=ledger, schema=BOX)
+    with pytest.raises(pf.PrivacyError, match="ridge of 0.1 was asked for.*Nothing was charged"):
+        model.fit(X, Y)
+    assert ledger.entries() == []
 
 
 def test_a_kernel_bends() -> None:

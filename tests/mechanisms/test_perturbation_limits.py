@@ -79,7 +79,7 @@ def test_a_public_guess_far_below_the_number_of_rows_does_not_make_a_fit_fail() 
 
 
 def test_more_rows_than_the_precision_was_planned_for_are_refused_before_the_charge(monkeypatch) -> None:
-    monkeypatch.setattr(minima, "FEW_ROWS", 100)
+    monkeypatch.setattr("privfit.mechanisms.precision.FEW_ROWS", 100)
     ledger = pf.Ledger(epsilon=1.0)
     schema = pf.Schema.box(-1, 1, target=[0, 1])
     model = pf.LogisticRegression(1.0, schema=schema, adjacency="add-remove", expected_rows=5, ledger=ledger)
@@ -89,21 +89,22 @@ def test_more_rows_than_the_precision_was_planned_for_are_refused_before_the_cha
 
 
 @pytest.mark.parametrize("solver", ["newton_on_sample", "minimise_certified"])
-def test_a_failing_solver_says_nothing_of_the_rows_and_the_charge_stands(monkeypatch, solver: str) -> None:
-    """The text of a linear algebra error would depend on them."""
+def test_a_failing_solver_fails_no_fit(monkeypatch, solver: str) -> None:
+    """An error of linear algebra would depend on the rows. Accelerated gradient descent takes over, whose steps suffice for every table."""
 
     def failing(*args):
         raise np.linalg.LinAlgError("16-th leading minor of a private matrix")
 
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (300, 2))
+    y = (X[:, 0] > 0).astype(int)
+
+    def fitted() -> np.ndarray:
+        return pf.LogisticRegression(10.0, schema=pf.Schema.box(-1, 1, target=[0, 1]), random_state=0).fit(X, y).coef_
+
+    usual = fitted()
     monkeypatch.setattr(minima, solver, failing)
-    ledger = pf.Ledger(epsilon=1.0)
-    model = pf.LogisticRegression(1.0, schema=pf.Schema.box(-1, 1, target=[0, 1]), ledger=ledger)
-    with pytest.raises(pf.PrivacyError, match="the charge stands") as caught:
-        model.fit(np.zeros((10, 2)), np.arange(10) % 2)
-    assert "minor" not in str(caught.value)
-    assert caught.value.__cause__ is None
-    assert caught.value.__suppress_context__
-    assert ledger.spent == 1.0
+    np.testing.assert_allclose(fitted(), usual, atol=1e-3)
 
 
 def test_a_target_far_from_zero_is_fitted_in_its_own_units() -> None:
@@ -178,7 +179,7 @@ def test_rounding_asks_for_no_more_ridge_where_the_number_of_rows_is_about_known
     terms = Terms(Budget(1.0), "add-remove", 1, expected)
     geometry = mechanism.geometry(schema, "splines", risk)
     planned = mechanism.plan(geometry, terms, risk, expected).ridge
-    monkeypatch.setattr("privfit.mechanisms.perturbation.quiet_ridge", lambda *_: 0.0)
+    monkeypatch.setattr("privfit.mechanisms.perturbation.quiet_ridge", lambda gradients, rows, least, *_: least)
     assert planned == mechanism.plan(geometry, terms, risk, expected).ridge
 
 
@@ -210,6 +211,7 @@ def test_the_ridge_for_noise_on_the_minimum_grows_as_the_loss_does(factor: float
         most_curvature=0.25 * factor,
         taper=None,
         value=None,
+        excess_at_zero=factor * LOGISTIC.excess_at_zero,
         name="stretched",
     )
     assert ridge(stretched) == pytest.approx(factor * ridge(LOGISTIC))

@@ -91,16 +91,23 @@ def test_rounding_is_what_public_facts_allow_for() -> None:
     weights = whole_weights(geometry.n_columns, 3)
     length = float(np.linalg.norm(weights))
     found = kept.rounding(weights, 0.5, 0.25)
-    assert found == KeptRows.most_rounding(150, geometry.l2, geometry.n_columns, length, 0.5, 0.25)
+    assert found == KeptRows.most_rounding(150, geometry.l2, 1 + len(geometry.blocks), length, 0.5, 0.25)
     more: list[dict[str, float]] = [
         {"rows": 151},
         {"norm": 4.0},
-        {"columns": 1000},
+        {"entries": 1000},
         {"length": 199.0},
         {"most_slope": 1},
         {"most_curvature": 1},
     ]
-    usual = {"rows": 150, "norm": geometry.l2, "columns": geometry.n_columns, "length": length, "most_slope": 0.5, "most_curvature": 0.25}
+    usual = {
+        "rows": 150,
+        "norm": geometry.l2,
+        "entries": 1 + len(geometry.blocks),
+        "length": length,
+        "most_slope": 0.5,
+        "most_curvature": 0.25,
+    }
     for change in more:
         assert KeptRows.most_rounding(**(usual | change)) > found  # type: ignore[arg-type]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import softmax
 
 from privfit.losses import LOGISTIC, ConvexLoss, hinge, robust, smooth_hinge, tempered_logistic
-from privfit.solvers import NotConverged, minimise_certified, newton_on_sample, solver_of
+from privfit.solvers import minimise_certified, newton_on_sample, solver_of
 
 Gradient = Callable[[np.ndarray], np.ndarray]
 
@@ -148,20 +148,21 @@ def test_a_gradient_too_coarse_for_the_tolerance_gives_no_minimum() -> None:
         return exact(weights) + 1e-4 * np.cos(1e9 * weights)
 
     assert minimise_certified(coarse, 1e-2, np.zeros((4, 1)), same).gradient_norm <= 1e-2
-    with pytest.raises(NotConverged, match=r"The gradient is .* passes; 1e-12 was asked for"):
-        minimise_certified(coarse, 1e-12, np.zeros((4, 1)), same, most_passes=300)
+    best = minimise_certified(coarse, 1e-12, np.zeros((4, 1)), same, most_passes=300)
+    assert 1e-12 < best.gradient_norm <= 1e-2
+    assert best.gradient_norm == np.linalg.norm(coarse(best.weights))
 
 
 def test_too_few_passes_give_no_minimum() -> None:
     gradient, _, _ = quadratic(1e4, 20, 1, 0)
-    with pytest.raises(NotConverged, match="after"):
-        minimise_certified(gradient, 1e-9, np.zeros((20, 1)), same, most_passes=4)
+    best = minimise_certified(gradient, 1e-9, np.zeros((20, 1)), same, most_passes=4)
+    assert 1e-9 < best.gradient_norm <= np.linalg.norm(gradient(np.zeros((20, 1))))
 
 
 @pytest.mark.parametrize("tolerance", [1e-3, 1.414])  # the gradient is the root of two everywhere
 def test_an_objective_without_a_minimum_gives_none(tolerance: float) -> None:
-    with pytest.raises(NotConverged):
-        minimise_certified(lambda weights: np.ones_like(weights), tolerance, np.zeros((2, 1)), same, most_passes=100)
+    best = minimise_certified(lambda weights: np.ones_like(weights), tolerance, np.zeros((2, 1)), same, most_passes=100)
+    assert best.gradient_norm > tolerance
 
 
 @pytest.mark.filterwarnings("ignore:invalid value")
@@ -172,18 +173,15 @@ def test_a_gradient_that_is_no_number_further_out_is_never_certified_there(beyon
     def walled(weights: np.ndarray) -> np.ndarray:
         return gradient(weights) if np.linalg.norm(weights) < 100 else np.full_like(weights, beyond)
 
-    try:
-        found = minimise_certified(walled, 1e-9, np.zeros((3, 1)), lambda v: 1e4 * v)  # the first steps go far too far
-    except NotConverged:
-        return
-    assert np.linalg.norm(gradient(found.weights)) <= 1e-9
+    found = minimise_certified(walled, 1e-9, np.zeros((3, 1)), lambda v: 1e4 * v)  # the first steps go far too far
+    assert found.gradient_norm == np.linalg.norm(gradient(found.weights)) <= np.linalg.norm(gradient(np.zeros((3, 1))))
 
 
 @pytest.mark.filterwarnings("ignore:invalid value")
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_a_gradient_that_is_no_number_at_the_start_gives_no_minimum(value: float) -> None:
-    with pytest.raises(NotConverged):
-        minimise_certified(lambda weights: np.full_like(weights, value), 1e-3, np.zeros((2, 1)), same)
+    best = minimise_certified(lambda weights: np.full_like(weights, value), 1e-3, np.zeros((2, 1)), same)
+    assert not best.gradient_norm <= 1e-3
 
 
 # -- Newton's method on a sample -----------------------------------------------------------------------------------------------------

@@ -19,8 +19,9 @@ from sklearn.utils.metaestimators import available_if
 from privfit.losses import LOGISTIC, ConvexLoss, smooth_hinge
 from privfit.losses.convex import is_positive
 from privfit.mechanisms import ObjectivePerturbation, OutputPerturbation, Perturbation, Release, Risk, RiskFit, TunedPerturbation
-from privfit.mechanisms.minima import Plan, needed_precision, with_output_noise
+from privfit.mechanisms.minima import Plan, with_output_noise
 from privfit.mechanisms.perturbation import NoiseKind
+from privfit.mechanisms.precision import most_rows, objective_precision, solvable_ridge
 from privfit.mechanisms.rules import FOR_CERTIFICATE, USUAL_ROWS, Numbers
 from privfit.mechanisms.tilts import SAFE, make_tilt
 from privfit.models.classes import ClassModel
@@ -104,12 +105,13 @@ class PrintedObjective(PrintedERM, ObjectivePerturbation):
         asked = self._sum_ridge(gradients, terms, n_rows)
         ridge, left = printed_rule(gradients, asked, epsilon)
         tilt = make_tilt(kind, gradients, epsilon, 0.0, epsilon - left)
+        ridge = solvable_ridge(gradients, most_rows(terms, n_rows), ridge, tilt)
         raised = ", Lambda raised" if ridge > asked else ""
         plan = Plan(
             gradients,
             ridge,
             tilt.event(f"PrivateERM, objective{raised}", terms),
-            needed_precision(gradients, terms, n_rows, tilt.sd, ridge),
+            objective_precision(gradients, most_rows(terms, n_rows), ridge, tilt),
             tilt.sd,
             tilt,
         )

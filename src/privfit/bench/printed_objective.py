@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from privfit.losses import LOGISTIC, ConvexLoss
 from privfit.privacy import PrivacyError, seeded_generator
-from privfit.solvers import NotConverged
 
 Floats = NDArray[np.float64]
 
@@ -102,7 +101,7 @@ def tilted_minima(signed: Floats, loss: ConvexLoss, ridge: float, tilts: Floats,
         steps = np.linalg.solve(bends[far] + ridge * np.eye(len(weights)), gradients.T[:, :, None])[:, :, 0].T
         lengths = np.maximum(tally.change * np.sqrt((steps**2).sum(axis=0)), 1e-300)
         weights[:, left] -= steps * np.log1p(lengths) / lengths
-    raise NotConverged(f"{len(left)} of {tilts.shape[1]} tilted objectives were not minimised in {MOST_STEPS} steps.")
+    raise ArithmeticError(f"{len(left)} of {tilts.shape[1]} tilted objectives were not minimised in {MOST_STEPS} steps.")
 
 
 class _Tally:

@@ -39,6 +39,7 @@ LOGISTIC = ConvexLoss(
     one_sided=True,
     link="logistic",
     name="logistic loss",
+    excess_at_zero=math.log(2.0),
 )
 """log(1 + e^(-y z)). Its curvature is p (1 - p) where its slope is p: never more than what the slope leaves of 1."""
 
@@ -76,12 +77,14 @@ def smooth_hinge(width: float = 0.5) -> ConvexLoss:
         one_sided=True,
         link="slopes",
         name=f"hinge loss rounded over {width:g}",
+        excess_at_zero=float(own.value(0.0, 1.0)),
     )
 
 
 def hinge() -> ConvexLoss:
-    """The hinge loss max(0, 1 - y z), its corner rounded over a thousandth so that a gradient can certify a minimum. It states no curvature: perturb the output."""
-    return replace(smooth_hinge(1e-3), most_curvature=None, name="hinge loss")
+    """The hinge loss max(0, 1 - y z), its corner rounded over a thousandth so that a gradient can certify a minimum. It states no curvature, only the smoothness that a solver needs: perturb the output."""
+    rounded = smooth_hinge(1e-3)
+    return replace(rounded, most_curvature=None, smoothness=rounded.most_curvature, name="hinge loss")
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,9 @@ def robust(threshold: float) -> ConvexLoss:
             f"The robust loss was given threshold={threshold!r}; it is a positive number in the target's units. Use the size of a usual residual."
         )
     own = _Robust(float(threshold))
-    return ConvexLoss(own.slope, own.curvature, own.threshold, 1.0, value=own.value, name=f"Huber loss at {threshold:g}")
+    return ConvexLoss(
+        own.slope, own.curvature, own.threshold, 1.0, value=own.value, name=f"Huber loss at {threshold:g}", least_at_target=True
+    )
 
 
 def tempered_logistic(cap: float, taper: float) -> ConvexLoss:
@@ -142,4 +147,5 @@ def tempered_logistic(cap: float, taper: float) -> ConvexLoss:
         one_sided=True,
         link="slopes",
         name=f"logistic loss with slopes up to {cap:.3g}",
+        excess_at_zero=math.log(2.0),  # its slopes are nowhere steeper than the logistic ones
     )

@@ -54,9 +54,22 @@ class ConvexLoss:
     name: str = "loss"
     offset: float = 0.0
     """How far from zero the predictor is computed, where it is measured from elsewhere: what rounding in it is proportional to."""
+    smoothness: float | None = None
+    """A Lipschitz constant of the slope, for the solver of output perturbation. `most_curvature` stands for it where that is stated."""
+    excess_at_zero: float | None = None
+    """The most by which the loss at z = 0 exceeds its infimum, over all targets; None where unknown. It bounds the length of every minimum."""
+    least_at_target: bool = False
+    """Whether the loss of every target y is least at z = y. Then `scaled` knows the excess at zero."""
 
     def __post_init__(self) -> None:
-        for name in ("most_slope", "most_curvature", "taper", "offset"):  # as plain floats: calibration computes with them
+        for name in (
+            "most_slope",
+            "most_curvature",
+            "taper",
+            "offset",
+            "smoothness",
+            "excess_at_zero",
+        ):  # as plain floats: calibration computes with them
             if _is_number(value := getattr(self, name)):
                 try:
                     object.__setattr__(self, name, float(value))
@@ -72,7 +85,7 @@ class ConvexLoss:
                 f"The {self.name} states most_slope={self.most_slope!r}; noise is calibrated from the largest slope that any row can have, a positive number. "
                 "State it: ConvexLoss(..., most_slope=1.0). A loss that grows like a square has none."
             )
-        for name in ("most_curvature", "taper"):
+        for name in ("most_curvature", "taper", "smoothness", "excess_at_zero"):
             if getattr(self, name) is not None and not is_positive(getattr(self, name)):
                 raise ValueError(
                     f"The {self.name} states {name}={getattr(self, name)!r}; it is a positive number. State one, or leave it out."
@@ -153,6 +166,18 @@ class ConvexLoss:
                 f"has a curvature of {max(curvature.max(), rise.max(), sharp):.6g} and states most_curvature={self.most_curvature}",
             ),
             (
+                self.smoothness is not None and max(rise.max() - small, sharp) > self.smoothness * (1 + ROUNDING),
+                f"has a slope that rises by {max(rise.max(), sharp):.6g} and states smoothness={self.smoothness}",
+            ),
+            (
+                self.excess_at_zero is not None and self._least_excess(z[order], slope[order]) > self.excess_at_zero * (1 + ROUNDING),
+                f"falls by more from z = 0 to its least value than its excess_at_zero={self.excess_at_zero}",
+            ),
+            (
+                self.least_at_target and np.abs(self._tried("slope", targets, targets)).max() > small,
+                "has a slope at z = y and states least_at_target=True",
+            ),
+            (
                 self.taper is not None and self._bends_more_than_its_taper(curvature, np.abs(slope), rise, flattest, small),
                 f"has more curvature somewhere than its taper={self.taper} times what its slope leaves",
             ),
@@ -174,6 +199,14 @@ class ConvexLoss:
         found = rise - self.taper * (self.most_slope - flattest)
         return bool(max(stated.max(), found.max()) > allowed)
 
+    def _least_excess(self, z: Floats, slope: Floats) -> float:
+        """A lower bound of the loss at zero above its infimum: lower sums of the slope's integral, which is monotone, on a sorted grid."""
+        width = np.diff(z, axis=0)
+        above, below = (z[:-1] >= 0), (z[1:] <= 0)
+        falls = np.where(above, np.maximum(-slope[1:], 0.0), 0.0)  # towards larger z
+        rises = np.where(below, np.maximum(slope[:-1], 0.0), 0.0)  # towards smaller z
+        return float(np.maximum((falls * width).sum(axis=0), (rises * width).sum(axis=0)).max())
+
     def _derivative_is_off(self, z: Floats, y: Floats, slope: Floats) -> bool:
         assert self.value is not None
         assert self.most_slope is not None
@@ -186,9 +219,10 @@ class ConvexLoss:
 
     @property
     def sharpest(self) -> float:
-        """The curvature that rounding in the predictor is multiplied by: as stated, or as found on a grid where none is."""
-        if self.most_curvature is not None:
-            return self.most_curvature
+        """A Lipschitz constant of the slope, which rounding in the predictor is multiplied by: as stated, or as found on a grid where none is."""
+        stated = self.smoothness if self.most_curvature is None else self.most_curvature
+        if stated is not None:
+            return stated
         targets = np.array([-1.0, 0.0, 1.0])
         places, rise = self._sharpest_places(targets)
         every = self._tried("curvature", np.sort(_TRIED)[:, None], targets[None, :])
@@ -206,6 +240,9 @@ class ConvexLoss:
             link=self.link,
             name=self.name,
             offset=abs(middle) / half,
+            smoothness=None if self.smoothness is None else half**2 * self.smoothness,
+            excess_at_zero=half * self.most_slope if self.least_at_target and self.most_slope is not None else None,
+            least_at_target=self.least_at_target,
         )
 
     def log_odds(self, z: Floats) -> Floats:

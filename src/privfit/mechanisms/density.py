@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.losses import LOGISTIC
-from privfit.mechanisms.minima import Plan, Risk, check_number, minimised, public_rows
+from privfit.mechanisms.minima import Plan, Risk, check_number, check_price, minimised, public_rows
 from privfit.mechanisms.perturbation import ObjectivePerturbation, OutputPerturbation, Perturbation
 from privfit.mechanisms.release import Release
 from privfit.mechanisms.tilts import Tilt
@@ -29,6 +29,8 @@ Floats = NDArray[np.float64]
 SAMPLE_VALUES = 1 << 20
 MOST_PUBLIC = 1 << 26
 """More public rows than this would be added up in longer sums than the bound of rounding counts."""
+MORE_ROUNDING = 1.01
+"""Sums over public rows have at most 1% more additions on the way of a row than sums over as many private rows: docs/proofs/weights.md, Theorem 1."""
 RISK = Risk(LOGISTIC, fit_intercept=False)
 
 
@@ -134,7 +136,7 @@ class DensityRatio:
             raise PrivacyError(
                 f"{objective.public.n_rows} public rows were given; the precision is planned for at most {MOST_PUBLIC}. Give a part of them. Nothing was charged."
             )
-        crowd = n_rows + self.others(objective.public.n_rows, n_rows)  # rounding adds up over both
+        crowd = math.ceil(MORE_ROUNDING * (n_rows + self.others(objective.public.n_rows, n_rows)))  # rounding adds up over both
         wide = replace(terms, expected_rows=crowd)
         return self._inner(objective, n_rows).plan(geometry, wide, RISK, crowd)
 
@@ -148,15 +150,14 @@ class DensityRatio:
 
     def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Contrast) -> Release[Slopes]:
         """Read the rows, charge the ledger, draw, and minimise until the gradient is certified."""
-        if ledger is not None:  # before a long reading; the price does not depend on the number of rows
-            guess = terms.expected_rows if terms.adjacency == "add-remove" else rows.known_rows or objective.public.n_rows
-            ledger.check(self.plan(rows.geometry, terms, objective, guess).event)
+        usual = objective.public.n_rows if terms.adjacency == "replace-one" else None  # the price does not depend on it
+        check_price(ledger, rows, terms, lambda known: self.plan(rows.geometry, terms, objective, known or usual).event)
         kept = KeptRows(rows)
         n_rows = public_rows(kept.n_rows, terms)
         plan = self.plan(rows.geometry, terms, objective, n_rows)  # public facts only
         assert n_rows is not None
         others = self.others(objective.public.n_rows, n_rows)
-        check_number(kept.n_rows + others, replace(terms, expected_rows=n_rows + others))
+        check_number(math.ceil(MORE_ROUNDING * (kept.n_rows + others)), replace(terms, expected_rows=n_rows + others))
         if ledger is not None:
             ledger.charge(plan.event, dataset=rows.label)  # durable before any draw
         both = BesidePublic(kept, objective.public, self.weight(objective.public.n_rows, n_rows))
@@ -211,7 +212,9 @@ class BesidePublic(KeptRows):
     def rounding(self, weights: Floats, most_slope: float, most_curvature: float, offset: float = 0.0) -> float:
         """What rounding can do to the sums of both kinds."""
         length, norm = float(np.linalg.norm(weights)), self._public.geometry.l2
-        public = self.most_rounding(self._public.n_rows, norm, self.n_columns, length, most_slope, most_curvature, offset)
+        public = self.most_rounding(
+            self._public.n_rows, norm, len(self._public.geometry.blocks), length, most_slope, most_curvature, offset
+        )
         return super().rounding(weights, most_slope, most_curvature, offset) + self._weight * public
 
 

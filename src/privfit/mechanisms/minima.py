@@ -1,6 +1,6 @@
-"""What is minimised, to what precision, and the minimum itself: shared by all that perturbs an objective or its minimum.
+"""What is minimised, and a point as near its minimum as the plan says: shared by all that perturbs an objective or its minimum.
 
-Nothing here draws. The precision is planned from public facts; a minimum that misses it is not handed out.
+Nothing here draws, and after the charge nothing here fails by the rows: precision.py plans for every table.
 """
 
 from __future__ import annotations
@@ -15,29 +15,26 @@ from scipy.special import softmax
 
 from privfit.losses import ConvexLoss
 from privfit.losses.convex import Function
+from privfit.mechanisms.precision import OUTPUT_TOLERANCE, Precision, most_rows
 from privfit.mechanisms.rules import FOR_CERTIFICATE
 from privfit.mechanisms.tilts import MOST_FINE, SAFE, Tilt
-from privfit.privacy import Event, PrivacyError, Terms, exact
+from privfit.privacy import Event, Ledger, PrivacyError, Terms, exact
 from privfit.privacy.event import laplace_scale
-from privfit.rows import Features, KeptRows, SampledRows, one_blas_thread
+from privfit.rows import Features, KeptRows, Rows, SampledRows, one_blas_thread
 from privfit.rows.dealt import quietly
 from privfit.schema import AUTO_KNOTS, Geometry
-from privfit.solvers import minimise_certified, newton_on_sample, solver_of
+from privfit.solvers import Minimum, accelerated_descent, minimise_certified, newton_on_sample, solver_of
 from privfit.statistics import Coupling, Gradients, RowNorms
 from privfit.tables import DataError
 
 Floats = NDArray[np.float64]
 
-TOLERANCE = 1e-6
-USUAL_LENGTH = 100.0
-FEW_TIMES = 3
-LONGEST = 1e4
-LONG_TILT = 20.0
-MANY_ROWS = 1 << 21
-FEW_ROWS = 1 << 17
-FAR_MORE_ROWS = 4
+SAMPLE_TOLERANCE = 1e-6
+"""The gradient at which Newton's method on all rows stops, as a share of the largest one; minimise_certified goes on from there."""
 OUTPUT_STEPS = 64
 COARSEST = 64
+MOST_BITS = 61
+"""Weights on their lattice stay below 2^61, so that they are exact as 64-bit integers with noise on them."""
 
 
 @dataclass(frozen=True)
@@ -93,49 +90,94 @@ class Plan:
     gradients: Gradients
     ridge: float
     event: Event
-    slack: float
-    """How large the L2 norm of the gradient may be where the solver stops, rounding included."""
+    precision: Precision
+    """How near its minimum the solver comes, whatever the rows are."""
     sd: float
     """The size of the noise, to compare kinds by."""
     tilt: Tilt | None = None
     output_scale: float = 0.0
     output_unit: int = 1
 
+    @property
+    def slack(self) -> float:
+        """How large the L2 norm of the gradient may be where the solver stops, rounding included."""
+        return self.precision.slack
+
 
 def minimised(plan: Plan, kept: KeptRows, tilt: Floats) -> Floats:
-    """The minimum of the tilted objective, certified; an error, and no weights, where it is not."""
+    """A point within slack / ridge of the minimum of the tilted objective, or, if the plan says so, any point of the ball.
+
+    The usual solver finds it; where it does not, accelerated gradient descent does, in a public number of steps. Which
+    of them it was shows in the time taken only.
+
+    Guarantee: docs/proofs/perturbation.md, Theorem 6.
+    """
+    with quietly():  # a warning would tell of the rows
+        found = _usual_minimum(plan, kept, tilt)
+        if plan.precision.solves and (found is None or not found.gradient_norm + _rounded(plan, kept, found.weights, tilt) <= plan.slack):
+            return _in_ball(_descended(plan, kept, tilt, found), plan.precision.radius)
+        return _in_ball(np.zeros_like(tilt) if found is None else found.weights, plan.precision.radius)
+
+
+def _usual_minimum(plan: Plan, kept: KeptRows, tilt: Floats) -> Minimum | None:
+    """The best point of a fast solver, that promises nothing."""
     gradients, ridge = plan.gradients, plan.ridge
     respond, bend = responses(gradients)
-    start = np.zeros_like(tilt)
     sample = kept.sample()
-    rough = kept.n_rows * gradients.of_one_row("l2") * (TOLERANCE if sample.weight == 1 else 0.01 * math.sqrt(sample.weight / kept.n_rows))
-
-    def gradient(weights: Floats) -> Floats:
-        return kept.pulled(weights, respond) + ridge * weights + tilt
+    share = SAMPLE_TOLERANCE if sample.weight == 1 else 0.01 * math.sqrt(sample.weight / kept.n_rows)
+    rough = kept.n_rows * gradients.of_one_row("l2") * share
+    wanted = plan.slack / 2 if plan.precision.solves else OUTPUT_TOLERANCE * gradients.sensitivity("l2")
 
     def solver(rows: KeptRows | SampledRows, weights: Floats) -> Callable[[Floats], Floats]:
         return solver_of(rows.curved(weights, bend), ridge, shifts_are_free=gradients.coupling == "softmax")
 
-    found = None
     try:
-        with quietly():  # a warning would tell of the rows
-            with one_blas_thread():
-                start, solve = newton_on_sample(
-                    lambda w: sample.pulled(w, respond) + ridge * w + tilt, lambda w: solver(sample, w), start, rough
-                )
-            if kept.rows_for_curvature > sample.n_rows:
-                solve = solver(kept, start)
-            found = minimise_certified(gradient, plan.slack / 2, start, solve)
+        with one_blas_thread():
+            start, solve = newton_on_sample(
+                lambda w: sample.pulled(w, respond) + ridge * w + tilt, lambda w: solver(sample, w), np.zeros_like(tilt), rough
+            )
+        if kept.rows_for_curvature > sample.n_rows:
+            solve = solver(kept, start)
+        return minimise_certified(_gradient(plan, kept, tilt), wanted, start, solve)
     except (DataError, PrivacyError, OSError, MemoryError):
         raise  # of reading: functions of the user's own raise none of these
     except Exception:
-        pass  # it knows of the rows, and must not be told, in its chain neither
-    if found is None or not found.gradient_norm + _rounded(plan, kept, found.weights, tilt) <= plan.slack:
-        raise PrivacyError(
-            f"The solver was given {kept.n_columns} columns and a ridge of {ridge:.3g} and did not reach the precision that privacy rests on. "
-            "Nothing is released, and the charge stands. Use a larger ridge, or fewer columns."
-        ) from None
-    return found.weights
+        return None  # it knows of the rows, and must not be told
+
+
+def _gradient(plan: Plan, kept: KeptRows, tilt: Floats) -> Callable[[Floats], Floats]:
+    """The gradient of the tilted objective over all rows."""
+    respond, _ = responses(plan.gradients)
+    return lambda weights: kept.pulled(weights, respond) + plan.ridge * weights + tilt
+
+
+def _descended(plan: Plan, kept: KeptRows, tilt: Floats, found: Minimum | None) -> Floats:
+    """The same by accelerated gradient descent, from where the usual solver came to if that is no worse than zero."""
+    precision = plan.precision
+
+    def bound(weights: Floats, gradient: Floats) -> float:
+        return float(np.linalg.norm(gradient)) + _rounded(plan, kept, weights, tilt)
+
+    gradient, start = _gradient(plan, kept, tilt), np.zeros_like(tilt)
+    if found is not None and bound(found.weights, gradient(found.weights)) <= plan.ridge * precision.radius / 2:
+        start = found.weights
+    return accelerated_descent(
+        gradient,
+        lambda weights, slope: bound(weights, slope) <= precision.slack,
+        start,
+        ridge=plan.ridge,
+        smoothness=precision.smoothness,
+        accelerated=precision.accelerated,
+        plain=precision.plain,
+    )
+
+
+def _in_ball(weights: Floats, radius: float) -> Floats:
+    """The nearest point of the ball that every minimum is in: no farther from any of them. Zero where there is no number."""
+    length = float(np.linalg.norm(weights))
+    if not math.isfinite(length):
+        return np.zeros_like(weights)
+    return weights if length <= radius else weights * (radius * (1 - 2.0**-50) / length)
 
 
 def _rounded(plan: Plan, kept: KeptRows, weights: Floats, tilt: Floats) -> float:
@@ -180,28 +222,17 @@ def _quiet(function: Function, scores: Floats, target: Floats) -> Floats:
         raise ArithmeticError from None
 
 
-def needed_precision(gradients: Gradients, terms: Terms, n_rows: int | None, sd: float, ridge: float = math.inf) -> float:
-    """How precise a minimum must be, from public facts: far below the noise, and twice what rounding can do to a sum over so many rows and to a tilt of this size.
+def finest(precision: Precision) -> int:
+    """The logarithm of the finest lattice on which every point of the ball is a 64-bit integer, with room for noise.
 
-    Rounding is proportional to the length of the weights. That is planned to be usual, or, where noise over the ridge makes them longer, a few times that, within reason; and ten times as long as long as little precision is lost.
+    A ball that no lattice of integers can hold is refused, from public facts.
     """
-    rows = n_rows if n_rows is not None and terms.adjacency == "replace-one" else _most_rows(terms)
-
-    def rounding(length: float) -> float:
-        sums = KeptRows.most_rounding(
-            rows,
-            gradients.norms.l2,
-            gradients.norms.columns,
-            length,
-            gradients.of_slopes("l2"),
-            gradients.sharpest,
-            gradients.loss.offset,
+    if not precision.radius < 2.0**MOST_BITS:
+        raise PrivacyError(
+            f"The weights that this ridge and this noise allow are up to {precision.radius:.3g} long, beyond all 64-bit integers. "
+            "Use a larger ridge or epsilon. Nothing was charged."
         )
-        return sums + 2.0**-50 * LONG_TILT * sd * math.sqrt(gradients.values)
-
-    wanted = TOLERANCE * gradients.sensitivity("l2")
-    length = max(USUAL_LENGTH, min(FEW_TIMES * sd * math.sqrt(gradients.values) / ridge, LONGEST))
-    return 2 * max(wanted, rounding(length), min(rounding(10 * length), 2 * wanted))
+    return MOST_BITS - math.ceil(math.log2(max(precision.radius, 1e-300)))
 
 
 def with_output_noise(plan: Plan, terms: Terms) -> Plan:
@@ -217,7 +248,8 @@ def with_output_noise(plan: Plan, terms: Terms) -> Plan:
         raise PrivacyError(
             f"A ridge of {plan.ridge:.3g} was asked for; weights would be smaller than the lattice that they are released on. Use a smaller one, or 'auto'."
         )
-    unit = 1 << min(max(0, math.ceil(math.log2(OUTPUT_STEPS * values / apart))), MOST_FINE)
+    fine = min(math.ceil(math.log2(OUTPUT_STEPS * values / apart)), MOST_FINE, finest(plan.precision))
+    unit = 1 << max(0, fine)
     scale = laplace_scale(math.ceil(apart * unit / SAFE) + values, exact(terms.budget.epsilon) * exact(FOR_CERTIFICATE))
     return replace(plan, output_scale=scale, output_unit=unit)
 
@@ -227,14 +259,29 @@ def public_rows(n_rows: int, terms: Terms) -> int | None:
     return n_rows if terms.adjacency == "replace-one" else terms.expected_rows
 
 
-def _most_rows(terms: Terms) -> int:
-    """Where the number of rows is private: a public number that it must not exceed."""
-    return MANY_ROWS if terms.expected_rows is None else max(FEW_ROWS, FAR_MORE_ROWS * terms.expected_rows)
+def check_price(ledger: Ledger | None, rows: Rows, terms: Terms, event_for: Callable[[int | None], Event]) -> None:
+    """Ask the ledger, before a long reading, whether it could pay for the event that follows from a public number of rows.
+
+    Where that number is not known yet, a plan that is refused for lack of it says nothing: it is made again after the rows were counted, before the charge.
+    """
+    if ledger is None:
+        return
+    unread = terms.adjacency == "replace-one" and rows.known_rows is None
+    try:
+        event = event_for(rows.known_rows if terms.adjacency == "replace-one" else terms.expected_rows)
+    except PrivacyError:
+        if unread:
+            return
+        raise
+    ledger.check(event)
 
 
 def check_number(n_rows: int, terms: Terms) -> None:
     """Refuse more rows than the precision was planned for, where their number is private."""
-    if terms.adjacency == "add-remove" and n_rows > _most_rows(terms):
+    most = most_rows(terms, None)
+    if terms.adjacency == "add-remove" and n_rows > most:
+        nearer = " that is nearer" * (terms.expected_rows is not None)
         raise DataError(
-            f"The table has more rows than the precision of this fit was planned for ({_most_rows(terms)}). Give a public guess{' that is nearer' * (terms.expected_rows is not None)}, expected_rows=.... Nothing was charged."
+            f"The table has more rows than the precision of this fit was planned for ({most}). "
+            f"Give a public guess{nearer}, expected_rows=.... Nothing was charged."
         )

@@ -23,13 +23,15 @@ from privfit.mechanisms.minima import (
     Risk,
     RiskFit,
     check_number,
+    check_price,
+    finest,
     minimised,
-    needed_precision,
     public_rows,
     with_output_noise,
 )
+from privfit.mechanisms.precision import most_rows, objective_precision, output_precision, quiet_ridge, solvable_ridge
 from privfit.mechanisms.release import Release
-from privfit.mechanisms.rules import FOR_CERTIFICATE, Numbers, automatic_output_ridge, automatic_ridge, quiet_ridge
+from privfit.mechanisms.rules import FOR_CERTIFICATE, Numbers, automatic_output_ridge, automatic_ridge
 from privfit.mechanisms.shrinkage import unshrunk
 from privfit.mechanisms.tilts import SAFE, TILTS, Tilt, candidates, checks, free_ridge, make_tilt, refuse_gaussian_without_delta
 from privfit.privacy import Event, Ledger, Noise, PrivacyError, PrivacyWarning, Terms, exact, noised
@@ -122,8 +124,7 @@ class Perturbation:
 
     def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Risk) -> Release[RiskFit]:
         """Read the rows, charge the ledger, draw, and minimise until the gradient is certified."""
-        if ledger is not None:  # before a long reading
-            ledger.check(self.plan(rows.geometry, terms, objective, None).event)
+        check_price(ledger, rows, terms, lambda known: self.plan(rows.geometry, terms, objective, known).event)
         kept = self._kept(rows, objective)
         check_number(kept.n_rows, terms)
         return self._release_from(kept, rows, terms, ledger, noise, objective, public_rows(kept.n_rows, terms))
@@ -170,7 +171,7 @@ class ObjectivePerturbation(Perturbation):
     Parameters
     ----------
     ridge : what multiplies half the squared weights, beside the sum of the loss over rows. "auto" follows a public rule: a share of the noise. For logistic regression with two classes it
-        also undoes half of what ridge and noise did to each column's weights, as far as the released weights tell. A ridge below what privacy needs is raised, and the report says so.
+        also undoes half of what ridge and noise did to each column's weights, as far as the released weights tell. A ridge below what privacy, or a solver that must not fail, needs is raised, and the report says so.
     noise : the shape of the random term. "laplace" protects against the sum of what a row pulls, "l2" against its length, "linf" against its largest part; "mixed" protects
         blocks of columns (the levels of a category, the knots of a number) of about the same width together, against the largest pull on one of them, with shares of epsilon by size; "gaussian" needs a delta. "auto" takes whichever is least for this schema.
     steepest : for logistic regression, the largest slope of the loss. At 1 it is the logistic loss. "auto" is a half: rows on the wrong side pull no harder than rows on the
@@ -201,18 +202,21 @@ class ObjectivePerturbation(Perturbation):
                 f"The {gradients.loss.name} states no most_curvature, and a perturbed objective is private only if curvature is bounded. "
                 "State it, or use mechanism='output', which does not need it."
             )
+        rows = most_rows(terms, n_rows)
         tilt = self._tilt(kind, gradients, epsilon, delta, None)
         free = self._free_ridge(kind, gradients, epsilon)
         ridge = self._ridge(gradients, tilt, n_rows)
         if self.ridge == "auto":
-            slack = needed_precision(gradients, terms, n_rows, tilt.sd)
-            ridge = max(ridge, quiet_ridge(gradients, slack, epsilon), free if math.isfinite(free) else 0.0)
+            ridge = quiet_ridge(gradients, rows, max(ridge, free if math.isfinite(free) else 0.0), tilt, epsilon)
         if ridge < free:
             ridge = max(ridge, gradients.forced_ridge((1 - FOR_SLOPES) * epsilon))
             tilt = self._tilt(kind, gradients, epsilon, delta, gradients.bend_cost(ridge))
+            if self.ridge == "auto":  # more noise means longer minima; a larger ridge costs less curvature
+                ridge = quiet_ridge(gradients, rows, ridge, tilt, epsilon)
+        ridge = solvable_ridge(gradients, rows, ridge, tilt)
         event = tilt.event("objective perturbation", terms)
-        slack = needed_precision(gradients, terms, n_rows, tilt.sd, ridge)
-        return with_output_noise(Plan(gradients, ridge, event, slack, tilt.sd, tilt), terms)
+        precision = objective_precision(gradients, rows, ridge, tilt)
+        return with_output_noise(Plan(gradients, ridge, event, precision, tilt.sd, tilt), terms)
 
     def _tilt(self, kind: str, gradients: Gradients, epsilon: float, delta: float, bend_cost: float | None) -> Tilt:
         return make_tilt(kind, gradients, epsilon, delta, bend_cost)
@@ -270,18 +274,20 @@ class OutputPerturbation(Perturbation):
     def _plan_with(self, kind: str, gradients: Gradients, terms: Terms, n_rows: int | None) -> Plan:
         ridge = automatic_output_ridge(gradients, terms.budget.epsilon, n_rows) if self.ridge == "auto" else float(self.ridge)
         values = gradients.values
-        slack = needed_precision(gradients, terms, n_rows, 0.0)
-        apart = (gradients.sensitivity("l2") + 2 * slack) / ridge / SAFE
-        if not TINIEST <= apart <= 1 / TINIEST:
+        exact_apart = gradients.sensitivity("l2") / ridge
+        if not TINIEST <= exact_apart <= 1 / TINIEST:
             raise PrivacyError(
-                f"A ridge of {ridge:.3g} was asked for; it leaves no weights, or nothing but noise. Use a {'larger' if apart > 1 else 'smaller'} one, or 'auto'."
+                f"A ridge of {ridge:.3g} was asked for; it leaves no weights, or nothing but noise. Use a {'larger' if exact_apart > 1 else 'smaller'} one, or 'auto'."
             )
+        precision, apart = output_precision(gradients, most_rows(terms, n_rows), ridge)
+        apart /= SAFE
         stretch = {"laplace": math.sqrt(values)}.get(kind, 1.0)
         if kind == "gaussian":
             per_shift = least_scale(
                 lambda sd: gaussian_delta(terms.budget.epsilon * SAFE, 1 / sd), terms.budget.delta * SAFE, 1 / terms.budget.epsilon
             )
-        unit = 1 << max(0, math.ceil(math.log2(OUTPUT_STEPS * max(1.0, terms.budget.epsilon) * math.sqrt(values) / apart)))
+        fine = math.ceil(math.log2(OUTPUT_STEPS * max(1.0, terms.budget.epsilon) * math.sqrt(values) / apart))
+        unit = 1 << max(0, min(fine, finest(precision)))
         rounded = math.ceil(apart * unit) + math.ceil(math.sqrt(values))  # of two roundings, in L2
         sensitivity = math.ceil(rounded * stretch)
         scale = sensitivity * per_shift / SAFE if kind == "gaussian" else laplace_scale(sensitivity, exact(terms.budget.epsilon))
@@ -298,7 +304,7 @@ class OutputPerturbation(Perturbation):
             n_values=values,
         )
         checks[event.noise](values, scale)
-        return Plan(gradients, ridge, event, slack, event.noise_sd)
+        return Plan(gradients, ridge, event, precision, event.noise_sd)
 
     def _perturbed(self, plan: Plan, kept: KeptRows, noise: Noise) -> Floats:
         shape = (kept.n_columns, plan.gradients.classes)

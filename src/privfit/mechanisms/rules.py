@@ -54,11 +54,6 @@ def automatic_ridge(gradients: Gradients, sd: float, n_rows: int | None) -> floa
     return max(RIDGE_FACTOR * scale * gradients.norms.l2 * math.sqrt(ratio), least)
 
 
-def quiet_ridge(gradients: Gradients, slack: float, epsilon: float) -> float:
-    """The ridge from which on the certificate's noise on a weight is small. It counts only where rows are very many, and more rounding is allowed for."""
-    return 2 * math.sqrt(2.0 * gradients.values) * slack / (epsilon * FOR_CERTIFICATE * QUIET)
-
-
 def automatic_output_ridge(gradients: Gradients, epsilon: float, n_rows: int | None) -> float:
     """The ridge that "auto" stands for when the output is perturbed.
 

@@ -8,7 +8,7 @@ from typing import ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.mechanisms.minima import Plan, Risk, RiskFit, check_number, public_rows
+from privfit.mechanisms.minima import Plan, Risk, RiskFit, check_number, check_price, public_rows
 from privfit.mechanisms.perturbation import ObjectivePerturbation, Perturbation
 from privfit.mechanisms.release import Release
 from privfit.mechanisms.tilts import SAFE
@@ -87,8 +87,7 @@ class TunedPerturbation(Perturbation):
 
     def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Risk) -> Release[RiskFit]:
         """Read the rows, charge the ledger once, deal the rows, fit every candidate, and choose."""
-        if ledger is not None:  # before a long reading
-            ledger.check(self.plans(rows.geometry, terms, objective, None)[1])
+        check_price(ledger, rows, terms, lambda known: self.plans(rows.geometry, terms, objective, known)[1])
         kept = KeptRows(rows, objective.features)
         check_number(kept.n_rows, terms)
         plans, event = self.plans(rows.geometry, terms, objective, public_rows(kept.n_rows, terms))  # public facts only

@@ -224,7 +224,9 @@ class PerturbedModel(PrivateLinearModel):
             ]
             notes.append(f"adds tables of scores, chosen privately where the rest of the fit misses most: {', '.join(chosen)}")
         if isinstance(mechanism.ridge, float | int) and fit.ridge > mechanism.ridge:
-            notes.append(f"the ridge was raised from {mechanism.ridge:g}: below that, curvature would cost more than its share of epsilon")
+            notes.append(
+                f"the ridge was raised from {mechanism.ridge:g}: below that, curvature would cost more than its share of epsilon, or no solver could promise a minimum for every table"
+            )
         return {"kind": "ridge", "ridge": fit.ridge}, notes
 
     def _scores(self, X: Any) -> Floats:

@@ -252,19 +252,24 @@ class KeptRows:
 
         Per row: the predictor (as many additions as blocks, and an offset it is computed at), the slope itself, and its place in a sum over a chunk and over chunks.
         """
-        norm = self._rows.geometry.l2 if self._features is None else self._features.norms.l2
-        return self.most_rounding(self.n_rows, norm, self.n_columns, float(np.linalg.norm(weights)), most_slope, most_curvature, offset)
+        geometry = self._rows.geometry
+        norm, entries = (
+            (geometry.l2, geometry.intercept + len(geometry.blocks))
+            if self._features is None
+            else (self._features.norms.l2, self.n_columns)
+        )
+        return self.most_rounding(self.n_rows, norm, entries, float(np.linalg.norm(weights)), most_slope, most_curvature, offset)
 
     @staticmethod
     def most_rounding(
-        rows: int, norm: float, columns: int, length: float, most_slope: float, most_curvature: float, offset: float = 0.0
+        rows: int, norm: float, entries: int, length: float, most_slope: float, most_curvature: float, offset: float = 0.0
     ) -> float:
-        """The same from public facts: for this many rows of this length, and weights of this length.
+        """The same from public facts: for this many rows of this length with so many blocks or dense columns, and weights of this length.
 
         Guarantee: docs/proofs/perturbation.md, Lemma 5.
         """
         additions = USUAL_ROWS + SHORT_ROWS + 2 * math.log2(rows + 2) + MOST_CODES
-        predictor = (columns + 8) * norm * length + 4 * offset
+        predictor = (entries + 8) * norm * length + 4 * offset
         return 2 * UNIT_ROUNDOFF * rows * norm * ((additions + 16) * most_slope + most_curvature * predictor)
 
 

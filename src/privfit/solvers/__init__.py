@@ -1,6 +1,7 @@
 """Solvers: from released statistics to model weights. They never see a row."""
 
-from privfit.solvers.certified import Minimum, NotConverged, minimise_certified, newton_on_sample, solver_of
+from privfit.solvers.accelerated import accelerated_descent
+from privfit.solvers.certified import Minimum, minimise_certified, newton_on_sample, solver_of
 from privfit.solvers.logistic import calibrate, chebyshev_curvature
 from privfit.solvers.penalised import PenalisedSolution, Penalty, minimise_penalised
 from privfit.solvers.polynomial import PolynomialSolution, consistent_sums, minimise_polynomial
@@ -12,13 +13,13 @@ __all__ = [
     "REPAIRS",
     "Minimum",
     "NoiseLevel",
-    "NotConverged",
     "PenalisedSolution",
     "Penalty",
     "PolynomialSolution",
     "ReducedQuadratic",
     "Repair",
     "Solution",
+    "accelerated_descent",
     "calibrate",
     "chebyshev_curvature",
     "consistent",

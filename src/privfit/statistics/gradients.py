@@ -24,6 +24,11 @@ class RowNorms:
     blocks: tuple[tuple[int, int], ...] = ()
     """Where the other columns' blocks begin and end: entries that are not negative and add up to exactly one in every row."""
 
+    @property
+    def entries(self) -> int:
+        """How many products a predictor adds up: one for each block, or one for each column of features that are dense."""
+        return len(self.singles) + len(self.blocks) or self.columns
+
     @classmethod
     def of(cls, geometry: Geometry) -> RowNorms:
         """Those of encoded rows. Noise relies on what blocks add up to, so that a kind that may add up to less is refused."""
@@ -38,6 +43,8 @@ class RowNorms:
 
 
 MUCH = 700.0
+UNSTATED = 2.0
+"""A safety factor on the smoothness that a grid finds: it costs a factor of sqrt(2) in passes of a solver that is hardly ever used."""
 Coupling = Literal["one", "softmax", "one-vs-rest"]
 
 
@@ -82,6 +89,19 @@ class Gradients:
     def sharpest(self) -> float:
         """By how much a row's slopes can move when its predictors do: the largest eigenvalue of diag(p) - pp' is a half."""
         return 0.5 if self.coupling == "softmax" else self.loss.sharpest
+
+    @property
+    def smoothness(self) -> float:
+        """A bound of the largest eigenvalue of a row's Hessian in its predictors, for step lengths: twice what a grid finds where the loss states none."""
+        stated = self.coupling == "softmax" or self.loss.most_curvature is not None or self.loss.smoothness is not None
+        return self.sharpest if stated else UNSTATED * self.sharpest
+
+    @property
+    def excess_at_zero(self) -> float:
+        """The most by which a row's loss at weights of zero exceeds its infimum; infinite where the loss does not say."""
+        if self.coupling == "softmax":
+            return math.log(self.classes)
+        return math.inf if self.loss.excess_at_zero is None else self.classes * self.loss.excess_at_zero
 
     def of_one_row(self, norm: Norm) -> float:
         """The largest norm of one row's gradient."""

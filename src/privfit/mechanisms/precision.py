@@ -1,0 +1,211 @@
+"""How close to its minimum the solver comes, for every table: planned from public facts, before anything is charged.
+
+After the charge nothing may depend on rows but through noise: not even whether a solver converges. So the plan bounds
+the length of every minimum that rows of this schema can have, what rounding does within that length, and how many
+passes of accelerated gradient descent suffice whatever the rows are. A ridge that is too small for that is raised
+(objective perturbation) or refused here (output perturbation).
+
+Guarantee: docs/proofs/perturbation.md, Theorem 6.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from privfit.mechanisms.rules import FOR_CERTIFICATE, QUIET
+from privfit.mechanisms.tilts import Tilt
+from privfit.privacy import PrivacyError, Terms
+from privfit.rows import KeptRows
+from privfit.statistics import Gradients
+
+OBJECTIVE_TOLERANCE = 1e-6
+"""The gradient that may be left, as a share of its sensitivity. The noise that covers it has 0.5% of epsilon."""
+OUTPUT_TOLERANCE = 1e-4
+"""The same for output perturbation, where it lengthens the sensitivity by twice as much: 0.04% more noise."""
+MOST_PASSES = 1 << 24
+"""Passes that the proof may count on. It trades a bound on time, which hardly any table comes near (the usual solver
+takes ten to fifty passes), for less ridge where rows are millions: `privfit bench speed` has such a table."""
+NOISE_BITS = 80
+"""Objective noise is longer than planned with a probability of at most 2^-80: part of the stated 2^-64."""
+NORMAL_TAIL = 10.6
+"""exp(-10.6^2 / 2) < 2^-81."""
+ROUNDING_STEPS = 128
+"""Units in the last place that one accelerated step loses on iterates as long as three radii, times smoothness."""
+STEEPEST_FIXED_POINT = 0.5
+"""Rounding grows with the radius and the radius with rounding: refused where that would more than double it."""
+WORST_OUTPUT = 2.0
+"""Output perturbation is refused where its sensitivity would be more than twice that of exact minima."""
+SAFELY = 1 + 1e-9
+
+MANY_ROWS = 1 << 21
+"""The most rows under add-remove where no expected number is given: more rounding is planned for with more rows."""
+FEW_ROWS = 1 << 17
+FAR_MORE_ROWS = 4
+"""With an expected number: four times that, and at least 2^17. More would need more ridge (docs/classifiers.md)."""
+
+
+@dataclass(frozen=True)
+class Precision:
+    """What the solver promises for every table.
+
+    Parameters
+    ----------
+    radius : every minimum is at most this long, in L2.
+    slack : the solver's point is within slack / ridge of the minimum, in L2, whatever the rows are; infinite where it
+        only promises a point of the ball.
+    smoothness : a Lipschitz constant of the gradient, the ridge included.
+    accelerated, plain : steps of accelerated and then of plain gradient descent that suffice for this.
+    """
+
+    radius: float
+    slack: float
+    smoothness: float = math.inf
+    accelerated: int = 0
+    plain: int = 0
+
+    @property
+    def solves(self) -> bool:
+        """Whether a minimum is promised, and not only a point of the ball."""
+        return math.isfinite(self.slack)
+
+
+def longest_minimum(gradients: Gradients, rows: int, ridge: float, noise: float = 0.0) -> float:
+    """A bound of the length of every minimum over at most so many rows, with objective noise of at most this length.
+
+    Guarantee: docs/proofs/perturbation.md, Lemma 8.
+    """
+    gradient = min(rows * gradients.of_one_row("l2"), math.sqrt(2 * rows) * math.sqrt(gradients.excess_at_zero * ridge))
+    return (gradient + noise) / ridge * SAFELY
+
+
+def precision_of(gradients: Gradients, rows: int, ridge: float, noise: float, tolerance: float) -> Precision:
+    """What the solver can promise for every table of at most so many rows and objective noise of at most this length.
+
+    Rounding of a gradient is at most a + b r at weights of length 3 r, and accelerated steps with such gradients end
+    within 2 m (a + b r) / ridge of the minimum, m^2 = sqrt(condition number) + 1.5. Plain steps then halve what is left
+    above 2 (a + b r) / ridge again and again.
+
+    Guarantee: docs/proofs/perturbation.md, Theorem 6.
+    """
+    shortest = longest_minimum(gradients, rows, ridge, noise)
+    condition = 1 + rows * gradients.smoothness * gradients.norms.l2**2 / ridge
+    wanted = 2 * tolerance * gradients.sensitivity("l2") / ridge
+    amplified = math.sqrt(math.sqrt(condition) + 1.5)
+
+    def rounding(radius: float) -> float:  # over the ridge, as all lengths here
+        steps = ROUNDING_STEPS * 2.0**-53 * condition * radius
+        return _rounding(gradients, rows, 3 * radius) / ridge + 2.0**-50 * (3 * radius + noise / ridge) + steps
+
+    fixed = rounding(0.0)
+    growth = 8 * amplified * (rounding(1.0) - fixed)
+    if not growth <= STEEPEST_FIXED_POINT:
+        return Precision(shortest, math.inf)
+    radius = max(shortest, 4 * wanted, 8 * amplified * fixed / (1 - growth)) * SAFELY
+    least, reached = 2 * rounding(radius), 2 * amplified * rounding(radius)
+    off, plain = max(wanted, least), math.ceil(condition * math.log(2 * amplified))
+    if off >= reached or _accelerated_steps(condition, radius / off) + plain > MOST_PASSES:
+        off, plain = max(wanted, reached), 0
+    accelerated = _accelerated_steps(condition, radius / off)
+    if accelerated > MOST_PASSES:
+        return Precision(shortest, math.inf)
+    return Precision(radius, off * ridge, condition * ridge, accelerated, plain)
+
+
+def _accelerated_steps(condition: float, ratio: float) -> int:
+    return math.ceil(4 * math.sqrt(condition) * max(1.0, math.log(1.75 * ratio)))
+
+
+def _rounding(gradients: Gradients, rows: int, length: float) -> float:
+    """The most that rounding moves a sum of gradients at weights of this length."""
+    norms, loss = gradients.norms, gradients.loss
+    return KeptRows.most_rounding(rows, norms.l2, norms.entries, length, gradients.of_slopes("l2"), gradients.sharpest, loss.offset)
+
+
+def objective_precision(gradients: Gradients, rows: int, ridge: float, tilt: Tilt) -> Precision:
+    """The precision of a perturbed objective, whose ridge is one of `solvable_ridge`."""
+    found = precision_of(gradients, rows, ridge, noise_bound(tilt), OBJECTIVE_TOLERANCE)
+    assert found.solves
+    return found
+
+
+def output_precision(gradients: Gradients, rows: int, ridge: float) -> tuple[Precision, float]:
+    """The precision of a perturbed minimum, and how far apart the solver's points for neighbours are at most, in L2.
+
+    Certified minima are as far apart as exact ones and twice the slack over the ridge; two points of the ball of all
+    minima are twice its radius apart. Whichever is less.
+    """
+    found = precision_of(gradients, rows, ridge, 0.0, OUTPUT_TOLERANCE)
+    exact = gradients.sensitivity("l2") / ridge
+    ball = Precision(longest_minimum(gradients, rows, ridge), math.inf)
+    certified = exact + 2 * found.slack / ridge
+    if 2 * ball.radius < certified:
+        found, certified = ball, 2 * ball.radius
+    if not certified <= WORST_OUTPUT * exact:
+        raise PrivacyError(
+            f"A ridge of {ridge:.3g} was asked for with up to {rows:,} rows; with so small a one no solver can promise, for every such table, "
+            "weights that are precise beside the noise. Use a larger one, or 'auto'. Nothing was charged."
+        )
+    return found, certified
+
+
+def solvable_ridge(gradients: Gradients, rows: int, least: float, tilt: Tilt) -> float:
+    """The smallest ridge, from `least` on, with which a solver can promise a minimum for every table.
+
+    A larger ridge than asked for makes a perturbed objective no less private: curvature costs less of epsilon.
+    """
+    bound = noise_bound(tilt)
+    return _smallest(least, lambda ridge: precision_of(gradients, rows, ridge, bound, OBJECTIVE_TOLERANCE).solves)
+
+
+def quiet_ridge(gradients: Gradients, rows: int, least: float, tilt: Tilt, epsilon: float) -> float:
+    """The smallest ridge, from `least` on, at which the noise that covers the solver's slack is small on every weight."""
+    bound = noise_bound(tilt)
+
+    def is_quiet(ridge: float) -> bool:
+        slack = precision_of(gradients, rows, ridge, bound, OBJECTIVE_TOLERANCE).slack
+        return 2 * math.sqrt(2.0 * gradients.values) * slack <= ridge * epsilon * FOR_CERTIFICATE * QUIET
+
+    return _smallest(least, is_quiet)
+
+
+def _smallest(least: float, is_enough: Callable[[float], bool]) -> float:
+    """The smallest ridge that is enough: a larger one means shorter minima and less rounding, so it is found by bisection."""
+    low, high = least, least
+    while not is_enough(high):
+        low, high = high, 2 * high
+    while high / low > SAFELY:
+        middle = math.sqrt(low) * math.sqrt(high)
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return high
+
+
+# -- bounds of noise and of rows ---------------------------------------------------------------------------------------
+
+
+def noise_bound(tilt: Tilt) -> float:
+    """A length that the noise of a perturbed objective exceeds, in L2, with a probability of at most 2^-80.
+
+    Guarantee: docs/proofs/perturbation.md, Lemma 9.
+    """
+    values = sum(len(part.columns) for part in tilt.parts) * tilt.classes
+    if tilt.delta:
+        return math.sqrt(tilt.largest_variance()) * (math.sqrt(values) + NORMAL_TAIL) + tilt.blur
+    nats = (NOISE_BITS + math.log2(len(tilt.parts))) * math.log(2.0)
+    squares = 0.0
+    for part in tilt.parts:
+        size, steps = len(part.columns) * tilt.classes, part.steps(tilt.classes)
+        lattice = steps / (part.scale * tilt.unit)
+        tail = nats + 2 * lattice
+        norm = size + math.sqrt(2 * size * tail) + tail + lattice  # in the part's own norm, in scales
+        blocks = {"linf": size, "octahedra": len(part.widths)}.get(part.noise, 1)
+        squares += blocks * (norm * part.scale * (1 + steps / (part.reach * tilt.unit))) ** 2
+    return math.sqrt(squares) * SAFELY + tilt.blur
+
+
+def most_rows(terms: Terms, n_rows: int | None) -> int:
+    """The public number of rows, or where that is private, a public number that it must not exceed."""
+    if n_rows is not None and terms.adjacency == "replace-one":
+        return n_rows
+    return MANY_ROWS if terms.expected_rows is None else max(FEW_ROWS, FAR_MORE_ROWS * terms.expected_rows)
