@@ -162,18 +162,24 @@ def guarded_values(
 ) -> Floats:
     """What a function of the user's own, such as the slope of a loss, makes of the predictors and targets of rows: an array of its own, of the shape of `scores`, with entries from `low` to `high`.
 
-    A row for which the function raises, and an entry that is no finite real number, count with the default. One number for all rows will do. The arrays handed out are copies: writing to them changes nothing.
+    A row for which the function raises, and an entry that is no finite real number, count with the default. One number for all rows will do (a number, not an array of one). The arrays handed out are read only. A function that writes to
+    them is called again with copies: copying always would cost as much as the loss itself.
     """
 
     def call(places: Places) -> Floats:
-        part = scores[places].copy()
-        return real_numbers(np.broadcast_to(function(part, target[places].copy()), part.shape))
+        whole = isinstance(places, slice)
+        part, side = (read_only(values) if whole else values[places] for values in (scores, target))
+        found = _real(function(part, side))
+        if found.shape not in ((), part.shape):  # an array of one entry would pass for two rows of which one was dropped
+            raise ValueError
+        return np.broadcast_to(found, part.shape)
 
-    values = each_row(call, len(scores)).filled(default, scores.shape)
-    numbers = np.isfinite(values)
-    if not numbers.all():
-        values[~numbers] = default
-    return np.clip(values, low, high, out=values)
+    found = each_row(call, len(scores))
+    if found.values is None:
+        return np.full(scores.shape, default)
+    good = np.isfinite(found.values)
+    good[found.failed] = False
+    return np.clip(found.values if good.all() else np.where(good, found.values, default), low, high)
 
 
 # -- what goes in and out ------------------------------------------------------------------------------------------------------------
@@ -181,10 +187,15 @@ def guarded_values(
 
 def real_numbers(found: Any) -> Floats:
     """What a function returned as an array of floats of our own, NaN and infinities among them; an error for anything but real numbers."""
+    return np.array(_real(found))
+
+
+def _real(found: Any) -> Floats:
+    """The same, perhaps an array that the function keeps."""
     given = np.asarray(found)
     if given.dtype.kind not in REAL_KINDS:
         raise ValueError(f"A function returned an array of type {given.dtype}; real numbers were expected. Return floats.")
-    return np.array(given, dtype=np.float64)
+    return given.astype(np.float64, copy=False)
 
 
 def read_only(values: Floats) -> Floats:
