@@ -323,9 +323,8 @@ def always(act):
     return lambda rows, *w: act(np.zeros((len(rows), len(w[0]))) if w else np.zeros(2), rows)
 
 
-TOLD = [
-    act for act in ACTS if act not in ("a warning", "a warning from a thread", "a warning and filters", "written over", "written to base")
-]
+HARMLESS = ("a warning", "a warning from a thread", "a warning and filters", "written over", "written to base", "huge")
+TOLD = [act for act in ACTS if act not in HARMLESS]
 
 
 @pytest.mark.parametrize("act", TOLD)
@@ -333,10 +332,7 @@ def test_a_function_that_can_only_fail_is_told_so_before_the_table_is_read(monke
     from privfit.rows import Rows
 
     ledger = pf.Ledger(epsilon=5.0)
-    for fitness in (
-        pf.RowFitness(always(ACTS[act]), spread=1.0),
-        pf.TableFitness(lambda rows, w: always(ACTS[act])(rows[:1], w)[0] if act in ("a number",) else always(ACTS[act])(rows, w), 1.0),
-    ):
+    for fitness in (pf.RowFitness(always(ACTS[act]), spread=1.0), pf.TableFitness(always(ACTS[act]), 1.0)):
         with monkeypatch.context() as patched:
             patched.setattr(Rows, "batches", lambda self: pytest.fail("rows were read"))
             with pytest.raises(pf.PrivacyError, match="made up from the schema") as error:
@@ -354,7 +350,7 @@ def test_a_fitness_that_looks_at_other_rows_is_refused() -> None:
     ledger = pf.Ledger(epsilon=5.0)
     with pytest.raises(pf.PrivacyError, match="otherwise alone than beside other rows"):
         search(pf.RowFitness(standardised, spread=10.0), ledger=ledger).fit(REST[:, None])
-    with pytest.raises(pf.PrivacyError, match="otherwise alone|shape"):
+    with pytest.raises(pf.PrivacyError, match="scores of shape"):
         search(pf.RowFitness(lambda rows, w: np.squeeze(-np.abs(rows - w.T)), spread=10.0), ledger=ledger).fit(REST[:, None])
     assert ledger.entries() == []
 
@@ -378,7 +374,7 @@ def test_what_a_fitness_states_about_candidates_may_fail_too_and_is_told_without
         else pf.RowFitness(score, **({"spread": 10.0} if what == "prior" else {}), **{what: fails_later})
     )
     ledger = pf.Ledger(epsilon=5.0)
-    with pytest.raises(pf.PrivacyError, match="The charge stands|the charge stands") as raised:
+    with pytest.raises(pf.PrivacyError, match="the charge stands") as raised:
         search(fitness, ledger=ledger).fit(REST[:, None])
     assert raised.value.__context__ is None
     assert "w=3" not in str(raised.value)
