@@ -485,6 +485,19 @@ def test_a_list_of_filters_that_another_thread_brings_back_silences_nobody() -> 
         assert [str(one.message) for one in caught] == ["told"]
 
 
+def test_filters_that_another_thread_has_for_a_while_do_not_stay() -> None:
+    """catch_warnings of somebody else, opened before our quiet and closed in it, takes its filters away with it."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        other = warnings.catch_warnings()
+        other.__enter__()
+        warnings.simplefilter("ignore")
+        with quietly():
+            other.__exit__(None, None, None)
+        warn()
+        assert [str(one.message) for one in caught] == ["told"]
+
+
 def test_a_function_can_record_warnings_for_itself() -> None:
     def function():
         with warnings.catch_warnings(record=True) as caught:

@@ -219,6 +219,7 @@ class _AnyWarning(Warning, metaclass=_WhileQuiet):
 
 _lock = threading.Lock()
 _quiet_now = 0
+_list_before: Any = None
 _filters_before: list[Any] = []
 _shown_before: Callable[..., Any] = warnings.showwarning
 
@@ -239,11 +240,11 @@ def quietly() -> Iterator[None]:
 
 
 def _open() -> None:
-    global _quiet_now, _filters_before, _shown_before
+    global _quiet_now, _list_before, _filters_before, _shown_before
     with _lock:
         _quiet_now += 1
         if _quiet_now == 1:
-            _filters_before = [one for one in warnings.filters if one[2] is not _AnyWarning]
+            _list_before, _filters_before = warnings.filters, _others(warnings.filters)
             if warnings.showwarning is not _show:
                 _shown_before = warnings.showwarning
         if _quiet_now == 1 or not warnings.filters or warnings.filters[0][2] is not _AnyWarning:
@@ -257,9 +258,14 @@ def _close() -> None:
         _quiet_now -= 1
         if _quiet_now == 0:
             warnings.simplefilter("ignore", category=_AnyWarning)  # a change, which makes registries out of date
-            warnings.filters[:] = _filters_before  # type: ignore[index]
+            unmoved = warnings.filters is _list_before  # else catch_warnings of another thread has put its own list there
+            warnings.filters[:] = _filters_before if unmoved else _others(warnings.filters)  # type: ignore[index]
             if warnings.showwarning is _show:
                 warnings.showwarning = _shown_before
+
+
+def _others(filters: Any) -> list[Any]:
+    return [one for one in filters if one[2] is not _AnyWarning]
 
 
 def _show(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
