@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from privfit.losses import truncated_logistic
 from privfit.mechanisms import FunctionalMechanism, LinearFit, Objective, Release
+from privfit.mechanisms.release import refuse_ledger
 from privfit.models.base import PrivateLinearModel, original_units
 from privfit.models.classes import ClassModel, public_classes, with_sorted_classes
 from privfit.models.inputs import Input, predict_table
@@ -47,11 +48,10 @@ class NotPrivate(PrivateModel):
         1,
     )  # asked for on the way to a release; none is made, and nothing is spent
     expected_rows: int | None = None
-    _why: str
-    """Why it is not private."""
 
     def _reasons_of(self, mechanism: Any) -> tuple[str, ...]:
-        return (self._why,)
+        reasons: tuple[str, ...] = mechanism.reasons_not_private(None)
+        return reasons
 
     def _report(self, mechanism: Any, release: Release[Any], fit: Any, reasons: tuple[str, ...]) -> Report:
         told = super()._report(mechanism, release, fit, reasons)
@@ -94,8 +94,13 @@ class AsItIs:
         """Numbers in [-1, 1], a column per level, no constant."""
         return schema.geometry(intercept=False, target=self.target, several=True)
 
+    def reasons_not_private(self, objective: Schema | None) -> tuple[str, ...]:
+        """Always the same."""
+        return ("NoPrivacy fits the rows as they are, without noise",)
+
     def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Schema) -> Release[Any]:
-        """Fit on all rows. No ledger is charged: none takes it."""
+        """Fit on all rows. A ledger is refused."""
+        refuse_ledger(ledger, self.reasons_not_private(objective))
         plain = PlainRows(rows)
         plain.read()
         table = plain.every_row(lambda values: values)
@@ -160,8 +165,6 @@ class NoPrivacy(NotPrivate):
     >>> round(float(model.predict([[1.0]])[0]), 6), model.report_.private
     (0.5, False)
     """
-
-    _why = "NoPrivacy fits the rows as they are, without noise"
 
     def __init__(
         self,
@@ -266,8 +269,13 @@ class Noiseless(FunctionalMechanism):
 
     name = "none"
 
+    def reasons_not_private(self, objective: Objective | None) -> tuple[str, ...]:
+        """Always the same."""
+        return ("Truncated fits the rows as they are, without noise",)
+
     def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Objective) -> Release[MomentValues]:
-        """Sum the moments exactly, and leave them so. No ledger is charged: none takes it."""
+        """Sum the moments exactly, and leave them so. A ledger is refused."""
+        refuse_ledger(ledger, self.reasons_not_private(objective))
         moments, event = self.plan(rows.geometry, terms, objective)
         values = moments.distinct(rows.sum(moments), rows.n_rows, "replace-one")
         return Release(consistent(moments, values.astype(np.float64), rows.n_rows), replace(event, mechanism=self.name), False)
@@ -306,7 +314,6 @@ class Truncated(ClassModel, NotPrivate, PrivateLinearModel):
     """
 
     _loss = truncated_logistic()
-    _why = "Truncated fits the rows as they are, without noise"
 
     def __init__(
         self,

@@ -67,6 +67,10 @@ class Clusterer:
             raise PrivacyError(f"n_clusters={k!r} was given; it is a whole number from 1 to {MOST_CLUSTERS}. Write n_clusters=8.")
         return point_geometry(schema)
 
+    def reasons_not_private(self, objective: Clusters) -> tuple[str, ...]:
+        """Why its releases are not private, if they are not; a ledger is then refused."""
+        return ()
+
     def plan(self, facts: Facts) -> Plan:
         """The stages and their shares, from public facts."""
         raise NotImplementedError

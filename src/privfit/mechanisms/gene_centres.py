@@ -17,7 +17,7 @@ from privfit.mechanisms.choices import Choices, Selection
 from privfit.mechanisms.clustering import ADAPTED_CLUSTERERS, NAMED_CLUSTERERS, Clusterer, ClusterFit, Clusters
 from privfit.mechanisms.genetic import PrivGene
 from privfit.mechanisms.minima import public_rows
-from privfit.mechanisms.release import Release
+from privfit.mechanisms.release import Release, refuse_ledger
 from privfit.mechanisms.search import GeneticMechanism, Reach, Scorer
 from privfit.privacy import Ledger, Noise, PrivacyError, Terms
 from privfit.privacy.shapes import Source
@@ -106,6 +106,12 @@ class GeneticCentres(Clusterer):
         """Whether the paper's constant is used, which is not private."""
         return self.gene.calibration == "paper"
 
+    def reasons_not_private(self, objective: Clusters) -> tuple[str, ...]:
+        """The paper's constant: docs/proofs/selection.md, Theorem 3."""
+        if not self.printed:
+            return ()
+        return ("calibration='paper' of PrivGene for k-means: the paper prints half of what its dampening factor must be",)
+
     @property
     def _algorithm(self) -> GeneticMechanism:
         selection: Selection = "exponential" if self.gene.selection == "auto" and self.printed else self.gene.selection
@@ -116,7 +122,9 @@ class GeneticCentres(Clusterer):
         return self._algorithm.plan(None, terms, n_rows)
 
     def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Clusters) -> Release[ClusterFit]:
-        """Read the rows, charge the ledger, and search."""
+        """Read the rows, charge the ledger, and search. With the paper's constant it is not private, and a ledger is refused."""
+        reasons = self.reasons_not_private(objective)
+        refuse_ledger(ledger, reasons)
         if ledger is not None:
             ledger.check(self.price(terms, None).event)
         points = Points(rows)
@@ -131,7 +139,7 @@ class GeneticCentres(Clusterer):
         low, high = np.full(size, -1.0), np.full(size, 1.0)
         first = self._first(k, points.n_columns, low, high, cast(Source, noise))
         best = self._algorithm.searched(CentreScorer(points, k, self.printed), low, high, terms, choices, noise, first)
-        return Release(ClusterFit(best.reshape(k, -1)), choices.event, noise.private)
+        return Release(ClusterFit(best.reshape(k, -1)), choices.event, noise.private and not reasons)
 
     def _first(self, clusters: int, columns: int, low: Floats, high: Floats, source: Source) -> Floats:
         """The offspring of centres that are spread evenly; in the paper candidates are scattered, and the first choice among them is a poor one."""

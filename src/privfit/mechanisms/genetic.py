@@ -20,7 +20,7 @@ from privfit.mechanisms.breeding import Breeding
 from privfit.mechanisms.choices import Choices, Selection, plan_choices
 from privfit.mechanisms.genes import FARTHEST, WeightScorer, first_candidates, on_lattice
 from privfit.mechanisms.minima import Risk, RiskFit, check_number, public_rows
-from privfit.mechanisms.release import Release
+from privfit.mechanisms.release import Release, refuse_ledger
 from privfit.mechanisms.rules import USUAL_ROWS, Numbers
 from privfit.mechanisms.search import GeneticMechanism, check_rounds
 from privfit.privacy import Ledger, Noise, PrivacyError, Terms
@@ -133,6 +133,12 @@ class PrivGene:
             if step != "auto" and (isinstance(step, bool) or not isinstance(step, int | float) or not 0.05 <= step <= 10):
                 raise PrivacyError(f"{name}={step!r} was given; it is 'auto' or a number from 0.05 to 10. Use 'auto' if in doubt.")
 
+    def reasons_not_private(self, objective: Risk) -> tuple[str, ...]:
+        """Why its releases are not private, if they are not: the paper's constants hold for the logistic loss alone; docs/proofs/selection.md, Theorem 3."""
+        if self.calibration != "paper" or objective.loss == LOGISTIC:
+            return ()
+        return ("calibration='paper' of PrivGene for a hinge loss: the paper prints half of what its dampening factor must be",)
+
     @property
     def bred(self) -> bool:
         """Whether candidates are bred as in the paper."""
@@ -216,7 +222,8 @@ class PrivGene:
         return GenePlan(steps, MarginLoss(loss, sum(steps)), choices)
 
     def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Risk) -> Release[RiskFit]:
-        """Read the rows, charge the ledger, and let weights move round by round."""
+        """Read the rows, charge the ledger, and let weights move round by round. With constants that are not private a ledger is refused."""
+        refuse_ledger(ledger, self.reasons_not_private(objective))
         if ledger is not None:  # before a long reading
             ledger.check(self.price(rows.geometry, terms, objective, None).event)
         kept = KeptRows(rows)
@@ -235,7 +242,8 @@ class PrivGene:
             column, signs = self._chosen(chains, plan, place, terms, noise)
             margins.move(column, signs, step)
         weights = margins.weights[:, None] / GRAIN
-        return Release(RiskFit(weights, 0.0, plan.loss.loss), plan.choices.event, noise.private)
+        private = noise.private and not self.reasons_not_private(objective)
+        return Release(RiskFit(weights, 0.0, plan.loss.loss), plan.choices.event, private)
 
     def _bred(self, kept: KeptRows, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Risk) -> Release[RiskFit]:
         """The paper's algorithm."""
@@ -252,7 +260,8 @@ class PrivGene:
         first, low, high = first_candidates(self.breeding.candidates, geometry, noise)
         best = algorithm.searched(scores, low, high, terms, choices, noise, first)
         weights = on_lattice(best[None])[0][:, None] / GRAIN
-        return Release(RiskFit(weights, 0.0, objective.loss), choices.event, noise.private)
+        private = noise.private and not self.reasons_not_private(objective)
+        return Release(RiskFit(weights, 0.0, objective.loss), choices.event, private)
 
     def _chosen(self, chains: list[Chain], plan: GenePlan, place: int, terms: Terms, noise: Noise) -> tuple[int, tuple[int | None, ...]]:
         reach = plan.reach(place, terms)

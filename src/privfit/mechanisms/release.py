@@ -1,11 +1,11 @@
-"""A release: all that a model may be built from."""
+"""A release: all that a model may be built from; and the refusal to have a release paid that is not private."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from privfit.privacy import Event
+from privfit.privacy import Event, Ledger, PrivacyError
 
 Value = TypeVar("Value")
 
@@ -19,3 +19,12 @@ class Release(Generic[Value]):
     private: bool
     choice: int | None = None
     """Which of several public candidates was chosen, where there was a choice."""
+
+
+def refuse_ledger(ledger: Ledger | None, reasons: tuple[str, ...]) -> None:
+    """A ledger takes private releases only: refuse one where there are reasons why a release is not, before anything is read."""
+    if ledger is not None and reasons:
+        raise PrivacyError(
+            f"A ledger was given to a fit that is not private ({'; '.join(reasons)}). A ledger takes private fits only: "
+            "mend what is named (leave out random_state, give a schema of public facts, use calibration='tight'), or leave out the ledger. Nothing was charged."
+        )

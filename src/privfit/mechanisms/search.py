@@ -6,11 +6,10 @@ Zhang, Xiao, Yang, Zhang, Winslett: PrivGene, SIGMOD 2013, Algorithms 1 and 2.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal, cast
+from typing import Literal, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +18,10 @@ from privfit.mechanisms.breeding import Breeding, scattered
 from privfit.mechanisms.choices import Choices, Selection, plan_choices
 from privfit.mechanisms.minima import public_rows
 from privfit.mechanisms.release import Release
+from privfit.mechanisms.trials import try_fitness
 from privfit.privacy import Ledger, Noise, PrivacyError, Terms
 from privfit.privacy.adjacency import Adjacency
+from privfit.privacy.guarded import attempted, each_row
 from privfit.privacy.shapes import Source
 from privfit.rows import PlainRows, Rows
 from privfit.schema import Geometry, Schema
@@ -29,6 +30,7 @@ from privfit.tables import DataError
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Told = TypeVar("Told")
 
 ROUNDS_PER_ROW = 1.25e-3
 USUAL_ROWS = 20_000
@@ -38,6 +40,10 @@ STEP_BITS = 24
 LARGEST = 1e300
 FAR = 2.0**61
 MOST_DOMAIN = 1 << 20
+SCORED_ALONE = 8
+"""So many made-up rows are scored alone as well, to find scores that depend on the rows beside them: a few show it, and each is a call."""
+ALIKE = 1e-4
+"""Scores that differ by less, relative to themselves or to the spread, count as the same: far above rounding, single precision included, and far below what standardising a batch does."""
 
 
 @dataclass(frozen=True)
@@ -87,27 +93,21 @@ class GeneticMechanism:
         """Read the rows, charge the ledger, and search."""
         plain = PlainRows(rows)
         scores = _scorer(objective.fitness, plain, terms.adjacency)
+        planned = self.plan(objective.fitness, terms, None)
         if ledger is not None:  # before a long reading
-            ledger.check(self.plan(objective.fitness, terms, None).event)
+            ledger.check(planned.event)
+        tried = try_fitness(scores.rehearsed, rows.geometry, objective.low, objective.high)  # the last words of a fitness: no row was read
+        scores.reach(tried, terms, planned.by_range)
         plain.read()
         scores.prepare()
         choices = self.plan(objective.fitness, terms, public_rows(plain.n_rows, terms))  # public facts only
         choices.scale(
             choices.each.index(min(choices.each)), int(terms.rows_per_person) << (STEP_BITS + 2)
         )  # refuses what no noise can serve
-        middle = (objective.low / 2 + objective.high / 2)[None]
-        scores(middle, scores.reach(middle, terms, choices.by_range))  # a fitness that fails does so before the charge
         if ledger is not None:
             ledger.charge(choices.event, dataset=rows.label)  # durable before any draw
         first = self._first(objective, cast(Source, noise))
-        best = None
-        with suppress(Exception):  # it may know of the rows, and must not be told, in its chain neither
-            best = self.searched(scores, objective.low, objective.high, terms, choices, noise, first)
-        if best is None:
-            raise PrivacyError(
-                "The fitness failed in the middle of the search, although it had scored a first candidate. Nothing is released, and the charge stands. "
-                "Let it return a number for every row and every candidate within the bounds."
-            ) from None
+        best = self.searched(scores, objective.low, objective.high, terms, choices, noise, first)
         return Release(best, choices.event, noise.private)
 
     def _first(self, objective: Search, source: Source) -> Floats:
@@ -158,6 +158,10 @@ class Reach:
 class Scorer:
     """Whole-number scores of candidates, and how far one row can change a difference of two."""
 
+    def rehearsed(self, made_up: Floats, candidates: Floats) -> Floats:
+        """The scores of public rows. All functions of a fitness are called, and what they raise is raised: nothing private is in it."""
+        raise NotImplementedError
+
     def prepare(self) -> None:
         """Whatever can fail, before anything is charged."""
 
@@ -177,8 +181,21 @@ class SumScorer(Scorer):
         self._plain = plain
         self._fitness = fitness
 
+    def rehearsed(self, made_up: Floats, candidates: Floats) -> Floats:
+        fitness = self._fitness
+        fitness.known(candidates)
+        spread = fitness.most_spread(candidates)
+        scores = fitness.scored(made_up, candidates)
+        for row, beside in zip(made_up[:SCORED_ALONE, None], scores[:SCORED_ALONE, None], strict=True):
+            if not np.allclose(fitness.scored(row, candidates), beside, rtol=ALIKE, atol=ALIKE * spread, equal_nan=True):
+                raise ValueError(
+                    "A fitness scored a row otherwise alone than beside other rows; what one row can change is calibrated for rows that are scored by themselves. "
+                    "Use what is public, such as bounds, in place of other rows."
+                )
+        return scores
+
     def reach(self, candidates: Floats, terms: Terms, by_range: bool) -> Reach:
-        change = self._fitness.most_change(candidates, terms.adjacency)
+        change = _stated(lambda: self._fitness.most_change(candidates, terms.adjacency))
         if not by_range:
             if change is None:
                 raise PrivacyError(
@@ -186,18 +203,24 @@ class SumScorer(Scorer):
                 )
             return Reach(2 * change)
         rows = 2 if terms.adjacency == "replace-one" else 1
-        spread = rows * self._fitness.most_spread(candidates)
+        spread = rows * _stated(lambda: self._fitness.most_spread(candidates))
         return Reach(spread, rows) if change is None or spread < 2 * change else Reach(2 * change)
 
     def __call__(self, candidates: Floats, reach: Reach) -> tuple[Integers, int]:
-        fitness, limits = self._fitness, self._fitness.limits(candidates)
-        spread = fitness.most_spread(candidates) if reach.spreads or limits is None else float(limits[1].max() - limits[0].min())
+        fitness = self._fitness
+        limits = _stated(lambda: fitness.limits(candidates))
+        if reach.spreads or limits is None:
+            spread = _stated(lambda: fitness.most_spread(candidates))
+        else:
+            spread = float(limits[1].max() - limits[0].min())
         unit = _unit(max(spread, reach.most))
 
         def steps(rows: Floats) -> Integers:
-            """How far every score of a row is below the row's best."""
+            """How far every score of a row is below the row's best. A row that fails, or a score that is no number, is worst."""
+            found = each_row(lambda places: fitness.scored(rows[places], candidates), len(rows))
+            scores = found.filled(-LARGEST, (len(rows), len(candidates)))
             with np.errstate(all="ignore"):  # a warning would tell of a row
-                scores = np.nan_to_num(fitness.scored(rows, candidates), nan=-LARGEST, posinf=LARGEST, neginf=-LARGEST)
+                np.nan_to_num(scores, copy=False, nan=-LARGEST, posinf=LARGEST, neginf=-LARGEST)
                 if limits is not None:
                     scores = np.clip(scores, *limits)
                 short = scores.max(axis=1, keepdims=True) - scores
@@ -240,13 +263,21 @@ class DomainScorer(Scorer):
             )
         self._counts = counts[:size]
 
-    def _scored(self, candidates: Floats) -> Floats:
+    def rehearsed(self, made_up: Floats, candidates: Floats) -> Floats:
+        self._fitness.known(candidates)
         scores = self._fitness.scored(self._domain, candidates)
         if not np.isfinite(scores).all():
             raise ValueError(
                 "A fitness with a domain returned a score that is no number, or an infinite one. Score every row of the domain."
             )
         return scores
+
+    def _scored(self, candidates: Floats) -> Floats:
+        """The scores of all rows of the domain, which is public: one that fails is as bad as the worst of the others."""
+        found = each_row(lambda places: self._fitness.scored(self._domain[places], candidates), len(self._domain))
+        scores = found.filled(np.nan, (len(self._domain), len(candidates)))
+        numbers = np.isfinite(scores)
+        return np.where(numbers, scores, scores[numbers].min(initial=np.inf) if numbers.any() else 0.0)
 
     def reach(self, candidates: Floats, terms: Terms, by_range: bool) -> Reach:
         found = enumerated(self._scored(candidates), terms.adjacency)
@@ -269,15 +300,24 @@ class TableScorer(Scorer):
         self._plain = plain
         self._fitness = fitness
 
+    def rehearsed(self, made_up: Floats, candidates: Floats) -> Floats:
+        self._fitness.most_change(candidates)
+        return self._fitness.scored(made_up, candidates)
+
     def reach(self, candidates: Floats, terms: Terms, by_range: bool) -> Reach:
-        return Reach(2 * self._fitness.most_change(candidates))
+        return Reach(2 * _stated(lambda: self._fitness.most_change(candidates)))
 
     def __call__(self, candidates: Floats, reach: Reach) -> tuple[Integers, int]:
         unit = _unit(reach.most)
+        scores = self._plain.every_row(lambda rows: self._scored(rows, candidates))
         with np.errstate(all="ignore"):  # a warning would tell of the rows
-            scores = self._plain.every_row(lambda rows: self._fitness.scored(rows, candidates))
-            scaled = np.nan_to_num(np.asarray(scores) * unit, nan=-FAR, posinf=FAR, neginf=-FAR)
+            scaled = np.nan_to_num(scores * unit, nan=-FAR, posinf=FAR, neginf=-FAR)
         return np.rint(np.clip(scaled, -FAR, FAR)).astype(np.int64), _on_lattice(reach.most, unit)
+
+    def _scored(self, rows: Floats, candidates: Floats) -> Floats:
+        """The scores of all candidates. One that fails is worst, and takes no other with it."""
+        found = each_row(lambda places: self._fitness.scored(rows, candidates[places]), len(candidates))
+        return found.filled(np.nan, (len(candidates),))
 
 
 def _scorer(fitness: RowFitness | TableFitness, plain: PlainRows, adjacency: Adjacency) -> Scorer:
@@ -296,8 +336,20 @@ def _on_lattice(reach: float, unit: float, size: float = 0.0) -> int:
     return math.ceil((reach * (1 + 2.0**-40) + size * 2.0**-48) * unit) + 4
 
 
+def _stated(call: Callable[[], Told]) -> Told:
+    """What a fitness states about candidates, which are public or were chosen privately. Where it fails there is nothing to calibrate by: that depends on rows through the choices alone, and is told without words."""
+    found = attempted(lambda: (call(),))
+    if found is None:
+        raise PrivacyError(
+            "The fitness was asked for the spread, bounds, prior or sensitivity of candidates in the middle of the search, and failed, although it had answered for the first ones. "
+            "It states them for all candidates within the bounds of the parameters. Let it do so. Nothing is released, and the charge stands."
+        )
+    return found[0]
+
+
 def _with_prior(total: Integers, fitness: RowFitness, candidates: Floats, unit: float) -> Integers:
-    known = np.nan_to_num(fitness.known(candidates) * unit, nan=-FAR, posinf=FAR, neginf=-FAR)
+    with np.errstate(all="ignore"):
+        known = np.nan_to_num(_stated(lambda: fitness.known(candidates)) * unit, nan=-FAR, posinf=FAR, neginf=-FAR)
     return total + np.clip(np.rint(known), -FAR, FAR).astype(np.int64)
 
 

@@ -27,7 +27,7 @@ class Aggregate(PrivateModel):
     Parameters
     ----------
     function : from the rows of a block, an array with a row a line and the target last (numbers within their bounds, categories as the places of their levels), to one number or several. It may fail, or return NaN: the
-        block then counts with the middle of the bounds. It must keep nothing from block to block, nor write down what it sees; it is run in several threads at once.
+        block then counts with the middle of the bounds. It must keep nothing from block to block, nor write down what it sees. It is run block after block unless the mechanism says otherwise.
     low, high : the bounds of what it returns: two arrays, or two numbers with n_outputs.
     n_outputs : how many numbers it returns, where the bounds are numbers.
     epsilon, delta : the privacy budget of one fit. A delta is spent where Gaussian noise is less.

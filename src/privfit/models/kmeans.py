@@ -153,10 +153,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
     def _chosen_mechanism(self) -> Clusterer:
         return clusterer(self.mechanism)
 
-    def _reasons_of(self, mechanism: Any) -> tuple[str, ...]:
-        if not getattr(mechanism, "printed", False):
-            return ()
-        return ("calibration='paper' of PrivGene for k-means: the paper prints half of what its dampening factor must be",)
+    def _reasons_of(self, mechanism: Clusterer) -> tuple[str, ...]:
+        return mechanism.reasons_not_private(Clusters(self.n_clusters))
 
     def _objective(self, mechanism: Any, schema: Schema) -> Clusters:
         return Clusters(self.n_clusters)

@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.losses import LOGISTIC, ConvexLoss
+from privfit.losses import ConvexLoss
 from privfit.mechanisms import (
     AggregatedWeights,
     ObjectivePerturbation,
@@ -89,10 +89,9 @@ class PerturbedModel(PrivateLinearModel):
         return Risk(loss, self._checked_intercept(), classes, coupling_for(loss, classes), self._feature_map(mechanism, schema), knots)
 
     def _reasons_of(self, mechanism: Any) -> tuple[str, ...]:
-        printed = isinstance(mechanism, PrivGene) and mechanism.calibration == "paper"
-        if not printed or self._convex_loss(Schema([Numeric("any", 0, 1)])) == LOGISTIC:
+        if not isinstance(mechanism, PrivGene):
             return ()
-        return ("calibration='paper' of PrivGene for a hinge loss: the paper prints half of what its dampening factor must be",)
+        return mechanism.reasons_not_private(Risk(self._convex_loss(Schema([Numeric("any", 0, 1)]))))
 
     def _numbers(self, mechanism: Any, given: Input, terms: Terms) -> tuple[Numbers, int]:
         usual = super()._numbers(mechanism, given, terms)

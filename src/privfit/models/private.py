@@ -8,6 +8,7 @@ from typing import Any, Literal
 from sklearn.base import BaseEstimator
 
 from privfit.mechanisms import Release
+from privfit.mechanisms.release import refuse_ledger
 from privfit.models.inputs import PUBLIC, Input, fit_input
 from privfit.models.report import Report, make_report
 from privfit.privacy import Budget, Ledger, PrivacyError, PrivacyWarning, Terms, noise_source, process_ledger, warn_of_running_total
@@ -92,7 +93,7 @@ class PrivateModel(BaseEstimator):  # type: ignore[misc]
         return given
 
     def _reasons_of(self, mechanism: Any) -> tuple[str, ...]:
-        """Why this mechanism is not private, if it is not: as printed in a paper whose constants are wrong."""
+        """Why this mechanism is not private, if it is not, in its own words: as printed in a paper whose constants are wrong."""
         return ()
 
     def _kept_for_later(self, mechanism: Any, release: Release[Any], fit: Any, objective: Any) -> Any:
@@ -128,11 +129,7 @@ class PrivateModel(BaseEstimator):  # type: ignore[misc]
             )
         if not reasons:
             return self.ledger if self.ledger is not None else process_ledger()
-        if self.ledger is not None:
-            raise PrivacyError(
-                f"A ledger was given to a fit that is not private ({'; '.join(reasons)}). A ledger takes private fits only: "
-                "mend what is named (leave out random_state, give a schema of public facts, use calibration='tight'), or leave out the ledger."
-            )
+        refuse_ledger(self.ledger, reasons)
         return None
 
     def _report(self, mechanism: Any, release: Release[Any], fit: Any, reasons: tuple[str, ...]) -> Report:

@@ -6,10 +6,8 @@ A row may be in several blocks. What is made of a block depends on the rows of t
 from __future__ import annotations
 
 import faulthandler
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -17,6 +15,8 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.privacy.guarded import attempted, in_own_thread, real_numbers
+from privfit.privacy.guarded import quietly as quietly  # for mechanisms/minima.py, which takes it from here
 from privfit.rows.kept import Features, KeptRows
 from privfit.rows.layout import Chunk
 from privfit.rows.memory import half_of_memory
@@ -95,34 +95,35 @@ class DealtRows:
         def rows_of(block: int) -> Floats:
             return take(order[ends[block - 1] if block else 0 : ends[block]])
 
-        with quietly():
-            if processes:
-                found = _in_processes(rows_of, blocks, function, size, self._rows.threads)
-            else:
-                with one_blas_thread(), ThreadPoolExecutor(self._rows.threads if side_by_side else 1) as pool:
-                    found = list(pool.map(lambda block: answered(function, partial(rows_of, block), size), range(blocks)))
+        def answer_of(block: int) -> Floats:
+            return answered(function, partial(rows_of, block), size)
+
+        if processes:
+            found = _in_processes(rows_of, blocks, function, size, self._rows.threads)
+        elif side_by_side:
+            with one_blas_thread(), ThreadPoolExecutor(self._rows.threads) as pool:
+                found = list(pool.map(answer_of, range(blocks)))
+        else:
+            with one_blas_thread():
+                found = in_own_thread(lambda waited_for: [answer_of(block) for block in range(blocks) if waited_for()])
         return np.array(found).reshape(blocks, size)
 
 
 def answered(function: BlockFunction, block: Floats | Callable[[], Floats], size: int) -> Floats:
     """So many numbers from a function, or NaN in all places if there are no rows or it fails in any way: how, would tell of its rows."""
-    nothing = np.full(size, np.nan)
-    try:
+
+    def call() -> Floats:
         rows = block() if callable(block) else block
-        if not len(rows):
-            return nothing
-        with np.errstate(all="ignore"):
-            found = np.array(function(rows), dtype=np.float64).ravel()
-    except BaseException:
-        return nothing
-    return found if found.shape == (size,) and not np.isnan(found).any() else nothing
+        return real_numbers(function(rows)).ravel() if len(rows) else np.empty(0)
+
+    found = attempted(call)
+    return found if found is not None and found.shape == (size,) and not np.isnan(found).any() else np.full(size, np.nan)
 
 
 def answered_apart(function: BlockFunction, rows: Floats, size: int) -> Floats:
-    """The same in another process, which has warnings and a report of crashes of its own: both would tell of rows."""
+    """The same in another process, which has a report of crashes of its own: that would tell of rows."""
     faulthandler.disable()
-    with quietly():
-        return answered(function, rows, size)
+    return answered(function, rows, size)
 
 
 def run_apart(function: BlockFunction, rows: Floats) -> Any:
@@ -138,21 +139,14 @@ def _pool(workers: int) -> Any:
 def _in_processes(rows_of: Callable[[int], Floats], blocks: int, function: BlockFunction, size: int, workers: int) -> list[Floats]:
     """The answers of all blocks from other processes. If one of these dies, every block is run anew and alone: a block must not take others with it."""
     tasks = (joblib.delayed(answered_apart)(function, rows_of(block), size) for block in range(blocks))
-    try:
-        return list(_pool(workers)(tasks))
-    except Exception:  # a process that died; all else is an answer
-        found = []
-        for block in range(blocks):
-            try:
-                found.append(np.asarray(run_apart(partial(answered_apart, function, size=size), rows_of(block)), dtype=np.float64))
-            except Exception:
-                found.append(np.full(size, np.nan))
-        return found
-
-
-@contextmanager
-def quietly() -> Iterator[None]:
-    """While this is open, nobody is warned: a warning would tell of the rows."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+    with quietly():  # of processes that died one is warned
+        try:
+            return list(_pool(workers)(tasks))
+        except Exception:  # a process that died; all else is an answer
+            found = []
+            for block in range(blocks):
+                try:
+                    found.append(np.asarray(run_apart(partial(answered_apart, function, size=size), rows_of(block)), dtype=np.float64))
+                except Exception:
+                    found.append(np.full(size, np.nan))
+            return found

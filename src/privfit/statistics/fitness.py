@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.privacy.adjacency import Adjacency
+from privfit.privacy.guarded import read_only, real_numbers
 
 Floats = NDArray[np.float64]
 Scores = Callable[[Floats, Floats], Any]
@@ -23,7 +24,8 @@ class RowFitness:
     Parameters
     ----------
     score : q. Called with some rows and the candidates; returns an array (rows, candidates). A row is scored by itself: other rows must not matter. Rows have one value a column, the
-        target last: numbers within their bounds, categories as the place of their level.
+        target last: numbers within their bounds, categories as the place of their level. It is tried on rows made up from the schema first. A row for which it then fails in any way scores worst, and
+        nobody is told.
     spread : the most by which one row can tell two candidates apart, max q(t, w) - q(t, w'): a number, or a function of the candidates. It is kept: where a row would tell more, its scores are clipped.
     bounds : the smallest and the largest score of any row: two numbers, or a function of the candidates that returns two arrays. Kept as well.
     domain : instead of both, all rows that there can be, one a line: their scores then say it all.
@@ -37,20 +39,20 @@ class RowFitness:
     prior: Callable[[Floats], Any] | None = None
 
     def scored(self, rows: Floats, candidates: Floats) -> Floats:
-        """The scores, checked for their shape. Rows and candidates are handed out to be read, not to be written over."""
-        return as_scores(self.score(_locked(rows), _locked(candidates)), (len(rows), len(candidates)))
+        """The scores, checked for their kind and shape. Rows and candidates are handed out as copies, to be read and not to be written over."""
+        return as_scores(self.score(_handed_out(rows), _handed_out(candidates)), (len(rows), len(candidates)))
 
     def known(self, candidates: Floats) -> Floats:
         """The prior of every candidate."""
         if self.prior is None:
             return np.zeros(len(candidates))
-        return as_scores(self.prior(_locked(candidates)), (len(candidates),))
+        return as_scores(self.prior(_handed_out(candidates)), (len(candidates),))
 
     def limits(self, candidates: Floats) -> tuple[Floats, Floats] | None:
         """The smallest and the largest score of any row for every candidate."""
         if self.bounds is None:
             return None
-        low, high = self.bounds(candidates) if callable(self.bounds) else self.bounds
+        low, high = self.bounds(_handed_out(candidates)) if callable(self.bounds) else self.bounds
         shape = (len(candidates),)
         low, high = as_scores(np.broadcast_to(low, shape), shape), as_scores(np.broadcast_to(high, shape), shape)
         if not (low <= high).all():
@@ -61,7 +63,7 @@ class RowFitness:
         """The most by which one row can tell two candidates apart, as it is stated or follows from the bounds."""
         found = []
         if self.spread is not None:
-            found.append(float(self.spread(candidates) if callable(self.spread) else self.spread))
+            found.append(float(self.spread(_handed_out(candidates)) if callable(self.spread) else self.spread))
         limits = self.limits(candidates)
         if limits is not None:
             found.append(float(limits[1].max() - limits[0].min()))
@@ -88,19 +90,20 @@ class TableFitness:
     ----------
     score : called with all rows (as in RowFitness) and the candidates; returns one number per candidate.
     sensitivity : the most by which one row can move the score of any candidate, under the adjacency of the search: a number, or a function of the candidates. It is believed, and the
-        promise rests on it, for scores as they are computed, rounding included. A score must not be NaN for some tables only.
+        promise rests on it, for scores as they are computed, rounding included. A score must not fail or be NaN for some tables only: a candidate whose score does is the worst, and no sensitivity
+        covers that step.
     """
 
     score: Scores
     sensitivity: float | Callable[[Floats], float]
 
     def scored(self, rows: Floats, candidates: Floats) -> Floats:
-        """The scores, checked for their shape."""
-        return as_scores(self.score(_locked(rows), _locked(candidates)), (len(candidates),))
+        """The scores, checked for their kind and shape. `rows` are the caller's own copy: a table is not copied twice."""
+        return as_scores(self.score(read_only(rows), _handed_out(candidates)), (len(candidates),))
 
     def most_change(self, candidates: Floats) -> float:
         """The stated sensitivity."""
-        found = float(self.sensitivity(candidates) if callable(self.sensitivity) else self.sensitivity)
+        found = float(self.sensitivity(_handed_out(candidates)) if callable(self.sensitivity) else self.sensitivity)
         if not 0 <= found < np.inf:
             raise ValueError(f"A fitness states a sensitivity of {found!r}; it is a number of at least 0. State what one row can do.")
         return found
@@ -132,16 +135,14 @@ def enumerated(scores: Any, adjacency: Adjacency) -> Dampening:
     return Dampening(2 * change, 2 * spread, max(ranges))
 
 
-def _locked(values: Floats) -> Floats:
-    """The same numbers, to be read only: a score that wrote to candidates could carry rows out."""
-    view = values.view()
-    view.flags.writeable = False
-    return view
+def _handed_out(values: Floats) -> Floats:
+    """The same numbers, to be read only, in a copy: a score that wrote to ours could change other scores, or carry rows out."""
+    return read_only(values.copy())
 
 
 def as_scores(found: Any, shape: tuple[int, ...]) -> Floats:
-    """Scores as numbers of this shape, or an error that says what was wanted."""
-    scores = np.asarray(found, dtype=np.float64)
+    """Scores as numbers of this shape, in an array of our own, or an error that says what was wanted."""
+    scores = real_numbers(found)
     if scores.shape != shape:
         raise ValueError(f"A fitness returned scores of shape {scores.shape}; {shape} was expected. Return one score for each.")
     return scores

@@ -171,6 +171,10 @@ class TracedGenes(PrivGene):
 
     seen: list[Floats] = field(default_factory=list, compare=False)
 
+    def reasons_not_private(self, objective: Risk) -> tuple[str, ...]:
+        """Always the same."""
+        return (*super().reasons_not_private(objective), "TracedGenes keeps the way to the result, which no release tells of")
+
     @property
     def breeding(self) -> Breeding:
         """The same, traced."""

@@ -1,0 +1,133 @@
+"""Settings that are not private say so wherever they are used: a mechanism that is given rows, a ledger and secret noise refuses the ledger itself, before anything is read, and never calls its release private."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import privfit as pf
+from privfit.baselines.noiseless import AsItIs, Noiseless
+from privfit.bench.papers.privgene.fits import TracedGenes
+from privfit.losses import LOGISTIC
+from privfit.losses.quadratic import SQUARED
+from privfit.mechanisms import Clusters, GeneticCentres, Objective, PrivGene, Risk, clusterer
+from privfit.models.kmeans import KMeans
+from privfit.privacy import Budget, Terms
+from privfit.rows import PlainRows, Rows
+from privfit.tables import open_table
+from tests.support.beats import assert_told_in_order
+from tests.support.noise import RecordingNoise
+
+HINGE = pf.losses.hinge()
+CLASSES = pf.Schema([pf.Numeric("x", -1, 1), pf.Category("c", ["u", "v"])], target=pf.Category("y", ["a", "b"]))
+NUMBERS = pf.Schema([pf.Numeric("x", -1, 1), pf.Numeric("z", -1, 1)])
+NUMBER = pf.Schema([pf.Numeric("x", -1, 1)], target=pf.Numeric("y", -1, 1))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A mechanism, what it minimises, and how its rows are encoded."""
+
+    mechanism: Any
+    objective: Any
+    schema: pf.Schema
+    numeric: str | None = None
+
+    def rows(self) -> Rows:
+        rng = np.random.default_rng(3)
+        columns = {
+            column.name: rng.uniform(-1, 1, 40) if isinstance(column, pf.Numeric) else rng.choice(column.levels, 40)
+            for column in (*self.schema.features, *([] if self.schema.target is None else [self.schema.target]))
+        }
+        import polars as pl
+
+        return Rows(open_table(pl.DataFrame(columns)), self.schema, self.geometry())
+
+    def geometry(self) -> Any:
+        if isinstance(self.mechanism, AsItIs):
+            return self.mechanism.geometry(self.schema)
+        if self.numeric is not None:
+            return self.mechanism.geometry(self.schema, self.numeric, self.objective)
+        return self.mechanism.geometry(self.schema, self.objective)
+
+    def release(self, ledger: pf.Ledger | None, noise: Any) -> Any:
+        return self.mechanism.release(self.rows(), Terms(Budget(1.0)), ledger, noise, self.objective)
+
+
+def printed(**settings: Any) -> PrivGene:
+    return PrivGene(calibration="paper", rounds=2, candidates=6, **settings)
+
+
+class Fitted:
+    """Stands in for a model of scikit-learn: what it is told is not looked at."""
+
+    def fit(self, design: Any, target: Any = None) -> Fitted:
+        return self
+
+
+NOT_PRIVATE = {
+    "PrivGene as printed, hinge": Case(printed(), Risk(HINGE), CLASSES, "slope"),
+    "PrivGene as printed, several parents": Case(printed(parents=2), Risk(HINGE), CLASSES, "slope"),
+    "PrivGene as printed, by change": Case(printed(selection="exponential"), Risk(HINGE), CLASSES, "slope"),
+    "PrivGene as printed, smooth hinge": Case(printed(), Risk(pf.losses.smooth_hinge(0.5)), CLASSES, "slope"),
+    "PrivGene as printed, k-means": Case(GeneticCentres(printed()), Clusters(2), NUMBERS),
+    "PrivGene as printed, adapted to k-means": Case(clusterer(printed()), Clusters(2), NUMBERS),
+    "NoPrivacy": Case(AsItIs(Fitted(), True), CLASSES, CLASSES),
+    "Truncated": Case(Noiseless(repair=None, noise="laplace"), Objective(SQUARED), NUMBER, "slope"),
+    "the way of a search": Case(TracedGenes(moves="genes", rounds=2, candidates=6), Risk(LOGISTIC), CLASSES, "slope"),
+}
+PRIVATE = {
+    "PrivGene as printed, logistic": Case(printed(), Risk(LOGISTIC), CLASSES, "slope"),
+    "PrivGene, hinge": Case(PrivGene(moves="genes", rounds=2, candidates=6), Risk(HINGE), CLASSES, "slope"),
+    "PrivGene, k-means": Case(GeneticCentres(PrivGene(moves="genes", rounds=2, candidates=6)), Clusters(2), NUMBERS),
+}
+
+
+@pytest.mark.parametrize("case", NOT_PRIVATE.values(), ids=NOT_PRIVATE)
+def test_a_mechanism_that_is_not_private_refuses_a_ledger_before_anything_is_read(case, monkeypatch) -> None:
+    ledger, noise = pf.Ledger(epsilon=5.0), RecordingNoise()
+    monkeypatch.setattr(Rows, "batches", lambda self: pytest.fail("rows were read"))
+    monkeypatch.setattr(PlainRows, "read", lambda self: pytest.fail("rows were read"))
+    with pytest.raises(pf.PrivacyError) as error:
+        case.release(ledger, noise)
+    assert_told_in_order(str(error.value), ["A ledger was given", "not private", "takes private fits only", "leave out the ledger"])
+    assert ledger.entries() == []
+    assert noise.calls == []
+
+
+@pytest.mark.parametrize("case", NOT_PRIVATE.values(), ids=NOT_PRIVATE)
+def test_its_release_is_not_called_private_whatever_the_noise(case) -> None:
+    noise = RecordingNoise()
+    assert noise.private
+    assert not case.release(None, noise).private
+
+
+@pytest.mark.parametrize("case", PRIVATE.values(), ids=PRIVATE)
+def test_the_private_settings_beside_them_are_charged_and_called_private(case) -> None:
+    ledger = pf.Ledger(epsilon=5.0)
+    assert case.release(ledger, RecordingNoise()).private
+    assert len(ledger.entries()) == 1
+
+
+@pytest.mark.parametrize(
+    ("model", "case"),
+    [
+        (pf.LinearSVC(schema=CLASSES, loss="hinge", mechanism=printed()), "PrivGene as printed, hinge"),
+        (KMeans(2, schema=NUMBERS, mechanism=printed()), "PrivGene as printed, k-means"),
+        (pf.baselines.NoPrivacy(schema=CLASSES), "NoPrivacy"),
+    ],
+)
+def test_an_estimator_says_what_its_mechanism_says(model, case) -> None:
+    import polars as pl
+
+    mechanism = NOT_PRIVATE[case].mechanism
+    (reason,) = mechanism.reasons_not_private(NOT_PRIVATE[case].objective)
+    frame = pl.DataFrame({"x": np.linspace(-1, 1, 20), "z": np.linspace(1, -1, 20), "c": ["u", "v"] * 10, "y": ["a", "b"] * 10})
+    with pytest.raises(pf.PrivacyError) as error:
+        model.set_params(ledger=pf.Ledger(epsilon=1.0)).fit(frame)
+    assert reason in str(error.value)
+    fitted = model.set_params(ledger=None).fit(frame)
+    assert fitted.report_.not_private_because == (reason,)
