@@ -107,7 +107,7 @@ def test_a_factor_too_large_for_a_private_number_of_rows_is_refused_before_the_c
     """Rows may be up to 2^17 here, and minima as long as such tables allow: no solver can promise their weights."""
     ledger = pf.Ledger(epsilon=1.0)
     model = PrivateSVM(1.0, C=20.0, calibration="tight", adjacency="add-remove", expected_rows=2, ledger=ledger, schema=BOX)
-    with pytest.raises(pf.PrivacyError, match="ridge of 0.1 was asked for.*Nothing was charged"):
+    with pytest.raises(pf.PrivacyError, match=r"ridge of 0\.1 was asked for.*Nothing was charged"):
         model.fit(X, Y)
     assert ledger.entries() == []
 

@@ -276,7 +276,7 @@ def test_a_ridge_so_small_that_precision_costs_more_than_privacy_is_told() -> No
 
 
 def test_what_a_loss_of_the_users_own_warns_of_or_raises_about_rows_is_not_told() -> None:
-    """Numpy's warnings, Python's, numbers that are none and errors, for one value that a row may have: nothing of it comes out, and the charge stands."""
+    """Numpy's warnings, Python's, numbers that are none and errors, for one value that a row may have: nothing of it comes out."""
 
     def own(trouble: object) -> ConvexLoss:
         def curvature(z: object, y: object) -> object:
@@ -292,7 +292,7 @@ def test_what_a_loss_of_the_users_own_warns_of_or_raises_about_rows_is_not_told(
         if bad.any():
             warnings.warn("a row", stacklevel=2)
 
-    def raising(kind: type[Exception]) -> object:
+    def raising(kind: type[BaseException]) -> object:
         def raises(bad: np.ndarray) -> None:
             if bad.any():
                 raise kind("a row of 0.125")
@@ -306,12 +306,10 @@ def test_what_a_loss_of_the_users_own_warns_of_or_raises_about_rows_is_not_told(
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             pf.ERM(own(trouble), epsilon=1.0, schema=schema, random_state=0).fit(X, y)
-    for kind in (KeyError, ValueError, OSError, pf.PrivacyError, MemoryError):
+    for kind in (KeyError, ValueError, OSError, pf.PrivacyError, MemoryError, SystemExit, KeyboardInterrupt):
         ledger = pf.Ledger(epsilon=1.0)
-        with pytest.raises(pf.PrivacyError, match="did not reach the precision") as refused:
-            pf.ERM(own(raising(kind)), epsilon=1.0, schema=schema, ledger=ledger).fit(X, y)
-        assert refused.value.__context__ is None or refused.value.__suppress_context__
-        assert "0.125" not in str(refused.value)
+        model = pf.ERM(own(raising(kind)), epsilon=1.0, schema=schema, ledger=ledger).fit(X, y)
+        assert np.isfinite(model.coef_).all()
         assert ledger.spent.epsilon == 1.0
 
 

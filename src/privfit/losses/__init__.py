@@ -1,6 +1,6 @@
 """Losses: what a model minimises, and the constants that calibration needs of it."""
 
-from privfit.losses.bounded import LOGISTIC, hinge, robust, smooth_hinge, tempered_logistic
+from privfit.losses.bounded import LOGISTIC, hinge, is_ready_made, robust, smooth_hinge, tempered_logistic
 from privfit.losses.convex import ConvexLoss
 from privfit.losses.polynomial import LINKS, Part, PolynomialLoss
 from privfit.losses.quadratic import SQUARED, QuadraticLoss, truncated_logistic
@@ -16,6 +16,7 @@ __all__ = [
     "QuadraticLoss",
     "hinge",
     "huber",
+    "is_ready_made",
     "logistic",
     "poisson",
     "robust",

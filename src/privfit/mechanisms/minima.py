@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from privfit.losses import ConvexLoss
+from privfit.losses import ConvexLoss, is_ready_made
 from privfit.losses.convex import Function
 from privfit.mechanisms.precision import OUTPUT_TOLERANCE, Precision, most_rows
 from privfit.mechanisms.rules import FOR_CERTIFICATE
 from privfit.mechanisms.tilts import MOST_FINE, SAFE, Tilt
 from privfit.privacy import Event, Ledger, PrivacyError, Terms, exact
 from privfit.privacy.event import laplace_scale
+from privfit.privacy.guarded import guarded_values, quietly
 from privfit.rows import Features, KeptRows, Rows, SampledRows, one_blas_thread
-from privfit.rows.dealt import quietly
 from privfit.schema import AUTO_KNOTS, Geometry
 from privfit.solvers import Minimum, accelerated_descent, minimise_certified, newton_on_sample, solver_of
 from privfit.statistics import Coupling, Gradients, RowNorms
@@ -188,38 +188,43 @@ def _rounded(plan: Plan, kept: KeptRows, weights: Floats, tilt: Floats) -> float
 
 
 def responses(gradients: Gradients) -> tuple[Callable[[Floats, Floats], Floats], Callable[[Floats, Floats], Floats]]:
-    """The slopes and curvatures of rows, from predictors and targets."""
+    """The slopes and curvatures of rows, from predictors and targets. Neither raises, whatever a loss of the user's own does."""
     loss = gradients.loss
-    if gradients.coupling == "one":  # functions of the user's own may return one number for all rows
-        return (lambda z, y: _quiet(loss.slope, z, y)), (lambda z, y: _quiet(loss.curvature, z, y))
-    if gradients.coupling == "one-vs-rest":
+    if gradients.coupling == "softmax":
+        return _softmax_slopes, _softmax_curvatures
+    slope = _kept_to(loss.slope, -gradients.most_slope, gradients.most_slope)
+    curvature = _kept_to(loss.curvature, 0.0, gradients.smoothness)
+    if gradients.coupling == "one":
+        return slope, curvature
 
-        def sides(target: Floats) -> Floats:
-            return np.asarray(2.0 * (target[:, None] == np.arange(gradients.classes)) - 1.0)
+    def sides(target: Floats) -> Floats:
+        return np.asarray(2.0 * (target[:, None] == np.arange(gradients.classes)) - 1.0)
 
-        return lambda scores, target: _quiet(loss.slope, scores, sides(target)), lambda scores, target: _quiet(
-            loss.curvature, scores, sides(target)
-        )
-
-    def slopes(scores: Floats, target: Floats) -> Floats:
-        chances = softmax(scores, axis=1)
-        chances[np.arange(len(target)), target.astype(np.intp)] -= 1.0
-        return np.asarray(chances)
-
-    def bends(scores: Floats, target: Floats) -> Floats:
-        chances = softmax(scores, axis=1)
-        return np.asarray(chances * (1 - chances))
-
-    return slopes, bends
+    return lambda scores, target: slope(scores, sides(target)), lambda scores, target: curvature(scores, sides(target))
 
 
-def _quiet(function: Function, scores: Floats, target: Floats) -> Floats:
-    """A function of the user's own for every row, in the thread that computes it: neither numpy's warnings nor errors of any kind get out, which would tell of a row."""
-    try:
+def _kept_to(function: Function, low: float, high: float) -> Callable[[Floats, Floats], Floats]:
+    """A function of a loss for every row, kept to the bounds that the loss states; 0 for a row for which it fails. Ready-made ones keep to them by themselves."""
+
+    def ready_made(scores: Floats, target: Floats) -> Floats:
         with np.errstate(all="ignore"):
-            return np.broadcast_to(function(scores, target), scores.shape)
-    except Exception:
-        raise ArithmeticError from None
+            return np.asarray(function(scores, target), dtype=np.float64)
+
+    def guarded(scores: Floats, target: Floats) -> Floats:
+        return guarded_values(function, scores, target, low=low, high=high)
+
+    return ready_made if is_ready_made(function) else guarded
+
+
+def _softmax_slopes(scores: Floats, target: Floats) -> Floats:
+    probabilities = softmax(scores, axis=1)
+    probabilities[np.arange(len(target)), target.astype(np.intp)] -= 1.0
+    return np.asarray(probabilities)
+
+
+def _softmax_curvatures(scores: Floats, target: Floats) -> Floats:
+    probabilities = softmax(scores, axis=1)
+    return np.asarray(probabilities * (1 - probabilities))
 
 
 def finest(precision: Precision) -> int:

@@ -15,8 +15,7 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.privacy.guarded import attempted, in_own_thread, real_numbers
-from privfit.privacy.guarded import quietly as quietly  # for mechanisms/minima.py, which takes it from here
+from privfit.privacy.guarded import attempted, in_own_thread, quietly, real_numbers
 from privfit.rows.kept import Features, KeptRows
 from privfit.rows.layout import Chunk
 from privfit.rows.memory import half_of_memory
