@@ -39,7 +39,7 @@ class Setting:
     schema: pf.Schema
     adjacency: str = "replace-one"
     exact: bool = True
-    """False where by design what is released is no function of noisy answers alone: then shapes of results and their values are not compared, and nothing after the first call to noise."""
+    """False where by design what is released is no function of noisy answers alone: then results are not compared, nor the calls from the first one to noise on."""
     lengths: tuple[int, ...] = (1, 2, 12, 40, 200)
     after: Callable[[Any], Any] | None = None
     """What else the model is asked."""
@@ -68,7 +68,7 @@ def observed(
     trace = Trace()
     parts, log = trace.parts, trace.log
     ledger = WatchedLedger(log, epsilon=1e7, delta=0.5)
-    with _everything_said(parts), _watched(log, told, n_rows, source):
+    with _everything_said(parts), _watched(log, told, n_rows, source, setting.adjacency == "replace-one"):
         model, parts["errors"] = _tried(lambda: setting.model(ledger))
         if model is not None:
             before = sorted(vars(model))
@@ -198,11 +198,11 @@ def _without_time(entry: Any) -> Any:
 
 
 def _steps(log: Log, exact: bool) -> list[Any]:
-    """The log. Where draws depend on noise by design, up to the first call to noise, and that."""
+    """The log. Where draws depend on rows by design, up to the first call to noise."""
     if exact:
         return [repr(step) for step in log.steps]
     first = next((place for place, step in enumerate(log.steps) if step[0] == "noise"), len(log.steps))
-    return [repr(step) for step in log.steps[: first + 1]]
+    return [repr(step) for step in log.steps[:first]]
 
 
 def _difference(name: str, one: Any, other: Any) -> str:
@@ -276,7 +276,7 @@ class _writer:
 
 
 @contextlib.contextmanager
-def _watched(log: Log, told: Log | None, n_rows: int, source: Any) -> Iterator[None]:
+def _watched(log: Log, told: Log | None, n_rows: int, source: Any, counts_rows: bool) -> Iterator[None]:
     """The real wiring, with the noise source and the private table watched."""
     kept = private.noise_source, inputs.open_table
     first = [True]
@@ -286,7 +286,7 @@ def _watched(log: Log, told: Log | None, n_rows: int, source: Any) -> Iterator[N
         private_one, first[0] = first[0], False  # the first table that is opened is the one to fit
         return watch_table(made, log, n_rows) if private_one else made
 
-    private.noise_source = lambda random_state: WatchedNoise(log, told, source)  # type: ignore[assignment]
+    private.noise_source = lambda random_state: WatchedNoise(log, told, source, counts_rows)  # type: ignore[assignment]
     inputs.open_table = opened
     try:
         yield

@@ -20,13 +20,13 @@ Generator = np.random.Generator
 
 
 @dataclass(frozen=True)
-class Pair:
-    """Two neighbours inside the stated domain: at least one row, no refused cell."""
+class Family:
+    """A table and some of its neighbours, all inside the stated domain: at least one row, no refused cell. Each neighbour makes a pair with the table."""
 
     name: str
     adversarial: bool
-    left: list[Row]
-    right: list[Row]
+    rows: list[Row]
+    neighbours: list[list[Row]]
 
 
 # -- cells -----------------------------------------------------------------------------------------------------------------------
@@ -181,6 +181,7 @@ def _sorted(columns: tuple[Any, ...], n: int, rng: Generator) -> tuple[list[Row]
     return rows, rows[-1]
 
 
+FIRST_ROW_MATTERS = ("tiny margin", "separated", "one class")
 Maker = Callable[[tuple[Any, ...], int, Generator], tuple[list[Row], Row]]
 ADVERSARIAL: tuple[tuple[str, Maker], ...] = (
     ("tiny margin", _tiny_margin),
@@ -222,19 +223,25 @@ def _learnable(columns: tuple[Any, ...], n: int, rng: Generator) -> tuple[list[R
 ORDINARY: tuple[tuple[str, Maker], ...] = (("ordinary", _ordinary), ("a corner", _ordinary_and_corner), ("learnable", _learnable))
 
 
-def pair(schema: pf.Schema, kind: int, n: int, adjacency: str, seed: int) -> Pair:
-    """The pair of this kind: even ones are adversarial. Under add-remove the second table has one row more, or one less."""
+def family(schema: pf.Schema, kind: int, n: int, adjacency: str, seed: int, neighbours: int = 2) -> Family:
+    """The table of this kind, even ones adversarial, and so many of its neighbours: one row replaced; or, under add-remove, one more or one less."""
     adversarial = kind % 2 == 0
     makers = ADVERSARIAL if adversarial else ORDINARY
     name, make = makers[(kind // 2) % len(makers)]
     rng = np.random.default_rng([seed, kind, n])
     rows, other = make(schema.columns, n, rng)
-    place = 0 if name in ("tiny margin", "separated", "one class") else int(rng.integers(n))
+    place = 0 if name in FIRST_ROW_MATTERS else int(rng.integers(n))
+    further = [outside(schema.columns, -1.0), uniform(schema.columns, rng), at(schema.columns, 1.0, 0.0)]
+    changes = [other, *(further[(kind // 2 + turn) % len(further)] for turn in range(neighbours - 1))]
+    return Family(name, adversarial, rows, [_changed(rows, place, change, adjacency, turn) for turn, change in enumerate(changes)])
+
+
+def _changed(rows: list[Row], place: int, change: Row, adjacency: str, turn: int) -> list[Row]:
     if adjacency == "replace-one":
-        return Pair(name, adversarial, rows, [*rows[:place], other, *rows[place + 1 :]])
-    if n > 1 and kind % 4 == 0:
-        return Pair(f"{name}, one less", adversarial, rows, [*rows[:place], *rows[place + 1 :]])
-    return Pair(f"{name}, one more", adversarial, rows, [*rows[: place + 1], other, *rows[place + 1 :]])
+        return [*rows[:place], change, *rows[place + 1 :]]
+    if turn % 2 and len(rows) > 1:
+        return [*rows[:place], *rows[place + 1 :]]
+    return [*rows[: place + 1], change, *rows[place + 1 :]]
 
 
 # -- forms -----------------------------------------------------------------------------------------------------------------------

@@ -41,8 +41,10 @@ class WatchedNoise:
 
     private = True
 
-    def __init__(self, log: Log, told: Log | None = None, source: Any = None) -> None:
+    def __init__(self, log: Log, told: Log | None = None, source: Any = None, counts_rows: bool = True) -> None:
         self._log, self._told = log, told
+        self._counts_rows = counts_rows
+        """Whether the number of rows is public. Where it is not, a coin for every row is drawn as often as there are rows: that shows in nothing but time."""
         self._source = SeededNoise(20260728) if source is None else source
 
     def _answer(self, draw: Callable[[], Any], *asked: Any) -> Any:
@@ -82,7 +84,9 @@ class WatchedNoise:
         return self._answer(lambda: self._source.geometric(size, scale), "geometric", size, scale)
 
     def below(self, limits: Any) -> Any:
-        return self._answer(lambda: self._source.below(limits), "below", np.shape(limits), tuple(np.unique(limits).tolist()[:8]))
+        shape = np.shape(limits) if self._counts_rows else ()
+        drawn = self._answer(lambda: self._source.below(limits), "below", shape, tuple(np.unique(limits).tolist()[:8]))
+        return drawn if np.shape(drawn) == np.shape(limits) else self._source.below(limits)
 
     def coins(self) -> Any:
         return self._answer(self._source.coins, "coins")
