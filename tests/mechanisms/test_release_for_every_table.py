@@ -97,3 +97,29 @@ def test_printed_support_vectors_of_many_columns_that_no_plane_parts() -> None:
         return PrivateSVM(C=1, C_multiplies="sum", schema=SIXTY, **given)
 
     assert_same_outcome(make, parted, coins)
+
+
+def test_tilted_objective_with_a_tiny_ridge() -> None:
+    """Nothing holds weights back but the ridge where all rows are at 0: noise makes them very long. Two rows on either side at the bound hold them."""
+
+    def make(**given: Any) -> Any:
+        mechanism = pf.ObjectivePerturbation(ridge=1e-12)
+        return pf.LogisticRegression(1000.0, schema=ONE, mechanism=mechanism, numeric="slope", fit_intercept=False, **given)
+
+    column, classes = nearly_zero(0.0)
+    held = column.copy(), classes.copy()
+    held[0][:2] = 1.0
+    held[1][1] = "a"
+    assert_same_outcome(make, (column, classes), held)
+
+
+@pytest.mark.parametrize("estimator", [pf.LogisticRegression, pf.LinearSVC])
+def test_tilted_objective_of_many_columns_that_are_all_the_same(estimator: Any) -> None:
+    """All rows equal, 200 neighbours away from rows that hold every weight."""
+    rng = np.random.default_rng(0)
+    coins = rng.choice([-1.0, 1.0], (200, 60)), np.where(rng.uniform(size=200) < 0.5, "y", "a")
+
+    def make(**given: Any) -> Any:
+        return estimator(1000.0, schema=SIXTY, mechanism=pf.ObjectivePerturbation(ridge=1e-8), numeric="slope", **given)
+
+    assert_same_outcome(make, (np.ones((200, 60)), np.full(200, "y")), coins)
