@@ -41,6 +41,8 @@ class Setting:
     exact: bool = True
     """False where by design what is released is no function of noisy answers alone: then results are not compared, nor the calls from the first one to noise on."""
     lengths: tuple[int, ...] = (1, 2, 12, 40, 200)
+    thorough: bool = False
+    """Whether all kinds of tables are tried at the longest length: for what has been found to break."""
     after: Callable[[Any], Any] | None = None
     """What else the model is asked."""
     fit: Callable[[Any, Any], Any] = lambda model, table: model.fit(table)
@@ -68,7 +70,7 @@ def observed(
     trace = Trace()
     parts, log = trace.parts, trace.log
     ledger = WatchedLedger(log, epsilon=1e7, delta=0.5)
-    with _everything_said(parts), _watched(log, told, n_rows, source, setting.adjacency == "replace-one"):
+    with everything_said(parts), watched(log, told, n_rows, source, setting.adjacency == "replace-one"):
         model, parts["errors"] = _tried(lambda: setting.model(ledger))
         if model is not None:
             before = sorted(vars(model))
@@ -89,6 +91,8 @@ def differences(setting: Setting, one: Trace, other: Trace) -> list[str]:
     """What differs, in words. Only one of them may have been saved."""
     files = ("saved", "loaded", "printed after loading")
     names = [name for name in dict.fromkeys([*one.parts, *other.parts]) if name not in files or (name in one.parts and name in other.parts)]
+    if one.raised != other.raised:
+        names = ["errors", "outcome", "steps"]  # all else follows
     found = [_difference(name, one.parts.get(name), other.parts.get(name)) for name in names]
     return [text for text in found if text]
 
@@ -233,7 +237,7 @@ class _Records(logging.Handler):
 
 
 @contextlib.contextmanager
-def _everything_said(parts: dict[str, Any]) -> Iterator[None]:
+def everything_said(parts: dict[str, Any]) -> Iterator[None]:
     """Warnings, logs, and what is written to either stream, by Python or below it."""
     records, root = _Records(), logging.getLogger()
     level = root.level
@@ -276,7 +280,7 @@ class _writer:
 
 
 @contextlib.contextmanager
-def _watched(log: Log, told: Log | None, n_rows: int, source: Any, counts_rows: bool) -> Iterator[None]:
+def watched(log: Log, told: Log | None, n_rows: int, source: Any, counts_rows: bool) -> Iterator[None]:
     """The real wiring, with the noise source and the private table watched."""
     kept = private.noise_source, inputs.open_table
     first = [True]

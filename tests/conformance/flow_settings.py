@@ -129,6 +129,24 @@ def of_perturbations() -> Iterator[Setting]:
         yield _setting(estimator, features, FEATURES[features], target, ADJACENCIES[place % 2], parameters)
 
 
+def of_hard_minima() -> Iterator[Setting]:
+    """Perturbed minima and objectives that a solver finds hard for some tables and not for others: hardly any ridge, corners that are hardly rounded, many columns, no intercept."""
+    output, objective = pf.OutputPerturbation, pf.ObjectivePerturbation
+    plain = {"numeric": "slope", "fit_intercept": False}
+    many: list[tuple[Any, str, dict[str, Any]]] = [
+        (pf.ERM, "one", {"loss": pf.losses.hinge(), "penalty": 1e-8, "mechanism": "output", **plain}),
+        (pf.LogisticRegression, "one", {"mechanism": output(ridge=1e-12), "epsilon": 1000.0, **plain}),
+        (pf.LogisticRegression, "one", {"mechanism": objective(ridge=1e-12), "epsilon": 1000.0, **plain}),
+        (pf.LogisticRegression, "wide", {"mechanism": objective(ridge=1e-8), "epsilon": 1000.0, "numeric": "slope"}),
+        (pf.LinearSVC, "wide", {"mechanism": objective(ridge=1e-8), "epsilon": 1000.0, "numeric": "slope"}),
+        (pf.LinearSVC, "one", {"loss": "hinge", "mechanism": output(ridge=1e-8), "epsilon": 1000.0, **plain}),
+        (baselines.PrivateERM, "one", {"method": "output", "loss": "huber", "fit_intercept": False, "regularisation": 1e-12}),
+        (baselines.PrivateSVM, "small", {"C": 1e8, "C_multiplies": "sum", "epsilon": 1000.0}),
+    ]
+    for estimator, features, parameters in many:
+        yield _setting(estimator, features, FEATURES[features], CLASSES, "replace-one", parameters, thorough=True)
+
+
 def of_moments() -> Iterator[Setting]:
     """Moments on other schemas, with tiny and huge epsilons, and what is done to them."""
     rerun = pf.FunctionalMechanism(repair="rerun")
@@ -273,7 +291,7 @@ def of_baselines() -> Iterator[Setting]:
 
 def all_settings() -> list[Setting]:
     """Every setting."""
-    parts = (of_variants, of_ridges, of_perturbations, of_moments, of_clusters, of_functions, of_weights, of_publishers, of_baselines)
+    parts = (of_variants, of_ridges, of_perturbations, of_hard_minima, of_moments, of_clusters, of_functions, of_weights, of_publishers, of_baselines)
     return [setting for part in parts for setting in part()]
 
 

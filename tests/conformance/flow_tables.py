@@ -113,6 +113,12 @@ def _separated(columns: tuple[Any, ...], n: int, rng: Generator) -> tuple[list[R
     return rows, (*rows[0][:-1], at(columns, 0.5, 0.0 if shares[0] > 0.5 else 1.0)[-1])
 
 
+def _coins(columns: tuple[Any, ...], n: int, rng: Generator) -> tuple[list[Row], Row]:
+    """Corners and classes by coins: no plane parts them, and every weight is held."""
+    rows = [tuple(cell(c, float(s)) for c, s in zip(columns, rng.choice([0.0, 1.0], len(columns)), strict=True)) for _ in range(n)]
+    return rows, at(columns, 0.5)
+
+
 def _collinear(columns: tuple[Any, ...], n: int, rng: Generator) -> tuple[list[Row], Row]:
     rows = [at(columns, float(share)) for share in rng.uniform(size=n)]
     return rows, uniform(columns, rng)
@@ -186,6 +192,7 @@ Maker = Callable[[tuple[Any, ...], int, Generator], tuple[list[Row], Row]]
 ADVERSARIAL: tuple[tuple[str, Maker], ...] = (
     ("tiny margin", _tiny_margin),
     ("tinier margins", _tinier_margin),
+    ("coins", _coins),
     ("collinear", _collinear),
     ("all equal", _equal),
     ("zeros", _zeros),
