@@ -13,7 +13,7 @@ import pytest
 
 from privfit.privacy import SecureNoise
 from tests.conformance.control_flow import Setting, breaches, differences, observed
-from tests.conformance.flow_settings import all_settings, known_mechanisms
+from tests.conformance.flow_settings import NUMBER, all_settings, known_mechanisms
 from tests.conformance.flow_tables import ADVERSARIAL, FORMS, Family, family, public_table
 
 SETTINGS = all_settings()
@@ -23,6 +23,8 @@ LENGTHS_AT_ONCE = 2
 NEIGHBOURS = 2
 KINDS_IN_AUDIT = 8
 MOST_TOLD = 12
+SLOW_TO_SAVE = 5
+"""Regressions compute intervals when they are saved, which takes ten times as long as the fit: one setting in so many is saved in the quick form."""
 
 
 def lengths(setting: Setting, place: int) -> list[int]:
@@ -33,10 +35,14 @@ def lengths(setting: Setting, place: int) -> list[int]:
 
 def quick_families(setting: Setting, place: int, length: int) -> Iterator[Family]:
     """An ordinary table, the anchor, and one that hurts; both with neighbours."""
-    yield family(setting.schema, 2 * place + 1, length, setting.adjacency, place, NEIGHBOURS)
-    kinds = range(len(ADVERSARIAL)) if setting.thorough and length == max(setting.lengths) else [place + 7 * length]
-    for kind in kinds:
-        yield family(setting.schema, 2 * kind, length, setting.adjacency, place, NEIGHBOURS)
+    first = length == lengths(setting, place)[0]
+    neighbours = NEIGHBOURS if first else 1
+    yield family(setting.schema, 2 * place + 1, length, setting.adjacency, place, neighbours)
+    if not (setting.thorough and first):
+        yield family(setting.schema, 2 * (place + 7 * length), length, setting.adjacency, place, neighbours)
+        return
+    for kind in range(len(ADVERSARIAL)):
+        yield family(setting.schema, 2 * kind, length, setting.adjacency, place, 1)
 
 
 def long_families(setting: Setting, place: int, length: int) -> Iterator[Family]:
@@ -45,19 +51,18 @@ def long_families(setting: Setting, place: int, length: int) -> Iterator[Family]
         yield family(setting.schema, 2 * (place + kind * 5) + (kind % 2 == 0), length, setting.adjacency, 1000 + place, NEIGHBOURS)
 
 
-def found_in(setting: Setting, families: Iterator[Family], form: str, folder: Path, source: object = None) -> tuple[list[str], int]:
-    """What differs between tables of these families, and how many pairs there were. The first table is the anchor."""
-    public, anchor, found, pairs = public_table(setting.schema), None, [], 0
+def found_in(setting: Setting, families: Iterator[Family], form: str, folder: Path, source: object = None, saves: bool = False) -> list[str]:
+    """What differs between tables of these families. The first table is the anchor. Where `saves`, the first of every family is saved and loaded."""
+    public, anchor, found = public_table(setting.schema), None, []
     for one in families:
-        pairs += len(one.neighbours)
         for turn, rows in enumerate([one.rows, *one.neighbours]):
             table = FORMS[form](setting.schema, rows, folder)
             told = None if anchor is None else anchor.log
-            trace = observed(setting, table, len(rows), public, told, source=source, saves=turn == 0)
+            trace = observed(setting, table, len(rows), public, told, source=source, saves=saves and turn == 0)
             anchor = trace if anchor is None else anchor
             said = [*breaches(trace), *differences(setting, anchor, trace)]
             found += [f"{one.name}, {len(rows)} rows, {form}{', neighbour' * (turn > 0)}: {text}" for text in said]
-    return found, pairs
+    return found
 
 
 def form_of(place: int, length: int) -> str:
@@ -68,7 +73,8 @@ def form_of(place: int, length: int) -> str:
 def test_neighbours_differ_in_nothing_but_noise(place: int, tmp_path: Path) -> None:
     setting = SETTINGS[place]
     for length in lengths(setting, place):
-        found, _ = found_in(setting, quick_families(setting, place, length), form_of(place, length), tmp_path)
+        saves = length == lengths(setting, place)[0] and (place % SLOW_TO_SAVE == 0 or setting.schema.target != NUMBER)
+        found = found_in(setting, quick_families(setting, place, length), form_of(place, length), tmp_path, saves=saves)
         assert not found, "\n".join([setting.name, *found[:MOST_TOLD]])
 
 
@@ -79,7 +85,7 @@ def test_many_more_neighbours_differ_in_nothing_but_noise(place: int, tmp_path: 
     setting = SETTINGS[place]
     for length in setting.lengths:
         source = SecureNoise() if length == setting.lengths[2] else None
-        found, _ = found_in(setting, long_families(setting, place, length), form_of(place + 1, length), tmp_path, source)
+        found = found_in(setting, long_families(setting, place, length), form_of(place + 1, length), tmp_path, source, saves=True)
         assert not found, "\n".join([setting.name, *found[:MOST_TOLD]])
 
 
