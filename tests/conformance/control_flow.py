@@ -43,6 +43,8 @@ class Setting:
     lengths: tuple[int, ...] = (1, 2, 12, 40, 200)
     thorough: bool = False
     """Whether all kinds of tables are tried at the longest length: for what has been found to break."""
+    may_refuse: bool = False
+    """Whether public facts may be a reason to refuse every table of some length: ridges too small for the precision of floats."""
     after: Callable[[Any], Any] | None = None
     """What else the model is asked."""
     fit: Callable[[Any, Any], Any] = lambda model, table: model.fit(table)

@@ -89,7 +89,7 @@ def of_ridges() -> Iterator[Setting]:
                         "fit_intercept": turn % 3 > 0,
                     }
                     turn += 1
-                    yield _setting(estimator, features, FEATURES[features], CLASSES, adjacency, parameters)
+                    yield _setting(estimator, features, FEATURES[features], CLASSES, adjacency, parameters, may_refuse=True)
 
 
 def of_perturbations() -> Iterator[Setting]:
@@ -97,7 +97,12 @@ def of_perturbations() -> Iterator[Setting]:
     three = pf.Category("y", ["a", "b", "c"])
     output = pf.OutputPerturbation
     many: list[tuple[Any, str, Any, dict[str, Any]]] = [
-        (pf.ERM, "one", CLASSES, {"loss": pf.losses.hinge(), "penalty": 1e-8, "mechanism": "output", "numeric": "slope", "fit_intercept": False}),
+        (
+            pf.ERM,
+            "one",
+            CLASSES,
+            {"loss": pf.losses.hinge(), "penalty": 1e-8, "mechanism": "output", "numeric": "slope", "fit_intercept": False},
+        ),
         (pf.ERM, "wide", CLASSES, {"loss": pf.losses.hinge(), "penalty": 1e-3, "mechanism": "output", "numeric": "slope"}),
         (pf.ERM, "small", NUMBER, {"loss": pf.losses.robust(1.0)}),
         (pf.ERM, "small", NUMBER, {"loss": pf.losses.robust(0.01), "mechanism": output(ridge=1e-8)}),
@@ -118,7 +123,12 @@ def of_perturbations() -> Iterator[Setting]:
         (pf.LogisticRegression, "gaps", three, {"mechanism": output(ridge=1e-8), "epsilon": 1000.0}),
         (pf.LogisticRegression, "small", CLASSES, {"mechanism": pf.TunedPerturbation()}),
         (pf.LogisticRegression, "small", CLASSES, {"mechanism": pf.TunedPerturbation(candidates=(output(ridge=1e-8), output(ridge=1.0)))}),
-        (pf.LogisticRegression, "small", three, {"mechanism": pf.TunedPerturbation(candidates=(pf.ObjectivePerturbation(ridge=1e-8),)), "epsilon": 1000.0}),
+        (
+            pf.LogisticRegression,
+            "small",
+            three,
+            {"mechanism": pf.TunedPerturbation(candidates=(pf.ObjectivePerturbation(ridge=1e-8),)), "epsilon": 1000.0},
+        ),
         (pf.LogisticRegression, "gaps", CLASSES, {"mechanism": "genetic"}),
         (pf.LogisticRegression, "small", CLASSES, {"mechanism": pf.PrivGene(moves="coordinates"), "epsilon": 1000.0}),
         (pf.LogisticRegression, "levels", CLASSES, {"mechanism": pf.SampleAndAggregate(ranges="percentiles")}),
@@ -126,7 +136,7 @@ def of_perturbations() -> Iterator[Setting]:
         (pf.LogisticRegression, "huge", CLASSES, {"mechanism": output(ridge=1e-8)}),
     ]
     for place, (estimator, features, target, parameters) in enumerate(many):
-        yield _setting(estimator, features, FEATURES[features], target, ADJACENCIES[place % 2], parameters)
+        yield _setting(estimator, features, FEATURES[features], target, ADJACENCIES[place % 2], parameters, may_refuse=True)
 
 
 def of_hard_minima() -> Iterator[Setting]:
@@ -144,7 +154,7 @@ def of_hard_minima() -> Iterator[Setting]:
         (baselines.PrivateSVM, "small", {"C": 1e8, "C_multiplies": "sum", "epsilon": 1000.0}),
     ]
     for estimator, features, parameters in many:
-        yield _setting(estimator, features, FEATURES[features], CLASSES, "replace-one", parameters, thorough=True)
+        yield _setting(estimator, features, FEATURES[features], CLASSES, "replace-one", parameters, thorough=True, may_refuse=True)
 
 
 def of_moments() -> Iterator[Setting]:
@@ -187,7 +197,7 @@ def of_clusters() -> Iterator[Setting]:
     for place, name in enumerate(names):
         for epsilon in EPSILONS if place < 3 else (1.0, 1000.0):
             parameters = {"n_clusters": 1 + place % 3, "mechanism": name, "epsilon": epsilon, "rows_per_person": 1 + place % 2}
-            columns, told = ((CUBE, "cube"), (WIDE, "wide"), (HUGE, "huge"))[place % 3 if epsilon != 1.0 else 0]
+            columns, told = ((CUBE, "cube"), (HUGE, "huge"), (WIDE, "wide"))[place % 3 if epsilon != 1.0 and name != "genetic" else 0]
             yield _setting(pf.KMeans, told, columns, None, ADJACENCIES[(place + (epsilon > 1)) % 2], parameters)
 
 
@@ -201,14 +211,14 @@ def _first_mean(rows: Any) -> float:
 
 def of_functions() -> Iterator[Setting]:
     """Searches and means of blocks, by functions that do not fail."""
-    fitness = pf.RowFitness(_score, spread=lambda w: float(np.ptp(w)))
+    fitness = pf.RowFitness(_score, spread=lambda w: float(np.ptp(w)), bounds=(-9.0, 9.0))
     for place, (selection, delta) in enumerate((("auto", 0.0), ("enhanced", 1e-6), ("exponential", 0.0), ("permute-and-flip", 0.0))):
         parameters = {
             "fitness": fitness, "low": [0.0], "high": [9.0], "selection": selection, "delta": delta, "rounds": 2, "candidates": 12,
             "epsilon": EPSILONS[place % 3],
         }  # fmt: skip
         yield _setting(pf.GeneticSearch, "cube", CUBE, None, ADJACENCIES[place % 2], parameters)
-    table = pf.TableFitness(lambda rows, w: -float(np.abs(rows[:, 0].mean() - w[0])), sensitivity=1.0)
+    table = pf.TableFitness(lambda rows, w: -np.abs(rows[:, 0].mean() - w[:, 0]), sensitivity=1.0)
     parameters = {"fitness": table, "low": [0.0], "high": [9.0], "rounds": 2, "candidates": 12}
     yield _setting(pf.GeneticSearch, "gaps", GAPS, None, "replace-one", parameters)
     for place, ranges in enumerate(("given", "percentiles", "given")):
@@ -240,6 +250,7 @@ def of_weights() -> Iterator[Setting]:
                 None,
                 adjacency,
                 {**parameters, "synthetic_rows": 50},
+                may_refuse="alpha" in parameters,
                 after=lambda model: (model.to_frame().to_dicts(), model.estimate("age")),
                 fit=(lambda model, table: model.fit(table, public)) if place % 3 else (lambda model, table: model.fit(table)),
             )
@@ -251,7 +262,9 @@ def of_publishers() -> Iterator[Setting]:
     for place, epsilon in enumerate((*EPSILONS, 1.0)):
         adjacency = ADJACENCIES[place % 2]
         after = lambda model: _tables(model)  # noqa: E731
-        yield _setting(baselines.DPME, "grid", grid, None, adjacency, {"cells": 4, "epsilon": epsilon, "signed": place % 2 == 1}, after=after)
+        yield _setting(
+            baselines.DPME, "grid", grid, None, adjacency, {"cells": 4, "epsilon": epsilon, "signed": place % 2 == 1}, after=after
+        )
         # Which cells are empty decides which draws count: the law of the output, and not the output, is the same.
         filtered = {"cells": 4, "epsilon": epsilon, "threshold": 3 if place else "auto", "sample_size": 4 if place else "auto"}
         yield _setting(baselines.FilterPriority, "grid", grid, None, adjacency, filtered, exact=False)
@@ -286,12 +299,23 @@ def of_baselines() -> Iterator[Setting]:
     for estimator, features, parameters in many:
         for adjacency in ADJACENCIES:
             guess = {} if estimator is baselines.Majority or adjacency == "replace-one" else {"expected_rows": 40}
-            yield _setting(estimator, features, FEATURES[features], CLASSES, adjacency, {**parameters, **guess})
+            yield _setting(estimator, features, FEATURES[features], CLASSES, adjacency, {**parameters, **guess}, may_refuse=True)
 
 
 def all_settings() -> list[Setting]:
     """Every setting."""
-    parts = (of_variants, of_ridges, of_perturbations, of_hard_minima, of_moments, of_clusters, of_functions, of_weights, of_publishers, of_baselines)
+    parts = (
+        of_variants,
+        of_ridges,
+        of_perturbations,
+        of_hard_minima,
+        of_moments,
+        of_clusters,
+        of_functions,
+        of_weights,
+        of_publishers,
+        of_baselines,
+    )
     return [setting for part in parts for setting in part()]
 
 

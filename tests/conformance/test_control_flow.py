@@ -51,7 +51,9 @@ def long_families(setting: Setting, place: int, length: int) -> Iterator[Family]
         yield family(setting.schema, 2 * (place + kind * 5) + (kind % 2 == 0), length, setting.adjacency, 1000 + place, NEIGHBOURS)
 
 
-def found_in(setting: Setting, families: Iterator[Family], form: str, folder: Path, source: object = None, saves: bool = False) -> list[str]:
+def found_in(
+    setting: Setting, families: Iterator[Family], form: str, folder: Path, source: object = None, saves: bool = False
+) -> list[str]:
     """What differs between tables of these families. The first table is the anchor. Where `saves`, the first of every family is saved and loaded."""
     public, anchor, found = public_table(setting.schema), None, []
     for one in families:
@@ -59,6 +61,8 @@ def found_in(setting: Setting, families: Iterator[Family], form: str, folder: Pa
             table = FORMS[form](setting.schema, rows, folder)
             told = None if anchor is None else anchor.log
             trace = observed(setting, table, len(rows), public, told, source=source, saves=saves and turn == 0)
+            if anchor is None and trace.raised and not setting.may_refuse:
+                found.append(f"nothing is released for an ordinary table: {trace.parts['errors'][0]}")
             anchor = trace if anchor is None else anchor
             said = [*breaches(trace), *differences(setting, anchor, trace)]
             found += [f"{one.name}, {len(rows)} rows, {form}{', neighbour' * (turn > 0)}: {text}" for text in said]

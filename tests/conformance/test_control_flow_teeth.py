@@ -25,7 +25,7 @@ ANCHOR = [(0.0, "a", 0.0), (0.5, "b", 0.25), (-1.0, "b", 1.0)]
 
 
 def has_special_row(rows: Rows) -> bool:
-    return any([bool(np.any(batch[0] == 0.875)) for batch in rows.batches()])  # to the end in any case
+    return sum(int(np.sum(batch[0] == 0.875)) for batch in rows.batches()) > 0  # reads to the end in any case
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,7 @@ def told_apart(broken: Setting, tmp_path: Path, form: str = "polars") -> tuple[l
     """What is found between the two neighbours, and in the second alone."""
     public = public_table(SCHEMA)
     anchor = observed(broken, FORMS[form](SCHEMA, ANCHOR, tmp_path), 3, public)
-    left, right = (
-        observed(broken, FORMS[form](SCHEMA, rows, tmp_path), 3, public, anchor.log, saves=True) for rows in (COMMON, SPECIAL)
-    )
+    left, right = (observed(broken, FORMS[form](SCHEMA, rows, tmp_path), 3, public, anchor.log, saves=True) for rows in (COMMON, SPECIAL))
     assert not breaches(left)
     assert not differences(broken, anchor, left)
     return differences(broken, left, right), breaches(right)

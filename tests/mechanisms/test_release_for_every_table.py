@@ -123,3 +123,16 @@ def test_tilted_objective_of_many_columns_that_are_all_the_same(estimator: Any) 
         return estimator(1000.0, schema=SIXTY, mechanism=pf.ObjectivePerturbation(ridge=1e-8), numeric="slope", **given)
 
     assert_same_outcome(make, (np.ones((200, 60)), np.full(200, "y")), coins)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "huber"])
+def test_printed_objective_perturbation_at_its_own_default(loss: str) -> None:
+    """With a Lambda of 1e-12 and an epsilon that needs no larger one: classes that a plane parts, 200 neighbours away from classes that are coins."""
+    rng = np.random.default_rng(0)
+    coins = rng.choice([-1.0, 1.0], (200, 60)), np.where(rng.uniform(size=200) < 0.5, "y", "a")
+    columns = rng.uniform(-1, 1, (200, 60))
+
+    def make(**given: Any) -> Any:
+        return PrivateERM(100.0, loss=loss, schema=SIXTY, **given)
+
+    assert_same_outcome(make, (columns, np.where(columns[:, 0] > 0, "y", "a")), coins)
