@@ -1,0 +1,331 @@
+"""Settings under which control flow is watched: every estimator and mechanism, with small ridges, few rows and large epsilons among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+from sklearn.base import is_classifier
+
+import privfit as pf
+from privfit import baselines, mechanisms
+from privfit.models import ESTIMATORS
+from tests.conformance.cases import schema_for, variants
+from tests.conformance.control_flow import Setting
+
+ADJACENCIES = ("replace-one", "add-remove")
+CLASSES = pf.Category("y", ["a", "b"])
+NUMBER = pf.Numeric("y", -5, 5)
+ONE = [pf.Numeric("x", -1, 1)]
+SMALL = [pf.Numeric("x", -1, 1), pf.Numeric("z", -1, 1)]
+WIDE = [pf.Numeric(f"x{place}", -1, 1) for place in range(30)]
+CUBE = [pf.Numeric("u", 0, 1), pf.Numeric("v", -3, 9), pf.Numeric("w", 100, 101)]
+LEVELS = [pf.Category("p", ["a", "b", "c"]), pf.Category("q", ["no", "yes"]), pf.Category("r", [1, 2, 3])]
+GAPS = [
+    pf.Numeric("age", 0, 100, fill=40.0),
+    pf.Numeric("pay", 0, 1e6, bins=5, fill="missing"),
+    pf.Category("job", ["cook", "smith"], other=True, fill="other"),
+    pf.Category("code", [1, 2, 3], fill=2),
+]
+HUGE = [pf.Numeric("far", -1e150, 1e150), pf.Numeric("near", -1e-150, 1e-150)]
+FEATURES = {"small": SMALL, "levels": LEVELS, "gaps": GAPS, "wide": WIDE, "huge": HUGE, "one": ONE}
+
+
+def _maker(estimator: Callable[..., Any], **parameters: Any) -> Callable[..., Any]:
+    return lambda **given: estimator(**{**parameters, **given})
+
+
+def _told(parameters: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={value if not callable(value) else 'own'}" for name, value in parameters.items())
+
+
+def _setting(
+    estimator: Any, features: str, columns: list[Any], target: Any, adjacency: str, parameters: dict[str, Any], **more: Any
+) -> Setting:
+    name = f"{estimator.__name__}({_told(parameters)}) {features} {adjacency}"
+    return Setting(name, _maker(estimator, **parameters), pf.Schema(columns, target), adjacency, **more)
+
+
+def _target(estimator: Any, parameters: dict[str, Any]) -> Any:
+    """Classes or a number, whichever a model with these parameters has."""
+    return CLASSES if is_classifier(estimator(**parameters)) else NUMBER
+
+
+# -- the estimators ----------------------------------------------------------------------------------------------------------------
+
+
+def of_variants() -> Iterator[Setting]:
+    """The settings of the other conformance tests, on their schema."""
+    for estimator in ESTIMATORS:
+        for place, variant in enumerate(variants(estimator)):
+            schema, adjacency = schema_for(estimator), ADJACENCIES[place % 2]
+            name = f"{estimator.__name__}({_told(variant)}) mixed {adjacency}"
+            if isinstance(variant.get("loss"), pf.PolynomialLoss) and variant["loss"].degree > 2:
+                schema = pf.Schema(SMALL, schema.target)  # of many columns a degree of four takes long
+            yield Setting(name, _maker(estimator, **{"epsilon": 0.7, **variant}), schema, adjacency)
+
+
+EPSILONS = (0.01, 1.0, 1000.0)
+RIDGES = (1e-8, 1e-3, "auto")
+
+
+def of_ridges() -> Iterator[Setting]:
+    """Perturbed objectives and minima, with every ridge, epsilon, delta, adjacency and number of rows a person, in turn on every schema."""
+    turn = 0
+    for estimator in (pf.LogisticRegression, pf.LinearSVC, pf.ERM):
+        for kind in (pf.OutputPerturbation, pf.ObjectivePerturbation):
+            for ridge in RIDGES:
+                for epsilon in EPSILONS:
+                    features = list(FEATURES)[turn % len(FEATURES)]
+                    adjacency, people = ADJACENCIES[turn % 2], 1 + (turn // 2) % 2
+                    parameters = {
+                        "epsilon": epsilon,
+                        "mechanism": kind(ridge=ridge),
+                        "delta": (0.0, 1e-6)[(turn // 3) % 2],
+                        "rows_per_person": people,
+                        "numeric": ("slope", "auto", "bins", "splines")[turn % 4],
+                        "fit_intercept": turn % 3 > 0,
+                    }
+                    turn += 1
+                    yield _setting(estimator, features, FEATURES[features], CLASSES, adjacency, parameters, may_refuse=True)
+
+
+def of_perturbations() -> Iterator[Setting]:
+    """What perturbed models can do besides."""
+    three = pf.Category("y", ["a", "b", "c"])
+    output = pf.OutputPerturbation
+    many: list[tuple[Any, str, Any, dict[str, Any]]] = [
+        (
+            pf.ERM,
+            "one",
+            CLASSES,
+            {"loss": pf.losses.hinge(), "penalty": 1e-8, "mechanism": "output", "numeric": "slope", "fit_intercept": False},
+        ),
+        (pf.ERM, "wide", CLASSES, {"loss": pf.losses.hinge(), "penalty": 1e-3, "mechanism": "output", "numeric": "slope"}),
+        (pf.ERM, "small", NUMBER, {"loss": pf.losses.robust(1.0)}),
+        (pf.ERM, "small", NUMBER, {"loss": pf.losses.robust(0.01), "mechanism": output(ridge=1e-8)}),
+        (pf.ERM, "small", three, {"loss": pf.losses.smooth_hinge(0.01), "mechanism": output(ridge=1e-3)}),
+        (pf.LinearSVC, "small", CLASSES, {"loss": "hinge", "mechanism": output(ridge=1e-3)}),
+        (pf.LinearSVC, "wide", CLASSES, {"loss": "hinge", "mechanism": output(ridge=1e-3), "epsilon": 1000.0}),
+        (pf.LinearSVC, "small", CLASSES, {"row_norm": 1.0}),
+        (pf.LinearSVC, "small", three, {}),
+        (pf.LinearSVC, "small", CLASSES, {"kernel": "rbf", "n_components": 10, "mechanism": output(ridge=1e-8)}),
+        (pf.LinearSVC, "levels", CLASSES, {"mechanism": "genetic"}),
+        (pf.LinearSVC, "small", CLASSES, {"mechanism": "sample-and-aggregate"}),
+        (pf.LogisticRegression, "small", CLASSES, {"row_norm": 0.5, "mechanism": output(ridge=1e-8)}),
+        (pf.LogisticRegression, "small", CLASSES, {"kernel": "rbf", "n_components": 10, "epsilon": 1000.0}),
+        (pf.LogisticRegression, "gaps", CLASSES, {"interactions": 1}),
+        (pf.LogisticRegression, "levels", CLASSES, {"interactions": 2, "epsilon": 1000.0}),
+        (pf.LogisticRegression, "levels", CLASSES, {"interactions": 1, "delta": 1e-6}),
+        (pf.LogisticRegression, "small", three, {}),
+        (pf.LogisticRegression, "gaps", three, {"mechanism": output(ridge=1e-8), "epsilon": 1000.0}),
+        (pf.LogisticRegression, "small", CLASSES, {"mechanism": pf.TunedPerturbation()}),
+        (pf.LogisticRegression, "small", CLASSES, {"mechanism": pf.TunedPerturbation(candidates=(output(ridge=1e-8), output(ridge=1.0)))}),
+        (
+            pf.LogisticRegression,
+            "small",
+            three,
+            {"mechanism": pf.TunedPerturbation(candidates=(pf.ObjectivePerturbation(ridge=1e-8),)), "epsilon": 1000.0},
+        ),
+        (pf.LogisticRegression, "gaps", CLASSES, {"mechanism": "genetic"}),
+        (pf.LogisticRegression, "small", CLASSES, {"mechanism": pf.PrivGene(moves="coordinates"), "epsilon": 1000.0}),
+        (pf.LogisticRegression, "levels", CLASSES, {"mechanism": pf.SampleAndAggregate(ranges="percentiles")}),
+        (pf.LogisticRegression, "huge", CLASSES, {}),
+        (pf.LogisticRegression, "huge", CLASSES, {"mechanism": output(ridge=1e-8)}),
+    ]
+    for place, (estimator, features, target, parameters) in enumerate(many):
+        yield _setting(estimator, features, FEATURES[features], target, ADJACENCIES[place % 2], parameters, may_refuse=True)
+
+
+def of_hard_minima() -> Iterator[Setting]:
+    """Perturbed minima and objectives that a solver finds hard for some tables and not for others: hardly any ridge, corners that are hardly rounded, many columns, no intercept."""
+    output, objective = pf.OutputPerturbation, pf.ObjectivePerturbation
+    plain = {"numeric": "slope", "fit_intercept": False}
+    many: list[tuple[Any, str, dict[str, Any]]] = [
+        (pf.ERM, "one", {"loss": pf.losses.hinge(), "penalty": 1e-8, "mechanism": "output", **plain}),
+        (pf.LogisticRegression, "one", {"mechanism": output(ridge=1e-12), "epsilon": 1000.0, **plain}),
+        (pf.LogisticRegression, "one", {"mechanism": objective(ridge=1e-12), "epsilon": 1000.0, **plain}),
+        (pf.LogisticRegression, "wide", {"mechanism": objective(ridge=1e-8), "epsilon": 1000.0, "numeric": "slope"}),
+        (pf.LinearSVC, "wide", {"mechanism": objective(ridge=1e-8), "epsilon": 1000.0, "numeric": "slope"}),
+        (pf.LinearSVC, "one", {"loss": "hinge", "mechanism": output(ridge=1e-8), "epsilon": 1000.0, **plain}),
+        (baselines.PrivateERM, "one", {"method": "output", "loss": "huber", "fit_intercept": False, "regularisation": 1e-12}),
+        (baselines.PrivateSVM, "small", {"C": 1e8, "C_multiplies": "sum", "epsilon": 1000.0}),
+    ]
+    for estimator, features, parameters in many:
+        yield _setting(estimator, features, FEATURES[features], CLASSES, "replace-one", parameters, thorough=True, may_refuse=True)
+
+
+def of_moments() -> Iterator[Setting]:
+    """Moments on other schemas, with tiny and huge epsilons, and what is done to them."""
+    rerun = pf.FunctionalMechanism(repair="rerun")
+    many: list[tuple[Any, str, dict[str, Any]]] = [
+        (pf.LinearRegression, "one", {"mechanism": rerun, "epsilon": 1000.0}),
+        (pf.LinearRegression, "gaps", {"epsilon": 1000.0}),
+        (pf.LinearRegression, "huge", {"epsilon": 1000.0}),
+        (pf.LinearRegression, "levels", {"epsilon": 0.01, "delta": 1e-6, "rows_per_person": 2}),
+        (pf.LinearRegression, "small", {"mechanism": pf.FunctionalMechanism(repair=None), "epsilon": 1000.0}),
+        (pf.LinearRegression, "gaps", {"mechanism": "adassp", "epsilon": 1000.0, "delta": 1e-6}),
+        (pf.LinearRegression, "huge", {"mechanism": "boosted-adassp", "epsilon": 1000.0}),
+        (pf.Ridge, "small", {"alpha": "select", "epsilon": 1000.0}),
+        (pf.Ridge, "gaps", {"alpha": 1e-8, "epsilon": 0.01}),
+        (pf.Lasso, "levels", {"alpha": 1e-8, "epsilon": 1000.0}),
+        (pf.Lasso, "gaps", {"alpha": "select", "delta": 1e-6}),
+        (pf.ElasticNet, "wide", {"alpha": "select", "epsilon": 1000.0}),
+        (pf.FunctionalRegressor, "one", {"loss": pf.losses.poisson(4), "epsilon": 1000.0}),
+        (pf.FunctionalClassifier, "one", {"loss": pf.losses.logistic(4), "epsilon": 1000.0}),
+        (pf.LogisticRegression, "gaps", {"mechanism": "functional", "epsilon": 1000.0}),
+        (pf.LogisticRegression, "huge", {"mechanism": "functional", "epsilon": 0.01}),
+    ]
+    for place, (estimator, features, parameters) in enumerate(many):
+        target = _target(estimator, parameters)
+        after = _intervals if place == 0 else None  # slow, and the same for all of them
+        yield _setting(estimator, features, FEATURES[features], target, ADJACENCIES[place % 2], parameters, after=after)
+
+
+def _intervals(model: Any) -> Any:
+    return model.coef_interval_, model.intercept_interval_, model.predict_interval([[0.5]])
+
+
+# -- models without coefficients, publishers, baselines ---------------------------------------------------------------------------
+
+
+def of_clusters() -> Iterator[Setting]:
+    """k-means by each of its mechanisms."""
+    names: list[Any] = ["auto", "hybrid", "cells", "grid", "lloyd", "genetic", "sample-and-aggregate", pf.PrivGene(rounds=2)]
+    for place, name in enumerate(names):
+        for epsilon in EPSILONS if place < 3 else (1.0, 1000.0):
+            parameters = {"n_clusters": 1 + place % 3, "mechanism": name, "epsilon": epsilon, "rows_per_person": 1 + place % 2}
+            columns, told = ((CUBE, "cube"), (HUGE, "huge"), (WIDE, "wide"))[place % 3 if epsilon != 1.0 and name != "genetic" else 0]
+            yield _setting(pf.KMeans, told, columns, None, ADJACENCIES[(place + (epsilon > 1)) % 2], parameters)
+
+
+def _score(rows: Any, candidates: Any) -> Any:
+    return -np.abs(rows[:, :1] - candidates[:, 0])
+
+
+def _first_mean(rows: Any) -> float:
+    return float(np.mean(rows[:, 0]))
+
+
+def of_functions() -> Iterator[Setting]:
+    """Searches and means of blocks, by functions that do not fail."""
+    fitness = pf.RowFitness(_score, spread=lambda w: float(np.ptp(w)), bounds=(-9.0, 9.0))
+    for place, (selection, delta) in enumerate((("auto", 0.0), ("enhanced", 1e-6), ("exponential", 0.0), ("permute-and-flip", 0.0))):
+        parameters = {
+            "fitness": fitness, "low": [0.0], "high": [9.0], "selection": selection, "delta": delta, "rounds": 2, "candidates": 12,
+            "epsilon": EPSILONS[place % 3],
+        }  # fmt: skip
+        yield _setting(pf.GeneticSearch, "cube", CUBE, None, ADJACENCIES[place % 2], parameters)
+    table = pf.TableFitness(lambda rows, w: -np.abs(rows[:, 0].mean() - w[:, 0]), sensitivity=1.0)
+    parameters = {"fitness": table, "low": [0.0], "high": [9.0], "rounds": 2, "candidates": 12}
+    yield _setting(pf.GeneticSearch, "gaps", GAPS, None, "replace-one", parameters)
+    for place, ranges in enumerate(("given", "percentiles", "given")):
+        mechanism = pf.SampleAndAggregate(ranges=ranges, resampling=1 + place % 2)  # type: ignore[arg-type]
+        parameters = {"function": _first_mean, "low": 0, "high": 1, "n_outputs": 1, "mechanism": mechanism, "epsilon": EPSILONS[place % 3]}
+        yield _setting(pf.Aggregate, "cube", CUBE, None, "replace-one", parameters)
+
+
+def of_weights() -> Iterator[Setting]:
+    """Importance weights of a public table, and of made-up rows."""
+    rng = np.random.default_rng(1)
+    public = pl.DataFrame({"age": rng.uniform(0, 100, 60), "job": rng.choice(["cook", "smith"], 60), "code": rng.choice([1, 2, 3], 60)})
+    columns = [GAPS[0], *GAPS[2:]]
+    many: list[dict[str, Any]] = [
+        {"method": "tilting"},
+        {"method": "tilting", "pairs": "all", "epsilon": 1000.0, "delta": 1e-6},
+        {"method": "paper", "expected_rows": 40},
+        {"method": "paper", "alpha": 1e-8, "expected_rows": 40, "epsilon": 1000.0},
+        {"method": "objective", "expected_rows": 40},
+        {"method": "objective", "alpha": 1e-8, "balanced": False, "expected_rows": 40, "epsilon": 0.01},
+        {"method": "paper", "alpha": 1e-3, "balanced": False, "expected_rows": 40, "rows_per_person": 2},
+    ]
+    for place, parameters in enumerate(many):
+        for adjacency in ADJACENCIES:
+            yield _setting(
+                pf.ImportanceWeights,
+                "two tables" if place % 3 else "made-up rows",
+                columns,
+                None,
+                adjacency,
+                {**parameters, "synthetic_rows": 50},
+                may_refuse="alpha" in parameters,
+                after=lambda model: (model.to_frame().to_dicts(), model.estimate("age")),
+                fit=(lambda model, table: model.fit(table, public)) if place % 3 else (lambda model, table: model.fit(table)),
+            )
+
+
+def of_publishers() -> Iterator[Setting]:
+    """Noisy histograms and noisy rows."""
+    grid = [pf.Numeric("x", 0, 1), pf.Category("p", ["a", "b", "c"])]
+    for place, epsilon in enumerate((*EPSILONS, 1.0)):
+        adjacency = ADJACENCIES[place % 2]
+        after = lambda model: _tables(model)  # noqa: E731
+        yield _setting(
+            baselines.DPME, "grid", grid, None, adjacency, {"cells": 4, "epsilon": epsilon, "signed": place % 2 == 1}, after=after
+        )
+        # Which cells are empty decides which draws count: the law of the output, and not the output, is the same.
+        filtered = {"cells": 4, "epsilon": epsilon, "threshold": 3 if place else "auto", "sample_size": 4 if place else "auto"}
+        yield _setting(baselines.FilterPriority, "grid", grid, None, adjacency, filtered, exact=False)
+        values = {"epsilon": epsilon, "trim": place % 2 == 1, "calibration": ("tight", "paper")[place // 2]}
+        yield _setting(baselines.LaplacePublisher, "cube", CUBE, None, "replace-one", values, after=after)
+    yield _setting(baselines.DPME, "gaps", GAPS, CLASSES, "replace-one", {"cells": "auto"}, after=_tables)
+
+
+def _tables(model: Any) -> Any:
+    return model.to_frame().to_dicts(), model.draw(5, random_state=1).to_dicts()
+
+
+def of_baselines() -> Iterator[Setting]:
+    """Methods as others print them."""
+    private_erm, private_svm = baselines.PrivateERM, baselines.PrivateSVM
+    many: list[tuple[Any, str, dict[str, Any]]] = [
+        (private_erm, "small", {}),
+        (private_erm, "small", {"method": "output"}),
+        (private_erm, "one", {"method": "output", "fit_intercept": False}),
+        (private_erm, "gaps", {"method": "output", "regularisation": 1e-3, "loss": "huber"}),
+        (private_erm, "wide", {"method": "objective", "epsilon": 1000.0, "loss": "huber"}),
+        (private_erm, "levels", {"regularisation": "tune"}),
+        (private_erm, "small", {"regularisation": "tune", "method": "output", "candidates": (1e-8, 1e-2)}),
+        (private_svm, "small", {}),
+        (private_svm, "wide", {"C": 1.0, "C_multiplies": "sum"}),
+        (private_svm, "small", {"C": 1e6, "C_multiplies": "sum", "calibration": "tight"}),
+        (private_svm, "gaps", {"C": 1000.0, "epsilon": 1000.0, "calibration": "tight"}),
+        (private_svm, "small", {"kernel": "rbf", "n_components": 6}),
+        (baselines.Majority, "levels", {}),
+        (baselines.Majority, "levels", {"epsilon": 1000.0, "rows_per_person": 2}),
+    ]
+    for estimator, features, parameters in many:
+        for adjacency in ADJACENCIES:
+            guess = {} if estimator is baselines.Majority or adjacency == "replace-one" else {"expected_rows": 40}
+            yield _setting(estimator, features, FEATURES[features], CLASSES, adjacency, {**parameters, **guess}, may_refuse=True)
+
+
+def all_settings() -> list[Setting]:
+    """Every setting."""
+    parts = (
+        of_variants,
+        of_ridges,
+        of_perturbations,
+        of_hard_minima,
+        of_moments,
+        of_clusters,
+        of_functions,
+        of_weights,
+        of_publishers,
+        of_baselines,
+    )
+    return [setting for part in parts for setting in part()]
+
+
+def known_mechanisms() -> set[str]:
+    """The names of all mechanisms there are."""
+    from privfit import publish
+    from privfit.baselines import erm, majority, svm
+    from privfit.mechanisms import density
+    from privfit.publish import filter_priority, histograms, tilting, values
+
+    rooms = (mechanisms, publish, erm, majority, svm, density, filter_priority, histograms, tilting, values)
+    found = {thing for room in rooms for thing in vars(room).values() if isinstance(thing, type) and hasattr(thing, "release")}
+    return {thing.__name__ for thing in found}

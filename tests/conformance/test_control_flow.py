@@ -1,0 +1,130 @@
+"""Control flow is an output too: neighbours differ in nothing but noise, whatever is done with them.
+
+`make test` looks at more than 2,000 pairs, half of them adversarial; `make audit` at many more, and at the samplers that releases use.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from privfit.privacy import SecureNoise
+from tests.conformance.control_flow import Setting, breaches, differences, observed
+from tests.conformance.flow_settings import NUMBER, all_settings, known_mechanisms
+from tests.conformance.flow_tables import ADVERSARIAL, FORMS, Family, family, public_table
+
+SETTINGS = all_settings()
+NAMES = [f"{place}-{setting.name.partition('(')[0]}-{setting.adjacency}" for place, setting in enumerate(SETTINGS)]
+LENGTHS_AT_ONCE = 2
+"""How many lengths of tables every setting has in the quick form: all of them are among the settings of an estimator."""
+NEIGHBOURS = 2
+KINDS_IN_AUDIT = 8
+MOST_TOLD = 12
+SLOW_TO_SAVE = 5
+"""Regressions compute intervals when they are saved, which takes ten times as long as the fit: one setting in so many is saved in the quick form."""
+
+
+def lengths(setting: Setting, place: int) -> list[int]:
+    """The lengths of the quick form: short and long in turn."""
+    first = setting.lengths.index(max(setting.lengths)) if setting.thorough else place
+    return [setting.lengths[(first + 3 * turn) % len(setting.lengths)] for turn in range(LENGTHS_AT_ONCE)]
+
+
+def quick_families(setting: Setting, place: int, length: int) -> Iterator[Family]:
+    """An ordinary table, the anchor, and one that hurts; both with neighbours."""
+    first = length == lengths(setting, place)[0]
+    neighbours = NEIGHBOURS if first else 1
+    yield family(setting.schema, 2 * place + 1, length, setting.adjacency, place, neighbours)
+    if not (setting.thorough and first):
+        yield family(setting.schema, 2 * (place + 7 * length), length, setting.adjacency, place, neighbours)
+        return
+    for kind in range(len(ADVERSARIAL)):
+        yield family(setting.schema, 2 * kind, length, setting.adjacency, place, 1)
+
+
+def long_families(setting: Setting, place: int, length: int) -> Iterator[Family]:
+    """An ordinary table, and some of every adversarial kind, in turn with further ordinary ones."""
+    for kind in range(KINDS_IN_AUDIT):
+        yield family(setting.schema, 2 * (place + kind * 5) + (kind % 2 == 0), length, setting.adjacency, 1000 + place, NEIGHBOURS)
+
+
+def found_in(
+    setting: Setting, families: Iterator[Family], form: str, folder: Path, source: object = None, saves: bool = False
+) -> list[str]:
+    """What differs between tables of these families. The first table is the anchor. Where `saves`, the first of every family is saved and loaded."""
+    public, anchor, found = public_table(setting.schema), None, []
+    for one in families:
+        for turn, rows in enumerate([one.rows, *one.neighbours]):
+            table = FORMS[form](setting.schema, rows, folder)
+            told = None if anchor is None else anchor.log
+            trace = observed(setting, table, len(rows), public, told, source=source, saves=saves and turn == 0)
+            if anchor is None and trace.raised and not setting.may_refuse:
+                found.append(f"nothing is released for an ordinary table: {trace.parts['errors'][0]}")
+            anchor = trace if anchor is None else anchor
+            said = [*breaches(trace), *differences(setting, anchor, trace)]
+            found += [f"{one.name}, {len(rows)} rows, {form}{', neighbour' * (turn > 0)}: {text}" for text in said]
+    return found
+
+
+def form_of(place: int, length: int) -> str:
+    return list(FORMS)[(place + place // 5 + length) % len(FORMS)]
+
+
+@pytest.mark.parametrize("place", range(len(SETTINGS)), ids=NAMES)
+def test_neighbours_differ_in_nothing_but_noise(place: int, tmp_path: Path) -> None:
+    setting = SETTINGS[place]
+    for length in lengths(setting, place):
+        saves = length == lengths(setting, place)[0] and (place % SLOW_TO_SAVE == 0 or setting.schema.target != NUMBER)
+        found = found_in(setting, quick_families(setting, place, length), form_of(place, length), tmp_path, saves=saves)
+        assert not found, "\n".join([setting.name, *found[:MOST_TOLD]])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", range(len(SETTINGS)), ids=NAMES)
+def test_many_more_neighbours_differ_in_nothing_but_noise(place: int, tmp_path: Path) -> None:
+    """With every length, and with the samplers of a release: what those do with the values of a table is seen too."""
+    setting = SETTINGS[place]
+    for length in setting.lengths:
+        source = SecureNoise() if length == setting.lengths[2] else None
+        found = found_in(setting, long_families(setting, place, length), form_of(place + 1, length), tmp_path, source, saves=True)
+        assert not found, "\n".join([setting.name, *found[:MOST_TOLD]])
+
+
+# -- how much of it there is -----------------------------------------------------------------------------------------------------
+
+
+def test_there_are_two_thousand_pairs_half_of_them_adversarial_of_every_kind_and_form() -> None:
+    pairs: Counter[bool] = Counter()
+    kinds, forms, sizes = set(), set(), set()
+    for place, setting in enumerate(SETTINGS):
+        for length in lengths(setting, place):
+            forms.add(form_of(place, length))
+            sizes.add(length)
+            for one in quick_families(setting, place, length):
+                pairs[one.adversarial] += len(one.neighbours)
+                kinds.add(one.name)
+                assert all(one.neighbours)
+    assert sum(pairs.values()) >= 2000
+    assert pairs[True] >= sum(pairs.values()) / 2
+    assert kinds.issuperset(name for name, _ in ADVERSARIAL)
+    assert forms == set(FORMS)
+    assert {1, 200} <= sizes
+
+
+def test_every_estimator_and_every_mechanism_has_a_setting() -> None:
+    from sklearn.base import BaseEstimator
+
+    import privfit as pf
+    from privfit import baselines
+
+    exported = {thing for room in (pf, baselines) for thing in vars(room).values() if isinstance(thing, type)}
+    estimators = {thing.__name__ for thing in exported if issubclass(thing, BaseEstimator)} - {"NoPrivacy", "Truncated"}  # not private
+    assert estimators <= {setting.name.partition("(")[0] for setting in SETTINGS}
+    used = {"NoisyMinimum"}  # inside of DensityRatio
+    for setting in SETTINGS:
+        chosen = setting.model(None)._chosen_mechanism()
+        used |= {kind.__name__ for kind in type(chosen).__mro__} | {type(getattr(chosen, "settings", chosen)).__name__}
+    assert known_mechanisms() - used == set()
