@@ -19,6 +19,7 @@ class PrivateModel(BaseEstimator):  # type: ignore[misc]
     """Shared wiring. Subclasses choose a mechanism, say what it minimises or selects, and keep what it releases."""
 
     _strict_names = False
+    _by_position = False
     _public_array = False
     _released: Any
     _target: Literal["needed", "taken", "ignored"] = "needed"
@@ -62,7 +63,7 @@ class PrivateModel(BaseEstimator):  # type: ignore[misc]
             )
         fit = mechanism.solve(release, geometry, objective)
         self.schema_, self._geometry = given.schema, geometry
-        self._strict_names = given.strict_names
+        self._strict_names, self._by_position = given.strict_names, given.by_position
         self._public_array = self._is_declared_public() and given.table.names is None
         self._keep(fit, mechanism)
         self._released = self._kept_for_later(mechanism, release, fit, objective)
