@@ -302,7 +302,9 @@ def test_a_mixed_column_is_refused_whatever_the_batch(rows: int) -> None:
 
 def test_a_missing_column_is_named_in_every_engine(named_engine: Callable[[Columns], Any]) -> None:
     table = named_engine({name: values for name, values in COLUMNS.items() if name not in ("code", "grade")})
-    with pytest.raises(DataError, match=r"no column 'code', 'grade', which the schema lists.*It has 6 columns.*Rename.*Nothing was charged"):
+    with pytest.raises(
+        DataError, match=r"no column 'code', 'grade', which the schema lists.*It has 6 columns.*Rename.*Nothing was charged"
+    ):
         summed(table)
 
 

@@ -15,6 +15,8 @@ from privfit.tables.quiet import quiet_batches, quietly
 from privfit.tables.table import ABSENT, UNKNOWN, Batch, DataError, Values, codes_of_numbers, only_absent, wanted, wrong_type
 
 _MISFIT = -3
+_NUMBERS = (float, int, np.bool_, Real, Decimal)
+"""Cells that are numbers. What comes first is found at once: most cells are floats."""
 
 
 class ArrayTable:
@@ -106,7 +108,7 @@ def _number(value: Any) -> float | None:
     """A cell as a number, NaN if it is missing, None if it is not a number. No method of any other object is called."""
     if is_absent(value):
         return np.nan
-    if not isinstance(value, Real | Decimal | np.bool_):
+    if not isinstance(value, _NUMBERS):
         return None
     try:
         return float(value)
@@ -126,7 +128,7 @@ def _code(value: Any, places: dict[Any, int], is_text: bool) -> int:
     """Judged cell by cell, so that no cell's code depends on the batch it comes in."""
     if is_absent(value):
         return ABSENT
-    if not isinstance(value, str | Real | Decimal | np.bool_):
+    if not isinstance(value, (str, *_NUMBERS)):
         return _MISFIT
     place = places.get(value, UNKNOWN)
     return _MISFIT if place == UNKNOWN and isinstance(value, str) != is_text else place

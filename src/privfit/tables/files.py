@@ -51,7 +51,9 @@ class FileTable:
         self._mark: Mark = quietly(self.label, lambda: mark_of(path))  # before anything is read of it
         self.scan = quietly(self.label, lambda: _scan_csv(path, as_text=False) if self.is_csv else _scan_parquet(path))
         self._fields = quietly(self.label, lambda: tuple(self.scan.collect_schema().names()))
-        self.names: tuple[str, ...] | None = tuple(_as_written(name, self._fields) for name in self._fields) if self.is_csv else self._fields
+        self.names: tuple[str, ...] | None = (
+            tuple(_as_written(name, self._fields) for name in self._fields) if self.is_csv else self._fields
+        )
         self._promised = None if self.is_csv else quietly(self.label, lambda: int(self.scan.select(pl.len()).collect().item()))
 
     @classmethod
@@ -74,10 +76,17 @@ class FileTable:
         names = [self._fields[position] for position in positions]
         scan, read = (_scan_csv(self._path, as_text=True), csv_values) if self.is_csv else (self.scan, series_values)
         count = 0
+        self._check_mark()
         for frame in query_batches(scan.select(names), rows, self.label):
             count += frame.height
             yield [read(series, column) for series, column in zip(frame.get_columns(), columns, strict=True)]
-        if count != (count if self._promised is None else self._promised) or mark_of(self._path) != self._mark:
+        self._check_mark()
+        if self._promised not in (None, count):
+            raise changed_file(self.label)
+
+    def _check_mark(self) -> None:
+        """Refuse a file that is not what it was when it was opened."""
+        if mark_of(self._path) != self._mark:
             raise changed_file(self.label)
 
 

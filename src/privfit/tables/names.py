@@ -41,7 +41,10 @@ def _missing_columns(table: Table, missing: list[str]) -> DataError:
     told = f"{', '.join(map(repr, alike))} is there in other letters or with spaces around it. " if alike else ""
     cure = "Rename the table's column or the schema's."
     if names_are_values(table):
-        told, cure = "Its first row seems to stand where the names should be. ", "Give its columns names: a CSV file begins with a line of them."
+        told, cure = (
+            "Its first row seems to stand where the names should be. ",
+            "Give its columns names: a CSV file begins with a line of them.",
+        )
     return DataError(
         f"The table has no column {', '.join(map(repr, missing))}, which the schema lists. It has {len(names)} column{'s' * (len(names) != 1)}. "
         f"{told}{cure} Nothing was charged."
