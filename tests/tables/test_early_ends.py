@@ -92,7 +92,7 @@ def test_a_file_of_as_many_rows_put_in_place_of_the_one_that_was_opened_is_refus
     opened = open_table(path)
     assert len(list(opened.batches(COLUMNS, [0, 3], ROWS))) >= 1
     CHANGES["replaced"](path)
-    with pytest.raises(DataError, match="cut, replaced or written to while it was read"):
+    with pytest.raises(DataError, match="cut, replaced or written to after it was opened"):
         list(opened.batches(COLUMNS, [0, 3], ROWS))
 
 

@@ -92,7 +92,7 @@ def is_absent(value: Any) -> bool:
     if isinstance(value, np.datetime64 | np.timedelta64):
         return bool(np.isnat(value))
     if isinstance(value, Decimal):
-        return value.is_nan()
+        return value.is_qnan()  # a signalling NaN is no number and no gap
     return isinstance(value, float | np.floating) and bool(np.isnan(value))
 
 
@@ -130,5 +130,8 @@ def _code(value: Any, places: dict[Any, int], is_text: bool) -> int:
         return ABSENT
     if not isinstance(value, (str, *_NUMBERS)):
         return _MISFIT
-    place = places.get(value, UNKNOWN)
+    try:
+        place = places.get(value, UNKNOWN)
+    except TypeError:  # a signalling NaN cannot be looked up
+        return _MISFIT
     return _MISFIT if place == UNKNOWN and isinstance(value, str) != is_text else place

@@ -47,6 +47,6 @@ def mark_of(path: Path) -> Mark:
 def changed_file(label: str) -> DataError:
     """The error for a file that is not what it was when it was opened."""
     return DataError(
-        f"The file {label!r} was cut, replaced or written to while it was read, so that its rows are not those of one table. "
+        f"The file {label!r} was cut, replaced or written to after it was opened, so that its rows are not those of one table. "
         "Give a copy that nobody writes to. Nothing was charged."
     )
