@@ -59,7 +59,9 @@ def test_a_date_is_no_target(tmp_path: Path) -> None:
     ids=lambda table: type(table).__name__,
 )
 def test_a_public_table_with_dates_is_refused_with_the_cure(table: Any) -> None:
-    with pytest.raises(pf.SchemaError, match=r"Column '(born|x0)' of the public table holds dates or times.*Turn it into a number.*or drop it"):
+    with pytest.raises(
+        pf.SchemaError, match=r"Column '(born|x0)' of the public table holds dates or times.*Turn it into a number.*or drop it"
+    ):
         pf.Schema.from_public(table)
 
 

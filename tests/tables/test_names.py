@@ -107,13 +107,20 @@ def test_names_that_look_like_cells_are_known(names: list[str]) -> None:
     assert not names_are_values(open_table(frame), listed=names[:1])  # what the schema lists is a name
 
 
-@pytest.mark.parametrize("names", [["age", "x1"], ["2nd", "q3_2020"], ["0", "1", "2"], ["column_1", "NA"], ["1_000"], ["e5"], ["no.", "5y"]])
+@pytest.mark.parametrize(
+    "names", [["age", "x1"], ["2nd", "q3_2020"], ["0", "1", "2"], ["column_1", "NA"], ["1_000"], ["e5"], ["no.", "5y"]]
+)
 def test_names_are_known_for_names(names: list[str]) -> None:
     assert not names_are_values(open_table(pl.DataFrame({name: [0.5] for name in names})))
 
 
 def test_columns_that_pandas_counts_are_no_values(tmp_path: Path) -> None:
-    for frame in (pd.DataFrame(ROWS), pd.DataFrame(ROWS)[[1, 0]], pl.from_pandas(pd.DataFrame(ROWS)), pa.Table.from_pandas(pd.DataFrame(ROWS))):
+    for frame in (
+        pd.DataFrame(ROWS),
+        pd.DataFrame(ROWS)[[1, 0]],
+        pl.from_pandas(pd.DataFrame(ROWS)),
+        pa.Table.from_pandas(pd.DataFrame(ROWS)),
+    ):
         assert not names_are_values(open_table(frame))
     (tmp_path / "t.csv").write_text("0,1\n1,0\n")  # in a file a row looks like that
     assert names_are_values(open_table(tmp_path / "t.csv"))
@@ -131,7 +138,9 @@ def test_a_box_counts_columns_and_nothing_fitted_holds_their_names(tmp_path: Pat
     print(model, model.__dict__, model.report_, json.dumps(model.report_.to_dict()), ledger.entries(), file=shown)
     for text in (shown.getvalue(), (tmp_path / "m.json").read_text(), pickle.dumps(model).decode("latin1")):
         assert "SECRET" not in text
-    assert np.array_equal(pf.load_model(tmp_path / "m.json").predict(table(columns)), model.predict(np.column_stack(list(columns.values()))))
+    assert np.array_equal(
+        pf.load_model(tmp_path / "m.json").predict(table(columns)), model.predict(np.column_stack(list(columns.values())))
+    )
 
 
 def test_a_target_is_found_by_its_name_among_columns_that_are_counted() -> None:

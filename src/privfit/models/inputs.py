@@ -174,7 +174,9 @@ def _target_values(y: Any, target: Column | None = None) -> NDArray[Any]:
     values = quietly("target", lambda: as_given(y))
     if values.dtype.kind == "c":  # scikit-learn's own refusal would print them
         name = "target" if target is None else target.name
-        raise DataError(f"Column {name!r} holds values of type {values.dtype}; a target is numbers or classes. Convert it. Nothing was charged.")
+        raise DataError(
+            f"Column {name!r} holds values of type {values.dtype}; a target is numbers or classes. Convert it. Nothing was charged."
+        )
     flat: NDArray[Any] = column_or_1d(values, warn=True)
     return flat
 

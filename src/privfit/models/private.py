@@ -30,7 +30,7 @@ class PrivateModel(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : an array, a pandas or polars frame, an Arrow table or stream, or the path of a Parquet or CSV file.
+        X : an array, a pandas or polars frame or query, an Arrow table or stream, a DuckDB relation, or the path of a Parquet or CSV file.
         y : the target, unless X has a column with the name of the schema's target.
         """
         before = dict(self.__dict__)
