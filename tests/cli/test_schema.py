@@ -125,3 +125,100 @@ def test_check_says_when_there_is_nothing_to_predict(run: Run, folder: Path) -> 
     result = run("schema", "--check", "aimless.toml")
     assert result.exit_code == 0
     assert "[target]" in result.stderr
+
+
+# -- what a file holds that its schema does not provide for --------------------------------------------------------------------
+
+GAPS = pf.Schema(
+    [
+        pf.Numeric("age", 0, 120),
+        pf.Category("sex", ["f", "m"]),
+        pf.Numeric("hours", 0, 80, fill=40),
+        pf.Numeric("cars", 0, 5),
+        pf.Category("town", ["a", "b"]),
+    ],
+    pf.Numeric("pay", 0, 1000),
+)
+HOLES = {
+    "age": [30.0, None, 50.0],
+    "sex": ["f", "m", None],
+    "hours": [None, 20.0, 30.0],
+    "cars": [1.0, 2.0, 3.0],
+    "town": ["a", "SECRET77", "b"],
+    "pay": [None, 20.0, 30.0],
+}
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_check_lists_all_columns_with_missing_values_at_once_in_terms_of_toml(run: Run, folder: Path, name: str) -> None:
+    GAPS.save("gaps.toml")
+    frame = pl.DataFrame(HOLES)
+    frame.write_csv(name) if name == "t.csv" else frame.write_parquet(name)
+    result = run("schema", "--check", "gaps.toml", name, "--json")
+    assert result.exit_code == 2
+    told = json.loads(result.stdout)["problems"]
+    assert [sentence.split("'")[1] for sentence in told] == ["age", "sex", "pay", "town"]
+    assert told[0].endswith('write it under name = "age", for example: fill = 60.0')
+    assert told[1].endswith('write it under name = "sex", for example: fill = "f"')
+    assert "Do not fill them in" in told[2]
+    assert "fill =" not in told[2]
+    assert "--adjacency add-remove" in told[2]
+    assert told[3].startswith("Column 'town' has levels that the schema does not list")
+    assert "SECRET77" not in result.output
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_what_check_advises_makes_the_schema_fit(run: Run, folder: Path, name: str) -> None:
+    GAPS.save("gaps.toml")
+    text = Path("gaps.toml").read_text()
+    for column, fill in (("age", "60.0"), ("sex", '"f"')):
+        text = text.replace(f'name = "{column}"\n', f'name = "{column}"\nfill = {fill}\n')
+    Path("gaps.toml").write_text(text.replace('levels = ["a", "b"]', 'levels = ["a", "b"]\nother = true'))
+    frame = pl.DataFrame(HOLES).drop_nulls("pay")
+    frame.write_csv(name) if name == "t.csv" else frame.write_parquet(name)
+    result = run("schema", "--check", "gaps.toml", name)
+    assert result.exit_code == 0, result.stderr
+    assert "fits" in result.stdout
+
+
+def test_check_goes_on_behind_a_column_that_cannot_be_read(run: Run, folder: Path) -> None:
+    """A text behind the rows that tell a column's type, beside a column with missing values."""
+    pf.Schema([pf.Numeric("a", 0, 1), pf.Numeric("b", 0, 1)]).save("s.toml")
+    Path("t.csv").write_text("a,b\n" + "0.5,0.5\n" * 500 + "SECRET77,\n")
+    result = run("schema", "--check", "s.toml", "t.csv")
+    assert result.exit_code == 2
+    assert "'a' holds texts that are not numbers" in result.stderr
+    assert "'b' has missing values" in result.stderr
+    assert "SECRET77" not in result.output
+    assert "charged" not in result.stderr
+
+
+def test_check_finds_dates(run: Run, folder: Path) -> None:
+    pf.Schema([pf.Category("born", ["2001-02-03"], other=True), pf.Numeric("since", 0, 1)]).save("s.toml")
+    pl.DataFrame({"born": ["2001-02-03"], "since": ["2001-02-03"]}).with_columns(pl.all().str.to_date()).write_parquet("t.parquet")
+    result = run("schema", "--check", "s.toml", "t.parquet")
+    assert result.exit_code == 2
+    for name in ("born", "since"):
+        assert f"Column '{name}' holds dates or times in t.parquet. Turn it into a number" in result.stderr
+
+
+def test_check_of_a_box_tells_columns_by_position(run: Run, folder: Path) -> None:
+    pf.Schema.box(-1, 1, target=(0, 5)).save("box.toml")
+    pl.DataFrame({"SECRET77": [0.5], "target": [1.0], "SECRET78": ["text"], "SECRET79": [None]}).write_csv("plain.csv")
+    result = run("schema", "--check", "box.toml", "plain.csv")
+    assert result.exit_code == 2
+    assert "'x1' is numeric in the schema and text" in result.stderr
+    assert "'x2'" in result.stderr
+    assert "SECRET" not in result.output
+
+
+def test_a_file_without_a_header_is_neither_drafted_nor_checked_nor_fitted(run: Run, folder: Path) -> None:
+    Path("rows.csv").write_text("7313.5,2\n3,4\n5,6\n")
+    pf.Schema.box(0, 10_000).save("box.toml")
+    fit = ("fit", "rows.csv", "-s", "box.toml", "-m", "kmeans", "-e", 1, "-l", "new.db", "--ledger-epsilon", 1, "-o", "m.json")
+    for arguments in (("schema", "rows.csv"), ("schema", "--check", "box.toml", "rows.csv"), fit):
+        result = run(*arguments)
+        assert result.exit_code == 1
+        assert "as if a row stood where names should be" in result.stderr
+        assert "7313" not in result.output
+    assert not Path("new.db").exists()

@@ -184,7 +184,12 @@ FRAMES = {
 }
 FILES = {
     "no file": Case(r"There is no file 'nowhere.csv'.*Give the path", lambda model, path: path / "nowhere.csv"),
-    "a text that is no path": Case(r"There is no file 'nonsense'", lambda model, path: "nonsense"),
+    "a text that is no path": Case(r"There is no file at the path.*Give the path", lambda model, path: f"{TOKEN},2\n3,4"),
+    "a text without a line": Case(r"There is no file at the path.*Give the path", lambda model, path: f"{TOKEN},2,3"),
+    "a long text": Case(r"There is no file at the path.*Give the path", lambda model, path: f"{TOKEN},1,2\n" * 10_000),
+    "a long name": Case(r"There is no file at the path.*Give the path", lambda model, path: f"{TOKEN * 200}.csv"),
+    "a text with a NUL": Case(r"There is no file at the path.*Give the path", lambda model, path: f"{TOKEN}\0.csv"),
+    "a text that cannot be encoded": Case(r"There is no file at the path.*Give the path", lambda model, path: f"{TOKEN}\ud800.csv"),
     "a folder": Case(r"There is no file", lambda model, path: path),
     "an unknown ending": Case(r"'t.xlsx' is neither Parquet nor CSV", in_file("t.xlsx", b"")),
     "an unreadable Parquet file": Case(r"'t.parquet' cannot be read", in_file("t.parquet", TOKEN.encode() * 20)),

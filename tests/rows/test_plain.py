@@ -131,9 +131,11 @@ def test_what_the_schema_has_no_place_for_is_refused_when_read(column, value, wo
 def test_a_table_that_changed_in_between_is_found_out_and_the_charge_stands(tmp_path) -> None:
     path = tmp_path / "rows.csv"
     FRAME.to_csv(path, index=False)
-    rows = read(path, most_bytes=0)
+    rows, asked = read(path, most_bytes=0), read(pl.scan_csv(path), most_bytes=0)
     FRAME[:4].to_csv(path, index=False)
     with pytest.raises(DataError, match=r"another number of rows than when it was read first\. The charge stands"):
+        asked.sum(lambda seen: seen.astype(np.int64))
+    with pytest.raises(DataError, match=r"was cut, replaced or written to.*The charge stands"):
         rows.sum(lambda seen: seen.astype(np.int64))
     FRAME.assign(member=["no", "yes", "yes", "no", "gone"]).to_csv(path, index=False)
     with pytest.raises(DataError, match=r"being read again.*The charge stands") as caught:

@@ -15,7 +15,7 @@ from privfit.cli.schema import complete_schema
 from privfit.models import ElasticNet, KMeans, Lasso, LinearRegression, LinearSVC, LogisticRegression, Ridge
 from privfit.privacy import Budget, Ledger, LedgerError, PrivacyError, Terms
 from privfit.schema import Numeric, Schema, SchemaError
-from privfit.tables import column_positions, open_table
+from privfit.tables import column_positions, open_table, settled_box
 
 
 class Model(StrEnum):
@@ -220,9 +220,7 @@ def fit(
     check_output(output, table, schema, ledger)
     facts = complete_schema(schema)
     _check_target(model, facts)
-    column_positions(
-        open_table(table), facts.features if model is Model.kmeans else facts.columns
-    )  # a missing file or column is found before a ledger is made
+    _check_columns(table, facts.with_target(None) if model is Model.kmeans else facts)
     estimator = ESTIMATORS[model](
         epsilon=epsilon,
         delta=delta,
@@ -300,6 +298,14 @@ def check_ledger_options(seed: int | None, ledger: Path | None, ledger_epsilon: 
         raise CommandError(
             f"--ledger-delta {ledger_delta:g} was given without --ledger-epsilon. A new budget needs both: add --ledger-epsilon 1."
         )
+
+
+def _check_columns(table: Path, schema: Schema) -> None:
+    """Find a missing file, column or header before a ledger is made."""
+    opened = open_table(table)
+    if schema.any_width:
+        opened, schema = settled_box(opened, schema)
+    column_positions(opened, schema.columns)
 
 
 def _check_target(model: Model, schema: Schema) -> None:

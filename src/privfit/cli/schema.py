@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
+from rich.table import Table as Lines
 from rich.text import Text
 
 from privfit.cli.console import hint, print_json, stderr, stdout
 from privfit.cli.errors import INCOMPLETE, CommandError
 from privfit.cli.output import check_output
 from privfit.schema import Category, Column, Numeric, Schema, SchemaError
-from privfit.tables import draft_schema
+from privfit.schema.toml import value_text
+from privfit.tables import NUMBER_OF_A_DATE, Table, draft_schema, settled_box
+from privfit.tables.checking import Findings, find
 from privfit.tables.files import FileTable
 
 UNKNOWN = "?"
@@ -120,23 +122,54 @@ def _check(path: Path, table: Path | None, as_json: bool) -> None:
             hint("low and high are the smallest and the largest value that can occur; levels lists every value that can occur.")
         raise typer.Exit(INCOMPLETE)
     if not as_json:
-        fits = "" if table is None else f" and fits the names and types of {table.name}"
+        fits = "" if table is None else f" and fits {table.name}"
         stdout().print(f"The schema is complete{fits}.", markup=False, soft_wrap=True)
 
 
-def _misfits(schema: Schema, table: FileTable) -> list[str]:
-    """What the file's names and types contradict, in sentences. No value is looked at."""
-    kinds = table.scan.collect_schema()
-    named = schema.with_features([name for name in kinds if schema.target is None or name != schema.target.name])
-    sentences = []
-    for column in named.columns:
-        if column.name not in kinds:
-            sentences.append(f"The file {table.label} has no column {column.name!r}. Correct the name, or take it out of the schema.")
-        elif isinstance(column, Numeric) and not ((kind := kinds[column.name]).is_numeric() or str(kind) == "Boolean"):
-            sentences.append(
-                f"Column {column.name!r} is numeric in the schema and {kind} in {table.label}. Correct the schema, or convert the column."
-            )
-    return sentences
+def _misfits(schema: Schema, file: FileTable) -> list[str]:
+    """What the file contradicts, in sentences: names, types, missing values and levels, of all columns at once. No value is told."""
+    table: Table = file
+    if schema.any_width:
+        table, schema = settled_box(file, schema)
+    kinds = dict(zip(table.names or (), file.kinds().values(), strict=True))
+    told = {column: _misfit(column, kinds, file) for column in schema.columns}
+    sentences = [sentence for sentence in told.values() if sentence]
+    readable = [column for column, sentence in told.items() if not sentence]
+    found = find(table, readable) if readable else Findings()
+    sentences += [_absent(column, is_target=column is schema.target) for column in found.absent]
+    sentences += [
+        f"Column {column.name!r} has levels that the schema does not list. Add them to levels, or write other = true under it."
+        for column in found.unknown
+    ]
+    return sentences + found.errors
+
+
+def _misfit(column: Column, kinds: dict[str, Any], file: FileTable) -> str:
+    """What the file's names and types say against a column, or nothing."""
+    if column.name not in kinds:
+        return f"The file {file.label} has no column {column.name!r}. Correct the name, or take it out of the schema."
+    kind = kinds[column.name]
+    if kind.is_temporal() and not (file.is_csv and isinstance(column, Category)):
+        return f"Column {column.name!r} holds dates or times in {file.label}. {NUMBER_OF_A_DATE}, or take it out of the schema."
+    if isinstance(column, Numeric) and not (kind.is_numeric() or str(kind) == "Boolean"):
+        found = "text" if str(kind) == "String" else type(kind).__name__
+        return f"Column {column.name!r} is numeric in the schema and {found} in {file.label}. Correct the schema, or convert the column."
+    return ""
+
+
+def _absent(column: Column, is_target: bool) -> str:
+    """What to do about missing values, in terms of the schema's file."""
+    if is_target:
+        return (
+            f"The target {column.name!r} has missing values. Do not fill them in: what stands for them is learnt as if it had been measured. Leave out "
+            "these rows before the fit; the model is then about rows that have a target. How many are left depends on the rows, so fit with "
+            "--adjacency add-remove, unless it is public who has no target."
+        )
+    example = column.levels[0] if isinstance(column, Category) else (column.low + column.high) / 2
+    return (
+        f"Column {column.name!r} has missing values, and nothing stands for them. Choose a public value and write it under "
+        f"name = {value_text(column.name)}, for example: fill = {value_text(example)}"
+    )
 
 
 def _shown(schema: Schema) -> tuple[Column, ...]:
@@ -157,9 +190,9 @@ def _show(schema: Schema) -> None:
         hint('There is no [target] yet, and a model needs one. Rename the [[feature]] that it shall predict to "[target]".')
 
 
-def schema_table(schema: Schema) -> Table:
+def schema_table(schema: Schema) -> Lines:
     """The schema as a table for the terminal."""
-    lines = Table()
+    lines = Lines()
     for name in ("column", "role", "type", "public facts", "if missing"):
         lines.add_column(name, overflow="fold")
     for column in _shown(schema):

@@ -14,7 +14,20 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from privfit.schema import Category, Column, Numeric, Schema, SchemaError
-from privfit.tables import DataError, Table, WithTarget, as_given, is_frame, is_named, is_pandas, open_table, public_schema, refuse_masked
+from privfit.tables import (
+    DataError,
+    Table,
+    WithTarget,
+    as_given,
+    is_frame,
+    is_named,
+    is_pandas,
+    open_table,
+    public_schema,
+    quietly,
+    refuse_masked,
+    settled_box,
+)
 
 PUBLIC = "public"
 NO_TARGET = "requires y to be passed, but the target y is None"
@@ -22,11 +35,16 @@ NO_TARGET = "requires y to be passed, but the target y is None"
 
 @dataclass(frozen=True)
 class Input:
-    """A table ready to be read, the schema that describes it, and whether predicting insists on the same names in the same order."""
+    """A table ready to be read, and the schema that describes it.
+
+    `strict_names` is whether predicting insists on the same names in the same order, `by_position` whether columns have no names but their
+    position: those under a box of open width, which lists no names.
+    """
 
     table: Table
     schema: Schema
-    strict_names: bool
+    strict_names: bool = False
+    by_position: bool = False
 
 
 def fit_input(estimator: Any, X: Any, y: Any, schema: Any) -> Input:
@@ -36,18 +54,18 @@ def fit_input(estimator: Any, X: Any, y: Any, schema: Any) -> Input:
     settled = _given_schema(estimator, schema)
     if estimator._target == "ignored":
         settled, y = settled.with_target(None), None
-    strict = settled.any_width
+    placed = settled.any_width
     table = open_table(X)
-    if strict:
-        settled = settled.with_features(_box_names(table, settled))
+    if placed:
+        table, settled = settled_box(table, settled)
     _check_width(estimator, table, settled, y)
     _check_target(estimator, settled, y, table)
     if y is not None:
         table = WithTarget(table, _target_values(y, settled.target))
-    named = _has_text_names(X) if strict else is_named(X)
+    named = _has_text_names(X) if placed else is_named(X)
     estimator.n_features_in_ = len(settled.features)
     _remember_names(estimator, [column.name for column in settled.features] if named else None)
-    return Input(table, settled, strict)
+    return Input(table, settled, by_position=placed)
 
 
 def predict_table(estimator: Any, X: Any) -> Table:
@@ -55,12 +73,24 @@ def predict_table(estimator: Any, X: Any) -> Table:
     if estimator._public_array:
         return open_table(validate_data(estimator, X, reset=False, dtype=np.float64))
     table = open_table(X)
+    if estimator._by_position:
+        table = _placed(estimator, table)
     _check_width(estimator, table, estimator.schema_, y="apart")
     if estimator._strict_names and (is_frame(X) or not is_named(X)):
         validate_data(estimator, X, reset=False, skip_check_array=True)
         if not hasattr(estimator, "feature_names_in_"):  # fitted by position: scikit-learn warns, and goes by position
             return open_table(np.asarray(X))
     return table
+
+
+def _placed(estimator: Any, table: Table) -> Table:
+    """A table whose columns are known by position, and are as many as the box had when it was fitted."""
+    if table.names is None:
+        return table
+    placed, box = settled_box(table, Schema.box(target=estimator.schema_.target))
+    if len(box.features) != len(estimator.schema_.features):
+        raise _wrong_width(estimator, len(box.features), len(estimator.schema_.features))
+    return placed
 
 
 # -- a schema given by the user -------------------------------------------------------------------------------------
@@ -85,20 +115,6 @@ def _given_schema(estimator: BaseEstimator, schema: Any) -> Schema:
     )
 
 
-def _box_names(table: Table, schema: Schema) -> list[str]:
-    """Names for the open columns of a box: the table's own, or x0, x1, ..."""
-    if table.names is None:
-        names = [f"x{i}" for i in range(table.width)]  # type: ignore[attr-defined]
-    else:
-        names = [name for name in table.names if schema.target is None or name != schema.target.name]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise DataError(f"The table has more than one column called {twice}. Rename or drop one of them. Nothing was charged.")
-    if not names:
-        raise DataError("The table has 0 feature(s), and a minimum of 1 is required. Add a column. Nothing was charged.")
-    return names
-
-
 def _no_target(estimator: BaseEstimator, why: str) -> DataError:
     return DataError(
         f"{type(estimator).__name__} {NO_TARGET}, and {why}. Pass y, or a table with the target's column. Nothing was charged."
@@ -113,10 +129,14 @@ def _check_width(estimator: BaseEstimator, table: Table, schema: Schema, y: Any)
     if y is None and width == len(schema.features) < needed:
         raise _no_target(estimator, f"the {width} columns of the array are the {width} features")
     if width != needed:
-        raise DataError(
-            f"X has {width} features, but {type(estimator).__name__} is expecting {needed} features as input, as its schema lists them. "
-            "Give the columns in the order of the schema, or a frame with names. Nothing was charged."
-        )
+        raise _wrong_width(estimator, width, needed)
+
+
+def _wrong_width(estimator: BaseEstimator, width: int, needed: int) -> DataError:
+    return DataError(
+        f"X has {width} features, but {type(estimator).__name__} is expecting {needed} features as input, as its schema lists them. "
+        "Give the columns in the order of the schema, or a frame with names. Nothing was charged."
+    )
 
 
 def _check_target(estimator: Any, schema: Schema, y: Any, table: Table) -> None:
@@ -151,7 +171,7 @@ def _check_target(estimator: Any, schema: Schema, y: Any, table: Table) -> None:
 
 def _target_values(y: Any, target: Column | None = None) -> NDArray[Any]:
     refuse_masked(y)
-    values = as_given(y)
+    values = quietly("target", lambda: as_given(y))
     if values.dtype.kind == "c":  # scikit-learn's own refusal would print them
         name = "target" if target is None else target.name
         raise DataError(

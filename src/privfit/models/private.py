@@ -20,6 +20,7 @@ class PrivateModel(BaseEstimator):  # type: ignore[misc]
     """Shared wiring. Subclasses choose a mechanism, say what it minimises or selects, and keep what it releases."""
 
     _strict_names = False
+    _by_position = False
     _public_array = False
     _released: Any
     _target: Literal["needed", "taken", "ignored"] = "needed"
@@ -30,7 +31,7 @@ class PrivateModel(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : an array, a pandas or polars frame, an Arrow table or stream, or the path of a Parquet or CSV file.
+        X : an array, a pandas or polars frame or query, an Arrow table or stream, a DuckDB relation, or the path of a Parquet or CSV file.
         y : the target, unless X has a column with the name of the schema's target.
         """
         before = dict(self.__dict__)
@@ -63,7 +64,7 @@ class PrivateModel(BaseEstimator):  # type: ignore[misc]
             )
         fit = mechanism.solve(release, geometry, objective)
         self.schema_, self._geometry = given.schema, geometry
-        self._strict_names = given.strict_names
+        self._strict_names, self._by_position = given.strict_names, given.by_position
         self._public_array = self._is_declared_public() and given.table.names is None
         self._keep(fit, mechanism)
         self._released = self._kept_for_later(mechanism, release, fit, objective)

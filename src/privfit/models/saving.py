@@ -56,6 +56,7 @@ def save(model: Any, path: Path) -> None:
         "features": list(model._geometry.feature_names),
         "names": list(getattr(model, "feature_names_in_", [])),
         "strict_names": model._strict_names,
+        "by_position": model._by_position,
         "report": model.report_.to_dict(),
         "facts": model._facts() if hasattr(model, "_facts") else {},
     }
@@ -114,7 +115,7 @@ def _restore(document: dict[str, Any], kinds: dict[str, type]) -> Any:
     if document.get("facts"):
         model._restore_facts(document["facts"])
     model.n_features_in_ = len(schema.features)
-    model._strict_names = bool(document["strict_names"])
+    model._strict_names, model._by_position = bool(document["strict_names"]), bool(document.get("by_position", False))
     if document["names"]:
         model.feature_names_in_ = np.array(document["names"], dtype=object)
     return model

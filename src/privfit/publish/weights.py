@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -175,7 +176,7 @@ class ImportanceWeights(Publisher):
             raise DataError(f"The public table has a column {WEIGHT!r}, which is the name of the weights. Rename it. Nothing was charged.")
         self.used_columns_ = [column.name for column in used]
         self._left_out = [column.name for column in columns if column not in used]
-        return Input(given.table, Schema(used), given.strict_names)
+        return replace(given, schema=Schema(used))
 
     def _objective(self, mechanism: Any, schema: Schema) -> Contrast:
         try:

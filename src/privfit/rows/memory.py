@@ -62,7 +62,13 @@ def read_once(
 
 
 def read_again(parts: Iterator[Part], n_rows: int, length: Callable[[Part], int]) -> Iterator[Part]:
-    """The parts of a table that was read before, which must have as many rows as then."""
+    """The parts of a table that was read before, which must have as many rows as then.
+
+    This happens after the charge, where no error may depend on a row. What a row can do to a reader (a cell of the wrong kind, a query that panics
+    on a value), it did in the first pass, before the charge: engines read the same bytes the same way twice. What fails here and did not
+    then was changed from outside: a file was replaced, a disk failed. Tables that may answer differently when asked again are streams, and are never
+    read twice. (A query with a random part is the one exception: it is its author who makes the passes differ.)
+    """
     count = 0
     try:
         for part in parts:

@@ -123,7 +123,12 @@ class Rows:
         return self._counted
 
     def settle_count(self, count: int) -> None:
-        """Note how many rows there are, once they were read."""
+        """Note how many rows there are, once all were read: as many as the table says, and as many in every pass."""
+        if self._counted not in (None, count):
+            raise DataError(
+                "The table handed out another number of rows than it said it has, or than when it was read first. "
+                "Give a table that nobody writes to. Nothing was charged."
+            )
         self._counted = count
 
     def batches(self) -> Iterator[Batch]:
@@ -189,7 +194,7 @@ class Rows:
             raise DataError(
                 "The table has no rows (0 sample(s)), and a minimum of 1 is required. Give a table with rows. Nothing was charged."
             )
-        self._counted = rows
+        self.settle_count(rows)
         return total
 
 

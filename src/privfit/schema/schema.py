@@ -60,7 +60,8 @@ class Schema:
         """A schema for plain arrays: the same public bounds for every column.
 
         `target` is a Numeric or Category, a pair (low, high) for a number, or a list of classes. Without `n_features`
-        the schema takes the width of whatever array it meets.
+        the schema takes the width of whatever table it meets. Columns are known by position then and called x0, x1, ...: their own names
+        are not listed here, so that they are not public, and nothing that is fitted keeps them.
         """
         Numeric("x", low, high)  # checks the bounds
         width = 1 if n_features is None else n_features

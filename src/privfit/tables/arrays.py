@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit.schema import Category, Column, Numeric
-from privfit.tables.quiet import quietly
+from privfit.tables.quiet import quiet_batches, quietly
 from privfit.tables.table import ABSENT, UNKNOWN, Batch, DataError, Values, codes_of_numbers, only_absent, wanted, wrong_type
 
 _MISFIT = -3
+_NUMBERS = (float, int, np.bool_, Real, Decimal)
+"""Cells that are numbers. What comes first is found at once: most cells are floats."""
 
 
 class ArrayTable:
@@ -26,6 +30,7 @@ class ArrayTable:
         self.n_rows: int | None = array.shape[0]
         self.width = array.shape[1]
 
+    @quiet_batches
     def batches(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
         for start in range(0, len(self._array), rows):
             part = self._array[start : start + rows]
@@ -77,7 +82,7 @@ def column_values(values: NDArray[Any], column: Column) -> Values:
     if values.dtype.kind in "OUST":
         objects = values.astype(object)
         return _object_numbers(objects, column) if isinstance(column, Numeric) else _object_codes(objects, column)
-    raise wrong_type(column.name, f"values of type {values.dtype}", wanted(column))
+    raise wrong_type(column.name, f"values of type {values.dtype.type.__name__}", wanted(column))  # of a structure, not its fields' names
 
 
 def is_absent(value: Any) -> bool:
@@ -86,6 +91,8 @@ def is_absent(value: Any) -> bool:
         return True
     if isinstance(value, np.datetime64 | np.timedelta64):
         return bool(np.isnat(value))
+    if isinstance(value, Decimal):
+        return value.is_qnan()  # a signalling NaN is no number and no gap
     return isinstance(value, float | np.floating) and bool(np.isnan(value))
 
 
@@ -98,14 +105,14 @@ def _object_numbers(objects: NDArray[Any], column: Numeric) -> NDArray[np.float6
 
 
 def _number(value: Any) -> float | None:
-    """A cell as a number, NaN if it is missing, None if it is not a number."""
+    """A cell as a number, NaN if it is missing, None if it is not a number. No method of any other object is called."""
     if is_absent(value):
         return np.nan
-    if isinstance(value, str | bytes | complex | np.complexfloating):
+    if not isinstance(value, _NUMBERS):
         return None
     try:
         return float(value)
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError):  # an integer too large, a signalling NaN
         return None
 
 
@@ -121,8 +128,10 @@ def _code(value: Any, places: dict[Any, int], is_text: bool) -> int:
     """Judged cell by cell, so that no cell's code depends on the batch it comes in."""
     if is_absent(value):
         return ABSENT
+    if not isinstance(value, (str, *_NUMBERS)):
+        return _MISFIT
     try:
         place = places.get(value, UNKNOWN)
-    except TypeError:
+    except TypeError:  # a signalling NaN cannot be looked up
         return _MISFIT
     return _MISFIT if place == UNKNOWN and isinstance(value, str) != is_text else place

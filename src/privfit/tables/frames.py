@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privfit.schema import Category, Column, Numeric
 from privfit.tables.arrays import column_values
-from privfit.tables.quiet import quietly
+from privfit.tables.quiet import quiet_batches, quietly
 from privfit.tables.table import ABSENT, UNKNOWN, Batch, Values, codes_of_numbers, only_absent, wanted, wrong_type
 
 
@@ -24,6 +24,7 @@ class PolarsTable:
         self.names: tuple[str, ...] | None = tuple(frame.columns)
         self.n_rows: int | None = frame.height
 
+    @quiet_batches
     def batches(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
         chosen = [self._frame.to_series(position) for position in positions]
         for start in range(0, self._frame.height, rows):
@@ -37,9 +38,11 @@ class PandasTable:
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
-        self.names: tuple[str, ...] | None = tuple(str(name) for name in frame.columns)
+        self.labels = tuple(frame.columns)
+        self.names: tuple[str, ...] | None = tuple(str(name) for name in self.labels)
         self.n_rows: int | None = len(frame)
 
+    @quiet_batches
     def batches(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
         chosen = [self._frame.iloc[:, position] for position in positions]
         for start in range(0, len(self._frame), rows):
@@ -70,7 +73,7 @@ def series_values(series: pl.Series, column: Column) -> Values:
         return only_absent(np.isnan(numbers), "numbers", column) if column.is_text else codes_of_numbers(numbers, column)
     if text and isinstance(column, Category) and column.is_text:
         return text_codes(series.cast(pl.String), column)
-    raise wrong_type(column.name, "texts" if text else f"values of type {dtype}", wanted(column))
+    raise wrong_type(column.name, "texts" if text else f"values of type {type(dtype).__name__}", wanted(column))
 
 
 def text_codes(strings: pl.Series, column: Category) -> NDArray[np.int32]:

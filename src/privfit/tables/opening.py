@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,10 @@ import pyarrow as pa
 
 from privfit.schema import Column
 from privfit.tables.arrays import ArrayTable, plain_array
-from privfit.tables.files import FileTable
+from privfit.tables.files import FileTable, QueryTable
 from privfit.tables.frames import PandasTable, PolarsTable
-from privfit.tables.quiet import quietly
+from privfit.tables.quiet import quiet_batches, quietly
+from privfit.tables.relations import RelationTable, is_relation
 from privfit.tables.streams import StreamTable
 from privfit.tables.table import Batch, DataError, Table
 
@@ -32,7 +32,7 @@ def is_file(table: Any) -> bool:
 
 def is_named(table: Any) -> bool:
     """Whether the columns of this table have names."""
-    return is_pandas(table) or is_file(table) or isinstance(table, pl.DataFrame | pl.LazyFrame) or _is_arrow(table)
+    return is_pandas(table) or is_file(table) or isinstance(table, pl.DataFrame | pl.LazyFrame) or is_relation(table) or _is_arrow(table)
 
 
 def _is_arrow(table: Any) -> bool:
@@ -47,21 +47,37 @@ def is_frame(table: Any) -> bool:
 
 def open_table(table: Any) -> Table:
     """The table behind any object or path that privfit can read."""
+    return quietly(type(table).__name__, lambda: _opened(table))
+
+
+def _opened(table: Any) -> Table:
     if is_file(table):
-        return FileTable.open(Path(table))
+        return FileTable.open(table)
     if is_pandas(table):
         return PandasTable(table)
     if isinstance(table, pl.DataFrame):
         return PolarsTable(table, "polars frame")
     if isinstance(table, pl.LazyFrame):
-        return FileTable(table, "polars query")
+        return QueryTable(table)
+    if is_relation(table):
+        return RelationTable(table)
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     if isinstance(table, pa.Table):
         return PolarsTable(_unique(table), "Arrow table")
     if _is_arrow(table):
+        _refuse_polars_stream(table)
         return StreamTable(table)
     return ArrayTable(plain_array(table))
+
+
+def _refuse_polars_stream(table: Any) -> None:
+    """Refuse what `LazyFrame.collect_batches` returns: it ends without an error where its query fails, and nobody could tell."""
+    if type(table).__module__.partition(".")[0] == "polars":
+        raise DataError(
+            f"A {type(table).__name__} of polars was given, a stream that ends without an error if its query fails half way. "
+            "Give the LazyFrame itself, which is read in batches too. Nothing was charged."
+        )
 
 
 def _unique(table: pa.Table) -> pl.DataFrame:
@@ -72,25 +88,6 @@ def _unique(table: pa.Table) -> pl.DataFrame:
     frame = quietly("Arrow table", lambda: pl.from_arrow(table))
     assert isinstance(frame, pl.DataFrame)
     return frame
-
-
-def column_positions(table: Table, columns: Sequence[Column]) -> list[int]:
-    """Where the schema's columns stand in a table: by name in any order, or by position when there are no names."""
-    if table.names is None:
-        return list(range(len(columns)))
-    missing = [column.name for column in columns if column.name not in table.names]
-    if missing:
-        raise DataError(
-            f"The table has no column {', '.join(map(repr, missing))}, which the schema lists. "
-            f"It has {', '.join(map(repr, table.names[:20]))}{' and more' if len(table.names) > 20 else ''}. "
-            "Rename the table's column or the schema's. Nothing was charged."
-        )
-    twice = [column.name for column in columns if table.names.count(column.name) > 1]
-    if twice:
-        raise DataError(
-            f"The table has more than one column called {', '.join(map(repr, twice))}. Rename or drop one of them. Nothing was charged."
-        )
-    return [table.names.index(column.name) for column in columns]
 
 
 class WithTarget:
@@ -111,6 +108,7 @@ class WithTarget:
         self.label, self.names = features.label, features.names
         self.n_rows: int | None = features.n_rows
 
+    @quiet_batches
     def batches(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
         """Batches of the features at these positions, followed by the target, which is the last of `columns`."""
         features = self._features.batches(columns[:-1], positions, rows)

@@ -14,7 +14,13 @@ from privfit.schema import Category, Column, Numeric, Schema, SchemaError
 from privfit.schema.toml import value_text
 from privfit.tables.arrays import is_absent, plain_array
 from privfit.tables.files import FileTable
+from privfit.tables.names import refuse_values_as_names
 from privfit.tables.opening import is_file, is_named, is_pandas
+from privfit.tables.quiet import quietly
+from privfit.tables.table import DataError
+
+NUMBER_OF_A_DATE = "Turn it into a number, such as days since a date: (pl.col(name) - pl.date(2000, 1, 1)).dt.total_days()"
+DATE_TEXT = r"^\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([ T]\d{1,2}:\d{2}.*)?\s*$"
 
 
 def public_schema(table: Any, target: str | None = None) -> Schema:
@@ -29,12 +35,18 @@ def public_schema(table: Any, target: str | None = None) -> Schema:
 
 def whole_frame(table: Any) -> pl.DataFrame:
     """All of a public table as one frame."""
+    return quietly("public table", lambda: _whole(table))
+
+
+def _whole(table: Any) -> pl.DataFrame:
     if isinstance(table, pl.DataFrame):
         return table
     if isinstance(table, pl.LazyFrame):
         return table.collect()
     if is_file(table):
-        return FileTable.open(Path(table)).scan.collect()
+        file = FileTable.open(table)
+        _refuse_twins(file.names or ())
+        return file.scan.collect()
     if is_pandas(table):
         return _frame([str(name) for name in table.columns], [_pandas_series(table.iloc[:, i]) for i in range(table.shape[1])])
     if is_named(table):
@@ -47,10 +59,13 @@ def whole_frame(table: Any) -> pl.DataFrame:
 
 
 def _frame(names: list[str], columns: list[pl.Series]) -> pl.DataFrame:
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise SchemaError(f"The public table has more than one column called {twice}. A schema knows columns by name: rename one of them.")
+    _refuse_twins(names)
     return pl.DataFrame(dict(zip(names, columns, strict=True)))
+
+
+def _refuse_twins(names: Sequence[str]) -> None:
+    if len(set(names)) < len(names):
+        raise DataError("A table has more than one column of one name, and a schema knows columns by name. Rename one of them.")
 
 
 def _pandas_series(series: Any) -> pl.Series:
@@ -61,6 +76,10 @@ def _pandas_series(series: Any) -> pl.Series:
 
 def public_column(name: str, series: pl.Series) -> Column:
     """One column's bounds or levels, read off its values."""
+    if holds_dates(series):
+        raise SchemaError(
+            f"Column {name!r} of the public table holds dates or times, and a schema knows numbers and categories. {NUMBER_OF_A_DATE}, or drop it."
+        )
     if series.dtype.is_numeric():
         numbers = series.cast(pl.Float64)
         finite = numbers.filter(numbers.is_finite())
@@ -79,24 +98,40 @@ def _apart(low: float, high: float) -> tuple[float, float]:
     return low - width, high + width
 
 
+def holds_dates(series: pl.Series) -> bool:
+    """Whether a column holds dates or times, also such as were written out as text."""
+    if series.dtype != pl.String:
+        return series.dtype.is_temporal()
+    present = series.drop_nulls()
+    return len(present) > 0 and present.str.contains(DATE_TEXT).all()
+
+
 def draft_schema(path: Path, target: str | None = None) -> str:
     """TOML with the column names and types of a file, and question marks where public facts must be filled in.
 
-    No bound or level enters the draft: only names, and whether a column is read as numbers or as something else. (Of a CSV file the
-    first rows tell that, and a file without a header would have its first row taken for names: a draft is for the data owner.)
+    No bound or level enters the draft: only names, and whether a column is read as numbers, as dates or as something else. (Of a CSV file the
+    first rows tell that: a draft is for the data owner.) Names that look like a row are refused: a file without a header would have its first
+    person drafted.
     """
     table = FileTable.open(path)
-    kinds = table.scan.collect_schema()
+    refuse_values_as_names(table, () if target is None else (target,))
+    _refuse_twins(table.names or ())
+    kinds = table.kinds()
     if target is not None and target not in kinds:
-        raise SchemaError(f"The file {path.name!r} has no column {target!r} to be the target. Its columns are {kinds.names()}.")
+        raise SchemaError(
+            f"The file {path.name!r} has no column {target!r} to be the target. It has {len(kinds)} columns. Name one of them, as the file calls it."
+        )
+    if target is not None and kinds[target].is_temporal():
+        raise SchemaError(f"The target {target!r} holds dates or times, and a target is a number or a class. {NUMBER_OF_A_DATE}.")
     lines = [
         '# Drafted from column names and types alone. Replace every "?" by a public fact: what could be in the column,',
         '# known without looking at anybody\'s row. A level called "other" receives every level that is not listed.',
-        "# Delete the columns that the model should not use: names and numbers of people, dates (an age or a year can be used).",
+        "# Delete the columns that the model should not use: names and numbers of people.",
         '# Where values can be missing, add what stands for them: fill = 40. To cut a number into bins: bins = "auto".',
+        *(f"# Left out: {value_text(name)} holds dates or times. {NUMBER_OF_A_DATE}." for name in kinds if kinds[name].is_temporal()),
         "",
     ]
-    for name in sorted(kinds.names(), key=lambda name: name != target):
+    for name in sorted((name for name in kinds if not kinds[name].is_temporal()), key=lambda name: name != target):
         lines.append("[target]" if name == target else "[[feature]]")
         lines.extend(_draft(name, kinds[name]))
     return "\n".join(lines) + "\n"

@@ -1,4 +1,7 @@
-"""Arrow streams: record batches that pass by once and are never held in memory together."""
+"""Arrow streams: record batches that pass by once and are never held in memory together.
+
+A stream is as long as it says. One whose maker fails raises, and the fit is refused; one that was cut where a batch ends looks like a shorter one.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import pyarrow as pa
 
 from privfit.schema import Column
 from privfit.tables.frames import series_values
-from privfit.tables.quiet import quietly
+from privfit.tables.quiet import quiet_batches, quietly
 from privfit.tables.table import Batch, DataError
 
 
@@ -27,18 +30,19 @@ class StreamTable:
         self.names: tuple[str, ...] | None = tuple(self._reader.schema.names)
         self._read = False
 
+    @quiet_batches
     def batches(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
         if self._read:
             raise DataError(
                 "An Arrow stream was to be read a second time; it passes by once. Give a table or a file instead. Nothing was charged."
             )
         self._read = True
-        batches = iter(self._reader)
-        while (batch := quietly(self.label, lambda: next(batches, None))) is not None:
-            chosen = _series(self.label, batch, [column.name for column in columns], positions)
-            for start in range(0, batch.num_rows, rows):
-                yield [series_values(series.slice(start, rows), column) for series, column in zip(chosen, columns, strict=True)]
+        yield from record_batches(self._reader, columns, positions, rows)
 
 
-def _series(label: str, batch: pa.RecordBatch, names: list[str], positions: Sequence[int]) -> list[pl.Series]:
-    return quietly(label, lambda: [pl.Series(name, batch.column(position)) for name, position in zip(names, positions, strict=True)])
+def record_batches(reader: pa.RecordBatchReader, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
+    """The columns at these positions of every record batch, at most so many rows at a time."""
+    for batch in reader:
+        chosen = [pl.Series(column.name, batch.column(position)) for column, position in zip(columns, positions, strict=True)]
+        for start in range(0, batch.num_rows, rows):
+            yield [series_values(series.slice(start, rows), column) for series, column in zip(chosen, columns, strict=True)]
