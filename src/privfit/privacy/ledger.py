@@ -18,7 +18,7 @@ from privfit.privacy.budget import Amount, Budget, exact, number
 from privfit.privacy.errors import BudgetExceeded, LedgerError, PrivacyWarning
 from privfit.privacy.event import Event
 from privfit.privacy.ledger_chain import Entry, Receipt, Row, checked_text
-from privfit.privacy.ledger_check import Verification, verified
+from privfit.privacy.ledger_check import Verification, check_receipt, verified
 from privfit.privacy.ledger_file import LedgerFile, Seen, make_file, open_file, resolved_place, temporary_place
 from privfit.privacy.ledger_state import OUTSIDE, PAGE, State, read_entry, read_rows
 from privfit.version import VERSION
@@ -183,8 +183,14 @@ class Ledger:
         `against` is the receipt of a charge, kept outside the file (`model.report_.receipt`): an older copy of the ledger, another ledger and a
         rewritten history are told from the one that was charged. Raises LedgerError where something does not fit.
         """
-        receipt = against if isinstance(against, Receipt) or against is None else Receipt.from_dict(against)
-        return verified(self._file, receipt)
+        found = verified(self._file)
+        if against is not None:
+            self.check_receipt(against)
+        return found
+
+    def check_receipt(self, receipt: Receipt | Mapping[str, Any]) -> None:
+        """Check one receipt, kept outside the file, against the entry that it names: `verify(against=...)` without reading the rest."""
+        check_receipt(self._file, receipt if isinstance(receipt, Receipt) else Receipt.from_dict(receipt))
 
     def _state(self) -> State:
         with self._file.connection() as connection:

@@ -25,7 +25,7 @@ class Verification:
     head: str
 
 
-def verified(file: LedgerFile, receipt: Receipt | None = None) -> Verification:
+def verified(file: LedgerFile) -> Verification:
     """Read all entries and check them; refuse what does not fit, and name the first entry that does not."""
     with file.connection() as connection:
         state = file.state(connection)
@@ -34,8 +34,6 @@ def verified(file: LedgerFile, receipt: Receipt | None = None) -> Verification:
     else:
         _replay(file, state)
         unprotected = state.whole.carried
-    if receipt is not None:
-        _compare(file, state, receipt)
     return Verification(file.identity, state.entries, unprotected, state.head)
 
 
@@ -84,18 +82,19 @@ def _stated(row: Row, event: Event) -> Fraction | None:
     return stated
 
 
-def _compare(file: LedgerFile, state: State, receipt: Receipt) -> None:
-    """Refuse a ledger that is not, or no longer, the one that the receipt is of."""
+def check_receipt(file: LedgerFile, receipt: Receipt) -> None:
+    """Refuse a ledger that is not, or no longer, the one that the receipt is of. Constant work: one entry is looked up."""
     name = file.path.name
     if receipt.ledger != file.identity:
         raise LedgerError(f"The receipt is of another ledger than {name!r}. Give the ledger that was charged.")
+    with file.connection() as connection:
+        state = file.state(connection)
+        head = head_at(connection, state.whole, receipt.entry)
     if receipt.entry > state.entries:
         raise LedgerError(
             f"The receipt is of entry {receipt.entry}, and the ledger {name!r} has {state.entries}: it is an older copy. "
             "What was charged since is missing. Restore the newest copy of the file."
         )
-    with file.connection() as connection:
-        head = head_at(connection, state.whole, receipt.entry)
     if head != receipt.head:
         raise LedgerError(
             f"Entry {receipt.entry} of the ledger {name!r} is not the one that the receipt is of: the ledger was rewritten, or went another way "
