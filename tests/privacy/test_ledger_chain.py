@@ -211,7 +211,8 @@ def test_a_receipt_tells_an_older_copy_another_ledger_and_another_history(path):
 
 
 @pytest.mark.parametrize(
-    "plain", [{}, None, [], {"ledger": "a", "entry": "1", "head": "b"}, {"ledger": "a", "entry": 1}, {"ledger": "a", "entry": True, "head": "b"}]
+    "plain",
+    [{}, None, [], {"ledger": "a", "entry": "1", "head": "b"}, {"ledger": "a", "entry": 1}, {"ledger": "a", "entry": True, "head": "b"}],
 )
 def test_a_receipt_that_is_none_is_refused(plain):
     with pytest.raises(pf.LedgerError, match="no charge has written"):
