@@ -58,16 +58,9 @@ def test_a_budget_is_not_spent_twice_through_a_second_name(path):
     leave_hot_journal(path)
     second = path.with_name("second.db")
     os.link(path, second)
-    accepted = 0
     for name in (second, path):
-        try:
+        with pytest.raises(pf.LedgerError, match=r"2 names.*Keep one name"):
             pf.Ledger(name).charge(0.9)
-        except pf.LedgerError as error:
-            assert "2 names" in str(error)
-            assert "Keep one name" in str(error)
-        else:
-            accepted += 1
-    assert accepted == 0
     second.unlink()
     ledger = pf.Ledger(path)
     ledger.charge(0.9)
@@ -108,8 +101,8 @@ def test_a_name_that_is_made_after_the_file_was_opened_is_seen_under_the_lock(pa
 
 def test_a_name_left_by_a_process_that_was_killed_while_it_made_the_ledger_is_taken_away(path, monkeypatch):
     monkeypatch.setattr(ledger_file.os, "unlink", lambda name: None)  # killed right after the link was made
+    monkeypatch.setattr(ledger_file, "_drop_names_of_making", lambda *facts: None)
     with pytest.raises(pf.LedgerError, match="2 names"):
-        monkeypatch.setattr(ledger_file, "_drop_names_of_making", lambda *facts: None)
         pf.Ledger(path, epsilon=1.0)
     monkeypatch.undo()
     assert len(list(path.parent.iterdir())) == 2
