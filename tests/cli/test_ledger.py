@@ -1,9 +1,14 @@
 """`privfit ledger`: budgets made once, shown as they are."""
 
+import csv
+import io
 import json
 import math
+import shutil
+import sqlite3
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import privfit as pf
@@ -87,3 +92,138 @@ def test_entries_that_protect_against_different_neighbours_are_pointed_out(run: 
     mixed = run("ledger", "budget.db").output
     assert "add-remove, 12 rows a person" in mixed
     assert "different neighbours" in mixed
+
+
+# -- forms -------------------------------------------------------------------------------------------------------------
+
+
+def filled() -> pf.Ledger:
+    book = pf.Ledger("budget.db", epsilon=2.0, delta=1e-5, owner="clinic statistics")
+    book.charge(0.1234567, 1e-7, mechanism="a count", dataset="a-table-with-a-name-that-is-long-and-has-no-spaces-in-it-at-all.parquet")
+    book.with_note("readmission study, part two, with a comma").describing(model="LogisticRegression", target="readmitted").charge(
+        Event("objective perturbation, 2 tables of columns chosen privately", 0.2, rows_per_person=12)
+    )
+    return book
+
+
+def test_a_table_fits_80_columns_and_cuts_nothing_off(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    filled()
+    shown = run("ledger", "show", "budget.db").stdout
+    table = shown[shown.index("#") :]
+    assert max(map(len, table.splitlines())) <= 80
+    assert "…" not in shown
+    together = "".join(table.split())
+    for fact in (
+        "LogisticRegressionofreadmitted",
+        "a-table-with-a-name-that-is-long-and-has-no-spaces-in-it-at-all.parquet",
+        "studyparttwo",
+    ):
+        assert "".join(fact.split()).replace(",", "") in together.replace(",", "")
+    assert "clinicstatistics" in together
+
+
+def test_the_old_form_is_show(run: Run) -> None:
+    filled()
+    assert run("ledger", "budget.db").stdout == run("ledger", "show", "budget.db").stdout
+    assert run("ledger", "--json", "budget.db").stdout == run("ledger", "show", "budget.db", "--format", "json").stdout
+    assert run("ledger", "--help").exit_code == 0
+
+
+def test_csv_has_a_line_for_every_entry(run: Run) -> None:
+    book = filled()
+    lines = list(csv.DictReader(io.StringIO(run("ledger", "budget.db", "--format", "csv").stdout)))
+    assert [(line["id"], line["model"], line["note"], line["owner"]) for line in lines] == [
+        ("1", "", "", "clinic statistics"),
+        ("2", "LogisticRegression", "readmission study, part two, with a comma", "clinic statistics"),
+    ]
+    assert [line["hash"] for line in lines] == [entry.hash for entry in book.entries()]
+    assert [(float(line["epsilon"]), line["rows_per_person"]) for line in lines] == [(0.1234567, "1"), (0.2, "12")]
+
+
+@pytest.mark.parametrize("output", ["spent.csv", "spent.json"])
+def test_export_writes_what_show_prints(run: Run, output: str) -> None:
+    filled()
+    assert run("ledger", "export", "budget.db", "-o", output).exit_code == 0
+    form = output.removeprefix("spent.")
+    assert (
+        Path(output).read_text()
+        == run("ledger", "budget.db", "--format", form).stdout
+        == run("ledger", "export", "budget.db", "--format", form).stdout
+    )
+
+
+def test_export_does_not_overwrite_the_ledger(run: Run) -> None:
+    before = filled().path.read_bytes()
+    assert run("ledger", "export", "budget.db", "-o", "budget.db").exit_code == 1
+    assert run("ledger", "export", "budget.db", "--format", "table").exit_code == 1
+    assert Path("budget.db").read_bytes() == before
+
+
+def test_the_newest_entries_can_be_asked_for(run: Run) -> None:
+    filled()
+    told = json.loads(run("ledger", "budget.db", "--json", "--last", 1).stdout)
+    assert [entry["id"] for entry in told["entries"]] == [2]
+    assert "newest 1 of 2 entries" in run("ledger", "budget.db", "--last", 1).stdout
+
+
+# -- verify ------------------------------------------------------------------------------------------------------------
+
+
+def saved_model(book: pf.Ledger, name: str) -> None:
+    table = np.linspace(-1, 1, 50).reshape(-1, 1)
+    pf.LinearRegression(0.1, schema=pf.Schema.box(-1, 1, target=(-1, 1)), ledger=book).fit(table, table[:, 0]).save(name)
+
+
+def test_verify_finds_a_ledger_in_order_and_tells_which_entry_paid_for_a_model(run: Run) -> None:
+    saved_model(filled(), "model.json")
+    result = run("ledger", "verify", "budget.db", "--against", "model.json")
+    assert result.exit_code == 0
+    assert "in order: 3 entries" in result.stdout
+    assert "model.json was paid for by entry 3" in result.stdout
+    told = json.loads(run("ledger", "verify", "budget.db", "--against", "model.json", "--json").stdout)
+    assert told["verified"]["against"] == {"model.json": 3}
+
+
+def test_verify_notices_an_older_backup_another_ledger_and_an_edit(run: Run) -> None:
+    book = filled()
+    shutil.copyfile("budget.db", "backup.db")
+    saved_model(book, "model.json")
+    result = run("ledger", "verify", "backup.db", "--against", "model.json")
+    assert result.exit_code == 1
+    assert "model.json" in result.stderr
+    assert "older copy" in result.stderr
+    assert run("ledger", "verify", "backup.db").exit_code == 0
+    pf.Ledger("other.db", epsilon=1.0)
+    assert "another ledger" in run("ledger", "verify", "other.db", "--against", "model.json").stderr
+    connection = sqlite3.connect("budget.db")
+    with connection:
+        connection.execute("UPDATE entry SET note = 'nothing' WHERE id = 2")
+    connection.close()
+    edited = run("ledger", "verify", "budget.db", "--json")
+    assert edited.exit_code == 1
+    assert json.loads(edited.stdout)["error"] == "LedgerError"
+
+
+@pytest.mark.parametrize("text", ["{}", "not JSON", '{"report": {"receipt": {}}}', "[1]", '{"report": {"receipt": {"entry": 1}}}'])
+def test_a_file_without_a_receipt_is_refused(run: Run, text: str) -> None:
+    filled()
+    Path("model.json").write_text(text)
+    result = run("ledger", "verify", "budget.db", "--against", "model.json")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Error: ")
+
+
+def test_verify_says_that_old_entries_are_not_protected(run: Run) -> None:
+    shutil.copyfile(Path(__file__).parents[1] / "fixtures" / "ledger-version-1.sqlite", "old.db")
+    assert "Entries 1 to 24 were written before the file kept a chain" in run("ledger", "verify", "old.db").stdout
+    pf.Ledger("old.db").charge(0.1)
+    assert "Entries 1 to 24 were written before the file kept a chain" in run("ledger", "verify", "old.db").stdout
+
+
+def test_a_note_of_a_fit_is_a_line_of_the_ledger(run: Run, folder: Path) -> None:
+    fit = ("fit", "people.csv", "--schema", "linear.toml", "--model", "linear", "--epsilon", 0.5, "-o", "model.json", "--note", "first try")
+    assert run(*fit, "--ledger", "budget.db", "--ledger-epsilon", 1).exit_code == 0
+    (entry,) = pf.Ledger("budget.db").entries()
+    assert (entry.note, entry.model, entry.target, entry.dataset) == ("first try", "LinearRegression", "income", "people.csv")
+    assert "--note was given without --ledger" in run(*fit).stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from dataclasses import replace
 
 import joblib
 import numpy as np
@@ -86,6 +87,41 @@ def test_a_fit_is_one_entry_with_the_event_of_its_report(kind, ledger):
     assert entry.event.to_dict() == fitted.report_.event
     assert (entry.epsilon, entry.delta, entry.mechanism) == (0.3, 0.0, fitted.report_.mechanism)
     assert ledger.spent == fitted.report_.epsilon == 0.3
+
+
+def test_an_entry_says_which_model_of_which_target_from_which_table_and_what_for(kind, ledger):
+    study = ledger.with_note("readmission study")
+    fitted = clone(model(kind, study)).fit(X, TARGETS[kind])
+    (entry,) = ledger.entries()
+    assert (entry.model, entry.target, entry.note) == (kind.__name__, fitted.schema_.target.name, "readmission study")
+    assert (entry.dataset, entry.version) == ("array", pf.__version__)
+
+
+def test_reports_and_saved_models_carry_the_head_of_the_chain_at_their_charge(kind, ledger, tmp_path):
+    fits = [model(kind, ledger).fit(X, TARGETS[kind]) for _ in range(3)]
+    for place, (fitted, entry) in enumerate(zip(fits, ledger.entries(), strict=True), 1):
+        assert fitted.report_.receipt == {"ledger": fits[0].report_.receipt["ledger"], "entry": place, "head": entry.hash}
+        fitted.save(tmp_path / "model.json")
+        assert ledger.verify(pf.load_model(tmp_path / "model.json").report_.receipt).entries == 3
+    without = replace(fits[0].report_, receipt={})
+    assert (without, str(without)) == (fits[0].report_, str(fits[0].report_))  # it is no part of what was promised
+
+
+def test_every_thread_reports_its_own_entry(ledger):
+    y = TARGETS[pf.LinearRegression]
+    models = joblib.Parallel(n_jobs=4, backend="threading")(
+        joblib.delayed(model(pf.LinearRegression, ledger, 0.1 + place / 1000).fit)(X, y) for place in range(12)
+    )
+    by_entry = {entry.id: entry for entry in ledger.entries()}
+    for fitted in models:
+        entry = by_entry[fitted.report_.receipt["entry"]]
+        assert (entry.epsilon, entry.hash) == (fitted.epsilon, fitted.report_.receipt["head"])
+    assert len({fitted.report_.receipt["entry"] for fitted in models}) == 12
+
+
+def test_a_fit_that_no_ledger_of_the_user_paid_for_has_no_receipt(kind):
+    assert kind(schema=SCHEMAS[kind]).fit(X, TARGETS[kind]).report_.receipt == {}
+    assert kind(schema=SCHEMAS[kind], random_state=0).fit(X, TARGETS[kind]).report_.receipt == {}
 
 
 def test_a_refit_pays_again(kind, ledger):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -14,7 +15,7 @@ from scipy.special import log_ndtr
 from scipy.stats import norm
 
 from privfit.privacy import Budget, PrivacyError, exact
-from privfit.privacy.composition import Cost, _fixed_part, affordable, epsilon_of, order_for, rho_of, total
+from privfit.privacy.composition import Cost, History, _fixed_part, affordable, epsilon_of, order_for, rho_of, stated_epsilon, total
 
 WHOLE = (5.0, 1e-6)
 EPSILONS = st.floats(1e-3, 50)
@@ -343,3 +344,72 @@ def test_half_of_delta_is_kept_for_gaussians_once_there_is_one():
     assert fits([half, *gaussian(0.001)], *WHOLE)
     assert fits([half, half], *WHOLE)
     assert not fits([half, half, *gaussian(0.001)], *WHOLE)
+
+
+# -- sums instead of all entries --------------------------------------------------------------------------------------
+
+
+def total_of_all(costs, epsilon, delta):
+    """The rule as docs/proofs/composition.md writes it down, from all costs at once."""
+    first = next((cost for cost in costs if cost.rho), None)
+    deltas = sum((cost.delta for cost in costs), Fraction(0))
+    if first is None:
+        return sum((cost.epsilon for cost in costs), Fraction(0)), deltas
+    stated = [stated_epsilon(cost) for cost in costs]
+    simple = (sum(stated, Fraction(0)), deltas) if None not in stated else None
+    if first.delta and (math.isinf(epsilon) or first.delta > exact(delta) / 2):
+        return simple
+    aside = exact(delta) / 2
+    order = Fraction(order_for(epsilon, float(aside)))
+    fixed = Fraction(_fixed_part(float(order), float(aside)))
+    pooled = sum((cost.rho * order if cost.rho else cost.epsilon for cost in costs), fixed)
+    if simple is not None and simple[0] <= pooled and simple[1] <= aside:
+        return simple
+    counted = Fraction(0)
+    for place, cost in enumerate(costs, 1):
+        so_far = stated[:place]
+        within = None not in so_far and sum(so_far) <= exact(epsilon) * (1 + Fraction(1, 10**9))
+        if not cost.rho or (within and sum(one.delta for one in costs[:place]) <= aside):
+            counted += cost.delta
+    return pooled, counted + aside
+
+
+prices = st.one_of(
+    st.builds(Cost, st.floats(1e-300, 0.4).map(exact), st.sampled_from([0.0, 1e-9, 3e-7, 1e-320]).map(exact)),
+    st.builds(Cost, st.floats(0, 0.4).map(exact), st.sampled_from([0.0, 1e-9, 2e-7, 6e-7]).map(exact), st.floats(1e-8, 0.05).map(exact)),
+)
+
+
+@given(st.lists(prices, max_size=12), st.sampled_from([0.5, 2.0, 40.0]), st.sampled_from([1e-6, 1e-4]))
+def test_a_history_of_sums_has_the_total_of_all_its_costs_to_the_last_digit(costs, epsilon, delta):
+    try:
+        found = total(costs, epsilon, delta)
+    except PrivacyError:
+        found = None
+    assert found == total_of_all(costs, epsilon, delta)
+
+
+@given(st.lists(prices, max_size=6))
+def test_a_history_survives_its_file(costs):
+    history = History()
+    for cost in costs:
+        history = history.after(cost, stated_epsilon(cost), 2.0, 1e-6)
+    assert History.from_dict(json.loads(json.dumps(history.to_dict()))) == history
+
+
+@pytest.mark.parametrize("field", ["direct", "rho", "stated", "delta", "counted", "first"])
+@pytest.mark.parametrize("value", ["-1/2", "1e9", "", "1/", 0.5, True, [], "x"], ids=repr)
+def test_a_sum_that_is_none_is_not_read(field, value):
+    with pytest.raises((ValueError, TypeError)):
+        History.from_dict(History().to_dict() | {field: value})
+
+
+def test_sums_do_not_grow_with_the_number_of_costs():
+    """Prices of all sizes that floats have, all different: what is kept of ten thousand is hardly longer than of a hundred."""
+    sizes = np.concatenate([[5e-324, 1.7e308, 2.2250738585072014e-308], 10.0 ** np.random.default_rng(3).uniform(-320, 300, 10_000)])
+    history, lengths = History(), []
+    for size in sizes:
+        cost = Cost(exact(float(size)))
+        history = history.after(cost, stated_epsilon(cost), math.inf, 0.0)
+        lengths.append(len(str(history.to_dict())))
+    assert lengths[-1] < 1.05 * lengths[99] < 5_000

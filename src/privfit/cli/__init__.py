@@ -14,7 +14,7 @@ from privfit.cli.bench import group as bench
 from privfit.cli.demo import demo
 from privfit.cli.errors import in_one_sentence
 from privfit.cli.fit import fit
-from privfit.cli.ledger import ledger
+from privfit.cli.ledger import group as ledger
 from privfit.cli.predict import predict
 from privfit.cli.publish import publish
 from privfit.cli.reproduce import reproduce
@@ -67,9 +67,10 @@ def privfit(
     """
 
 
-for command in (demo, schema, fit, predict, publish, ledger, reproduce):
+for command in (demo, schema, fit, predict, publish, reproduce):
     app.command(command.__name__, no_args_is_help=command is not demo)(in_one_sentence(command))
 
+app.add_typer(ledger, name="ledger")
 app.add_typer(bench, name="bench")
 
 

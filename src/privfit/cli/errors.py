@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import ParamSpec
+from collections.abc import Callable, Mapping
+from typing import Any, ParamSpec
 
 import typer
 from rich.text import Text
@@ -40,17 +40,21 @@ def in_one_sentence(command: Callable[Options, None]) -> Callable[Options, None]
         try:
             command(*args, **options)
         except OURS as error:
-            _show(type(error).__name__, str(error), bool(options.get("as_json")))
+            _show(type(error).__name__, str(error), _wants_json(options))
             raise typer.Exit(OVERDRAWN if isinstance(error, BudgetExceeded) else FAILED) from None
         except OSError as error:
             where = f" {error.filename!r}" if error.filename else ""
             message = (
                 f"The file{where} cannot be read or written: {error.strerror or type(error).__name__}. Check the path and its permissions."
             )
-            _show(type(error).__name__, message, bool(options.get("as_json")))
+            _show(type(error).__name__, message, _wants_json(options))
             raise typer.Exit(FAILED) from None
 
     return run
+
+
+def _wants_json(options: Mapping[str, Any]) -> bool:
+    return bool(options.get("as_json")) or options.get("form") == "json"
 
 
 def _show(kind: str, message: str, as_json: bool) -> None:

@@ -120,6 +120,7 @@ def fit(
     ledger_delta: Annotated[
         float | None, typer.Option(help="The delta of a ledger made so; 0 if left out.", show_default=False, rich_help_panel=PRIVACY)
     ] = None,
+    note: Annotated[str, typer.Option(help="What it is for: a line in the ledger.", show_default=False, rich_help_panel=PRIVACY)] = "",
     rows_per_person: Annotated[int, typer.Option(help="The most rows that one person can have.", rich_help_panel=PRIVACY)] = 1,
     adjacency: Annotated[
         Adjacency,
@@ -213,7 +214,7 @@ def fit(
           -l new.db --ledger-epsilon 1 -o model.json
     """
     Terms(Budget(epsilon, delta), adjacency.value, rows_per_person, expected_rows)  # refuses what no guarantee could be given for
-    check_ledger_options(seed, ledger, ledger_epsilon, ledger_delta)
+    check_ledger_options(seed, ledger, ledger_epsilon, ledger_delta, note)
     own = _penalty(model, alpha, l1_ratio) | _of_clusters(model, clusters, no_intercept, numeric)
     own |= _only(model, (Model.logistic,), interactions=interactions)
     own |= _only(model, (Model.svm,), loss=loss and loss.value) | _only(model, CLASSES, kernel=kernel and kernel.value, row_norm=row_norm)
@@ -235,7 +236,7 @@ def fit(
     estimator._objective(estimator._chosen_mechanism(), facts)  # refuses options that mean nothing, before a ledger is made
     if ledger is not None:
         check_new_budget(ledger, Budget(epsilon, delta), ledger_epsilon, ledger_delta or 0.0)
-        estimator.set_params(ledger=opened_ledger(ledger, ledger_epsilon, ledger_delta))
+        estimator.set_params(ledger=opened_ledger(ledger, ledger_epsilon, ledger_delta).with_note(note))
     with counting_rows(f"Reading {table.name}"):
         estimator.fit(table)
     estimator.save(output)
@@ -285,7 +286,9 @@ def _only(model: Model, models: tuple[Model, ...], **options: Any) -> dict[str, 
     return given
 
 
-def check_ledger_options(seed: int | None, ledger: Path | None, ledger_epsilon: float | None, ledger_delta: float | None) -> None:
+def check_ledger_options(
+    seed: int | None, ledger: Path | None, ledger_epsilon: float | None, ledger_delta: float | None, note: str
+) -> None:
     """Refuse options about a ledger and a seed that do not go together."""
     if seed is not None and ledger is not None:
         raise PrivacyError(
@@ -294,6 +297,8 @@ def check_ledger_options(seed: int | None, ledger: Path | None, ledger_epsilon: 
         )
     if ledger_epsilon is not None and ledger is None:
         raise CommandError(f"--ledger-epsilon {ledger_epsilon:g} was given without --ledger. Say which file: --ledger budget.db.")
+    if note and ledger is None:
+        raise CommandError("--note was given without --ledger, and it is a line of the ledger. Say which file: --ledger budget.db.")
     if ledger_delta is not None and ledger_epsilon is None:
         raise CommandError(
             f"--ledger-delta {ledger_delta:g} was given without --ledger-epsilon. A new budget needs both: add --ledger-epsilon 1."

@@ -1,21 +1,46 @@
-"""`privfit ledger`: what may be spent, what was spent and on what."""
+"""`privfit ledger`: what may be spent, what was spent and on what, and whether the file still says what was written."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
+from typer.core import TyperGroup
 
-from privfit.cli.console import ledger_facts, ledger_sentence, print_json, stdout
-from privfit.cli.errors import CommandError
-from privfit.privacy import OUTSIDE, Budget, Event, Ledger, LedgerError
+from privfit.cli.console import hint, ledger_facts, ledger_sentence, print_json, stdout
+from privfit.cli.entries import Form, show_table, written
+from privfit.cli.errors import CommandError, in_one_sentence
+from privfit.cli.output import check_output
+from privfit.privacy import Budget, Ledger, LedgerError, Receipt
+
+_Path = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger's file, for example budget.db.")]
+_Last = Annotated[int | None, typer.Option("--last", min=0, help="Only so many of the newest entries.", show_default=False)]
+_SHOWN = 100  # entries of a table when not asked for more: a few screens
 
 
-def ledger(
-    path: Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger's file, for example budget.db.")],
+class _ShowByDefault(TyperGroup):
+    """`privfit ledger budget.db` is `privfit ledger show budget.db`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in (*self.commands, *ctx.help_option_names):
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+
+group = typer.Typer(
+    cls=_ShowByDefault,
+    no_args_is_help=True,
+    help="Make a privacy budget, see what was spent from it and on what, and check that its file was not changed. "
+    "`privfit ledger budget.db` is short for `privfit ledger show budget.db`.",
+)
+
+
+@group.command(no_args_is_help=True)
+@in_one_sentence
+def show(
+    path: _Path,
     create: Annotated[bool, typer.Option("--create", help="Make a new ledger. Needs --epsilon.")] = False,
     epsilon: Annotated[
         float | None, typer.Option("--epsilon", "-e", help="With --create: how much may be spent in all.", show_default=False)
@@ -23,14 +48,16 @@ def ledger(
     delta: Annotated[
         float | None, typer.Option(help="With --create: the chance, over all fits, that the promise fails.", show_default="0")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the ledger as JSON.")] = False,
+    last: _Last = None,
+    form: Annotated[Form, typer.Option("--format", help="How to print it.")] = Form.TABLE,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """Show a privacy budget and every release that was paid from it, or make a new one.
 
     Make one ledger per table of people and let every fit on that table pay from
     it: what the fits give away adds up. A budget is decided once; it cannot be
-    raised. Keep the file safe, at one place: whoever deletes it and makes a new
-    one spends on the same people again, and nothing can notice.
+    raised. Keep the file safe, at one place and under one name: whoever deletes it
+    and makes a new one spends on the same people again, and nothing can notice.
 
     \b
     Examples:
@@ -38,10 +65,107 @@ def ledger(
       privfit ledger budget.db
     """
     book = _made(path, epsilon, delta) if create else _opened(path, epsilon, delta)
+    if as_json or form is not Form.TABLE:
+        typer.echo(written(book, Form.JSON if as_json else form, last), nl=False)
+        return
+    stdout().print(ledger_sentence(book), markup=False, soft_wrap=True)
+    show_table(book, _SHOWN if last is None else last)
+
+
+@group.command(no_args_is_help=True)
+@in_one_sentence
+def verify(
+    path: _Path,
+    against: Annotated[
+        list[Path] | None,
+        typer.Option(help="A model or a report that was paid for from it; may be given several times.", show_default=False),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
+) -> None:
+    """Read a whole ledger and check it: entries against their chain, sums against entries.
+
+    An edited, removed or reordered entry and a changed budget are found. Whoever
+    can write the file can also write all of it anew; so compare it with saved
+    models, which carry the head of the chain at their charge: an older copy,
+    another ledger or a rewritten one does not fit them.
+
+    \b
+    Examples:
+      privfit ledger verify budget.db
+      privfit ledger verify budget.db --against model.json
+    """
+    book = _opened(path, None, None)
+    receipts = {str(file): _receipt(file) for file in against or []}
+    found = book.verify()
+    for file, receipt in receipts.items():
+        try:
+            book.check_receipt(receipt)
+        except LedgerError as error:
+            raise LedgerError(f"{file}: {error}") from None
     if as_json:
-        print_json(ledger_facts(book) | {"entries": [entry.to_dict() for entry in book.entries()]})
-    else:
-        _show(book)
+        paid = {file: receipt.entry for file, receipt in receipts.items()}
+        facts = {"entries": found.entries, "unprotected": found.unprotected, "head": found.head, "against": paid}
+        print_json(ledger_facts(book) | {"verified": facts})
+        return
+    console = stdout()
+    head = f", head {found.head[:16]}..." if found.head else ""
+    console.print(f"The ledger {path.name} is in order: {found.entries:,} entries{head}.", markup=False, soft_wrap=True)
+    for file, receipt in receipts.items():
+        console.print(f"{file} was paid for by entry {receipt.entry}.", markup=False, soft_wrap=True)
+    if found.unprotected:
+        console.print(
+            f"Entries 1 to {found.unprotected:,} were written before the file kept a chain: what was changed in them before that cannot be seen.",
+            style="yellow",
+            soft_wrap=True,
+        )
+    console.print(ledger_sentence(book), markup=False, soft_wrap=True)
+
+
+@group.command(no_args_is_help=True)
+@in_one_sentence
+def export(
+    path: _Path,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where to write; the terminal if left out.", show_default=False)
+    ] = None,
+    form: Annotated[
+        Form | None, typer.Option("--format", help="csv or json; by the name of the output, or csv.", show_default=False)
+    ] = None,
+    last: _Last = None,
+) -> None:
+    """Write every entry of a ledger as CSV or JSON, for a spreadsheet or a script.
+
+    \b
+    Examples:
+      privfit ledger export budget.db -o spent.csv
+      privfit ledger export budget.db --format json
+    """
+    chosen = form or (Form.JSON if output is not None and output.suffix.lower() == ".json" else Form.CSV)
+    if chosen is Form.TABLE:
+        raise CommandError("--format table was given to export, which writes csv or json. Use `privfit ledger show` for a table.")
+    book = _opened(path, None, None)
+    if output is None:
+        typer.echo(written(book, chosen, last), nl=False)
+        return
+    check_output(output, path)
+    output.write_text(written(book, chosen, last), encoding="utf-8")
+    hint(f"Wrote {output}.")
+
+
+def _receipt(path: Path) -> Receipt:
+    """The receipt in a saved model, a report or what `privfit fit --json` printed."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, ValueError, RecursionError):
+        document = None
+    report = document.get("report", document) if isinstance(document, dict) else None
+    receipt = report.get("receipt") if isinstance(report, dict) else None
+    if not receipt:
+        raise CommandError(
+            f"{str(path)!r} names no entry of a ledger: it is no model or report of privfit, was saved by an older version, or was fitted without a "
+            "ledger. Give a model that was fitted with one."
+        )
+    return Receipt.from_dict(receipt)
 
 
 def _made(path: Path, epsilon: float | None, delta: float | None) -> Ledger:
@@ -61,34 +185,3 @@ def _opened(path: Path, epsilon: float | None, delta: float | None) -> Ledger:
     if not path.exists():
         raise LedgerError(f"There is no ledger {str(path)!r}. Check the path, or make one: privfit ledger {path} --create --epsilon 1.")
     return Ledger(path)
-
-
-def _show(book: Ledger) -> None:
-    console = stdout()
-    console.print(ledger_sentence(book), markup=False, soft_wrap=True)
-    entries = book.entries()
-    if not entries:
-        console.print("Nothing was charged yet.")
-        return
-    lines = Table()
-    lines.add_column("#", justify="right")
-    lines.add_column("time (UTC)", no_wrap=True)
-    lines.add_column("table", overflow="fold")
-    lines.add_column("mechanism", overflow="fold", min_width=12)
-    lines.add_column("neighbours", overflow="fold", min_width=11)
-    lines.add_column("epsilon", justify="right")
-    lines.add_column("delta", justify="right")
-    for entry in entries:
-        time = entry.time.replace("T", " ").removesuffix("+00:00")[:16]
-        cells = (str(entry.id), time, entry.dataset, entry.mechanism, _promise(entry.event), f"{entry.epsilon:.6g}", f"{entry.delta:.3g}")
-        lines.add_row(*map(Text, cells))
-    console.print(lines)
-    if len({_promise(entry.event) for entry in entries} - {""}) > 1:
-        console.print("These entries protect against different neighbours; their prices do not add up to one claim.", style="yellow")
-
-
-def _promise(event: Event) -> str:
-    """Whom an entry protects: nothing is known of a release made outside privfit."""
-    if event.noise == OUTSIDE:
-        return ""
-    return event.adjacency if event.rows_per_person == 1 else f"{event.adjacency}, {event.rows_per_person} rows a person"

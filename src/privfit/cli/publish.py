@@ -85,6 +85,7 @@ def publish(
     ledger_delta: Annotated[
         float | None, typer.Option(help="The delta of a ledger made so; 0 if left out.", show_default=False, rich_help_panel=PRIVACY)
     ] = None,
+    note: Annotated[str, typer.Option(help="What it is for: a line in the ledger.", show_default=False, rich_help_panel=PRIVACY)] = "",
     rows_per_person: Annotated[int, typer.Option(help="The most rows that one person can have.", rich_help_panel=PRIVACY)] = 1,
     adjacency: Annotated[
         Adjacency,
@@ -115,7 +116,7 @@ def publish(
           -l new.db --ledger-epsilon 1 -o made-up.csv
     """
     Terms(Budget(epsilon, delta), adjacency.value, rows_per_person, expected_rows)  # refuses what no guarantee could be given for
-    check_ledger_options(seed, ledger, ledger_epsilon, ledger_delta)
+    check_ledger_options(seed, ledger, ledger_epsilon, ledger_delta, note)
     _check_method(method, alpha, pairs)
     check_ending(output)
     check_output(output, table, schema, ledger, *(public or []))
@@ -143,7 +144,7 @@ def publish(
     model._chosen_mechanism()  # refuses options that mean nothing, before a ledger is made
     if ledger is not None:
         check_new_budget(ledger, Budget(epsilon, delta), ledger_epsilon, ledger_delta or 0.0)
-        model.set_params(ledger=opened_ledger(ledger, ledger_epsilon, ledger_delta))
+        model.set_params(ledger=opened_ledger(ledger, ledger_epsilon, ledger_delta).with_note(note))
     with warnings.catch_warnings(record=True) as told, counting_rows(f"Reading {table.name}"):
         warnings.simplefilter("always", UserWarning)
         model.fit(table, list(public) if public else None)

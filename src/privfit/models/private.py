@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, Literal
 
 from sklearn.base import BaseEstimator
@@ -52,7 +53,8 @@ class PrivateModel(BaseEstimator):  # type: ignore[misc]
         given = self._prepared(fit_input(self, X, y, self.schema), mechanism)
         objective, geometry = self._encoded(mechanism, given, terms)
         rows = Rows(given.table, given.schema, geometry)
-        release = mechanism.release(rows, terms, ledger, noise, objective)
+        account = None if ledger is None else ledger.describing(model=type(self).__name__, target=_target_name(given.schema))
+        release = mechanism.release(rows, terms, account, noise, objective)
         if self.ledger is None and ledger is not None:
             warn_of_running_total(ledger)
         if terms.adjacency == "replace-one" and release.event.delta * rows.n_rows > 1:
@@ -68,7 +70,7 @@ class PrivateModel(BaseEstimator):  # type: ignore[misc]
         self._public_array = self._is_declared_public() and given.table.names is None
         self._keep(fit, mechanism)
         self._released = self._kept_for_later(mechanism, release, fit, objective)
-        self.report_ = self._report(mechanism, release, fit, reasons)
+        self.report_ = replace(self._report(mechanism, release, fit, reasons), receipt=self._receipt(account))
 
     # -- what subclasses say ----------------------------------------------------------------------------------------
 
@@ -133,6 +135,11 @@ class PrivateModel(BaseEstimator):  # type: ignore[misc]
         refuse_ledger(self.ledger, reasons)
         return None
 
+    def _receipt(self, account: Ledger | None) -> dict[str, Any]:
+        """Which entry of the user's ledger paid; nothing where there was none: the process's own ledger is gone with the process."""
+        receipt = account.last_receipt if account is not None and self.ledger is not None else None
+        return {} if receipt is None else receipt.to_dict()
+
     def _report(self, mechanism: Any, release: Release[Any], fit: Any, reasons: tuple[str, ...]) -> Report:
         repairs, told = self._described(mechanism, fit)
         notes = [*self._notes(mechanism), *told]
@@ -156,3 +163,7 @@ class PrivateModel(BaseEstimator):  # type: ignore[misc]
         if self.adjacency == "replace-one":
             facts.append("the number of rows")
         return tuple(facts)
+
+
+def _target_name(schema: Schema) -> str:
+    return "" if schema.target is None else schema.target.name

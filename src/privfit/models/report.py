@@ -40,6 +40,8 @@ class Report:
     event: dict[str, Any] = field(default_factory=dict, repr=False)
     noise_deviation: float | None = None
     """The standard deviation of the noise on one released value (about features, where a cube has two parts; the root of its mean square, where parts differ)."""
+    receipt: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    """Which ledger and which of its entries paid, and the head of its chain then (`Ledger.verify(receipt)`); empty where no ledger was given."""
 
     def _of_noise(self) -> list[tuple[str, str]]:
         if self.noise in CHOICES:

@@ -4,7 +4,10 @@ from privfit.privacy.adjacency import Adjacency, checked_adjacency
 from privfit.privacy.budget import Amount, Budget, exact
 from privfit.privacy.errors import BudgetExceeded, LedgerError, PrivacyError, PrivacyWarning
 from privfit.privacy.event import PURE, Event
-from privfit.privacy.ledger import OUTSIDE, Entry, Ledger, process_ledger, warn_of_running_total
+from privfit.privacy.ledger import Ledger, process_ledger, warn_of_running_total
+from privfit.privacy.ledger_chain import Entry, Receipt
+from privfit.privacy.ledger_check import Verification
+from privfit.privacy.ledger_state import OUTSIDE
 from privfit.privacy.noise import Noise, SecureNoise, SeededNoise, noise_source, noised, seeded_generator
 from privfit.privacy.terms import Terms
 
@@ -22,9 +25,11 @@ __all__ = [
     "Noise",
     "PrivacyError",
     "PrivacyWarning",
+    "Receipt",
     "SecureNoise",
     "SeededNoise",
     "Terms",
+    "Verification",
     "checked_adjacency",
     "exact",
     "noise_source",

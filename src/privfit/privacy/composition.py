@@ -8,12 +8,13 @@ valid when later releases are chosen after seeing earlier ones (a Renyi privacy 
 from __future__ import annotations
 
 import math
+import re
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 from privfit.privacy.budget import Budget, exact
 from privfit.privacy.errors import PrivacyError
@@ -77,76 +78,124 @@ def epsilon_of(rho: float, delta: float) -> float:
     return (rho * order + _fixed_part(order, delta)) * (1 + 2.0**-50)
 
 
-def total(costs: Iterable[Cost], epsilon: float, delta: float) -> tuple[Fraction, Fraction]:
-    """The epsilon and delta of these costs, in the order in which they came, in a ledger whose budget is (epsilon, delta).
+@dataclass(frozen=True)
+class History:
+    """What the total of all costs so far depends on: a few exact sums, so that a charge costs the same however many came before it.
 
-    Costs add up as they are stated while their deltas stay within half of the ledger's. zCDP costs are also pooled, the other half of delta set
-    aside for them; whichever of the two totals has the smaller epsilon counts. What pooled costs stated while they could still have been added up stays
-    spent: a history may have stopped there. But if the first zCDP cost states more than half of the ledger's delta, or nothing limits the ledger,
-    all costs add up as stated, within the whole delta.
-
-    Guarantee: if every charge that would bring the total above the budget is refused, all releases are together (epsilon, delta)-DP,
-    however they, their costs and the moment to stop were chosen; docs/proofs/composition.md, Theorem 1. What is returned is itself a
-    guarantee only if the costs, and how many there are, were fixed beforehand: this is a filter, not an odometer. With an infinite
-    epsilon there is no budget, so what is returned is a running total, and a guarantee in that one case alone.
+    Prices are decimal numbers of at most 17 digits, or floats, so that every sum is a fraction whose size does not grow with the number of its
+    terms but for its carry: at most a few hundred digits. Nothing is rounded. Proof: docs/proofs/composition.md, Lemma 2.
     """
-    costs = list(costs)
-    first = next((cost for cost in costs if cost.rho), None)
-    if first is None:
-        return _added(costs)
-    stated = [_stated(cost) for cost in costs] if all(cost.delta >= _LEAST_DELTA for cost in costs if cost.rho) else None
-    if first.delta and (math.isinf(epsilon) or 2 * first.delta > exact(delta)):
-        if stated is None:
-            raise PrivacyError(
-                "A Gaussian release without a delta of its own was to be charged to a ledger that adds stated deltas up. "
-                "Give the release a delta, or use a new ledger with a delta for it."
-            )
-        return _added(stated)
-    aside = exact(delta) / 2
-    if aside < _LEAST_DELTA:
-        raise PrivacyError(
-            "A Gaussian release was to be charged, and the ledger has no delta to pay with. Make one: Ledger(epsilon=1.0, delta=1e-6)."
+
+    direct: Fraction = Fraction(0)
+    """The epsilons of costs without a rho."""
+    rho: Fraction = Fraction(0)
+    stated: Fraction = Fraction(0)
+    """The epsilons of all costs as they are stated, while all can be stated."""
+    delta: Fraction = Fraction(0)
+    counted: Fraction = Fraction(0)
+    """The deltas that can have failed besides the pool: of direct costs, and of zCDP costs while all could be added up as stated."""
+    first: Fraction | None = None
+    """The delta of the first zCDP cost, which decides the rule; None while there is no such cost."""
+    statable: bool = True
+    """Whether all zCDP costs have a delta of their own."""
+    exposed: bool = True
+    """Whether all costs so far could be added up as stated. In doubt they could: their epsilons are rounded, perhaps on another machine."""
+
+    def after(self, cost: Cost, stated: Fraction | None, epsilon: float, delta: float) -> History:
+        """The history with one cost more, in a ledger whose budget is (epsilon, delta); `stated` is `stated_epsilon(cost)`, as it was when the cost was charged."""
+        statable = self.statable and stated is not None
+        as_stated = self.stated + stated if statable and stated is not None else self.stated
+        deltas = self.delta + cost.delta
+        within = math.isinf(epsilon) or as_stated <= exact(epsilon) * (1 + _DOUBT)
+        exposed = self.exposed and statable and within and 2 * deltas <= exact(delta)
+        return History(
+            direct=self.direct if cost.rho else self.direct + cost.epsilon,
+            rho=self.rho + cost.rho,
+            stated=as_stated,
+            delta=deltas,
+            counted=self.counted + cost.delta if exposed or not cost.rho else self.counted,
+            first=cost.delta if cost.rho and self.first is None else self.first,
+            statable=statable,
+            exposed=exposed,
         )
-    order = Fraction(order_for(epsilon if math.isfinite(epsilon) else 1.0, float(aside)))
-    fixed = Fraction(_fixed_part(float(order), float(aside)))  # rounded up; what follows is exact
-    pooled = sum((cost.rho * order if cost.rho else cost.epsilon for cost in costs), Fraction(0)) + fixed
-    if stated is not None:
-        simple = _added(stated)
-        if simple[0] <= pooled and simple[1] <= aside:
-            return simple
-    return pooled, _counted_delta(costs, epsilon, aside) + aside
+
+    def total(self, epsilon: float, delta: float) -> tuple[Fraction, Fraction]:
+        """The epsilon and delta of these costs, in a ledger whose budget is (epsilon, delta).
+
+        Costs add up as they are stated while their deltas stay within half of the ledger's. zCDP costs are also pooled, the other half of delta set
+        aside for them; whichever of the two totals has the smaller epsilon counts. What pooled costs stated while they could still have been added up stays
+        spent: a history may have stopped there. But if the first zCDP cost states more than half of the ledger's delta, or nothing limits the ledger,
+        all costs add up as stated, within the whole delta.
+
+        Guarantee: if every charge that would bring the total above the budget is refused, all releases are together (epsilon, delta)-DP,
+        however they, their costs and the moment to stop were chosen; docs/proofs/composition.md, Theorem 1. What is returned is itself a
+        guarantee only if the costs, and how many there are, were fixed beforehand: this is a filter, not an odometer. With an infinite
+        epsilon there is no budget, so what is returned is a running total, and a guarantee in that one case alone.
+        """
+        if self.first is None:
+            return self.direct, self.delta
+        if self.first and (math.isinf(epsilon) or 2 * self.first > exact(delta)):
+            if not self.statable:
+                raise PrivacyError(
+                    "A Gaussian release without a delta of its own was to be charged to a ledger that adds stated deltas up. "
+                    "Give the release a delta, or use a new ledger with a delta for it."
+                )
+            return self.stated, self.delta
+        aside = exact(delta) / 2
+        if aside < _LEAST_DELTA:
+            raise PrivacyError(
+                "A Gaussian release was to be charged, and the ledger has no delta to pay with. Make one: Ledger(epsilon=1.0, delta=1e-6)."
+            )
+        pooled = self._pooled(epsilon, float(aside))
+        if self.statable and self.stated <= pooled and self.delta <= aside:
+            return self.stated, self.delta
+        return pooled, self.counted + aside
+
+    def _pooled(self, epsilon: float, aside: float) -> Fraction:
+        order = order_for(epsilon if math.isfinite(epsilon) else 1.0, aside)
+        fixed = Fraction(_fixed_part(order, aside))  # rounded up; what follows is exact
+        return self.direct + self.rho * Fraction(order) + fixed
+
+    def to_dict(self) -> dict[str, str | bool | None]:
+        """The sums as plain values; fractions as text, which is exact."""
+        plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {name: str(value) if isinstance(value, Fraction) else value for name, value in plain.items()}
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> History:
+        """The history that `to_dict` wrote. Raises ValueError or TypeError for anything else."""
+        sums = ("direct", "rho", "stated", "delta", "counted", *(("first",) if plain.get("first") is not None else ()))
+        history = cls(**{**plain, **{name: _fraction(plain.get(name)) for name in sums}})
+        if not (isinstance(history.statable, bool) and isinstance(history.exposed, bool)):
+            raise TypeError("a mark of a history is neither true nor false")
+        return history
 
 
-def _counted_delta(costs: list[Cost], epsilon: float, aside: Fraction) -> Fraction:
-    """The deltas that can have failed besides the pool: of direct costs, and of zCDP costs while all could be added up as stated.
+def _fraction(text: Any) -> Fraction:
+    """The fraction that `str` wrote, without a sign: a sum of prices is never negative."""
+    if not isinstance(text, str) or not re.fullmatch(r"[0-9]+(/[0-9]+)?", text):
+        raise ValueError("a sum of prices is not a fraction of at least 0")
+    return Fraction(text)
 
-    In doubt a delta is counted: the epsilons of zCDP costs are computed anew each time, perhaps on another machine.
-    """
-    counted, so_far_epsilon, so_far_delta, could_stop = Fraction(0), Fraction(0), Fraction(0), True
+
+def total(costs: Iterable[Cost], epsilon: float, delta: float) -> tuple[Fraction, Fraction]:
+    """The epsilon and delta of these costs, in the order in which they came, in a ledger whose budget is (epsilon, delta): `History.total`."""
+    history = History()
     for cost in costs:
-        could_stop = could_stop and (not cost.rho or cost.delta >= _LEAST_DELTA)
-        if could_stop:
-            stated = _stated(cost)
-            so_far_epsilon, so_far_delta = so_far_epsilon + stated.epsilon, so_far_delta + stated.delta
-            could_stop = (math.isinf(epsilon) or so_far_epsilon <= exact(epsilon) * (1 + _DOUBT)) and so_far_delta <= aside
-        if could_stop or not cost.rho:
-            counted += cost.delta
-    return counted
+        history = history.after(cost, stated_epsilon(cost), epsilon, delta)
+    return history.total(epsilon, delta)
 
 
-def _added(costs: list[Cost]) -> tuple[Fraction, Fraction]:
-    """The sum of all, each multiplied by how often it is there: fractions add up slowly, and fits often cost the same."""
-    each, many = {id(cost): cost for cost in costs}, Counter(map(id, costs))
-    epsilon = sum((cost.epsilon * many[key] for key, cost in each.items()), Fraction(0))
-    return epsilon, sum((cost.delta * many[key] for key, cost in each.items()), Fraction(0))
-
-
-def _stated(cost: Cost) -> Cost:
-    """A cost as the (epsilon, delta) that it states, or the epsilon that its rho implies if that is more."""
+def stated_epsilon(cost: Cost) -> Fraction | None:
+    """The epsilon that a cost states, or that its rho implies at its delta if that is more; None for a zCDP cost without a delta of its own."""
+    if not cost.rho:
+        return cost.epsilon
+    if cost.delta < _LEAST_DELTA:
+        return None
     epsilon, delta = float(cost.epsilon), float(cost.delta)
-    if not cost.rho or (epsilon > 0 and cost.rho <= exact(rho_of(epsilon, delta))):
-        return Cost(cost.epsilon, cost.delta)
-    return Cost(max(cost.epsilon, Fraction(epsilon_of(float(cost.rho), delta))), cost.delta)
+    if epsilon > 0 and cost.rho <= exact(rho_of(epsilon, delta)):
+        return cost.epsilon
+    return max(cost.epsilon, Fraction(epsilon_of(float(cost.rho), delta)))
 
 
 def affordable(spent: tuple[Fraction, Fraction], budget: Budget) -> bool:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-import sqlite3
 import threading
 import warnings
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, astuple, dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,29 +17,25 @@ from privfit.privacy import composition
 from privfit.privacy.budget import Amount, Budget, exact, number
 from privfit.privacy.errors import BudgetExceeded, LedgerError, PrivacyWarning
 from privfit.privacy.event import Event
-from privfit.privacy.ledger_file import LedgerFile, make_file, open_file, temporary_place
-
-OUTSIDE = "unknown"
-_PRICES = """
-SELECT last, epsilon, delta, event FROM (SELECT COALESCE(MAX(seq), 0) AS last FROM sqlite_sequence WHERE name = 'entry') LEFT JOIN entry ORDER BY id
-"""
+from privfit.privacy.ledger_chain import Entry, Receipt, Row, checked_text
+from privfit.privacy.ledger_check import Verification, check_receipt, verified
+from privfit.privacy.ledger_file import LedgerFile, Seen, make_file, open_file, resolved_place, temporary_place
+from privfit.privacy.ledger_state import OUTSIDE, PAGE, State, read_entry, read_rows
+from privfit.version import VERSION
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One line of a ledger."""
+class About:
+    """What entries say besides their price: who made them, and what for."""
 
-    id: int
-    time: str
-    dataset: str
-    mechanism: str
-    epsilon: float
-    delta: float
-    event: Event
+    model: str = ""
+    target: str = ""
+    note: str = ""
+    owner: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
-        """The entry as plain values."""
-        return asdict(self)
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            checked_text(name, value)
 
 
 class Ledger:
@@ -50,27 +45,38 @@ class Ledger:
     ----------
     path : the SQLite file. None makes a temporary one that lives as long as this process.
     epsilon, delta : the whole budget. Needed to make a ledger; to open an existing one leave them out or repeat them.
+    owner : who answers for what is charged through this object; every entry says so. Not a property of the file: others may open it under their own name.
 
     Copies, clones and pickles of a ledger are references to the same file, so cross-validation, joblib workers and refits all
     charge the one budget. A file that has gone missing is refused, never started again.
 
     >>> ledger = Ledger(epsilon=1.0)
-    >>> ledger.charge(0.4, mechanism="a histogram made elsewhere")
+    >>> receipt = ledger.charge(0.4, mechanism="a histogram made elsewhere", note="yearly report")
     >>> ledger.remaining
     0.6
+    >>> study = ledger.with_note("readmission study")  # the same budget; entries charged through it carry the note
+    >>> study.charge(0.1).entry
+    2
 
     Guarantee: all releases charged to a ledger are together (epsilon, delta)-DP, its whole budget, however they were chosen, for the
     adjacency and the rows per person that they share; docs/proofs/composition.md, Theorem 1. A charge that makes another promise warns.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None = None, epsilon: float | None = None, delta: float | None = None) -> None:
+    _file: LedgerFile
+    _about: About
+    _last: Receipt | None
+
+    def __init__(
+        self, path: str | os.PathLike[str] | None = None, epsilon: float | None = None, delta: float | None = None, *, owner: str = ""
+    ) -> None:
         if path is not None and not isinstance(path, str | os.PathLike):
             raise LedgerError(
                 f"A ledger was given the path {path!r}; a path is a text. For a budget without a file write Ledger(epsilon={path!r})."
             )
         if path is None and epsilon is None:
             raise LedgerError("A ledger was asked for without a budget. Say how much may be spent in all: Ledger(epsilon=1.0).")
-        place = temporary_place() if path is None else Path(path).expanduser().absolute()
+        self._about, self._last = About(owner=owner), None
+        place = temporary_place() if path is None else resolved_place(path)
         if not place.exists():
             if epsilon is None:
                 raise LedgerError(
@@ -80,6 +86,19 @@ class Ledger:
             make_file(place, epsilon, 0.0 if delta is None else delta)
         self._file = open_file(place)
         self._refuse_another_budget(epsilon, delta)
+
+    def with_note(self, note: str) -> Ledger:
+        """The same ledger, for entries with this note: what they are for. A reference to the same file, as every copy is."""
+        return self._view(replace(self._about, note=note))
+
+    def describing(self, *, model: str, target: str) -> Ledger:
+        """The same ledger, for entries of one fit: the name of the estimator and of its target, both public."""
+        return self._view(replace(self._about, model=model, target=target))
+
+    def _view(self, about: About) -> Ledger:
+        view = Ledger.__new__(Ledger)
+        view._file, view._about, view._last = self._file, about, None
+        return view
 
     # -- the budget -------------------------------------------------------------------------------------------------
 
@@ -107,40 +126,88 @@ class Ledger:
         spent, but leaks with a chance of 0.096. A ledger without a limit has no budget: this is its running total, and a guarantee in
         that one case alone.
         """
-        with self._file.connection() as connection:
-            spent = self._total(self._costs(connection))
+        spent = self._state().total()
         return Amount(_not_below(spent[0]), _not_below(spent[1]))
 
     @property
     def remaining(self) -> Amount:
         """What is left to spend."""
-        with self._file.connection() as connection:
-            spent = self._total(self._costs(connection))
+        return self._left(self._state())
+
+    def _left(self, state: State) -> Amount:
         if math.isinf(self.epsilon):
             return Amount(math.inf, self.delta)
+        spent = state.total()
         return Amount(_not_above(exact(self.epsilon) - spent[0]), _not_above(exact(self.delta) - spent[1]))
 
-    def entries(self) -> list[Entry]:
-        """Every charge, oldest first."""
+    @property
+    def n_entries(self) -> int:
+        """How many charges there were."""
+        return self._state().entries
+
+    @property
+    def has_mixed_promises(self) -> bool:
+        """Whether entries protect against different neighbours, so that their prices do not add up to one claim."""
+        return self._state().mixed
+
+    @property
+    def last_receipt(self) -> Receipt | None:
+        """The receipt of the last charge that was made through this very object; None if there was none."""
+        return self._last
+
+    def entries(self, last: int | None = None) -> list[Entry]:
+        """Every charge, oldest first; with `last=20`, only the newest 20."""
+        return list(self.iter_entries(last))
+
+    def iter_entries(self, last: int | None = None) -> Iterator[Entry]:
+        """The same one by one: little memory for a long ledger, and nobody waits for a lock while they are read."""
+        if last is not None and (isinstance(last, bool) or not hasattr(last, "__index__") or last < 0):
+            raise LedgerError(f"last={last!r} was given; it is a whole number of at least 0. Write entries(last=20).")
+        end = self.n_entries
+        place = 0 if last is None else max(end - last, 0)
+        while place < end:
+            page = self._page(place, min(PAGE, end - place))
+            yield from page
+            place += len(page)
+
+    def _page(self, after: int, most: int) -> list[Entry]:
         with self._file.connection() as connection:
-            rows = connection.execute("SELECT id, time, dataset, mechanism, epsilon, delta, event FROM entry ORDER BY id").fetchall()
-        return [
-            Entry(row, time, dataset, mechanism, epsilon, delta, self._event(event))
-            for row, time, dataset, mechanism, epsilon, delta, event in rows
-        ]
+            rows = read_rows(connection, self._file.state(connection).whole, after, most)
+            if len(rows) != most:
+                raise self._file.damaged()
+            return [read_entry(row, head) for row, head in rows]
+
+    def verify(self, against: Receipt | Mapping[str, Any] | None = None) -> Verification:
+        """Read the whole ledger and check it: every entry against the chain and against its own event, and the sums against all entries.
+
+        `against` is the receipt of a charge, kept outside the file (`model.report_.receipt`): an older copy of the ledger, another ledger and a
+        rewritten history are told from the one that was charged. Raises LedgerError where something does not fit.
+        """
+        found = verified(self._file)
+        if against is not None:
+            self.check_receipt(against)
+        return found
+
+    def check_receipt(self, receipt: Receipt | Mapping[str, Any]) -> None:
+        """Check one receipt, kept outside the file, against the entry that it names: `verify(against=...)` without reading the rest."""
+        check_receipt(self._file, receipt if isinstance(receipt, Receipt) else Receipt.from_dict(receipt))
+
+    def _state(self) -> State:
+        with self._file.connection() as connection:
+            return self._file.state(connection)
 
     # -- spending ---------------------------------------------------------------------------------------------------
 
     def check(self, event: Event) -> None:
         """Refuse now what `charge` would refuse later, so that no long read is wasted."""
-        with self._file.connection() as connection:
-            self._refuse_overdraft(connection, event)
-        self._warn_of_another_promise(event)
+        checked_text("mechanism", event.mechanism)
+        state = self._state()
+        self._refuse_overdraft(state, event)
+        self._warn_of_another_promise(state, event)
 
-    def _warn_of_another_promise(self, event: Event) -> None:
+    def _warn_of_another_promise(self, state: State, event: Event) -> None:
         """Prices add up to one claim only if all entries protect against the same neighbours."""
-        earlier = [entry.event for entry in self.entries() if entry.event.noise != OUTSIDE]
-        if any((made.adjacency, made.rows_per_person) != (event.adjacency, event.rows_per_person) for made in earlier):
+        if state.promises_otherwise(event):
             warnings.warn(
                 f"This ledger has entries with another adjacency or another rows_per_person than {event.adjacency!r} and {event.rows_per_person}. "
                 "Their prices do not add up to one claim. Use one ledger per kind of promise.",
@@ -148,42 +215,35 @@ class Ledger:
                 stacklevel=5,
             )
 
-    def charge(self, event: Event | float, delta: float = 0.0, *, mechanism: str = "outside privfit", dataset: str = "") -> None:
+    def charge(
+        self, event: Event | float, delta: float = 0.0, *, mechanism: str = "outside privfit", dataset: str = "", note: str | None = None
+    ) -> Receipt:
         """Write one charge down, durably, or raise BudgetExceeded and write nothing.
 
-        `event` is the Event of a release, or simply an epsilon, for a release made by other means.
+        `event` is the Event of a release, or simply an epsilon, for a release made by other means. `dataset` names the table, and `note` says what
+        the release is for. The receipt names the entry, and lets `verify` tell this history from an older or another one.
         """
         if not isinstance(event, Event):
             budget = Budget(event, delta)
             event = Event(mechanism, budget.epsilon, budget.delta, noise=OUTSIDE)
-        with self._file.connection() as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                self._refuse_overdraft(connection, event)
-                connection.execute(
-                    "INSERT INTO entry (time, dataset, mechanism, epsilon, delta, event) VALUES (?, ?, ?, ?, ?, ?)",
-                    (
-                        datetime.now(UTC).isoformat(timespec="seconds"),
-                        dataset,
-                        event.mechanism,
-                        event.epsilon,
-                        event.delta,
-                        event.to_json(),
-                    ),
-                )
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
+        row = self._row(event, dataset, self._about if note is None else replace(self._about, note=note))
+        with self._file.connection(write=True) as connection:
+            state = self._file.state(connection)
+            self._refuse_overdraft(state, event)
+            self._last = self._file.append(connection, state, row, event)
+        return self._last
 
-    def _refuse_overdraft(self, connection: sqlite3.Connection, event: Event) -> None:
-        costs = self._costs(connection)
-        after = self._total([*costs, event.cost])
+    def _row(self, event: Event, dataset: str, about: About) -> Row:
+        """What an entry says, but for its number and its place in the chain."""
+        time = datetime.now(UTC).isoformat(timespec="seconds")
+        names = checked_text("dataset", dataset), checked_text("mechanism", event.mechanism)
+        return time, *names, event.epsilon, event.delta, event.to_json(), *astuple(about), VERSION
+
+    def _refuse_overdraft(self, state: State, event: Event) -> None:
+        after = state.after(event, composition.stated_epsilon(event.cost), "").total()
         if math.isinf(self.epsilon) or composition.affordable(after, Budget(self.epsilon, self.delta)):
             return
-        before = self._total(costs)
-        left_epsilon, left_delta = _not_above(exact(self.epsilon) - before[0]), _not_above(exact(self.delta) - before[1])
+        left = self._left(state)
         delta = f" and delta {event.delta:.3g}" if event.delta else ""
         no_delta = (
             " This ledger has no delta: ask for delta=0, or make a ledger that has one (delta=1e-5)."
@@ -191,36 +251,12 @@ class Ledger:
             else ""
         )
         refusal = BudgetExceeded(
-            f"epsilon {event.epsilon:.6g}{delta} was asked for, and the ledger has epsilon {left_epsilon:.6g} and delta {left_delta:.3g} left "
+            f"epsilon {event.epsilon:.6g}{delta} was asked for, and the ledger has epsilon {left.epsilon:.6g} and delta {left.delta:.3g} left "
             f"of epsilon {self.epsilon:.6g} and delta {self.delta:.3g}. Nothing was charged or released. Ask for less, or stop here: "
             f"a budget that grows is not a budget.{no_delta}"
         )
-        refusal.remaining = Amount(left_epsilon, left_delta)
+        refusal.remaining = left
         raise refusal
-
-    def _costs(self, connection: sqlite3.Connection) -> list[composition.Cost]:
-        """The price of every entry. Refuses a file that has lost entries, or whose entries contradict themselves."""
-        rows = connection.execute(_PRICES).fetchall()
-        last = rows[0][0]
-        prices = [(epsilon, delta, self._event(text)) for _, epsilon, delta, text in rows if text is not None]
-        if len(prices) != last or any((event.epsilon, event.delta) != (epsilon, delta) for epsilon, delta, event in prices):
-            raise self._damaged()
-        return [event.cost for _, _, event in prices]
-
-    def _event(self, text: str) -> Event:
-        try:
-            return _parsed(text)
-        except (ValueError, TypeError) as error:
-            raise self._damaged() from error
-
-    def _damaged(self) -> LedgerError:
-        return LedgerError(
-            f"The ledger {self.path.name!r} is damaged: entries are missing or were changed. Nothing was charged or released. "
-            "Restore the file."
-        )
-
-    def _total(self, costs: list[composition.Cost]) -> tuple[Fraction, Fraction]:
-        return composition.total(costs, self.epsilon, self.delta)
 
     def _refuse_another_budget(self, epsilon: float | None, delta: float | None) -> None:
         for name, asked, kept in (("epsilon", epsilon, self.epsilon), ("delta", delta, self.delta)):
@@ -239,22 +275,20 @@ class Ledger:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (str(self.path), self._file.identity, (self.epsilon, self.delta))
+        seen = (self._file.seen.entry, self._file.seen.head)
+        return _reopen, (str(self.path), self._file.identity, (self.epsilon, self.delta), asdict(self._about), seen)
 
     def __repr__(self) -> str:
         return f"Ledger({self.path.name!r}, epsilon={self.epsilon:g}, delta={self.delta:g})"
 
 
-def _reopen(path: str, identity: str, budget: tuple[float, float]) -> Ledger:
-    """A reference to a ledger. Whether its file is still there, and still the same, is looked at when it is used."""
+def _reopen(
+    path: str, identity: str, budget: tuple[float, float], about: Mapping[str, str] | None = None, seen: tuple[int, str] = (0, "")
+) -> Ledger:
+    """A reference to a ledger. Whether its file is still there, still the same, and not rolled back is looked at when it is used."""
     ledger = Ledger.__new__(Ledger)
-    ledger._file = LedgerFile(Path(path), identity, *budget)
+    ledger._file, ledger._about, ledger._last = LedgerFile(Path(path), identity, *budget, Seen(*seen)), About(**(about or {})), None
     return ledger
-
-
-@lru_cache(maxsize=1 << 16)
-def _parsed(text: str) -> Event:
-    return Event.from_json(text)
 
 
 def _not_below(value: Fraction) -> float:
@@ -287,7 +321,7 @@ def process_ledger() -> Ledger:
 
 def warn_of_running_total(ledger: Ledger) -> None:
     """Tell the user of a process-wide ledger what all fits so far cost together, from the second fit on."""
-    fits = len(ledger.entries())
+    fits = ledger.n_entries
     if fits > 1:
         warnings.warn(
             f"{fits} private fits in this process have spent epsilon {ledger.spent!r} together, and no budget limits them. "

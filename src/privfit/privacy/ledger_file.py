@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import atexit
+import glob
 import math
 import os
 import sqlite3
+import stat
 import tempfile
 import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from privfit.privacy.budget import Budget
 from privfit.privacy.errors import LedgerError
+from privfit.privacy.event import Event
+from privfit.privacy.ledger_chain import Receipt, Row
+from privfit.privacy.ledger_state import TABLES, VERSION, Damaged, State, Whole, append, head_at, read_state, read_whole, upgrade
 
-# Once released, raise it with any change to composition.order_for, composition._fixed_part or the rule of composition.total: the Renyi
-# order is not stored but computed anew at each charge, and the proof needs the same one for all charges to a file.
-_VERSION = 1
 _WAIT_SECONDS = 60.0
 _DURABLE = "PRAGMA synchronous = EXTRA"  # FULL does not sync the folder after a commit: power lost then would bring the old journal back
-_TABLES = """
-CREATE TABLE budget (version INTEGER NOT NULL, identity TEXT NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL, created TEXT NOT NULL);
-CREATE TABLE entry (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, time TEXT NOT NULL, dataset TEXT NOT NULL, mechanism TEXT NOT NULL,
-    epsilon REAL NOT NULL, delta REAL NOT NULL, event TEXT NOT NULL
-);
-"""
+_MARK = "user.privfit.ledger"
 
 # A process forked while a thread has the file open would inherit SQLite's note of a lock that it does not have.
 _no_fork = threading.RLock()
@@ -37,25 +33,79 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_no_fork.acquire, after_in_parent=_no_fork.release, after_in_child=_no_fork.release)
 
 
+@dataclass
+class Seen:
+    """The newest head that this process has seen of a ledger; empty if none."""
+
+    entry: int = 0
+    head: str = ""
+
+
 @dataclass(frozen=True)
 class LedgerFile:
-    """A ledger's file and what it must say of itself at every use: its identity and its whole budget."""
+    """A ledger's file and what it must say of itself at every use: its identity, its whole budget, and the heads that were seen before."""
 
     path: Path
     identity: str
     epsilon: float
     delta: float
+    seen: Seen = field(default_factory=Seen, compare=False)
 
     @contextmanager
-    def connection(self) -> Iterator[sqlite3.Connection]:
-        """A fresh connection: safe across threads, forks and processes, and a file that vanished or was replaced is noticed every time."""
+    def connection(self, *, write: bool = False) -> Iterator[sqlite3.Connection]:
+        """A fresh connection in a transaction: safe across threads, forks and processes, and a file that vanished or was replaced is noticed every time."""
         with _connected(self.path) as connection:
-            kept = connection.execute("SELECT identity, epsilon, delta FROM budget").fetchone()
-            if kept != (self.identity, self.epsilon, self.delta):
+            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+            _refuse_second_names(self.path)  # under the lock: a name that was made since the file was opened is seen too
+            whole = read_whole(connection)
+            if whole is None or (whole.identity, whole.epsilon, whole.delta) != (self.identity, self.epsilon, self.delta):
                 raise LedgerError(
                     f"The ledger {self.path.name!r} was replaced by another one. Nothing was charged or released. Restore the first file."
                 )
-            yield connection
+            try:
+                yield connection
+            except Damaged:
+                raise self.damaged() from None
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
+    def state(self, connection: sqlite3.Connection) -> State:
+        """The state of the ledger, which must go on from every head that was seen before."""
+        state = read_state(connection)
+        for entry, head in self._heads():
+            if head_at(connection, state.whole, entry) != head:
+                raise LedgerError(
+                    f"The ledger {self.path.name!r} was rolled back or rewritten: it no longer has entry {entry} as it was seen before. "
+                    "Nothing was charged or released. Restore the newest copy of the file."
+                )
+        self._remember(state)
+        return state
+
+    def append(self, connection: sqlite3.Connection, state: State, row: Row, event: Event) -> Receipt:
+        """Write an entry durably. The first one to a file of version 1 upgrades it in the same transaction."""
+        if state.whole.version < VERSION:
+            upgrade(connection)
+            state = read_state(connection)
+        state = append(connection, state, row, event)
+        connection.execute("COMMIT")
+        self._remember(state)
+        _mark(self.path, f"{self.identity} {state.entries} {state.head}")
+        return Receipt(self.identity, state.entries, state.head)
+
+    def _heads(self) -> Iterator[tuple[int, str]]:
+        if self.seen.head:
+            yield self.seen.entry, self.seen.head
+        mark = _mark_of(self.path)
+        if mark is not None and mark[0] == self.identity:
+            yield mark[1], mark[2]
+
+    def _remember(self, state: State) -> None:
+        self.seen.entry, self.seen.head = state.entries, state.head
+
+    def damaged(self, where: str = "entries are missing or were changed") -> LedgerError:
+        """The refusal of a file that contradicts itself."""
+        return LedgerError(f"The ledger {self.path.name!r} is damaged: {where}. Nothing was charged or released. Restore the file.")
 
 
 def make_file(path: Path, epsilon: float, delta: float) -> None:
@@ -71,9 +121,10 @@ def make_file(path: Path, epsilon: float, delta: float) -> None:
         os.close(handle)
         connection = sqlite3.connect(made, isolation_level=None)
         connection.execute(_DURABLE)
-        connection.executescript(_TABLES)
-        created = datetime.now(UTC).isoformat(timespec="seconds")
-        connection.execute("INSERT INTO budget VALUES (?, ?, ?, ?, ?)", (_VERSION, uuid.uuid4().hex, *whole, created))
+        connection.executescript(TABLES)
+        row = Whole(VERSION, uuid.uuid4().hex, *whole, datetime.now(UTC).isoformat(timespec="seconds"))
+        connection.execute("INSERT INTO budget VALUES (?, ?, ?, ?, ?, ?)", astuple(row))
+        connection.execute("INSERT INTO state VALUES (?, ?, ?, ?)", State(row, 0, row.genesis).to_row())
         connection.close()
         with suppress(FileExistsError):  # another process was first: its ledger is the one to use
             os.link(made, path)
@@ -92,13 +143,24 @@ def make_file(path: Path, epsilon: float, delta: float) -> None:
 def open_file(path: Path) -> LedgerFile:
     """The ledger in an existing file."""
     with _connected(path) as connection:
-        rows = connection.execute("SELECT version, identity, epsilon, delta FROM budget").fetchall()
-    if len(rows) != 1 or rows[0][0] != _VERSION:
+        whole = read_whole(connection)
+    if whole is None:
         raise LedgerError(
             f"The file {path.name!r} is not a ledger of this version. Nothing was charged. Use the file that Ledger(...) made."
         )
-    _, identity, epsilon, delta = rows[0]
-    return LedgerFile(path, identity, float(epsilon), float(delta))
+    return LedgerFile(path, whole.identity, whole.epsilon, whole.delta)
+
+
+def resolved_place(path: str | os.PathLike[str]) -> Path:
+    """The file that a path leads to, symbolic links followed once: a link that is turned elsewhere later does not move a ledger."""
+    try:
+        place = Path(path).expanduser().resolve()
+        place.exists()
+    except (OSError, ValueError, TypeError, RuntimeError) as error:
+        raise LedgerError(
+            f"A ledger was given a path that no file can have ({type(error).__name__}). Give the name of a file in a folder that exists."
+        ) from None
+    return place
 
 
 def temporary_place() -> Path:
@@ -115,7 +177,7 @@ def _connected(path: Path) -> Iterator[sqlite3.Connection]:
         try:
             connection = _connect(path)
             yield connection
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, sqlite3.Error, UnicodeError, OverflowError) as error:  # a scribble in a name makes SQLite's own message no text
             raise LedgerError(
                 f"The ledger {path.name!r} cannot be read or written: {error}. Nothing was released. "
                 "Check that the file is whole, may be written and that the disk has room."
@@ -131,6 +193,7 @@ def _connect(path: Path) -> sqlite3.Connection:
             f"The ledger {path.name!r} is gone, and what it had spent with it. Nothing was charged or released. "
             "Restore the file; a ledger is never started again by itself."
         )
+    _refuse_second_names(path)
     connection = sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=_WAIT_SECONDS, isolation_level=None)
     try:
         connection.execute(_DURABLE)
@@ -138,6 +201,46 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _refuse_second_names(path: Path) -> None:
+    """Refuse a file that has another name: SQLite finds the journal of an unfinished charge by the file's name.
+
+    A charge under another name would not see that journal, and be undone by it when the first name is used again.
+    """
+    facts = os.stat(path)
+    if not stat.S_ISREG(facts.st_mode) or facts.st_nlink == 1:
+        return
+    _drop_names_of_making(path, facts)
+    names = os.stat(path).st_nlink
+    if names > 1:
+        raise LedgerError(
+            f"The ledger {path.name!r} has {names} names (hard links), and a charge under one is undone by a crash under another. "
+            f"Nothing was charged or released. Keep one name: `find / -samefile {path.name}` lists all, `rm` removes one."
+        )
+
+
+def _drop_names_of_making(path: Path, facts: os.stat_result) -> None:
+    """A process that was killed in `make_file` leaves the name under which the file was made; nobody ever charged under it."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}-*"):
+        with suppress(OSError):
+            if os.path.samestat(os.lstat(left), facts) and not Path(f"{left}-journal").exists():
+                left.unlink()
+
+
+def _mark(path: Path, text: str) -> None:
+    """Note the head on the file itself, beside its content, where the file system can: it survives when the content is rolled back."""
+    if hasattr(os, "setxattr"):
+        with suppress(OSError):
+            os.setxattr(path, _MARK, text.encode("ascii"))
+
+
+def _mark_of(path: Path) -> tuple[str, int, str] | None:
+    try:
+        identity, entry, head = os.getxattr(path, _MARK).decode("ascii").split(" ")
+        return identity, int(entry), head
+    except (OSError, ValueError, AttributeError):  # no such mark, or no such thing as marks
+        return None
 
 
 def _remove_temporary(path: Path, owner: int) -> None:

@@ -1,0 +1,84 @@
+"""Entries of a ledger as a table for a person, and as CSV or JSON for a program."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from enum import StrEnum
+from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from privfit.cli.console import ledger_facts, stdout
+from privfit.privacy import OUTSIDE, Entry, Event, Ledger
+
+
+class Form(StrEnum):
+    """How entries are printed."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+
+
+def written(book: Ledger, form: Form, last: int | None) -> str:
+    """Entries as CSV, or the ledger and its entries as JSON; with a line end."""
+    if form is Form.JSON:
+        facts = ledger_facts(book) | {"entries": [entry.to_dict() for entry in book.iter_entries(last)]}
+        return json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    text = io.StringIO()
+    lines = csv.DictWriter(text, list(_CELLS), lineterminator="\n")
+    lines.writeheader()
+    lines.writerows(_flat(entry) for entry in book.iter_entries(last))
+    return text.getvalue()
+
+
+_CELLS = (
+    *("id", "time", "model", "target", "dataset", "note", "owner", "mechanism", "epsilon", "delta"),
+    *("rho", "adjacency", "rows_per_person", "noise", "version", "hash"),
+)
+
+
+def _flat(entry: Entry) -> dict[str, Any]:
+    """An entry as one line: what it says itself, and of its event what a spreadsheet can hold."""
+    return {name: getattr(entry, name) if hasattr(entry, name) else getattr(entry.event, name) for name in _CELLS}
+
+
+def show_table(book: Ledger, last: int) -> None:
+    """The newest entries as a table that fits a terminal of 80 columns."""
+    console = stdout()
+    everything = book.n_entries
+    if not everything:
+        console.print("Nothing was charged yet.")
+        return
+    lines = Table(box=box.SIMPLE, pad_edge=False)
+    lines.add_column("#", justify="right", no_wrap=True)
+    lines.add_column("time (UTC)", no_wrap=True)
+    lines.add_column("release", overflow="fold", ratio=1)
+    lines.add_column("epsilon", justify="right", no_wrap=True)
+    lines.add_column("delta", justify="right", no_wrap=True)
+    for entry in book.iter_entries(last):
+        time = entry.time.replace("T", " ").removesuffix("+00:00")[:16]
+        lines.add_row(*map(Text, (str(entry.id), time, _in_words(entry), f"{entry.epsilon:.6g}", f"{entry.delta:.3g}")))
+    if last < everything:
+        console.print(f"The newest {last:,} of {everything:,} entries; --last {everything} shows all.", soft_wrap=True)
+    console.print(lines)
+    if book.has_mixed_promises:
+        console.print("These entries protect against different neighbours; their prices do not add up to one claim.", style="yellow")
+
+
+def _in_words(entry: Entry) -> str:
+    """What was released: the model and its target, how, from which table, for whom and what for."""
+    model = f"{entry.model} of {entry.target}" if entry.target else entry.model
+    by = f"by {entry.owner}" if entry.owner else ""
+    return "; ".join(part for part in (model, entry.mechanism, entry.dataset, promise(entry.event), entry.note, by) if part)
+
+
+def promise(event: Event) -> str:
+    """Whom an entry protects: nothing is known of a release made outside privfit."""
+    if event.noise == OUTSIDE:
+        return ""
+    return event.adjacency if event.rows_per_person == 1 else f"{event.adjacency}, {event.rows_per_person} rows a person"
