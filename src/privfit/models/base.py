@@ -13,7 +13,8 @@ from privfit.losses import QuadraticLoss
 from privfit.mechanisms import FunctionalMechanism, LinearFit, Objective, Release
 from privfit.mechanisms.rules import Numbers
 from privfit.models import saving
-from privfit.models.inputs import Input, predict_table
+from privfit.models.importances import column_importances
+from privfit.models.inputs import Input, predict_table, predicting
 from privfit.models.private import PrivateModel
 from privfit.privacy import Ledger, PrivacyError, Terms
 from privfit.rows import linear_scores
@@ -107,6 +108,18 @@ class PrivateLinearModel(PrivateModel):
 
     # -- results ----------------------------------------------------------------------------------------------------
 
+    @property
+    def feature_importances_(self) -> Floats:
+        """How much each input column counts, in the order of the schema's features: shape (n_features_in_,).
+
+        The standard deviation of the column's part of the linear predictor, were its values spread evenly over its public bounds or levels; for several
+        classes the root of the mean square over their predictors. It follows from coef_ and the schema, so it costs nothing. Not scaled to add up to 1.
+        A column that counts for nothing is not at 0 but at the level of the noise. scikit-learn's selectors take it with importance_getter="feature_importances_".
+        """
+        check_is_fitted(self)
+        return column_importances(self._geometry, np.atleast_2d(self.coef_), getattr(self, "_pairs", ()))
+
+    @predicting
     def _scores(self, X: Any) -> Floats:
         check_is_fitted(self)
         table = predict_table(self, X)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +17,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from privfit.schema import Category, Column, Numeric, Schema, SchemaError
-from privfit.tables import DataError, Table, WithTarget, as_given, is_frame, is_named, is_pandas, open_table, public_schema, refuse_masked
+from privfit.tables import DataError, MissingValues, Table, WithTarget, as_given, is_frame, is_named, is_pandas, open_table, public_schema, refuse_masked
+
+Model = TypeVar("Model")
+Options = ParamSpec("Options")
+Answer = TypeVar("Answer")
 
 PUBLIC = "public"
 NO_TARGET = "requires y to be passed, but the target y is None"
@@ -61,6 +68,45 @@ def predict_table(estimator: Any, X: Any) -> Table:
         if not hasattr(estimator, "feature_names_in_"):  # fitted by position: scikit-learn warns, and goes by position
             return open_table(np.asarray(X))
     return table
+
+
+def predicting(
+    method: Callable[Concatenate[Model, Options], Answer],
+) -> Callable[Concatenate[Model, Options], Answer]:
+    """The method, with refusals of rows worded for a fitted model: its schema cannot be changed, and predicting charges nothing in any case."""
+
+    @functools.wraps(method)
+    def run(model: Model, *args: Options.args, **options: Options.kwargs) -> Answer:
+        try:
+            return method(model, *args, **options)
+        except DataError as error:
+            told = error.when_predicting
+        raise DataError(told)
+
+    return run
+
+
+@contextmanager
+def advising_about_target(target: Column | None) -> Iterator[None]:
+    """Refuse missing targets with advice that is sound for a target: a made-up value would change what is estimated."""
+    try:
+        yield
+    except MissingValues as error:
+        if target is None or error.column != target.name:
+            raise
+        told = _missing_target(target)
+    else:
+        return
+    raise DataError(told)
+
+
+def _missing_target(target: Column) -> str:
+    or_level = f" Or add a level for it: Category({target.name!r}, [..., 'unknown'], fill='unknown')." if isinstance(target, Category) else ""
+    return (
+        f"The target {target.name!r} contains NaN or missing values, and no value can be made up for a target without changing what is estimated. "
+        "Leave such rows out before fitting: the fit is then about people whose target is known. The number of rows that are left is taken as public with "
+        f"adjacency='replace-one'; use adjacency='add-remove' if it is private who has no target.{or_level} Nothing was charged."
+    )
 
 
 # -- a schema given by the user -------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from privfit.mechanisms import (
 )
 from privfit.mechanisms.rules import Numbers, automatic_numbers, coupling_for
 from privfit.models.base import PrivateLinearModel, shown_weights
-from privfit.models.inputs import Input, predict_table
+from privfit.models.inputs import Input, predict_table, predicting
 from privfit.models.saving import ModelFileError
 from privfit.privacy import PrivacyError, Terms
 from privfit.rows import Crossing, Pair, count_rows, feature_scores, is_alone
@@ -227,6 +227,14 @@ class PerturbedModel(PrivateLinearModel):
             notes.append(f"the ridge was raised from {mechanism.ridge:g}: below that, curvature would cost more than its share of epsilon")
         return {"kind": "ridge", "ridge": fit.ridge}, notes
 
+    @property
+    def feature_importances_(self) -> Floats:
+        """As for every linear model. A kernel mixes all columns, so that models with one have none."""
+        if getattr(self, "_features", None) is not None:
+            raise AttributeError("feature_importances_ was asked of a model with a kernel, whose features mix all columns. Fit one with kernel='linear'.")
+        return super().feature_importances_
+
+    @predicting
     def _scores(self, X: Any) -> Floats:
         features = getattr(self, "_features", None)
         if features is None:

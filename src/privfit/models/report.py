@@ -40,6 +40,8 @@ class Report:
     event: dict[str, Any] = field(default_factory=dict, repr=False)
     noise_deviation: float | None = None
     """The standard deviation of the noise on one released value (about features, where a cube has two parts; the root of its mean square, where parts differ)."""
+    cautions: tuple[str, ...] = ()
+    """What qualifies `private`, in sentences: a large epsilon, a large delta, no ledger. Empty where nothing does."""
 
     def _of_noise(self) -> list[tuple[str, str]]:
         if self.noise in CHOICES:
@@ -79,11 +81,17 @@ class Report:
             ("repairs", self._repairs_in_words()),
             ("taken as public", "; ".join(self.public)),
             *(("note", note) for note in self.notes),
-            ("private", "yes" if self.private else "NO: " + "; ".join(self.not_private_because)),
+            *zip(("private", *[""] * len(self.cautions)), self._private_in_words(), strict=False),
         ]
         width = max(len(name) for name, _ in rows)
         lines = [f"Privacy report of {self.model}", ""]
         return "\n".join([*lines, *(f"  {name:<{width}}  {text}" for name, text in rows)])
+
+    def _private_in_words(self) -> list[str]:
+        """Whether it is private, and what qualifies that: a line each."""
+        if not self.private:
+            return ["NO: " + "; ".join(self.not_private_because)]
+        return [("and " if place else "yes, but ") + caution for place, caution in enumerate(self.cautions)] or ["yes"]
 
     def _repairs_in_words(self) -> str:
         done = self.repairs

@@ -4,14 +4,16 @@ from privfit.tables.arrays import as_given, refuse_masked
 from privfit.tables.frames import columns_to_frame
 from privfit.tables.opening import WithTarget, column_positions, is_file, is_frame, is_named, is_pandas, open_table
 from privfit.tables.public import draft_schema, public_schema
-from privfit.tables.table import ABSENT, UNKNOWN, Batch, DataError, Table
+from privfit.tables.table import ABSENT, NOT_CHARGED, UNKNOWN, Batch, DataError, MissingValues, Table
 from privfit.tables.weighted import column_numbers, in_memory, joined, refuse_nested, several_tables, taken, with_column, write_frame
 
 __all__ = [
     "ABSENT",
+    "NOT_CHARGED",
     "UNKNOWN",
     "Batch",
     "DataError",
+    "MissingValues",
     "Table",
     "WithTarget",
     "as_given",

@@ -80,10 +80,11 @@ def column_positions(table: Table, columns: Sequence[Column]) -> list[int]:
         return list(range(len(columns)))
     missing = [column.name for column in columns if column.name not in table.names]
     if missing:
+        fact = f"The table has no column {', '.join(map(repr, missing))}, which the schema lists. "
+        fact += f"It has {', '.join(map(repr, table.names[:20]))}{' and more' if len(table.names) > 20 else ''}."
         raise DataError(
-            f"The table has no column {', '.join(map(repr, missing))}, which the schema lists. "
-            f"It has {', '.join(map(repr, table.names[:20]))}{' and more' if len(table.names) > 20 else ''}. "
-            "Rename the table's column or the schema's. Nothing was charged."
+            f"{fact} Rename the table's column or the schema's. Nothing was charged.",
+            when_predicting=f"{fact} The schema is part of the model: add or rename the table's column.",
         )
     twice = [column.name for column in columns if table.names.count(column.name) > 1]
     if twice:
