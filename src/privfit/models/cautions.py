@@ -28,9 +28,7 @@ def of_epsilon(epsilon: float) -> str:
     """The caution about a large epsilon, or nothing."""
     if epsilon <= WEAK_EPSILON:
         return ""
-    return (
-        f"epsilon {epsilon:g} is above {WEAK_EPSILON:g}: such a guarantee is weak, because one person may change a probability by a factor of e^{epsilon:g}"
-    )
+    return f"epsilon {epsilon:g} is above {WEAK_EPSILON:g}: such a guarantee is weak, because one person may change a probability by a factor of e^{epsilon:g}"
 
 
 def of_delta(event: Event, public_rows: int | None) -> str:
@@ -41,7 +39,11 @@ def of_delta(event: Event, public_rows: int | None) -> str:
     if public_rows is None or event.delta * public_rows <= 1:
         return ""
     keeps = event.delta * public_rows >= event.rows_per_person
-    told = "publishing one row at random, as it is, would satisfy it too" if keeps else "so large a chance to fail protects nobody in particular"
+    told = (
+        "publishing one row at random, as it is, would satisfy it too"
+        if keeps
+        else "so large a chance to fail protects nobody in particular"
+    )
     return f"delta {event.delta:g} is above 1 / {public_rows:,}, one over the number of rows: {told}"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,20 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from privfit.schema import Category, Column, Numeric, Schema, SchemaError
-from privfit.tables import DataError, MissingValues, Table, WithTarget, as_given, is_frame, is_named, is_pandas, open_table, public_schema, refuse_masked
+from privfit.tables import (
+    DataError,
+    MissingValues,
+    Table,
+    WithTarget,
+    as_given,
+    is_frame,
+    is_named,
+    is_pandas,
+    open_table,
+    public_schema,
+    refuse_masked,
+)
 
-Model = TypeVar("Model")
 Options = ParamSpec("Options")
 Answer = TypeVar("Answer")
 
@@ -70,15 +81,13 @@ def predict_table(estimator: Any, X: Any) -> Table:
     return table
 
 
-def predicting(
-    method: Callable[Concatenate[Model, Options], Answer],
-) -> Callable[Concatenate[Model, Options], Answer]:
+def predicting(method: Callable[Options, Answer]) -> Callable[Options, Answer]:
     """The method, with refusals of rows worded for a fitted model: its schema cannot be changed, and predicting charges nothing in any case."""
 
     @functools.wraps(method)
-    def run(model: Model, *args: Options.args, **options: Options.kwargs) -> Answer:
+    def run(*args: Options.args, **options: Options.kwargs) -> Answer:
         try:
-            return method(model, *args, **options)
+            return method(*args, **options)
         except DataError as error:
             told = error.when_predicting
         raise DataError(told)
@@ -101,7 +110,9 @@ def advising_about_target(target: Column | None) -> Iterator[None]:
 
 
 def _missing_target(target: Column) -> str:
-    or_level = f" Or add a level for it: Category({target.name!r}, [..., 'unknown'], fill='unknown')." if isinstance(target, Category) else ""
+    or_level = (
+        f" Or add a level for it: Category({target.name!r}, [..., 'unknown'], fill='unknown')." if isinstance(target, Category) else ""
+    )
     return (
         f"The target {target.name!r} contains NaN or missing values, and no value can be made up for a target without changing what is estimated. "
         "Leave such rows out before fitting: the fit is then about people whose target is known. The number of rows that are left is taken as public with "

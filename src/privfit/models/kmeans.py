@@ -94,7 +94,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
 
     def transform(self, X: Any) -> Floats:
         """The distance of every row to every centre, with columns scaled by their bounds to [-1, 1]."""
-        return np.sqrt(self._squared_distances(X))
+        return np.asarray(np.sqrt(self._squared_distances(X)))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the sum of squared scaled distances to the nearest centre. On private rows that number is private."""
