@@ -110,7 +110,9 @@ def test_neighbours_have_the_same_cautions(monkeypatch: pytest.MonkeyPatch, adja
     for source, table in ((noise, (X, Y)), (None, right)):
         monkeypatch.setattr(ledger_module, "_process_ledger", None)
         monkeypatch.setattr(private, "noise_source", lambda _, source=source: source or ReplayingNoise(noise.calls))
-        model = pf.LinearRegression(20.0, delta=0.02, schema=SCHEMA, adjacency=adjacency, mechanism=pf.FunctionalMechanism(noise="gaussian"))
+        model = pf.LinearRegression(
+            20.0, delta=0.02, schema=SCHEMA, adjacency=adjacency, mechanism=pf.FunctionalMechanism(noise="gaussian")
+        )
         reports.append(model.fit(*table).report_)
     assert len(reports[0].cautions) == (3 if adjacency == "replace-one" else 2)
     assert reports[0].cautions == reports[1].cautions

@@ -16,6 +16,7 @@ from privfit.models import saving
 from privfit.models.importances import column_importances
 from privfit.models.inputs import Input, predict_table, predicting
 from privfit.models.private import PrivateModel
+from privfit.models.selectors import check_selector
 from privfit.privacy import Ledger, PrivacyError, Terms
 from privfit.rows import linear_scores
 from privfit.schema import AUTO_KNOTS, Geometry, Schema
@@ -63,7 +64,10 @@ class PrivateLinearModel(PrivateModel):
         objective = self._objective(mechanism, given.schema)
         self._bootstrap = None
         self.__dict__.pop("_kept_intervals", None)
-        return objective, mechanism.geometry(given.schema, self._numeric_used, objective)
+        geometry = mechanism.geometry(given.schema, self._numeric_used, objective)
+        may_bend = self.numeric == "auto" and getattr(mechanism, "numeric", "slope") != "slope"
+        check_selector(self, geometry, not self._mixes_columns(), may_bend, open_box=given.strict_names)
+        return objective, geometry
 
     # -- what subclasses say ----------------------------------------------------------------------------------------
 
@@ -74,6 +78,10 @@ class PrivateLinearModel(PrivateModel):
     def _kept_for_later(self, mechanism: Any, release: Release[Any], fit: Any, objective: Any) -> Any:
         """What intervals are made from, if there are any."""
         return mechanism, release, fit, objective
+
+    def _mixes_columns(self) -> bool:
+        """Whether coefficients belong to features that mix all columns, as those of a kernel do."""
+        return False
 
     # -- choices ----------------------------------------------------------------------------------------------------
 

@@ -115,6 +115,9 @@ class PerturbedModel(PrivateLinearModel):
         known = count_rows(given.table, given.schema) if terms.adjacency == "replace-one" else terms.expected_rows
         return automatic_numbers(terms, len(given.schema.features), known)
 
+    def _mixes_columns(self) -> bool:
+        return bool(getattr(self, "kernel", "linear") != "linear")
+
     @property
     def _row_norm(self) -> Any:
         """The length that rows are told to have; not all of these models can be told."""
