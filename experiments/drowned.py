@@ -2,10 +2,11 @@
 
     python experiments/drowned.py [number of tables] [fits per setting]
 
-Fits on generated tables, and on Adult where a folder with real data is found, for 100 to 40,000 rows and epsilon from 0.001 to 1. What a fit is worth is
-(AUC - 1/2) / (best AUC - 1/2) on test rows, where the best is that of fits with next to no noise. Noise is lucky at times, so a setting (table, rows, epsilon) is judged by the mean of its
-fits: useless below a quarter, good above 0.65. Printed for several limits of the relative noise: in how many fits of useless settings the note would be (hits), in how
-many of those in between, and in how many of good ones (false alarms).
+Fits on generated tables, and on Adult where a folder with real data is found, for 100 to 40,000 rows and epsilon from
+0.001 to 1. What a fit is worth is (AUC - 1/2) / (best AUC - 1/2) on test rows, where the best is that of a fit with next
+to no noise. Noise is lucky at times, so a setting (table, model, rows, epsilon) is judged by the mean of its fits: useless
+below a quarter, good above 0.65. Printed for several limits of the relative noise: in how many fits of useless settings
+the note would be (hits), in how many of those in between, and in how many of good ones (false alarms).
 """
 
 from __future__ import annotations

@@ -67,12 +67,14 @@ def automatic_output_ridge(gradients: Gradients, epsilon: float, n_rows: int | N
     """
     rows = n_rows or USUAL_ROWS
     noise = gradients.values * gradients.sensitivity("l2") / epsilon
-    curvature = usual_curvature(gradients.loss, gradients.coupling) * rows * gradients.norms.l2**2 / gradients.norms.columns
+    usual = usual_curvature(gradients.loss, gradients.coupling)
+    curvature = usual * rows * gradients.norms.l2**2 / gradients.norms.columns
     return float((2 * curvature * noise**2) ** (1 / 3))
 
 
 def usual_curvature(loss: ConvexLoss, coupling: Coupling) -> float:
-    """A row's usual curvature, guessed from the largest one and the largest slope: a tenth for the logistic loss. It grows as the loss does when that is measured in other units."""
+    """A row's usual curvature, guessed from the largest one and the largest slope: a tenth for the logistic loss. It grows
+    as the loss does when that is measured in other units."""
     assert loss.most_slope is not None
     return 0.1 if coupling == "softmax" else math.sqrt(0.4 * loss.sharpest * 0.1 * loss.most_slope)
 

@@ -120,9 +120,10 @@ class PrivateLinearModel(PrivateModel):
     def feature_importances_(self) -> Floats:
         """How much each input column counts, in the order of the schema's features: shape (n_features_in_,).
 
-        The standard deviation of the column's part of the linear predictor, were its values spread evenly over its public bounds or levels; for several
-        classes the root of the mean square over their predictors. It follows from coef_ and the schema, so it costs nothing. Not scaled to add up to 1.
-        A column that counts for nothing is not at 0 but at the level of the noise. scikit-learn's selectors take it with importance_getter="feature_importances_".
+        The standard deviation of the column's part of the linear predictor, were its values spread evenly over its
+        public bounds or levels; for several classes the root of the mean square over their predictors. It follows from
+        coef_ and the schema, so it costs nothing. Not scaled to add up to 1. A column that counts for nothing is not at
+        0 but at the level of the noise. scikit-learn's selectors take it with importance_getter="feature_importances_".
         """
         check_is_fitted(self)
         return column_importances(self._geometry, np.atleast_2d(self.coef_), getattr(self, "_pairs", ()))

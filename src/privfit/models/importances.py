@@ -1,4 +1,4 @@
-"""How much each input column counts in a linear model, from released coefficients and public bounds: post-processing, free of charge."""
+"""How much each input column counts in a linear model, from released coefficients and public bounds: post-processing."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ Floats = NDArray[np.float64]
 
 
 def column_importances(geometry: Geometry, coef: Floats, pairs: Sequence[Pair] = ()) -> Floats:
-    """One number per input column: the standard deviation of its part of the linear predictor, were its values spread evenly.
+    """One number per input column: the standard deviation of its part of the linear predictor, for even values.
 
-    Even means: a number is uniform between its public bounds (where it is a spline, on the scale of its knots), and every level or bin is
-    equally frequent. So columns in different units, and with different numbers of levels, are comparable, and no row is needed. A table for a pair of columns gives half of
-    its variance to each of the two. With several predictors, one per class, it is the root of their mean square.
+    Even means: a number is uniform between its public bounds (where it is a spline, on the scale of its knots), and
+    every level or bin is equally frequent. So columns in different units, and with different numbers of levels, are
+    comparable, and no row is needed. A table for a pair of columns gives half of its variance to each of the two. With
+    several predictors, one per class, it is the root of their mean square.
 
-    `coef` has one row per predictor, with an entry per name in `geometry.feature_names`, followed by the cells of `pairs`.
+    `coef` has one row per predictor, with an entry per name in `geometry.feature_names`, followed by the cells of
+    `pairs`.
     """
     variances = np.zeros(len(geometry.blocks))
     first = 0

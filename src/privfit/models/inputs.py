@@ -82,7 +82,8 @@ def predict_table(estimator: Any, X: Any) -> Table:
 
 
 def predicting(method: Callable[Options, Answer]) -> Callable[Options, Answer]:
-    """The method, with refusals of rows worded for a fitted model: its schema cannot be changed, and predicting charges nothing in any case."""
+    """The method, with refusals of rows worded for a fitted model: its schema cannot be changed, and predicting charges
+    nothing in any case."""
 
     @functools.wraps(method)
     def run(*args: Options.args, **options: Options.kwargs) -> Answer:
@@ -110,13 +111,12 @@ def advising_about_target(target: Column | None) -> Iterator[None]:
 
 
 def _missing_target(target: Column) -> str:
-    or_level = (
-        f" Or add a level for it: Category({target.name!r}, [..., 'unknown'], fill='unknown')." if isinstance(target, Category) else ""
-    )
+    level = f" Or add a level for it: Category({target.name!r}, [..., 'unknown'], fill='unknown')."
     return (
-        f"The target {target.name!r} contains NaN or missing values, and no value can be made up for a target without changing what is estimated. "
-        "Leave such rows out before fitting: the fit is then about people whose target is known. The number of rows that are left is taken as public with "
-        f"adjacency='replace-one'; use adjacency='add-remove' if it is private who has no target.{or_level} Nothing was charged."
+        f"The target {target.name!r} contains NaN or missing values, and a value that is made up for a target changes what is "
+        "estimated. Leave such rows out before fitting: the fit is then about people whose target is known. The number of "
+        "rows that are left is taken as public with adjacency='replace-one'; use adjacency='add-remove' if it is private who "
+        f"has no target.{level * isinstance(target, Category)} Nothing was charged."
     )
 
 

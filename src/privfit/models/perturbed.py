@@ -47,8 +47,8 @@ USUAL_GAMMA, LEVELS_APART = 4.0, 3
 MOST_GAMMA = 1e6
 MOST_COMPONENTS = 10_000
 DROWNED_NOTE = (
-    "noise drowned this fit: it is loud beside all that so many rows can say, and classes may be little better than guessed; "
-    "more rows, fewer columns or a larger epsilon would help"
+    "noise drowned this fit: it is loud beside all that so many rows can say, and classes may be little better than "
+    "guessed; more rows, fewer columns or a larger epsilon would help"
 )
 SHORTEST, LONGEST, MOST_NORM = 1e-3, 1e6, 1e300
 
@@ -240,7 +240,9 @@ class PerturbedModel(PrivateLinearModel):
 
     def _report(self, mechanism: Any, release: Release[Any], fit: Any, reasons: tuple[str, ...]) -> Report:
         report = super()._report(mechanism, release, fit, reasons)
-        if not (isinstance(fit, RiskFit) and isinstance(mechanism, Perturbation) and isinstance(self.schema_.target, Category)):
+        if not (isinstance(fit, RiskFit) and isinstance(mechanism, Perturbation)):
+            return report
+        if not isinstance(self.schema_.target, Category):  # the rule was found for classes
             return report
         norms = RowNorms.of(self._geometry) if fit.features is None else fit.features.norms
         level = relative_noise(mechanism, fit, release.event, norms)

@@ -70,7 +70,8 @@ class PrivateModel(BaseEstimator):  # type: ignore[misc]
         self._keep(fit, mechanism)
         self._released = self._kept_for_later(mechanism, release, fit, objective)
         report = self._report(mechanism, release, fit, reasons)
-        self.report_ = replace(report, cautions=self._cautions(release, rows, terms, ledger)) if report.private else report
+        told = self._cautions(release, rows, terms, ledger) if report.private else ()
+        self.report_ = replace(report, cautions=told)
 
     # -- what subclasses say ----------------------------------------------------------------------------------------
 
@@ -176,7 +177,8 @@ def _of_filled_target(target: Column | None) -> list[str]:
         return []
     if isinstance(target, Category):
         return [
-            f"missing targets are taken as the level {target.fill!r}: that changes what is estimated, unless the level stands for targets that are missing"
+            f"missing targets are taken as the level {target.fill!r}: that changes what is estimated, "
+            "unless the level stands for targets that are missing"
         ]
     told = f"{target.fill:g}" if isinstance(target.fill, float) else repr(target.fill)
     return [f"missing targets are taken as {told}: that changes what is estimated"]

@@ -215,5 +215,6 @@ def unknown_levels(column: Column) -> DataError:
         f"Column {column.name!r} contains a level that its schema does not list. List every level that can occur, "
         f"or let the rest fall into one: Category({column.name!r}, [...], other=True). Nothing was charged.",
         when_predicting=f"Column {column.name!r} contains a level that the model was not fitted with. "
-        "Every row to predict for needs one of the levels of the model's schema in this column. Write levels as the schema does, or leave such rows out.",
+        "Every row to predict for needs one of the levels of the model's schema in this column. "
+        "Write levels as the schema does, or leave such rows out.",
     )

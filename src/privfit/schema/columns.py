@@ -133,7 +133,7 @@ class Numeric:
             return
         raise SchemaError(
             f"Column {self.name!r} has fill={self.fill!r}; fill is a public number, or 'missing' when the column has bins. "
-            "Write a number that is sound for everybody who has none, such as fill=40, or leave it out to refuse missing values."
+            "Write a number that is sound for everybody who has none, such as fill=40, or leave it out to refuse missing ones."
         )
 
     def edges(self, bins: Bins = None) -> tuple[float, ...]:
