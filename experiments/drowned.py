@@ -101,7 +101,7 @@ def show(title: str, found: pl.DataFrame) -> None:
 
 
 def main() -> None:
-    tables, repeats = (int(given) for given in (sys.argv[1:3] + ["12", "8"][len(sys.argv) - 1 :]))
+    tables, repeats = (int(given) for given in (sys.argv[1:3] + ["12", "6"][len(sys.argv) - 1 :]))
     warnings.simplefilter("ignore")
     found = judged(pl.DataFrame([line for split in splits(tables) for line in fits(split, repeats)]))
     for kind in MODELS:

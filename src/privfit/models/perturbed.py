@@ -47,8 +47,8 @@ USUAL_GAMMA, LEVELS_APART = 4.0, 3
 MOST_GAMMA = 1e6
 MOST_COMPONENTS = 10_000
 DROWNED_NOTE = (
-    "noise drowned this fit: it is loud beside all that so many rows can say, and classes may be little better than "
-    "guessed; more rows, fewer columns or a larger epsilon would help"
+    "noise drowned this fit: it is large compared with what so many rows can tell, and predicted classes may be little "
+    "better than guesses; more rows, fewer columns or a larger epsilon would help"
 )
 SHORTEST, LONGEST, MOST_NORM = 1e-3, 1e6, 1e300
 
