@@ -76,3 +76,15 @@ def test_a_pickle_is_not_run(run: Run, folder: Path) -> None:
     assert result.exit_code == 1
     assert "not a model" in result.stderr
     assert not Path("sprung").exists()
+
+
+@pytest.mark.parametrize(("column", "value"), [("age", None), ("marital", None), ("marital", "neither")])
+def test_refused_rows_are_told_in_terms_of_a_model_whose_schema_is_fixed(run: Run, model, people: pl.DataFrame, column, value) -> None:
+    changed = people.with_columns(pl.when(pl.int_range(pl.len()) == 7).then(pl.lit(value)).otherwise(pl.col(column)).alias(column))
+    changed.write_csv("changed.csv")
+    result = run("predict", "model.json", "changed.csv")
+    assert result.exit_code == 1
+    assert f"'{column}'" in result.stderr
+    assert "Every row to predict for needs" in result.stderr
+    for beside_the_point in ("charged", "fill=", "other="):
+        assert beside_the_point not in result.stderr

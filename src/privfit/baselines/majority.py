@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from privfit.mechanisms import Release
 from privfit.models.classes import with_sorted_classes
-from privfit.models.inputs import Input, predict_table
+from privfit.models.inputs import Input, predict_table, predicting
 from privfit.models.private import PrivateModel
 from privfit.privacy import Event, Ledger, Noise, Terms
 from privfit.rows import Cells, Rows, linear_scores
@@ -131,6 +131,7 @@ class Majority(ClassifierMixin, PrivateModel):  # type: ignore[misc]
     def _keep(self, fit: int, mechanism: Any) -> None:
         self.majority_ = self.classes_[fit]
 
+    @predicting
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of the majority for every row."""
         check_is_fitted(self)

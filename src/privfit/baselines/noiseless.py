@@ -23,7 +23,7 @@ from privfit.mechanisms import FunctionalMechanism, LinearFit, Objective, Releas
 from privfit.mechanisms.release import refuse_ledger
 from privfit.models.base import PrivateLinearModel, original_units
 from privfit.models.classes import ClassModel, public_classes, with_sorted_classes
-from privfit.models.inputs import Input, predict_table
+from privfit.models.inputs import Input, predict_table, predicting
 from privfit.models.private import PrivateModel
 from privfit.models.report import Report
 from privfit.privacy import Event, Ledger, Noise, PrivacyError, Terms
@@ -222,6 +222,7 @@ class NoPrivacy(NotPrivate):
         check_is_fitted(self, "model_")
         return np.array(self._geometry.feature_names, dtype=object)
 
+    @predicting
     def _design(self, X: Any) -> Floats:
         check_is_fitted(self, "model_")
         names = len(self._geometry.feature_names)

@@ -18,7 +18,7 @@ from privfit.models import Report
 from privfit.privacy import Ledger
 from privfit.rows import on_progress
 
-_REPORT_LINE = re.compile(r"  \S.*?  +(?=\S)")
+_REPORT_LINE = re.compile(r"  (\S.*?)?  +(?=\S)")
 
 
 def stdout() -> Console:

@@ -27,7 +27,7 @@ from privfit.solvers.adaptive import AdaptiveRidge, whole_basis
 from privfit.statistics import STEP, Moments, MomentValues
 from privfit.statistics.eigenvalue import GRID, eigenvalue_sensitivity, smallest_eigenvalue
 from privfit.statistics.residuals import WEIGHT_STEP, AbsoluteResidual, ResidualMoments, whole_weights
-from privfit.tables import DataError
+from privfit.tables import NOT_CHARGED, DataError
 
 Floats = NDArray[np.float64]
 
@@ -232,7 +232,7 @@ class Boosting:
         try:
             return self.rows.sum(statistic)
         except DataError as error:
-            told = str(error).replace(" Nothing was charged.", "")
+            told = str(error).replace(NOT_CHARGED, "")
         raise DataError(f"{told} The table was being read again, and is not what it was at first. The charge stands.")
 
     @property

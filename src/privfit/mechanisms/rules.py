@@ -58,14 +58,20 @@ def automatic_output_ridge(gradients: Gradients, epsilon: float, n_rows: int | N
     """The ridge that "auto" stands for when the output is perturbed.
 
     Noise of length d S / (ridge epsilon), S the sensitivity of the gradient, costs about its square times the curvature of the loss over all rows; the ridge
-    costs about half of itself. The sum is least where the cube of the ridge is as below. A row's usual curvature is guessed from the largest one and the largest slope, a tenth for the logistic loss, so that the ridge
-    grows as the loss does when it is measured in other units.
+    costs about half of itself. The sum is least where the cube of the ridge is as below.
     """
     rows = n_rows or USUAL_ROWS
     noise = gradients.values * gradients.sensitivity("l2") / epsilon
-    usual = 0.1 if gradients.coupling == "softmax" else math.sqrt(0.4 * gradients.sharpest * 0.1 * gradients.most_slope)
+    usual = usual_curvature(gradients.loss, gradients.coupling)
     curvature = usual * rows * gradients.norms.l2**2 / gradients.norms.columns
     return float((2 * curvature * noise**2) ** (1 / 3))
+
+
+def usual_curvature(loss: ConvexLoss, coupling: Coupling) -> float:
+    """A row's usual curvature, guessed from the largest one and the largest slope: a tenth for the logistic loss. It grows
+    as the loss does when that is measured in other units."""
+    assert loss.most_slope is not None
+    return 0.1 if coupling == "softmax" else math.sqrt(0.4 * loss.sharpest * 0.1 * loss.most_slope)
 
 
 def coupling_for(loss: ConvexLoss, classes: int) -> Coupling:

@@ -13,8 +13,10 @@ from privfit.losses import QuadraticLoss
 from privfit.mechanisms import FunctionalMechanism, LinearFit, Objective, Release
 from privfit.mechanisms.rules import Numbers
 from privfit.models import saving
-from privfit.models.inputs import Input, predict_table
+from privfit.models.importances import column_importances
+from privfit.models.inputs import Input, predict_table, predicting
 from privfit.models.private import PrivateModel
+from privfit.models.selectors import check_selector
 from privfit.privacy import Ledger, PrivacyError, Terms
 from privfit.rows import linear_scores
 from privfit.schema import AUTO_KNOTS, Geometry, Schema
@@ -62,7 +64,10 @@ class PrivateLinearModel(PrivateModel):
         objective = self._objective(mechanism, given.schema)
         self._bootstrap = None
         self.__dict__.pop("_kept_intervals", None)
-        return objective, mechanism.geometry(given.schema, self._numeric_used, objective)
+        geometry = mechanism.geometry(given.schema, self._numeric_used, objective)
+        may_bend = self.numeric == "auto" and getattr(mechanism, "numeric", "slope") != "slope"
+        check_selector(self, geometry, not self._mixes_columns(), may_bend, open_box=given.strict_names)
+        return objective, geometry
 
     # -- what subclasses say ----------------------------------------------------------------------------------------
 
@@ -73,6 +78,10 @@ class PrivateLinearModel(PrivateModel):
     def _kept_for_later(self, mechanism: Any, release: Release[Any], fit: Any, objective: Any) -> Any:
         """What intervals are made from, if there are any."""
         return mechanism, release, fit, objective
+
+    def _mixes_columns(self) -> bool:
+        """Whether coefficients belong to features that mix all columns, as those of a kernel do."""
+        return False
 
     # -- choices ----------------------------------------------------------------------------------------------------
 
@@ -107,6 +116,19 @@ class PrivateLinearModel(PrivateModel):
 
     # -- results ----------------------------------------------------------------------------------------------------
 
+    @property
+    def feature_importances_(self) -> Floats:
+        """How much each input column counts, in the order of the schema's features: shape (n_features_in_,).
+
+        The standard deviation of the column's part of the linear predictor, were its values spread evenly over its
+        public bounds or levels; for several classes the root of the mean square over their predictors. It follows from
+        coef_ and the schema, so it costs nothing. Not scaled to add up to 1. A column that counts for nothing is not at
+        0 but at the level of the noise. scikit-learn's selectors take it with importance_getter="feature_importances_".
+        """
+        check_is_fitted(self)
+        return column_importances(self._geometry, np.atleast_2d(self.coef_), getattr(self, "_pairs", ()))
+
+    @predicting
     def _scores(self, X: Any) -> Floats:
         check_is_fitted(self)
         table = predict_table(self, X)

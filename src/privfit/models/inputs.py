@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +19,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from privfit.schema import Category, Column, Numeric, Schema, SchemaError
 from privfit.tables import (
     DataError,
+    MissingValues,
     Table,
     WithTarget,
     as_given,
@@ -28,6 +32,9 @@ from privfit.tables import (
     refuse_masked,
     settled_box,
 )
+
+Options = ParamSpec("Options")
+Answer = TypeVar("Answer")
 
 PUBLIC = "public"
 NO_TARGET = "requires y to be passed, but the target y is None"
@@ -91,6 +98,45 @@ def _placed(estimator: Any, table: Table) -> Table:
     if len(box.features) != len(estimator.schema_.features):
         raise _wrong_width(estimator, len(box.features), len(estimator.schema_.features))
     return placed
+
+
+def predicting(method: Callable[Options, Answer]) -> Callable[Options, Answer]:
+    """The method, with refusals of rows worded for a fitted model: its schema cannot be changed, and predicting charges
+    nothing in any case."""
+
+    @functools.wraps(method)
+    def run(*args: Options.args, **options: Options.kwargs) -> Answer:
+        try:
+            return method(*args, **options)
+        except DataError as error:
+            told = error.when_predicting
+        raise DataError(told)
+
+    return run
+
+
+@contextmanager
+def advising_about_target(target: Column | None) -> Iterator[None]:
+    """Refuse missing targets with advice that is sound for a target: a made-up value would change what is estimated."""
+    try:
+        yield
+    except MissingValues as error:
+        if target is None or error.column != target.name:
+            raise
+        told = _missing_target(target)
+    else:
+        return
+    raise DataError(told)
+
+
+def _missing_target(target: Column) -> str:
+    level = f" Or add a level for it: Category({target.name!r}, [..., 'unknown'], fill='unknown')."
+    return (
+        f"The target {target.name!r} contains NaN or missing values, and a value that is made up for a target changes what is "
+        "estimated. Leave such rows out before fitting: the fit is then about people whose target is known. The number of "
+        "rows that are left is taken as public with adjacency='replace-one'; use adjacency='add-remove' if it is private who "
+        f"has no target.{level * isinstance(target, Category)} Nothing was charged."
+    )
 
 
 # -- a schema given by the user -------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from privfit.mechanisms import Clusterer, ClusterFit, Clusters, clusterer
 from privfit.models import saving
-from privfit.models.inputs import Input, predict_table
+from privfit.models.inputs import Input, predict_table, predicting
 from privfit.models.private import PrivateModel
 from privfit.privacy import Ledger, PrivacyError
 from privfit.rows import scaled_points
@@ -94,7 +94,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
 
     def transform(self, X: Any) -> Floats:
         """The distance of every row to every centre, with columns scaled by their bounds to [-1, 1]."""
-        return np.sqrt(self._squared_distances(X))
+        return np.asarray(np.sqrt(self._squared_distances(X)))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the sum of squared scaled distances to the nearest centre. On private rows that number is private."""
@@ -122,6 +122,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
                 f"Call fit, and {instead} on rows that you may look at. Nothing was charged."
             )
 
+    @predicting
     def _squared_distances(self, X: Any) -> Floats:
         check_is_fitted(self, "cluster_centers_")
         points = scaled_points(predict_table(self, X), self.schema_, self._geometry)

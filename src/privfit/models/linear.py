@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from privfit.losses import SQUARED
 from privfit.mechanisms import BOOSTED_ROUNDS, AdaSSP, FunctionalMechanism, LinearFit, Objective, bootstrap
 from privfit.models.base import PrivateLinearModel, original_units
-from privfit.models.inputs import predict_table
+from privfit.models.inputs import predict_table, predicting
 from privfit.privacy import PrivacyError
 from privfit.rows import linear_scores
 from privfit.schema import Schema
@@ -119,6 +119,7 @@ class LinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         coef = np.column_stack([self.coef_ - reach[:-1], self.coef_ + reach[:-1]])
         return coef, np.array([self.intercept_ - reach[-1], self.intercept_ + reach[-1]])
 
+    @predicting
     def predict_interval(self, X: Any, confidence: float = USUAL_CONFIDENCE, of: Literal["mean", "target"] = "mean") -> Floats:
         """An interval for every row of X: of the mean of the target for such a row, or of the target itself. Shape (rows, 2)."""
         if of not in ("mean", "target"):

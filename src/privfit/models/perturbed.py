@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -14,18 +15,21 @@ from privfit.mechanisms import (
     OutputPerturbation,
     Perturbation,
     PrivGene,
+    Release,
     Risk,
     RiskFit,
     SampleAndAggregate,
 )
+from privfit.mechanisms.noise_level import DROWNED, relative_noise
 from privfit.mechanisms.rules import Numbers, automatic_numbers, coupling_for
 from privfit.models.base import PrivateLinearModel, shown_weights
-from privfit.models.inputs import Input, predict_table
+from privfit.models.inputs import Input, predict_table, predicting
+from privfit.models.report import Report
 from privfit.models.saving import ModelFileError
 from privfit.privacy import PrivacyError, Terms
 from privfit.rows import Crossing, Pair, count_rows, feature_scores, is_alone
 from privfit.schema import AUTO_KNOTS, Category, Numeric, Schema
-from privfit.statistics import FourierFeatures, ShortenedRows
+from privfit.statistics import FourierFeatures, RowNorms, ShortenedRows
 
 Floats = NDArray[np.float64]
 
@@ -42,6 +46,10 @@ USUAL_GAMMA, LEVELS_APART = 4.0, 3
 """Two levels are at a squared distance of 2, two numbers between -1 and 1 of 2/3 on average; chosen on generated data: python experiments/kernels.py."""
 MOST_GAMMA = 1e6
 MOST_COMPONENTS = 10_000
+DROWNED_NOTE = (
+    "noise drowned this fit: it is large compared with what so many rows can tell, and predicted classes may be little "
+    "better than guesses; more rows, fewer columns or a larger epsilon would help"
+)
 SHORTEST, LONGEST, MOST_NORM = 1e-3, 1e6, 1e300
 
 
@@ -105,6 +113,9 @@ class PerturbedModel(PrivateLinearModel):
             return "slope", usual[1]
         known = count_rows(given.table, given.schema) if terms.adjacency == "replace-one" else terms.expected_rows
         return automatic_numbers(terms, len(given.schema.features), known)
+
+    def _mixes_columns(self) -> bool:
+        return bool(getattr(self, "kernel", "linear") != "linear")
 
     @property
     def _row_norm(self) -> Any:
@@ -228,6 +239,29 @@ class PerturbedModel(PrivateLinearModel):
             )
         return {"kind": "ridge", "ridge": fit.ridge}, notes
 
+    def _report(self, mechanism: Any, release: Release[Any], fit: Any, reasons: tuple[str, ...]) -> Report:
+        report = super()._report(mechanism, release, fit, reasons)
+        if not (isinstance(fit, RiskFit) and isinstance(mechanism, Perturbation)):
+            return report
+        if not isinstance(self.schema_.target, Category):  # the rule was found for classes
+            return report
+        norms = RowNorms.of(self._geometry) if fit.features is None else fit.features.norms
+        level = relative_noise(mechanism, fit, release.event, norms)
+        if level is None:
+            return report
+        told = (DROWNED_NOTE,) if level > DROWNED else ()
+        return replace(report, repairs=report.repairs | {"relative_noise": level}, notes=(*report.notes, *told))
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """As for every linear model. A kernel mixes all columns, so that models with one have none."""
+        if getattr(self, "_features", None) is not None:
+            raise AttributeError(
+                "feature_importances_ was asked of a model with a kernel, whose features mix all columns. Fit one with kernel='linear'."
+            )
+        return super().feature_importances_
+
+    @predicting
     def _scores(self, X: Any) -> Floats:
         features = getattr(self, "_features", None)
         if features is None:

@@ -10,11 +10,12 @@ from sklearn.base import BaseEstimator
 
 from privfit.mechanisms import Release
 from privfit.mechanisms.release import refuse_ledger
-from privfit.models.inputs import PUBLIC, Input, fit_input
+from privfit.models.cautions import cautions
+from privfit.models.inputs import PUBLIC, Input, advising_about_target, fit_input
 from privfit.models.report import Report, make_report
 from privfit.privacy import Budget, Ledger, PrivacyError, PrivacyWarning, Terms, noise_source, process_ledger, warn_of_running_total
 from privfit.rows import Rows
-from privfit.schema import Category, Geometry, Numeric, Schema
+from privfit.schema import Category, Column, Geometry, Numeric, Schema
 
 
 class PrivateModel(BaseEstimator):  # type: ignore[misc]
@@ -54,7 +55,8 @@ class PrivateModel(BaseEstimator):  # type: ignore[misc]
         objective, geometry = self._encoded(mechanism, given, terms)
         rows = Rows(given.table, given.schema, geometry)
         account = None if ledger is None else ledger.describing(model=type(self).__name__, target=_target_name(given.schema))
-        release = mechanism.release(rows, terms, account, noise, objective)
+        with advising_about_target(given.schema.target):
+            release = mechanism.release(rows, terms, account, noise, objective)
         if self.ledger is None and ledger is not None:
             warn_of_running_total(ledger)
         if terms.adjacency == "replace-one" and release.event.delta * rows.n_rows > 1:
@@ -70,7 +72,9 @@ class PrivateModel(BaseEstimator):  # type: ignore[misc]
         self._public_array = self._is_declared_public() and given.table.names is None
         self._keep(fit, mechanism)
         self._released = self._kept_for_later(mechanism, release, fit, objective)
-        self.report_ = replace(self._report(mechanism, release, fit, reasons), receipt=self._receipt(account))
+        report = self._report(mechanism, release, fit, reasons)
+        told = self._cautions(release, rows, terms, ledger) if report.private else ()
+        self.report_ = replace(report, receipt=self._receipt(account), cautions=told)
 
     # -- what subclasses say ----------------------------------------------------------------------------------------
 
@@ -140,9 +144,15 @@ class PrivateModel(BaseEstimator):  # type: ignore[misc]
         receipt = account.last_receipt if account is not None and self.ledger is not None else None
         return {} if receipt is None else receipt.to_dict()
 
+    def _cautions(self, release: Release[Any], rows: Rows, terms: Terms, ledger: Ledger | None) -> tuple[str, ...]:
+        """What qualifies the promise, from public facts."""
+        known = rows.n_rows if terms.adjacency == "replace-one" else terms.expected_rows
+        return cautions(release.event, known, ledger.spent if self.ledger is None and ledger is not None else None)
+
     def _report(self, mechanism: Any, release: Release[Any], fit: Any, reasons: tuple[str, ...]) -> Report:
         repairs, told = self._described(mechanism, fit)
         notes = [*self._notes(mechanism), *told]
+        notes.extend(_of_filled_target(self.schema_.target))
         if self.delta and not release.event.delta:
             notes.append("delta was not spent: this noise needs epsilon alone")
         if not release.private and not reasons:
@@ -167,3 +177,16 @@ class PrivateModel(BaseEstimator):  # type: ignore[misc]
 
 def _target_name(schema: Schema) -> str:
     return "" if schema.target is None else schema.target.name
+
+
+def _of_filled_target(target: Column | None) -> list[str]:
+    """A line for the report where the schema has a value for missing targets. It depends on the schema alone."""
+    if target is None or target.fill is None:
+        return []
+    if isinstance(target, Category):
+        return [
+            f"missing targets are taken as the level {target.fill!r}: that changes what is estimated, "
+            "unless the level stands for targets that are missing"
+        ]
+    told = f"{target.fill:g}" if isinstance(target.fill, float) else repr(target.fill)
+    return [f"missing targets are taken as {told}: that changes what is estimated"]

@@ -42,6 +42,8 @@ class Report:
     """The standard deviation of the noise on one released value (about features, where a cube has two parts; the root of its mean square, where parts differ)."""
     receipt: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
     """Which ledger and which of its entries paid, and the head of its chain then (`Ledger.verify(receipt)`); empty where no ledger was given."""
+    cautions: tuple[str, ...] = ()
+    """What qualifies `private`, in sentences: a large epsilon, a large delta, no ledger. Empty where nothing does."""
 
     def _of_noise(self) -> list[tuple[str, str]]:
         if self.noise in CHOICES:
@@ -81,11 +83,17 @@ class Report:
             ("repairs", self._repairs_in_words()),
             ("taken as public", "; ".join(self.public)),
             *(("note", note) for note in self.notes),
-            ("private", "yes" if self.private else "NO: " + "; ".join(self.not_private_because)),
+            *zip(("private", *[""] * len(self.cautions)), self._private_in_words(), strict=False),
         ]
         width = max(len(name) for name, _ in rows)
         lines = [f"Privacy report of {self.model}", ""]
         return "\n".join([*lines, *(f"  {name:<{width}}  {text}" for name, text in rows)])
+
+    def _private_in_words(self) -> list[str]:
+        """Whether it is private, and what qualifies that: a line each."""
+        if not self.private:
+            return ["NO: " + "; ".join(self.not_private_because)]
+        return [("and " if place else "yes, but ") + caution for place, caution in enumerate(self.cautions)] or ["yes"]
 
     def _repairs_in_words(self) -> str:
         done = self.repairs

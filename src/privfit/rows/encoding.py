@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.schema import MISSING, OTHER, Block, Category, Column, Geometry, Numeric
-from privfit.tables import ABSENT, UNKNOWN, Batch, DataError
+from privfit.tables import ABSENT, UNKNOWN, Batch, DataError, MissingValues
 
 Floats = NDArray[np.float64]
 MANY_COLUMNS = 8
@@ -196,11 +196,16 @@ def _replaced(codes: NDArray[np.intp], mark: int, level: Any, column: Category, 
     return np.where(marked, column.levels.index(level), codes)
 
 
-def absent_values(column: Column) -> DataError:
+def absent_values(column: Column) -> MissingValues:
     """The error for missing values that the schema has no fill for."""
-    return DataError(
-        f"Column {column.name!r} contains NaN or missing values, and its schema has no public value for them. "
-        f"Give one: {type(column).__name__}({column.name!r}, ..., fill=...). Nothing was charged."
+    fact = f"Column {column.name!r} contains NaN or missing values"
+    needed = "a number" if isinstance(column, Numeric) else "one of the levels of the model's schema"
+    return MissingValues(
+        f"{fact}, and its schema has no public value for them. "
+        f"Give one: {type(column).__name__}({column.name!r}, ..., fill=...). Nothing was charged.",
+        column=column.name,
+        when_predicting=f"{fact}, and the model was fitted without a public value for them. "
+        f"Every row to predict for needs {needed} in this column. Fill it in, or leave such rows out.",
     )
 
 
@@ -208,5 +213,8 @@ def unknown_levels(column: Column) -> DataError:
     """The error for levels that the schema does not list."""
     return DataError(
         f"Column {column.name!r} contains a level that its schema does not list. List every level that can occur, "
-        f"or let the rest fall into one: Category({column.name!r}, [...], other=True). Nothing was charged."
+        f"or let the rest fall into one: Category({column.name!r}, [...], other=True). Nothing was charged.",
+        when_predicting=f"Column {column.name!r} contains a level that the model was not fitted with. "
+        "Every row to predict for needs one of the levels of the model's schema in this column. "
+        "Write levels as the schema does, or leave such rows out.",
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from privfit.rows.rows import Rows, progress_report
-from privfit.tables import DataError
+from privfit.tables import NOT_CHARGED, DataError
 
 Part = TypeVar("Part")
 
@@ -75,7 +75,7 @@ def read_again(parts: Iterator[Part], n_rows: int, length: Callable[[Part], int]
             count += length(part)
             yield part
     except DataError as error:
-        told = str(error).replace(" Nothing was charged.", "")
+        told = str(error).replace(NOT_CHARGED, "")
         raise DataError(f"{told} The table was being read again, and is not what it was at first. The charge stands.") from None
     if count != n_rows:
         raise other_rows()

@@ -62,7 +62,8 @@ class Numeric:
     bins : None for the public default of the estimator; a number of equal bins; the edges between bins; or "auto",
         which looks at the bounds only (8 bins, equal in width, or in a signed logarithm when the range is wide).
     fill : the public value that takes the place of a missing one. For a binned column "missing" gives missing
-        values a level of their own. None makes a missing value an error.
+        values a level of their own. None makes a missing value an error. Leave it out for a target: a made-up target
+        changes what is estimated.
     """
 
     name: str
@@ -132,7 +133,7 @@ class Numeric:
             return
         raise SchemaError(
             f"Column {self.name!r} has fill={self.fill!r}; fill is a public number, or 'missing' when the column has bins. "
-            "Write fill=0, or leave it out to refuse missing values."
+            "Write a number that is sound for everybody who has none, such as fill=40, or leave it out to refuse missing ones."
         )
 
     def edges(self, bins: Bins = None) -> tuple[float, ...]:

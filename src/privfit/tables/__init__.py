@@ -6,15 +6,17 @@ from privfit.tables.names import column_positions, refuse_values_as_names, settl
 from privfit.tables.opening import WithTarget, is_file, is_frame, is_named, is_pandas, open_table
 from privfit.tables.public import NUMBER_OF_A_DATE, draft_schema, public_schema
 from privfit.tables.quiet import quietly
-from privfit.tables.table import ABSENT, UNKNOWN, Batch, DataError, Table
+from privfit.tables.table import ABSENT, NOT_CHARGED, UNKNOWN, Batch, DataError, MissingValues, Table
 from privfit.tables.weighted import column_numbers, in_memory, joined, refuse_nested, several_tables, taken, with_column, write_frame
 
 __all__ = [
     "ABSENT",
+    "NOT_CHARGED",
     "NUMBER_OF_A_DATE",
     "UNKNOWN",
     "Batch",
     "DataError",
+    "MissingValues",
     "Table",
     "WithTarget",
     "as_given",

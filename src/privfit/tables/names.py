@@ -45,9 +45,10 @@ def _missing_columns(table: Table, missing: list[str]) -> DataError:
             "Its first row seems to stand where the names should be. ",
             "Give its columns names: a CSV file begins with a line of them.",
         )
+    fact = f"The table has no column {', '.join(map(repr, missing))}, which the schema lists. It has {len(names)} column{'s' * (len(names) != 1)}. {told}"
     return DataError(
-        f"The table has no column {', '.join(map(repr, missing))}, which the schema lists. It has {len(names)} column{'s' * (len(names) != 1)}. "
-        f"{told}{cure} Nothing was charged."
+        f"{fact}{cure} Nothing was charged.",
+        when_predicting=f"{fact}The schema is part of the model: add or rename the table's column.",
     )
 
 

@@ -15,10 +15,26 @@ Batch = list[Values]
 
 UNKNOWN = -1
 ABSENT = -2
+NOT_CHARGED = " Nothing was charged."
 
 
 class DataError(ValueError):
-    """The table does not fit the schema. For the data owner: it names columns, never the value of a cell. Nothing was charged."""
+    """The table does not fit the schema. For the data owner: it names columns, never the value of a cell. Nothing was charged.
+
+    `when_predicting` is what it says instead where the schema is part of a fitted model and cannot be changed.
+    """
+
+    def __init__(self, message: str, *, when_predicting: str | None = None) -> None:
+        super().__init__(message)
+        self.when_predicting = when_predicting or message.replace(NOT_CHARGED, "")
+
+
+class MissingValues(DataError):
+    """A column has missing values that the schema has no public value for."""
+
+    def __init__(self, message: str, *, column: str = "", when_predicting: str | None = None) -> None:
+        super().__init__(message, when_predicting=when_predicting)
+        self.column = column
 
 
 class Table(Protocol):
@@ -44,8 +60,10 @@ class Table(Protocol):
 
 def wrong_type(name: str, found: str, wanted: str) -> DataError:
     """The error for a column that holds another kind of value than the schema says."""
+    fact = f"Column {name!r} holds {found}, and the schema says it holds {wanted}."
     return DataError(
-        f"Column {name!r} holds {found}, and the schema says it holds {wanted}. Convert the column, or correct the schema. Nothing was charged."
+        f"{fact} Convert the column, or correct the schema. Nothing was charged.",
+        when_predicting=f"{fact} The schema is part of the model: convert the column.",
     )
 
 
