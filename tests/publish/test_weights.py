@@ -395,3 +395,13 @@ def test_the_private_table_is_no_public_one() -> None:
 def test_a_fitted_model_can_be_pickled(method: str) -> None:
     model = pf.ImportanceWeights(1.0, schema=SCHEMA, method=method, random_state=0).fit(PRIVATE, PUBLIC)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).weights_, model.weights_)
+
+
+def test_a_box_matches_public_columns_by_position_or_asks_for_names() -> None:
+    rng = np.random.default_rng(0)
+    private = pl.DataFrame({"SECRET77": rng.uniform(0, 1, 200), "SECRET78": rng.uniform(0, 1, 200)})
+    weights = pf.ImportanceWeights(1.0, schema=pf.Schema.box(0, 1), random_state=0)
+    with pytest.raises(pf.DataError, match=r"A box knows the private columns by position: give a schema that lists names") as caught:
+        weights.fit(private, private.head(50))
+    assert "SECRET" not in str(caught.value)
+    assert len(weights.fit(private, private.head(50).to_numpy()).weights_) == 50

@@ -14,3 +14,12 @@ def told_by(error: BaseException) -> str:
         told += [str(current), repr(current), repr(current.args), repr(getattr(current, "__notes__", ""))]
         pending += [linked for linked in (current.__cause__, current.__context__) if linked is not None]
     return "\n".join(told)
+
+
+def assert_ours(error: BaseException, *secrets: str) -> None:
+    """A refusal before the charge that says so, drags nothing along and quotes none of these."""
+    assert str(error).endswith("Nothing was charged.")
+    assert error.__context__ is None
+    assert error.__cause__ is None
+    for secret in secrets:
+        assert secret not in told_by(error)

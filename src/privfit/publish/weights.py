@@ -154,7 +154,8 @@ class ImportanceWeights(Publisher):
         if not used:
             raise DataError(
                 f"The private and the public table share none of the schema's columns {[column.name for column in columns]}. "
-                "Rename columns so that both have some of them. Nothing was charged."
+                + ("A box knows the private columns by position: give a schema that lists names. " if given.by_position else "")
+                + "Rename columns so that both have some of them. Nothing was charged."
             )
         if len(used) < len(columns) and any(own is None for own in names):
             raise DataError(
