@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -63,7 +64,7 @@ def test_no_minimum_is_longer_than_the_ball(name: str, ridge: float) -> None:
         push = -0.3 * plain / max(float(np.linalg.norm(plain)), 1e-12)
         for noise in (np.zeros(2), push):
             length = float(np.linalg.norm(minimum_of(loss, design, np.array(target), ridge, noise)))
-            bound = longest_minimum(Gradients(CORNERS, loss), 4, ridge, float(np.linalg.norm(noise)))
+            bound = longest_minimum(Gradients(CORNERS, loss), 4, ridge, float(np.linalg.norm(noise)), float(loss.excess_at_zero))
             assert length <= bound
             longest = max(longest, length / bound)
     assert longest > 0.01  # it is no bound of nothing
@@ -83,6 +84,22 @@ def _value(loss: ConvexLoss, z: float, y: float) -> float:
     return float(np.trapezoid(np.broadcast_to(loss.slope(points, y), points.shape), points))
 
 
+@pytest.mark.parametrize("name", LOSSES)
+def test_what_a_grid_finds_of_the_excess_is_no_less_and_hardly_more(name: str) -> None:
+    loss = replace(LOSSES[name], excess_at_zero=None)
+    found = loss.found_excess(np.linspace(-1.0, 1.0, 9))
+    assert LOSSES[name].excess_at_zero * 0.4 < found < 1.02 * LOSSES[name].excess_at_zero
+    assert replace(LOSSES["huber"], slope=lambda z, y: -1.0 + 0 * z).found_excess(np.ones(1)) == math.inf
+
+
+def test_a_loss_that_states_no_excess_is_planned_for_by_the_grid_and_kept_in_a_surer_ball() -> None:
+    own = replace(LOGISTIC, excess_at_zero=None, likely_excess=0.7)
+    sure, likely = (precision_of(Gradients(CORNERS, loss), 1000, 0.1, 0.0, 1e-6) for loss in (LOGISTIC, own))
+    assert likely.slack <= 2 * sure.slack
+    assert likely.ball > 10 * sure.ball
+    assert sure.radius < likely.radius < 2 * sure.radius
+
+
 @pytest.mark.parametrize(
     ("stated", "told"),
     [
@@ -92,8 +109,6 @@ def _value(loss: ConvexLoss, z: float, y: float) -> float:
     ],
 )
 def test_a_loss_that_states_too_little_is_refused(stated: dict, told: str) -> None:
-    from dataclasses import replace
-
     with pytest.raises(ValueError, match=told):
         replace(LOGISTIC, **stated).check(np.array([-1.0, 1.0]))
 
@@ -144,7 +159,7 @@ def test_what_the_theorem_assumes_holds_in_every_plan(
     )
     rho = rounding + 2.0**-50 * (3 * ridge * found.radius + noise) + 128 * 2.0**-53 * found.smoothness * found.radius
     reached = 2 * rho * math.sqrt(math.sqrt(condition) + 1.5)
-    assert found.radius >= longest_minimum(gradients, rows, ridge, noise)
+    assert found.ball >= found.radius >= longest_minimum(gradients, rows, ridge, noise, gradients.excess_at_zero)
     assert max(reached, 2 * tolerance * gradients.sensitivity("l2")) <= ridge * found.radius / 4 * (1 + 1e-6)
     assert found.slack >= 2 * tolerance * gradients.sensitivity("l2") * (1 - 1e-9)
     assert found.accelerated >= 4 * math.sqrt(condition) * math.log(1.75 * ridge * found.radius / found.slack) * (1 - 1e-9)
@@ -227,7 +242,7 @@ def test_every_table_is_solved_as_precisely_as_planned(table: str, loss: ConvexL
     plan, geometry = plan_of(pf.OutputPerturbation(ridge=ridge), loss, 30)
     kept, tilt = kept_of(HARD[table], geometry), np.zeros((2, 1))
     found = minimised(plan, kept, tilt)
-    assert np.linalg.norm(found) <= plan.precision.radius
+    assert np.linalg.norm(found) <= plan.precision.ball
     if plan.precision.solves:
         assert np.linalg.norm(found - exact_minimum(plan, kept, tilt)) <= plan.slack / plan.ridge
 
@@ -238,14 +253,14 @@ def test_whatever_the_usual_solver_leaves_a_point_of_the_ball_is_released(start:
     for ridge in (1e-6, 1.0):
         plan, geometry = plan_of(pf.OutputPerturbation(ridge=ridge), LOGISTIC, 30)
         found = minimised(plan, kept_of(HARD["collinear"], geometry), np.zeros((2, 1)))
-        assert np.linalg.norm(found) <= plan.precision.radius
+        assert np.linalg.norm(found) <= plan.precision.ball
 
 
 def test_a_tiny_ridge_gets_a_ball_and_a_usual_one_a_minimum() -> None:
     gradients = gradients_of(MIXED)
     ball, far = output_precision(gradients, 1000, 1e-9)
     assert not ball.solves
-    assert far == 2 * ball.radius < gradients.sensitivity("l2") / 1e-9
+    assert far == 2 * ball.ball < gradients.sensitivity("l2") / 1e-9
     solved, near = output_precision(gradients, 1000, 10.0)
     assert solved.solves
     assert 1 < near / (gradients.sensitivity("l2") / 10.0) < 1.001

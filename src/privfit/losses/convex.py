@@ -58,6 +58,8 @@ class ConvexLoss:
     """A Lipschitz constant of the slope, for the solver of output perturbation. `most_curvature` stands for it where that is stated."""
     excess_at_zero: float | None = None
     """The most by which the loss at z = 0 exceeds its infimum, over all targets; None where unknown. It bounds the length of every minimum."""
+    likely_excess: float | None = None
+    """The same where it is not stated but found on a grid (`found_excess`): precision is planned for it, no bound rests on it alone."""
     least_at_target: bool = False
     """Whether the loss of every target y is least at z = y. Then `scaled` knows the excess at zero."""
 
@@ -198,6 +200,17 @@ class ConvexLoss:
         stated = curvature - self.taper * (self.most_slope - size)
         found = rise - self.taper * (self.most_slope - flattest)
         return bool(max(stated.max(), found.max()) > allowed)
+
+    def found_excess(self, targets: Floats) -> float:
+        """The loss at zero above its infimum for these targets, bounded by upper sums of the slope on the grid; infinite where it still falls at the grid's end."""
+        z = np.sort(np.append(_TRIED, 0.0))[:, None] * max(1.0, float(np.abs(targets).max()))
+        slope, width = self._tried("slope", z, targets[None, :]), np.diff(z, axis=0)
+        falls = np.where(z[:-1] >= 0, np.maximum(-slope[:-1], 0.0), 0.0)
+        rises = np.where(z[1:] <= 0, np.maximum(slope[1:], 0.0), 0.0)
+        ends = max(float(-slope[-1].min()), float(slope[0].max()))
+        if ends > ROUNDING * float(self.most_slope or 0.0):
+            return math.inf
+        return float(np.maximum((falls * width).sum(axis=0), (rises * width).sum(axis=0)).max())
 
     def _least_excess(self, z: Floats, slope: Floats) -> float:
         """A lower bound of the loss at zero above its infimum: lower sums of the slope's integral, which is monotone, on a sorted grid."""

@@ -115,8 +115,8 @@ def minimised(plan: Plan, kept: KeptRows, tilt: Floats) -> Floats:
     with quietly():  # a warning would tell of the rows
         found = _usual_minimum(plan, kept, tilt)
         if plan.precision.solves and (found is None or not found.gradient_norm + _rounded(plan, kept, found.weights, tilt) <= plan.slack):
-            return _in_ball(_descended(plan, kept, tilt, found), plan.precision.radius)
-        return _in_ball(np.zeros_like(tilt) if found is None else found.weights, plan.precision.radius)
+            return _in_ball(_descended(plan, kept, tilt, found), plan.precision.ball)
+        return _in_ball(np.zeros_like(tilt) if found is None else found.weights, plan.precision.ball)
 
 
 def _usual_minimum(plan: Plan, kept: KeptRows, tilt: Floats) -> Minimum | None:
@@ -232,12 +232,12 @@ def finest(precision: Precision) -> int:
 
     A ball that no lattice of integers can hold is refused, from public facts.
     """
-    if not precision.radius < 2.0**MOST_BITS:
+    if not precision.ball < 2.0**MOST_BITS:
         raise PrivacyError(
-            f"The weights that this ridge and this noise allow are up to {precision.radius:.3g} long, beyond all 64-bit integers. "
+            f"The weights that this ridge and this noise allow are up to {precision.ball:.3g} long, beyond all 64-bit integers. "
             "Use a larger ridge or epsilon. Nothing was charged."
         )
-    return MOST_BITS - math.ceil(math.log2(max(precision.radius, 1e-300)))
+    return MOST_BITS - math.ceil(math.log2(max(precision.ball, 1e-300)))
 
 
 def with_output_noise(plan: Plan, terms: Terms) -> Plan:

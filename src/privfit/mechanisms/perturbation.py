@@ -111,14 +111,16 @@ class Perturbation:
         raise NotImplementedError
 
     def _gradients(self, geometry: Geometry, terms: Terms, objective: Risk) -> Gradients:
-        loss = objective.loss
-        loss.check(_targets(geometry))
+        loss, targets = objective.loss, _targets(geometry)
+        loss.check(targets)
+        if loss.excess_at_zero is None:
+            loss = replace(loss, likely_excess=loss.found_excess(targets))
         if loss.most_curvature is None and loss.jumps:
             raise PrivacyError(
                 f"The {loss.name} has a slope that jumps, so that no gradient certifies a minimum. Round the corner, as pf.losses.hinge() does. Nothing was charged."
             )
         people, replaced = int(terms.rows_per_person), terms.adjacency == "replace-one"
-        return Gradients(objective.norms(geometry), objective.loss, objective.classes, objective.coupling, people, replaced)
+        return Gradients(objective.norms(geometry), loss, objective.classes, objective.coupling, people, replaced)
 
     # -- the release ----------------------------------------------------------------------------------------------
 

@@ -52,15 +52,17 @@ class Precision:
 
     Parameters
     ----------
-    radius : every minimum is at most this long, in L2.
+    ball : every minimum is at most this long, in L2, and so is what is released before noise.
     slack : the solver's point is within slack / ridge of the minimum, in L2, whatever the rows are; infinite where it
         only promises a point of the ball.
+    radius : how long minima are planned to be; less than the ball for a loss that does not state its excess at zero.
     smoothness : a Lipschitz constant of the gradient, the ridge included.
     accelerated, plain : steps of accelerated and then of plain gradient descent that suffice for this.
     """
 
-    radius: float
+    ball: float
     slack: float
+    radius: float = math.inf
     smoothness: float = math.inf
     accelerated: int = 0
     plain: int = 0
@@ -71,12 +73,14 @@ class Precision:
         return math.isfinite(self.slack)
 
 
-def longest_minimum(gradients: Gradients, rows: int, ridge: float, noise: float = 0.0) -> float:
+def longest_minimum(gradients: Gradients, rows: int, ridge: float, noise: float, excess: float) -> float:
     """A bound of the length of every minimum over at most so many rows, with objective noise of at most this length.
+
+    `excess` bounds the loss of a row at zero weights above its infimum.
 
     Guarantee: docs/proofs/perturbation.md, Lemma 8.
     """
-    gradient = min(rows * gradients.of_one_row("l2"), math.sqrt(2 * rows) * math.sqrt(gradients.excess_at_zero * ridge))
+    gradient = min(rows * gradients.of_one_row("l2"), math.sqrt(2 * rows) * math.sqrt(excess * ridge))
     return (gradient + noise) / ridge * SAFELY
 
 
@@ -89,7 +93,8 @@ def precision_of(gradients: Gradients, rows: int, ridge: float, noise: float, to
 
     Guarantee: docs/proofs/perturbation.md, Theorem 6.
     """
-    shortest = longest_minimum(gradients, rows, ridge, noise)
+    ball = longest_minimum(gradients, rows, ridge, noise, gradients.excess_at_zero)
+    shortest = longest_minimum(gradients, rows, ridge, noise, gradients.likely_excess)
     condition = 1 + rows * gradients.smoothness * gradients.norms.l2**2 / ridge
     wanted = 2 * tolerance * gradients.sensitivity("l2") / ridge
     amplified = math.sqrt(math.sqrt(condition) + 1.5)
@@ -101,7 +106,7 @@ def precision_of(gradients: Gradients, rows: int, ridge: float, noise: float, to
     fixed = rounding(0.0)
     growth = 8 * amplified * (rounding(1.0) - fixed)
     if not growth <= STEEPEST_FIXED_POINT:
-        return Precision(shortest, math.inf)
+        return Precision(ball, math.inf)
     radius = max(shortest, 4 * wanted, 8 * amplified * fixed / (1 - growth)) * SAFELY
     least, reached = 2 * rounding(radius), 2 * amplified * rounding(radius)
     off, plain = max(wanted, least), math.ceil(condition * math.log(2 * amplified))
@@ -109,8 +114,8 @@ def precision_of(gradients: Gradients, rows: int, ridge: float, noise: float, to
         off, plain = max(wanted, reached), 0
     accelerated = _accelerated_steps(condition, radius / off)
     if accelerated > MOST_PASSES:
-        return Precision(shortest, math.inf)
-    return Precision(radius, off * ridge, condition * ridge, accelerated, plain)
+        return Precision(ball, math.inf)
+    return Precision(max(ball, radius), off * ridge, radius, condition * ridge, accelerated, plain)
 
 
 def _accelerated_steps(condition: float, ratio: float) -> int:
@@ -138,10 +143,10 @@ def output_precision(gradients: Gradients, rows: int, ridge: float) -> tuple[Pre
     """
     found = precision_of(gradients, rows, ridge, 0.0, OUTPUT_TOLERANCE)
     exact = gradients.sensitivity("l2") / ridge
-    ball = Precision(longest_minimum(gradients, rows, ridge), math.inf)
+    ball = longest_minimum(gradients, rows, ridge, 0.0, gradients.excess_at_zero)
     certified = exact + 2 * found.slack / ridge
-    if 2 * ball.radius < certified:
-        found, certified = ball, 2 * ball.radius
+    if 2 * ball < certified:
+        found, certified = Precision(ball, math.inf), 2 * ball
     if not certified <= WORST_OUTPUT * exact:
         raise PrivacyError(
             f"A ridge of {ridge:.3g} was asked for with up to {rows:,} rows; with so small a one no solver can promise, for every such table, "

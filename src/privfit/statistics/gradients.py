@@ -103,6 +103,12 @@ class Gradients:
             return math.log(self.classes)
         return math.inf if self.loss.excess_at_zero is None else self.classes * self.loss.excess_at_zero
 
+    @property
+    def likely_excess(self) -> float:
+        """The same, or where it is not stated, twice what a grid finds: how long minima are planned to be."""
+        likely = self.loss.likely_excess
+        return self.excess_at_zero if likely is None else min(self.excess_at_zero, UNSTATED * self.classes * likely)
+
     def of_one_row(self, norm: Norm) -> float:
         """The largest norm of one row's gradient."""
         return self.of_slopes(norm) * self.norms[norm]
