@@ -158,7 +158,7 @@ def test_the_score_of_numbers_is_r_squared_and_of_classes_the_share_that_is_righ
 def test_a_loss_of_ones_own_is_minimised() -> None:
     X, y = line(3000)
     schema = pf.Schema([pf.Numeric("x", 0, 10)], target=pf.Numeric("y", -5, 40))
-    model = pf.ERM(LOGCOSH, 0.01, 1e5, schema=schema, numeric="slope", random_state=0).fit(X, y)
+    model = pf.ERM(LOGCOSH, 1.0, 1e5, schema=schema, numeric="slope", random_state=0).fit(X, y)
     assert "log-cosh loss" in model.report_.notes[0]
 
     def loss(slope: float, start: float) -> float:
