@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from typer.testing import CliRunner
 
 import privfit as pf
 from privfit.cli import app
-from tests.conformance.control_flow import everything_said, watched
+from tests.conformance.control_flow import everything_said, masked, watched
 from tests.conformance.flow_settings import CLASSES, CUBE, FEATURES, NUMBER
 from tests.conformance.flow_tables import ADVERSARIAL, FORMS, Row, family
 from tests.support.watched import Log
@@ -39,7 +38,7 @@ def ran(model: str, schema: pf.Schema, options: list[str], rows: list[Row], form
     shown = [result.exit_code, repr(result.exception), result.stdout, result.stderr, parts]
     written = [(path.name, path.read_text(encoding="utf-8")) for path in sorted(folder.glob("model*"))]
     seen = repr([shown, written, [(entry.dataset, entry.event) for entry in pf.Ledger(folder / "people.db").entries()]])
-    return re.sub(r"[0-9a-f]{32,}", "#", seen.replace(str(folder), "FOLDER")), log
+    return masked(seen.replace(str(folder), "FOLDER")), log
 
 
 @pytest.mark.parametrize("model", list(COMMANDS))
