@@ -1,4 +1,4 @@
-"""Every `Guarantee:` line points at a proof that exists."""
+"""Every `Guarantee:` line points at a proof that exists, and says for which tables it holds."""
 
 from __future__ import annotations
 
@@ -24,3 +24,18 @@ def test_there_are_guarantees() -> None:
 def test_the_proof_of_a_guarantee_exists_and_is_listed(path, note) -> None:
     assert (ROOT / note).is_file(), f"{path} names {note}"
     assert Path(note).name in (ROOT / "docs/proofs/README.md").read_text()
+
+
+PROMISES = [
+    (path.relative_to(ROOT), guarantee)
+    for room in ("mechanisms", "models", "publish", "baselines")
+    for path in sorted((ROOT / "src/privfit" / room).rglob("*.py"))
+    for guarantee in re.findall(r"Guarantee:.*?(?:\n\n|\"\"\")", path.read_text(), flags=re.S)
+    if "-DP" in guarantee
+]
+
+
+@pytest.mark.parametrize(("path", "guarantee"), PROMISES)
+def test_a_promise_states_its_domain(path, guarantee) -> None:
+    """A table without rows, with refused cells or with more rows than planned for is refused before the charge: no promise covers it."""
+    assert "Domain: at least one row, no refused cell, no more rows than stated" in guarantee, path

@@ -98,6 +98,7 @@ class PrintedObjective(PrintedERM, ObjectivePerturbation):
 
     Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows, in real arithmetic, up to a chance below 2^-64: the printed constants are larger than
     needed. docs/proofs/baselines.md, Theorem 1.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     def _plan_with(self, kind: str, gradients: Gradients, terms: Terms, n_rows: int | None) -> Plan:
@@ -124,6 +125,7 @@ class PrintedOutput(PrintedERM, OutputPerturbation):
 
     Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows, in real arithmetic, up to a chance below 2^-64;
     docs/proofs/baselines.md, Theorem 2.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     def _plan_with(self, kind: str, gradients: Gradients, terms: Terms, n_rows: int | None) -> Plan:
@@ -151,6 +153,7 @@ class Tuned(TunedPerturbation):
 
     Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows, in real arithmetic, up to a chance below 2^-64;
     docs/proofs/baselines.md, Theorem 3.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     what: ClassVar[str] = "values of Lambda"
@@ -197,6 +200,7 @@ class PrivateERM(ClassModel, PerturbedModel):
 
     Guarantee: epsilon-DP, replace-one or add-remove, by the printed constants, which are larger than they need to be (pf.LogisticRegression and pf.LinearSVC have smaller ones); half a percent of
     epsilon pays for what a solver leaves undone. docs/proofs/baselines.md, Theorems 1 to 3.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
 
     Examples
     --------

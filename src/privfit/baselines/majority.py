@@ -27,6 +27,7 @@ class ClassCounts:
     """Noisy counts of classes. Of two classes one number is enough: the count of the second, or, where the number of rows is private, by how much it exceeds the first.
 
     Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows; docs/proofs/histograms.md, Theorem 4.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     name = "Majority"
@@ -87,6 +88,7 @@ class Majority(ClassifierMixin, PrivateModel):  # type: ignore[misc]
     report_, schema_, n_features_in_, feature_names_in_ : as in LogisticRegression.
 
     Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows; docs/proofs/histograms.md, Theorem 4.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
 
     Examples
     --------

@@ -44,6 +44,7 @@ class PrintedSVM(OutputPerturbation):
 
     Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows, in real arithmetic, up to a chance below 2^-64: the printed constant is larger
     than needed. docs/proofs/baselines.md, Theorem 4.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     noise: NoiseKind = "laplace"
@@ -101,6 +102,7 @@ class PrivateSVM(ClassModel, PerturbedModel):
     classes_, coef_, intercept_, report_, schema_, n_features_in_, feature_names_in_ : as in LogisticRegression.
 
     Guarantee: epsilon-DP, replace-one or add-remove, by the printed constant, which is larger than it needs to be, or by the smaller one; docs/proofs/baselines.md, Theorem 4.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     def __init__(

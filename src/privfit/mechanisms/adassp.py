@@ -84,6 +84,7 @@ class AdaSSP:
 
     Guarantee: (epsilon, delta)-DP with a delta, epsilon-DP without one, replace-one or add-remove, for persons with at most `rows_per_person` rows;
     docs/proofs/adassp.md, Theorem 1.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     rounds: int = 1

@@ -172,6 +172,7 @@ class SampleAndAggregate:
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at most `rows_per_person` rows; docs/proofs/aggregate.md, Theorem 1. The function is believed to see its own
     rows only: it keeps nothing from block to block (global generators of random numbers are kept: make one inside the function), and tells nobody what it sees.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     blocks: int | Literal["auto"] = "auto"

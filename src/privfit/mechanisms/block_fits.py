@@ -39,6 +39,7 @@ class AggregatedWeights:
     """The noisy mean of weights that were fitted block by block.
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at most `rows_per_person` rows; docs/proofs/aggregate.md, Theorem 1.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     settings: SampleAndAggregate = field(default_factory=SampleAndAggregate)
@@ -107,6 +108,7 @@ class AggregatedCentres(Clusterer):
     """The noisy mean of centres that were found block by block, sorted by their first column so that like is averaged with like.
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at most `rows_per_person` rows; docs/proofs/aggregate.md, Theorem 1.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     settings: SampleAndAggregate = field(default_factory=SampleAndAggregate)

@@ -28,6 +28,7 @@ class Cells(Clusterer):
     """Many public directions around a noisy mean, the means of the rows nearest to each, clusters of those, then Lloyd's steps that remember: for many columns.
 
     Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows; docs/proofs/clustering.md, Lemmas 2 and 4 and Theorem 1.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     name = "cells"
@@ -118,6 +119,7 @@ class Lloyd(Clusterer):
     """Lloyd's steps with Laplace noise from a public start: improved DPLloyd of Su, Cao, Li, Bertino and Jin (CODASPY 2016), for comparison.
 
     Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows; docs/proofs/clustering.md, Lemma 5 and Theorem 1.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     name = "lloyd"

@@ -53,6 +53,7 @@ class Clusterer:
     """What the mechanisms of k-means share: check, read, charge, then draw stage by stage.
 
     Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows; docs/proofs/clustering.md, Theorem 1.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     name: ClassVar[str] = ""

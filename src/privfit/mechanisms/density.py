@@ -97,6 +97,7 @@ class DensityRatio:
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at most `rows_per_person` rows, in real arithmetic, up to a
     chance below 2^-64; docs/proofs/weights.md, Theorem 1. The number of rows is public, or a public guess stands for it.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     alpha: float = 0.1

@@ -107,6 +107,7 @@ class FunctionalMechanism:
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at most `rows_per_person`
     rows; docs/proofs/moments.md, Theorems 1 to 5 ("l2" up to a chance below 2^-64; docs/proofs/shapes.md). The guarantee of "rerun" is
     docs/proofs/rerun.md.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     calibration: Literal["tight", "paper"] = "tight"

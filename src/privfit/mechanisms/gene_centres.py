@@ -87,6 +87,7 @@ class GeneticCentres(Clusterer):
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove, for persons with at most `rows_per_person` rows, but for the paper's constants, which are not
     private; docs/proofs/selection.md, Lemma 8 and Theorem 2.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     gene: PrivGene = field(default_factory=lambda: PrivGene(moves="genes", mutation=MUTATION))

@@ -90,6 +90,7 @@ class PrivGene:
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove, for persons with at most `rows_per_person` rows, up to a chance below 2^-100;
     docs/proofs/selection.md, Theorem 3.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     selection: Selection = "auto"

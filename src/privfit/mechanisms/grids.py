@@ -30,6 +30,7 @@ class Grid(Clusterer):
     After EUGkM of Su, Cao, Li, Bertino and Jin (Differentially private k-means clustering, CODASPY 2016), with a finer grid, and cells kept only where they and their neighbours stand out of the noise.
 
     Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows; docs/proofs/clustering.md, Lemma 3 and Theorem 1.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     name = "grid"
@@ -95,6 +96,7 @@ class Hybrid(Grid):
     Su et al. take half each and cut at the bounds; cutting at a width that the grid tells makes the noise of the step far smaller.
 
     Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows; docs/proofs/clustering.md, Lemmas 2 and 3 and Theorem 1.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     name = "hybrid"

@@ -157,6 +157,7 @@ class PairedPerturbation(ObjectivePerturbation):
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at most `rows_per_person` rows, in real arithmetic, up to
     a chance below 2^-64; docs/proofs/pairs.md, Theorems 1 and 2.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     pairs: int | Literal["auto"] = "auto"

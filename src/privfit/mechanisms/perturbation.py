@@ -181,6 +181,7 @@ class ObjectivePerturbation(Perturbation):
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at most `rows_per_person` rows, in real arithmetic, up to
     a chance below 2^-64; docs/proofs/perturbation.md, Theorems 1 to 3.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     steepest: float | Literal["auto"] = "auto"
@@ -268,6 +269,7 @@ class OutputPerturbation(Perturbation):
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at most `rows_per_person` rows, in real arithmetic, up to
     a chance below 2^-64; docs/proofs/perturbation.md, Theorem 4.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     name = "output"

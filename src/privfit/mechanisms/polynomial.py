@@ -48,6 +48,7 @@ class PolynomialMechanism:
 
     Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows; docs/proofs/polynomial.md, Theorems 1 to 3. For losses
     that moments can fit, that of FunctionalMechanism; docs/proofs/moments.md.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     loss: PolynomialLoss

@@ -62,6 +62,7 @@ class GeneticMechanism:
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP where the exponential rule is charged in zCDP, replace-one or add-remove, for persons with at most `rows_per_person` rows;
     docs/proofs/selection.md, Theorem 2. For a TableFitness it rests on the sensitivity that it states.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     selection: Selection = "auto"

@@ -70,6 +70,7 @@ class Plan:
     """The stages of a fit. Their shares of epsilon add up to at most 1.
 
     Guarantee: drawing every stage once is epsilon-DP; docs/proofs/clustering.md, Theorem 1.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     mechanism: str

@@ -36,6 +36,7 @@ class TunedPerturbation(Perturbation):
 
     Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows, in real arithmetic, up to a chance below 2^-64;
     docs/proofs/perturbation.md, Theorem 5.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     candidates: tuple[Perturbation, ...] = tuple(ObjectivePerturbation(ridge=ridge) for ridge in (1.0, 10.0, 100.0, 1000.0))

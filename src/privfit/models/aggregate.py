@@ -41,6 +41,7 @@ class Aggregate(PrivateModel):
     report_, schema_ : as in LogisticRegression. How many blocks failed is private, and not among them.
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at most `rows_per_person` rows; docs/proofs/aggregate.md, Theorem 1.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
 
     Examples
     --------

@@ -59,6 +59,7 @@ class ERM(PerturbedModel):
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove, if the loss has the slopes and curvatures that it states;
     docs/proofs/perturbation.md, Theorems 1 to 4.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
 
     Examples
     --------

@@ -128,6 +128,7 @@ class FunctionalRegressor(RegressorMixin, _FunctionalModel):  # type: ignore[mis
     report_, schema_, n_features_in_, feature_names_in_ : as in LinearRegression.
 
     Guarantee: epsilon-DP, replace-one or add-remove; docs/proofs/polynomial.md, Theorem 3.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
 
     Examples
     --------
@@ -193,6 +194,7 @@ class FunctionalClassifier(ClassModel, _FunctionalModel):
     link_, approximation_error_, report_, schema_, n_features_in_, feature_names_in_ : as in FunctionalRegressor.
 
     Guarantee: epsilon-DP, replace-one or add-remove; docs/proofs/polynomial.md, Theorem 3.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     def _default_loss(self) -> PolynomialLoss:

@@ -69,6 +69,7 @@ class LogisticRegression(ClassModel, PerturbedModel):
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/perturbation.md, Theorems 1 to 4, docs/proofs/pairs.md, Theorems 1 and 2, for interactions, docs/proofs/moments.md,
     Theorem 3, for the functional mechanism, docs/proofs/selection.md, Theorem 3, for the genetic one, and docs/proofs/aggregate.md, Theorem 1, for sample and aggregate.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
 
     Examples
     --------

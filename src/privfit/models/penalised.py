@@ -156,6 +156,7 @@ class Ridge(_Penalised):
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/moments.md, Theorem 3, and
     docs/proofs/selection.md, Theorem 1, with alpha="select".
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
 
     Examples
     --------
@@ -193,6 +194,7 @@ class Lasso(_Penalised):
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/moments.md, Theorem 3, and
     docs/proofs/selection.md, Theorem 1, with alpha="select".
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     def _ratio(self) -> float:
@@ -220,6 +222,7 @@ class ElasticNet(_Penalised):
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/moments.md, Theorem 3, and
     docs/proofs/selection.md, Theorem 1, with alpha="select".
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     def __init__(

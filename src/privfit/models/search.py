@@ -44,6 +44,7 @@ class GeneticSearch(PrivateModel):
     report_, schema_ : as in LogisticRegression. The score of best_ on private rows is private, and not among them.
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP, replace-one or add-remove; docs/proofs/selection.md, Theorem 2. A TableFitness is believed.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
 
     Examples
     --------

@@ -37,6 +37,7 @@ class LinearSVC(ClassModel, PerturbedModel):
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/perturbation.md, Theorems 1 to 4, docs/proofs/selection.md, Theorem 3, and docs/proofs/aggregate.md,
     Theorem 1, for sample and aggregate.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     def __init__(

@@ -34,6 +34,7 @@ class FilteredSample:
     """Cells whose noisy count is at least a threshold; of these a priority sample, if they are more than `sample_size`. Both are public.
 
     Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows: the law is that of noising every cell; docs/proofs/histograms.md, Theorem 2.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     threshold: int | Literal["auto"] = "auto"
@@ -160,6 +161,7 @@ class FilterPriority(HistogramPublisher):
     report_, schema_ : as in LogisticRegression.
 
     Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows; docs/proofs/histograms.md, Theorem 2.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
 
     Examples
     --------

@@ -61,6 +61,7 @@ def histogram_event(name: str, grid: Grid, terms: Terms) -> Event:
     """The price of the noisy counts of all cells, from public facts alone: a row that comes or goes moves one count by one, a row that is replaced moves two.
 
     Guarantee: epsilon-DP with noise on every cell, replace-one or add-remove; docs/proofs/histograms.md, Theorem 1.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
     return Event.laplace(
         name,
@@ -80,6 +81,7 @@ class NoisyHistogram:
     """Laplace noise on the count of every cell; then cells with positive counts, or, `signed`, all cells whose count is not zero.
 
     Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows; docs/proofs/histograms.md, Theorem 1.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     signed: bool = False
@@ -187,6 +189,7 @@ class DPME(HistogramPublisher):
     report_, schema_ : as in LogisticRegression.
 
     Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows; docs/proofs/histograms.md, Theorem 1.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
 
     Examples
     --------

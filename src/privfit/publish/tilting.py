@@ -94,6 +94,7 @@ class ExponentialTilting:
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP where Gaussian noise is less, replace-one or add-remove, for persons with at most `rows_per_person` rows;
     docs/proofs/weights.md, Theorem 2.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     pairs: str | tuple[tuple[str, str], ...] = "auto"

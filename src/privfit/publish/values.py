@@ -32,6 +32,7 @@ class NoisyValues:
     A category is one value per level. With "tight", one of two levels is one value alone, and two records are 1 apart in it; with "paper" it is two values, and they are 2 apart.
 
     Guarantee: epsilon-DP, replace-one, for persons with at most `rows_per_person` rows, and of every row by itself (local); docs/proofs/histograms.md, Theorem 3.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     trim: bool = False
@@ -161,6 +162,7 @@ class LaplacePublisher(Publisher):
     report_, schema_ : as in LogisticRegression.
 
     Guarantee: epsilon-DP, replace-one, for persons with at most `rows_per_person` rows; each row by itself is epsilon-DP too (local). docs/proofs/histograms.md, Theorem 3.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
 
     Examples
     --------

@@ -59,6 +59,7 @@ class ImportanceWeights(Publisher):
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP, replace-one or add-remove; docs/proofs/weights.md, Theorem 1 ("paper", "objective") and Theorem 2 ("tilting"). Public tables are
     believed to be public.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
 
     Examples
     --------
