@@ -3,7 +3,7 @@
 Whether a function raised, warned or returned something else than numbers depends on its rows, and no noise hides it. So every such call goes through `attempted`: a failure of any kind, `SystemExit`
 and `KeyboardInterrupt` included, is a value like any other, without type, text or traceback, and nobody is warned. A real Ctrl-C still ends the fit (`in_own_thread`).
 
-What a function prints, logs, writes to files or keeps from call to call, signals that it sends and the time that it takes are outside of this: docs/guide.md, "Sharp edges".
+What a function prints, logs, writes to files or keeps from call to call, signals that it sends and the time that it takes are outside of this: docs/sharp-edges.md.
 """
 
 from __future__ import annotations

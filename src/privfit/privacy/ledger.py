@@ -96,8 +96,9 @@ class Ledger:
         return self._view(replace(self._about, model=model, target=target))
 
     def _view(self, about: About) -> Ledger:
-        view = Ledger.__new__(Ledger)
-        view._file, view._about, view._last = self._file, about, None
+        view = type(self).__new__(type(self))
+        view.__dict__.update(self.__dict__)
+        view._about, view._last = about, None
         return view
 
     # -- the budget -------------------------------------------------------------------------------------------------
