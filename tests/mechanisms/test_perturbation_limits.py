@@ -313,6 +313,36 @@ def test_what_a_loss_of_the_users_own_warns_of_or_raises_about_rows_is_not_told(
         assert ledger.spent.epsilon == 1.0
 
 
+def test_a_loss_that_fails_for_no_rows_at_all_fails_no_fit() -> None:
+    """Parts of a tuned fit may be empty, and a maximum of nothing is an error."""
+    own = ConvexLoss(
+        lambda z, y: -y * (np.max(np.abs(z)) >= 0) / (1 + np.exp(y * z)),
+        lambda z, y: np.exp(-np.abs(z)) / (1 + np.exp(-np.abs(z))) ** 2,
+        most_slope=1.0,
+        most_curvature=0.25,
+        link="slopes",
+    )
+    mechanism = pf.TunedPerturbation(candidates=tuple(pf.ObjectivePerturbation(ridge=1.0) for _ in range(3)))
+    schema = pf.Schema.box(-1, 1, target=[0, 1])
+    for seed in range(5):
+        model = pf.ERM(own, schema=schema, mechanism=mechanism, random_state=seed).fit(np.zeros((2, 1)), [0, 1])
+        assert np.isfinite(model.coef_).all()
+
+
+@pytest.mark.parametrize("place", ["sample", "curved"])
+def test_memory_that_the_usual_solver_lacks_fails_no_fit(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dense sample takes memory by the number of rows, which is private under add-remove; the descent takes none."""
+
+    def failing(*args):
+        raise MemoryError("20000 rows")
+
+    monkeypatch.setattr(KeptRows, place, failing)
+    X = np.random.default_rng(0).uniform(-1, 1, (50, 2))
+    schema = pf.Schema.box(-1, 1, target=[0, 1])
+    model = pf.LogisticRegression(1.0, schema=schema, adjacency="add-remove", random_state=0).fit(X, (X[:, 0] > 0).astype(int))
+    assert np.isfinite(model.coef_).all()
+
+
 def test_a_warning_about_a_ridge_comes_before_the_charge() -> None:
     ledger = pf.Ledger(epsilon=200.0)
     model = pf.ERM(None, 1e-5, epsilon=100.0, schema=pf.Schema.box(-1, 1, target=[0, 1]), ledger=ledger)

@@ -31,6 +31,11 @@ LOSSES: dict[str, ConvexLoss] = {
     "wide hinge": smooth_hinge(3.0),
     "huber": robust(0.2).scaled(0.0, 1.0),
 }
+FAR = {
+    "a far target": robust(0.2).scaled(2.4e15, 1.0),
+    "a huge threshold": robust(7.2e13).scaled(1.2e15, 1.0),
+    "a threshold as large as its target": robust(5.7e11).scaled(3.8e8, 1.0),
+}
 
 # -- the ball ------------------------------------------------------------------------------------------------------------------
 
@@ -138,8 +143,8 @@ def test_the_tail_of_pure_noise_is_below_its_probability(size: int) -> None:
 
 
 @given(
-    st.sampled_from(sorted(LOSSES)),
-    st.integers(1, 10**8),
+    st.sampled_from(sorted(LOSSES | FAR)),
+    st.integers(1, 10**9),
     st.floats(1e-12, 1e12),
     st.floats(0, 1e9),
     st.sampled_from([1e-6, 1e-4]),
@@ -149,13 +154,13 @@ def test_the_tail_of_pure_noise_is_below_its_probability(size: int) -> None:
 def test_what_the_theorem_assumes_holds_in_every_plan(
     name: str, rows: int, ridge: float, noise: float, tolerance: float, classes: int
 ) -> None:
-    gradients = Gradients(CORNERS, LOSSES[name], classes, "one" if classes == 1 else "one-vs-rest")
+    gradients = Gradients(CORNERS, (LOSSES | FAR)[name], classes, "one" if classes == 1 else "one-vs-rest")
     found = precision_of(gradients, rows, ridge, noise, tolerance)
     if not found.solves:
         return
     condition = found.smoothness / ridge
     rounding = KeptRows.most_rounding(
-        rows, CORNERS.l2, 2, 3 * found.radius, gradients.of_slopes("l2"), gradients.sharpest, gradients.loss.offset
+        rows, CORNERS.l2, 2, 3 * found.radius, gradients.of_slopes("l2"), gradients.smoothness, gradients.offset
     )
     rho = rounding + 2.0**-50 * (3 * ridge * found.radius + noise) + 128 * 2.0**-53 * found.smoothness * found.radius
     reached = 2 * rho * math.sqrt(math.sqrt(condition) + 1.5)
@@ -189,6 +194,45 @@ def test_a_quiet_ridge_is_the_smallest_one() -> None:
     ]
     assert sds[0] <= 0.02 < sds[1]
     assert quiet_ridge(plan.gradients, 10**8, 10 * found, plan.tilt, 0.99) == 10 * found
+
+
+EXTREME: list[tuple[dict, dict]] = [
+    ({"loss": robust(1e154)}, {"mechanism": pf.ObjectivePerturbation(noise="gaussian"), "delta": 1e-6}),
+    ({"loss": robust(1e300)}, {}),
+    ({"loss": robust(1e200)}, {"mechanism": "output"}),
+    ({"loss": robust(1e-300)}, {"mechanism": "output"}),
+    ({"loss": robust(1e-160)}, {"epsilon": 1e6, "mechanism": "output"}),
+    ({"loss": robust(1.0)}, {"epsilon": 1e300, "mechanism": "output"}),
+    ({"loss": robust(1.0)}, {"epsilon": 1e300}),
+    ({"loss": robust(1.0), "penalty": 5e-324}, {}),
+    ({"loss": robust(1.0), "penalty": 1.7e308}, {"mechanism": "output"}),
+    ({"loss": robust(1.0)}, {"expected_rows": 10**400, "adjacency": "add-remove"}),
+    ({"loss": robust(1.0)}, {"rows_per_person": 10**400}),
+]
+
+
+@pytest.mark.filterwarnings("ignore::privfit.PrivacyWarning")
+@pytest.mark.parametrize(("loss", "more"), EXTREME)
+def test_no_setting_leads_to_a_raw_error_or_an_endless_plan(loss: dict, more: dict) -> None:
+    ledger = pf.Ledger(epsilon=1e301, delta=0.1)
+    schema = pf.Schema([pf.Numeric("x", -1, 1)], target=pf.Numeric("y", 0, 1))
+    model = pf.ERM(**loss, **more, schema=schema, numeric="slope", ledger=ledger)
+    try:
+        assert np.isfinite(model.fit(np.zeros((3, 1)), np.zeros(3)).coef_).all()
+    except pf.PrivacyError:
+        assert ledger.entries() == []
+
+
+@pytest.mark.parametrize("rows", [10**3, 10**6, 10**8])
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_an_automatic_ridge_of_a_sharp_loss_is_never_refused(rows: int, adjacency: str) -> None:
+    for epsilon in (0.01, 1.0, 1000.0):
+        risk = minima.Risk(hinge())
+        mechanism = pf.OutputPerturbation()
+        geometry = mechanism.geometry(MIXED, "splines", risk)
+        plan = mechanism.plan(geometry, Terms(Budget(epsilon), adjacency, 1, rows), risk, rows)  # type: ignore[arg-type]
+        moved = plan.gradients.sensitivity("l2") / plan.ridge
+        assert moved <= plan.event.sensitivity / plan.event.unit <= 1.2 * moved + math.sqrt(plan.gradients.values) / plan.event.unit
 
 
 def test_a_private_number_of_rows_has_a_public_limit() -> None:

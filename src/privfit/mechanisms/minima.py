@@ -123,15 +123,15 @@ def _usual_minimum(plan: Plan, kept: KeptRows, tilt: Floats) -> Minimum | None:
     """The best point of a fast solver, that promises nothing."""
     gradients, ridge = plan.gradients, plan.ridge
     respond, bend = responses(gradients)
-    sample = kept.sample()
-    share = SAMPLE_TOLERANCE if sample.weight == 1 else 0.01 * math.sqrt(sample.weight / kept.n_rows)
-    rough = kept.n_rows * gradients.of_one_row("l2") * share
     wanted = plan.slack / 2 if plan.precision.solves else OUTPUT_TOLERANCE * gradients.sensitivity("l2")
 
     def solver(rows: KeptRows | SampledRows, weights: Floats) -> Callable[[Floats], Floats]:
         return solver_of(rows.curved(weights, bend), ridge, shifts_are_free=gradients.coupling == "softmax")
 
     try:
+        sample = kept.sample()
+        share = SAMPLE_TOLERANCE if sample.weight == 1 else 0.01 * math.sqrt(sample.weight / kept.n_rows)
+        rough = kept.n_rows * gradients.of_one_row("l2") * share
         with one_blas_thread():
             start, solve = newton_on_sample(
                 lambda w: sample.pulled(w, respond) + ridge * w + tilt, lambda w: solver(sample, w), np.zeros_like(tilt), rough
@@ -139,10 +139,10 @@ def _usual_minimum(plan: Plan, kept: KeptRows, tilt: Floats) -> Minimum | None:
         if kept.rows_for_curvature > sample.n_rows:
             solve = solver(kept, start)
         return minimise_certified(_gradient(plan, kept, tilt), wanted, start, solve)
-    except (DataError, PrivacyError, OSError, MemoryError):
+    except (DataError, PrivacyError, OSError):
         raise  # of reading: functions of the user's own raise none of these
     except Exception:
-        return None  # it knows of the rows, and must not be told
+        return None  # it knows of the rows, and must not be told; nor how much memory a dense sample of them takes
 
 
 def _gradient(plan: Plan, kept: KeptRows, tilt: Floats) -> Callable[[Floats], Floats]:
@@ -177,13 +177,13 @@ def _in_ball(weights: Floats, radius: float) -> Floats:
     length = float(np.linalg.norm(weights))
     if not math.isfinite(length):
         return np.zeros_like(weights)
-    return weights if length <= radius else weights * (radius * (1 - 2.0**-50) / length)
+    return weights if length <= radius else weights * (radius * (1 - (weights.size + 8) * 2.0**-52) / length)
 
 
 def _rounded(plan: Plan, kept: KeptRows, weights: Floats, tilt: Floats) -> float:
     """The most that rounding can have moved the gradient at these weights."""
     gradients = plan.gradients
-    off = kept.rounding(weights, gradients.of_slopes("l2"), gradients.sharpest, gradients.loss.offset)
+    off = kept.rounding(weights, gradients.of_slopes("l2"), gradients.smoothness, gradients.offset)
     return off + 2.0**-50 * float(plan.ridge * np.linalg.norm(weights) + np.linalg.norm(tilt))
 
 

@@ -29,7 +29,7 @@ from privfit.mechanisms.minima import (
     public_rows,
     with_output_noise,
 )
-from privfit.mechanisms.precision import most_rows, objective_precision, output_precision, quiet_ridge, solvable_ridge
+from privfit.mechanisms.precision import most_rows, objective_precision, output_precision, precise_ridge, quiet_ridge, solvable_ridge
 from privfit.mechanisms.release import Release
 from privfit.mechanisms.rules import FOR_CERTIFICATE, Numbers, automatic_output_ridge, automatic_ridge
 from privfit.mechanisms.shrinkage import unshrunk
@@ -100,9 +100,12 @@ class Perturbation:
         refusals: list[PrivacyError] = []
         for kind in kinds:
             try:
-                plans.append(self._plan_with(kind, gradients, terms, n_rows))
+                with np.errstate(all="ignore"):
+                    plans.append(self._plan_with(kind, gradients, terms, n_rows))
             except PrivacyError as error:  # more noise than this kind can hold
                 refusals.append(error)
+            except (ArithmeticError, ValueError):
+                refusals.append(_beyond_floats())
         if not plans:
             raise refusals[0]
         return min(plans, key=lambda plan: plan.sd if not plan.event.delta else plan.sd / CLEARLY)
@@ -276,14 +279,17 @@ class OutputPerturbation(Perturbation):
     kinds: ClassVar[tuple[str, ...]] = ("laplace", "linf", "l2", "gaussian")
 
     def _plan_with(self, kind: str, gradients: Gradients, terms: Terms, n_rows: int | None) -> Plan:
-        ridge = automatic_output_ridge(gradients, terms.budget.epsilon, n_rows) if self.ridge == "auto" else float(self.ridge)
-        values = gradients.values
+        values, rows = gradients.values, most_rows(terms, n_rows)
+        if self.ridge == "auto":
+            ridge = precise_ridge(gradients, rows, automatic_output_ridge(gradients, terms.budget.epsilon, n_rows))
+        else:
+            ridge = float(self.ridge)
         exact_apart = gradients.sensitivity("l2") / ridge
         if not TINIEST <= exact_apart <= 1 / TINIEST:
             raise PrivacyError(
                 f"A ridge of {ridge:.3g} was asked for; it leaves no weights, or nothing but noise. Use a {'larger' if exact_apart > 1 else 'smaller'} one, or 'auto'."
             )
-        precision, apart = output_precision(gradients, most_rows(terms, n_rows), ridge)
+        precision, apart = output_precision(gradients, rows, ridge)
         apart /= SAFE
         stretch = {"laplace": math.sqrt(values)}.get(kind, 1.0)
         if kind == "gaussian":
@@ -318,6 +324,13 @@ class OutputPerturbation(Perturbation):
 
 
 # -- details -------------------------------------------------------------------------------------------------------------
+
+
+def _beyond_floats() -> PrivacyError:
+    return PrivacyError(
+        "The ridge, epsilon, the loss and the bounds that were given lead to numbers beyond all floats. "
+        "Use units in which they are of usual size. Nothing was charged."
+    )
 
 
 def _targets(geometry: Geometry) -> Floats:

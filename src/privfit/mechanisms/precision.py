@@ -39,6 +39,11 @@ WORST_OUTPUT = 2.0
 """Output perturbation is refused where its sensitivity would be more than twice that of exact minima."""
 SAFELY = 1 + 1e-9
 
+BISECTIONS = 200
+"""More than enough for two floats that are a factor of 2 apart."""
+AUTOMATIC_OUTPUT = 1.1
+"""An automatic ridge of output perturbation is raised until precision costs at most 10% more noise: with a sharp loss and many rows."""
+
 MANY_ROWS = 1 << 21
 """The most rows under add-remove where no expected number is given: more rounding is planned for with more rows."""
 FEW_ROWS = 1 << 17
@@ -87,9 +92,8 @@ def longest_minimum(gradients: Gradients, rows: int, ridge: float, noise: float,
 def precision_of(gradients: Gradients, rows: int, ridge: float, noise: float, tolerance: float) -> Precision:
     """What the solver can promise for every table of at most so many rows and objective noise of at most this length.
 
-    Rounding of a gradient is at most a + b r at weights of length 3 r, and accelerated steps with such gradients end
-    within 2 m (a + b r) / ridge of the minimum, m^2 = sqrt(condition number) + 1.5. Plain steps then halve what is left
-    above 2 (a + b r) / ridge again and again.
+    Accelerated steps with gradients that are off by rho end within 2 m rho / ridge of the minimum, where
+    m^2 = sqrt(condition number) + 1.5. Plain steps after them come within 2 rho / ridge.
 
     Guarantee: docs/proofs/perturbation.md, Theorem 6.
     """
@@ -99,16 +103,17 @@ def precision_of(gradients: Gradients, rows: int, ridge: float, noise: float, to
     wanted = 2 * tolerance * gradients.sensitivity("l2") / ridge
     amplified = math.sqrt(math.sqrt(condition) + 1.5)
 
-    def rounding(radius: float) -> float:  # over the ridge, as all lengths here
-        steps = ROUNDING_STEPS * 2.0**-53 * condition * radius
-        return _rounding(gradients, rows, 3 * radius) / ridge + 2.0**-50 * (3 * radius + noise / ridge) + steps
-
-    fixed = rounding(0.0)
-    growth = 8 * amplified * (rounding(1.0) - fixed)
-    if not growth <= STEEPEST_FIXED_POINT:
+    # Rounding over the ridge, as all lengths here, is fixed + growing * radius.
+    fixed = _rounding(gradients, rows, 0.0) / ridge + 2.0**-50 * noise / ridge
+    growing = 3 * _rounding_of_length(gradients, rows) / ridge + 3 * 2.0**-50 + ROUNDING_STEPS * 2.0**-53 * condition
+    left = 1 - 8 * amplified * growing
+    if not left >= 1 - STEEPEST_FIXED_POINT:
         return Precision(ball, math.inf)
-    radius = max(shortest, 4 * wanted, 8 * amplified * fixed / (1 - growth)) * SAFELY
-    least, reached = 2 * rounding(radius), 2 * amplified * rounding(radius)
+    radius = max(shortest, 4 * wanted, 8 * amplified * fixed / left) * SAFELY
+    rounding = fixed + growing * radius
+    least, reached = 2 * rounding, 2 * amplified * rounding
+    if not 4 * reached <= radius:
+        return Precision(ball, math.inf)
     off, plain = max(wanted, least), math.ceil(condition * math.log(2 * amplified))
     if off >= reached or _accelerated_steps(condition, radius / off) + plain > MOST_PASSES:
         off, plain = max(wanted, reached), 0
@@ -124,8 +129,13 @@ def _accelerated_steps(condition: float, ratio: float) -> int:
 
 def _rounding(gradients: Gradients, rows: int, length: float) -> float:
     """The most that rounding moves a sum of gradients at weights of this length."""
-    norms, loss = gradients.norms, gradients.loss
-    return KeptRows.most_rounding(rows, norms.l2, norms.entries, length, gradients.of_slopes("l2"), gradients.sharpest, loss.offset)
+    norms = gradients.norms
+    return KeptRows.most_rounding(rows, norms.l2, norms.entries, length, gradients.of_slopes("l2"), gradients.smoothness, gradients.offset)
+
+
+def _rounding_of_length(gradients: Gradients, rows: int) -> float:
+    """By how much that grows with the length of the weights. (A difference of two roundings would drown where slopes or offsets are huge.)"""
+    return KeptRows.most_rounding(rows, gradients.norms.l2, gradients.norms.entries, 1.0, 0.0, gradients.smoothness)
 
 
 def objective_precision(gradients: Gradients, rows: int, ridge: float, tilt: Tilt) -> Precision:
@@ -141,18 +151,29 @@ def output_precision(gradients: Gradients, rows: int, ridge: float) -> tuple[Pre
     Certified minima are as far apart as exact ones and twice the slack over the ridge; two points of the ball of all
     minima are twice its radius apart. Whichever is less.
     """
-    found = precision_of(gradients, rows, ridge, 0.0, OUTPUT_TOLERANCE)
-    exact = gradients.sensitivity("l2") / ridge
-    ball = longest_minimum(gradients, rows, ridge, 0.0, gradients.excess_at_zero)
-    certified = exact + 2 * found.slack / ridge
-    if 2 * ball < certified:
-        found, certified = Precision(ball, math.inf), 2 * ball
-    if not certified <= WORST_OUTPUT * exact:
+    found, apart = _output_precision(gradients, rows, ridge)
+    if not apart <= WORST_OUTPUT * gradients.sensitivity("l2") / ridge:
         raise PrivacyError(
             f"A ridge of {ridge:.3g} was asked for with up to {rows:,} rows; with so small a one no solver can promise, for every such table, "
             "weights that are precise beside the noise. Use a larger one, or 'auto'. Nothing was charged."
         )
-    return found, certified
+    return found, apart
+
+
+def _output_precision(gradients: Gradients, rows: int, ridge: float) -> tuple[Precision, float]:
+    found = precision_of(gradients, rows, ridge, 0.0, OUTPUT_TOLERANCE)
+    ball = longest_minimum(gradients, rows, ridge, 0.0, gradients.excess_at_zero)
+    certified = (gradients.sensitivity("l2") + 2 * found.slack) / ridge
+    return (Precision(ball, math.inf), 2 * ball) if 2 * ball < certified else (found, certified)
+
+
+def precise_ridge(gradients: Gradients, rows: int, least: float) -> float:
+    """The smallest ridge, from `least` on, at which precision hardly adds to the noise of output perturbation."""
+
+    def is_precise(ridge: float) -> bool:
+        return _output_precision(gradients, rows, ridge)[1] <= AUTOMATIC_OUTPUT * gradients.sensitivity("l2") / ridge
+
+    return _smallest(least, is_precise)
 
 
 def solvable_ridge(gradients: Gradients, rows: int, least: float, tilt: Tilt) -> float:
@@ -180,7 +201,14 @@ def _smallest(least: float, is_enough: Callable[[float], bool]) -> float:
     low, high = least, least
     while not is_enough(high):
         low, high = high, 2 * high
-    while high / low > SAFELY:
+        if not math.isfinite(high):
+            raise PrivacyError(
+                f"A ridge from {least:.3g} on was asked for; with noise of this size no ridge is large enough to compute with. "
+                "Use a larger epsilon, or a loss and a target in smaller units. Nothing was charged."
+            )
+    for _ in range(BISECTIONS):
+        if high / low <= SAFELY:
+            break
         middle = math.sqrt(low) * math.sqrt(high)
         low, high = (low, middle) if is_enough(middle) else (middle, high)
     return high

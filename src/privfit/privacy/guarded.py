@@ -133,7 +133,7 @@ def each_row(call: Callable[[Places], Floats], count: int) -> Scored:
 def _each_row(call: Callable[[Places], Floats], count: int, waited_for: Callable[[], bool]) -> Scored:
     failed = np.zeros(count, dtype=np.bool_)
     values = _caught(lambda: call(slice(None)))
-    if values is not None:
+    if values is not None or not count:
         return Scored(values, failed)
     failed[_failing(call, count, waited_for)] = True
     if not failed.all():

@@ -8,6 +8,9 @@ from privfit.privacy.adjacency import Adjacency, checked_adjacency
 from privfit.privacy.budget import Budget
 from privfit.privacy.errors import PrivacyError
 
+MOST_ROWS = 1 << 62
+"""Counts of rows above this are mistakes, and overflow floats and 64-bit integers."""
+
 
 @dataclass(frozen=True)
 class Terms:
@@ -33,3 +36,5 @@ def _check_count(name: str, value: object) -> None:
     whole = hasattr(value, "__index__") and not isinstance(value, bool)
     if not whole or int(value) < 1:  # type: ignore[call-overload]
         raise PrivacyError(f"{name}={value!r} was given; it is a whole number of at least 1, and public. Write, for example, {name}=1.")
+    if int(value) > MOST_ROWS:  # type: ignore[call-overload]
+        raise PrivacyError(f"{name} was given as more than 2^62, and no table has so many rows. Write, for example, {name}=1.")

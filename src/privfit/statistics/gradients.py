@@ -97,6 +97,11 @@ class Gradients:
         return self.sharpest if stated else UNSTATED * self.sharpest
 
     @property
+    def offset(self) -> float:
+        """How far from zero the predictors of a row are computed, in L2."""
+        return self.loss.offset * (math.sqrt(self.classes) if self.coupling == "one-vs-rest" else 1.0)
+
+    @property
     def excess_at_zero(self) -> float:
         """The most by which a row's loss at weights of zero exceeds its infimum; infinite where the loss does not say."""
         if self.coupling == "softmax":
