@@ -24,9 +24,12 @@ OBJECTIVE_TOLERANCE = 1e-6
 """The gradient that may be left, as a share of its sensitivity. The noise that covers it has 0.5% of epsilon."""
 OUTPUT_TOLERANCE = 1e-4
 """The same for output perturbation, where it lengthens the sensitivity by twice as much: 0.04% more noise."""
-MOST_PASSES = 1 << 24
-"""Passes that the proof may count on. It trades a bound on time, which hardly any table comes near (the usual solver
-takes ten to fifty passes), for less ridge where rows are millions: `privfit bench speed` has such a table."""
+MOST_ACCELERATED = 1 << 17
+"""Accelerated steps that the proof may count on: half a minute for a small table on which the usual solver, which takes ten
+to fifty passes, does not converge. More of them would allow for smaller ridges, where weights are mostly noise."""
+MOST_PLAIN = 1 << 22
+"""Plain steps after them. No table is known that needs one: they are there because accelerated steps alone are proved to reach
+less precision, which would need three times the ridge at two million rows (`privfit bench speed` has such a table)."""
 NOISE_BITS = 80
 """Objective noise is longer than planned with a probability of at most 2^-80: part of the stated 2^-64."""
 NORMAL_TAIL = 10.6
@@ -115,10 +118,10 @@ def precision_of(gradients: Gradients, rows: int, ridge: float, noise: float, to
     if not 4 * reached <= radius:
         return Precision(ball, math.inf)
     off, plain = max(wanted, least), math.ceil(condition * math.log(2 * amplified))
-    if off >= reached or _accelerated_steps(condition, radius / off) + plain > MOST_PASSES:
+    if off >= reached or _accelerated_steps(condition, radius / off) > MOST_ACCELERATED or plain > MOST_PLAIN:
         off, plain = max(wanted, reached), 0
     accelerated = _accelerated_steps(condition, radius / off)
-    if accelerated > MOST_PASSES:
+    if accelerated > MOST_ACCELERATED:
         return Precision(ball, math.inf)
     return Precision(max(ball, radius), off * ridge, radius, condition * ridge, accelerated, plain)
 
