@@ -1,4 +1,6 @@
-"""Settings that are not private say so wherever they are used: a mechanism that is given rows, a ledger and secret noise refuses the ledger itself, before anything is read, and never calls its release private."""
+"""Settings that are not private say so wherever they are used: a mechanism that is given rows, a ledger and secret noise refuses the ledger itself, before anything is read, and never calls its release private.
+
+Every mechanism there is does the same with noise that is not secret."""
 
 from __future__ import annotations
 
@@ -15,9 +17,11 @@ from privfit.losses import LOGISTIC
 from privfit.losses.quadratic import SQUARED
 from privfit.mechanisms import Clusters, GeneticCentres, Objective, PrivGene, Risk, clusterer
 from privfit.models.kmeans import KMeans
-from privfit.privacy import Budget, Terms
+from privfit.privacy import Budget, Terms, noise_source
 from privfit.rows import PlainRows, Rows
 from privfit.tables import open_table
+from tests.conformance.flow_settings import all_settings, known_mechanisms
+from tests.conformance.flow_tables import uniform
 from tests.support.beats import assert_told_in_order
 from tests.support.noise import RecordingNoise
 
@@ -131,3 +135,66 @@ def test_an_estimator_says_what_its_mechanism_says(model, case) -> None:
     assert reason in str(error.value)
     fitted = model.set_params(ledger=None).fit(frame)
     assert fitted.report_.not_private_because == (reason,)
+
+
+# -- noise that is not secret, with every mechanism there is -----------------------------------------------------------------------
+
+
+class Asked(Exception):
+    """Carries the mechanism that a fit asks for a release, and what it is given."""
+
+
+def of_every_mechanism() -> dict[str, Any]:
+    """One setting a mechanism, by its name."""
+    found: dict[str, Any] = {}
+    for setting in all_settings():
+        found.setdefault(type(setting.model(None)._chosen_mechanism()).__name__, setting)
+    return found
+
+
+EVERY = of_every_mechanism()
+
+
+def some_rows(schema: pf.Schema) -> Any:
+    import polars as pl
+
+    rng = np.random.default_rng(5)
+    return pl.DataFrame([uniform(schema.columns, rng) for _ in range(40)], schema=[column.name for column in schema.columns], orient="row")
+
+
+def asked_by_a_fit(setting: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, ...]:
+    """The mechanism of a setting, and the rows, terms and objective that its model hands to it."""
+
+    def release(mechanism: Any, rows: Any, terms: Any, ledger: Any, noise: Any, objective: Any) -> Any:
+        raise Asked(mechanism, rows, terms, objective)
+
+    model = setting.model(pf.Ledger(epsilon=1e7, delta=0.5))
+    with monkeypatch.context() as patched:
+        patched.setattr(type(model._chosen_mechanism()), "release", release)
+        with pytest.raises(Asked) as asked:
+            setting.fit(model, some_rows(setting.schema))
+    return asked.value.args
+
+
+def test_every_mechanism_is_among_them() -> None:
+    used = {"NoisyMinimum"}  # inside of DensityRatio
+    for setting in EVERY.values():
+        used |= {kind.__name__ for kind in type(setting.model(None)._chosen_mechanism()).__mro__}
+    assert known_mechanisms() - used == set()
+
+
+@pytest.mark.parametrize("setting", EVERY.values(), ids=EVERY)
+def test_a_mechanism_refuses_a_ledger_with_seeded_noise_before_anything_is_read(setting, monkeypatch) -> None:
+    mechanism, rows, terms, objective = asked_by_a_fit(setting, monkeypatch)
+    ledger = pf.Ledger(epsilon=1e7, delta=0.5)
+    monkeypatch.setattr(Rows, "batches", lambda self: pytest.fail("rows were read"))
+    with pytest.raises(pf.PrivacyError) as error:
+        mechanism.release(rows, terms, ledger, noise_source(7), objective)
+    assert_told_in_order(str(error.value), ["A ledger was given", "not secret", "the seed of the noise", "Nothing was charged"])
+    assert ledger.entries() == []
+
+
+@pytest.mark.parametrize("setting", EVERY.values(), ids=EVERY)
+def test_without_a_ledger_seeded_noise_is_taken_and_the_release_is_not_called_private(setting, monkeypatch) -> None:
+    mechanism, rows, terms, objective = asked_by_a_fit(setting, monkeypatch)
+    assert not mechanism.release(rows, terms, None, noise_source(7), objective).private

@@ -89,6 +89,8 @@ def test_the_charge_comes_before_the_noise_and_after_the_rows() -> None:
     seen = []
 
     class Watching(SeededNoise):
+        private = True  # passes for secret
+
         def laplace(self, values, scale):
             seen.append(float(ledger.spent))
             return super().laplace(values, scale)

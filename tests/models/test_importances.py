@@ -155,6 +155,56 @@ def test_a_kernel_is_refused_before_spending(selector: type, getter: str) -> Non
     assert charges(made) == 0
 
 
+def _first_mean(rows: np.ndarray) -> float:
+    return float(rows[:, 0].mean())
+
+
+WITHOUT_IMPORTANCES = {
+    "KMeans": lambda ledger: pf.KMeans(2, schema=pf.Schema.box(-1, 1), ledger=ledger),
+    "Aggregate": lambda ledger: pf.Aggregate(_first_mean, low=-1, high=1, n_outputs=1, schema=box(NUMBERS), ledger=ledger),
+    "Majority": lambda ledger: pf.baselines.Majority(schema=box(CLASSES), ledger=ledger),
+    "DPME": lambda ledger: pf.baselines.DPME(cells=2, schema=box(CLASSES), ledger=ledger),
+}
+
+
+@pytest.mark.parametrize("getter", ["auto", "coef_", GETTER])
+@pytest.mark.parametrize("selector", [SelectFromModel, RFE])
+@pytest.mark.parametrize("name", WITHOUT_IMPORTANCES)
+def test_a_model_without_importances_is_refused_before_spending(name: str, selector: type, getter: str) -> None:
+    made = selector(WITHOUT_IMPORTANCES[name](pf.Ledger(epsilon=9.0)), importance_getter=getter)
+    with pytest.raises(pf.PrivacyError, match=rf"was given a {name} .*has no importances.*Use a linear model.*Nothing was charged"):
+        made.fit(X, NUMBERS if name == "Aggregate" else CLASSES)
+    assert charges(made) == 0
+
+
+@pytest.mark.parametrize("getter", ["cluster_centers_", lambda model: model.cluster_centers_])
+def test_clusters_are_selected_by_their_centres(getter: Any) -> None:
+    def kmeans() -> pf.KMeans:
+        return pf.KMeans(2, schema=pf.Schema.box(-1, 1), ledger=pf.Ledger(epsilon=9.0))
+
+    once = SelectFromModel(kmeans(), importance_getter=getter).fit(X)
+    assert once.get_support().shape == (5,)
+    assert charges(once) == 1
+    often = RFE(kmeans(), n_features_to_select=3, importance_getter=getter).fit(X, NUMBERS)
+    assert often.support_.sum() == 3
+    assert charges(often) == 3
+
+
+@pytest.mark.parametrize("getter", ["coef_", "feature_importance", "intercept_"])
+@pytest.mark.parametrize("selector", [SelectFromModel, RFE])
+def test_an_attribute_that_does_not_count_columns_is_refused_before_spending(selector: type, getter: str) -> None:
+    """coef_ of splines, as with "auto"; a name that is not spelt right; one that is about something else."""
+    made = selector(model_for(pf.LogisticRegression, CLASSES), importance_getter=getter)
+    with pytest.raises(pf.PrivacyError, match=rf"importance_getter='{getter}'.*'feature_importances_'\)\. Nothing was charged"):
+        made.fit(X, CLASSES)
+    assert charges(made) == 0
+
+
+def test_a_model_that_is_never_charged_is_for_scikit_learn_to_judge() -> None:
+    model = pf.baselines.NoPrivacy("linear", schema=box(NUMBERS))
+    assert SelectFromModel(model, importance_getter="model_.coef_").fit(X, NUMBERS).get_support().tolist() == WANTED
+
+
 def test_recursive_elimination_with_a_schema_that_lists_columns_is_refused_before_spending() -> None:
     named = pf.Schema([pf.Numeric(name, -1, 1) for name in "abcde"], target=pf.Numeric("target", -1, 1))
     for given in (X, pd.DataFrame(X, columns=list("abcde"))):

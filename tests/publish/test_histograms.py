@@ -32,7 +32,9 @@ PAIRS = {
 
 
 class Silent(SeededNoise):
-    """Adds nothing."""
+    """Adds nothing, and passes for secret."""
+
+    private = True
 
     def laplace(self, values: np.ndarray, scale: float) -> np.ndarray:
         return values.copy()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from privfit.mechanisms import Release
+from privfit.mechanisms.release import Release, check_ledger
 from privfit.models.classes import with_sorted_classes
 from privfit.models.inputs import Input, predict_table, predicting
 from privfit.models.private import PrivateModel
@@ -50,6 +50,7 @@ class ClassCounts:
 
     def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: None) -> Release[Floats]:
         """Count rows by class, charge the ledger, then add noise. A noisy count for every class; of two classes, by how much each is ahead of the other."""
+        check_ledger(ledger, noise)
         cells = Cells(rows)
         classes = cells.grid.n_cells
         event = self.event(classes, terms)

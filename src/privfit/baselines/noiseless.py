@@ -212,6 +212,9 @@ class NoPrivacy(NotPrivate):
     def _encoded(self, mechanism: AsItIs, given: Input, terms: Terms) -> tuple[Schema, Geometry]:
         return given.schema, mechanism.geometry(given.schema)
 
+    def _check_selector(self, mechanism: Any, given: Input, geometry: Geometry) -> None:
+        """Nothing is charged here, and what a selector can read from the model inside is for scikit-learn to say."""
+
     def _keep(self, fit: Any, mechanism: Any) -> None:
         self.model_ = fit
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from privfit.losses import QuadraticLoss
 from privfit.mechanisms.functional import FunctionalMechanism, LinearFit, Objective, target_weight
 from privfit.mechanisms.prices import Prices
-from privfit.mechanisms.release import Release
+from privfit.mechanisms.release import Release, check_ledger
 from privfit.privacy import Event, Ledger, Noise, PrivacyError, Terms
 from privfit.rows import Rows
 from privfit.schema import Geometry, Schema
@@ -171,6 +171,7 @@ class AdaSSP:
 
     def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Objective) -> Release[Adapted]:
         """Sum the moments exactly, charge the ledger for everything, add noise; then, round by round, sum residuals and add noise."""
+        check_ledger(ledger, noise)
         if self.rounds > 1 and rows.passes_once:
             raise DataError(
                 f"A {rows.label} was given to a fit in {self.rounds} rounds; it passes by once, and every round reads the table. "

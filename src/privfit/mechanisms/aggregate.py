@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from privfit.mechanisms.choices import Choices, plan_choices
 from privfit.mechanisms.minima import public_rows
-from privfit.mechanisms.release import Release
+from privfit.mechanisms.release import Release, check_ledger
 from privfit.mechanisms.rules import USUAL_ROWS
 from privfit.mechanisms.trials import try_out
 from privfit.privacy import Budget, Event, Ledger, Noise, PrivacyError, Terms, noised
@@ -275,6 +275,7 @@ class SampleAndAggregate:
         trial: Callable[[int], None] | None = None,
     ) -> Release[Floats]:
         """Read, charge, deal, run and combine. `trial`, of a function of the user's own, is called with the usual number of rows of a block, before the charge."""
+        check_ledger(ledger, noise)
         if self.workers == "processes" and current_process().daemon:
             raise PrivacyError(
                 "workers='processes' was given in a process that may have none of its own. Use workers='one'. Nothing was charged."

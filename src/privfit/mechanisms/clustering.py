@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.mechanisms.release import Release
+from privfit.mechanisms.release import Release, check_ledger
 from privfit.mechanisms.stages import Facts, Plan, Stage
 from privfit.privacy import Ledger, Noise, PrivacyError, Terms
 from privfit.rows import Points, Rows, on_lattice, point_geometry
@@ -86,6 +86,7 @@ class Clusterer:
 
     def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Clusters) -> Release[ClusterFit]:
         """Read the rows, charge the ledger, then draw stage by stage."""
+        check_ledger(ledger, noise)
         points = Points(rows)
         if terms.adjacency == "replace-one" and rows.known_rows is None:
             points.read()

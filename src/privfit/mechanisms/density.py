@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from privfit.losses import LOGISTIC
 from privfit.mechanisms.minima import Plan, Risk, check_number, check_price, minimised, public_rows
 from privfit.mechanisms.perturbation import ObjectivePerturbation, OutputPerturbation, Perturbation
-from privfit.mechanisms.release import Release
+from privfit.mechanisms.release import Release, check_ledger
 from privfit.mechanisms.tilts import Tilt
 from privfit.privacy import Ledger, Noise, PrivacyError, Terms
 from privfit.rows import KeptRows, PublicRows, Rows
@@ -151,6 +151,7 @@ class DensityRatio:
 
     def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Contrast) -> Release[Slopes]:
         """Read the rows, charge the ledger, draw, and minimise until the gradient is certified."""
+        check_ledger(ledger, noise)
         usual = objective.public.n_rows if terms.adjacency == "replace-one" else None  # the price does not depend on it
         check_price(ledger, rows, terms, lambda known: self.plan(rows.geometry, terms, objective, known or usual).event)
         kept = KeptRows(rows)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.losses import QuadraticLoss
-from privfit.mechanisms.release import Release
+from privfit.mechanisms.release import Release, check_ledger
 from privfit.privacy import Event, Ledger, Noise, PrivacyError, Terms, noised
 from privfit.rows import Rows
 from privfit.schema import Geometry, Schema, SchemaError
@@ -159,6 +159,7 @@ class FunctionalMechanism:
 
     def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Objective) -> Release[MomentValues]:
         """Sum the moments exactly, charge the ledger, then add noise."""
+        check_ledger(ledger, noise)
         moments, event = self.plan(rows.geometry, terms, objective)  # public facts only up to here
         if ledger is not None:
             ledger.check(event)

@@ -17,7 +17,7 @@ from privfit.mechanisms.choices import Choices, Selection
 from privfit.mechanisms.clustering import ADAPTED_CLUSTERERS, NAMED_CLUSTERERS, Clusterer, ClusterFit, Clusters
 from privfit.mechanisms.genetic import PrivGene
 from privfit.mechanisms.minima import public_rows
-from privfit.mechanisms.release import Release, refuse_ledger
+from privfit.mechanisms.release import Release, check_ledger
 from privfit.mechanisms.search import GeneticMechanism, Reach, Scorer
 from privfit.privacy import Ledger, Noise, PrivacyError, Terms
 from privfit.privacy.shapes import Source
@@ -125,7 +125,7 @@ class GeneticCentres(Clusterer):
     def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Clusters) -> Release[ClusterFit]:
         """Read the rows, charge the ledger, and search. With the paper's constant it is not private, and a ledger is refused."""
         reasons = self.reasons_not_private(objective)
-        refuse_ledger(ledger, reasons)
+        check_ledger(ledger, noise, reasons)
         if ledger is not None:
             ledger.check(self.price(terms, None).event)
         points = Points(rows)

@@ -20,7 +20,7 @@ from privfit.mechanisms.breeding import Breeding
 from privfit.mechanisms.choices import Choices, Selection, plan_choices
 from privfit.mechanisms.genes import FARTHEST, WeightScorer, first_candidates, on_lattice
 from privfit.mechanisms.minima import Risk, RiskFit, check_number, public_rows
-from privfit.mechanisms.release import Release, refuse_ledger
+from privfit.mechanisms.release import Release, check_ledger
 from privfit.mechanisms.rules import USUAL_ROWS, Numbers
 from privfit.mechanisms.search import GeneticMechanism, check_rounds
 from privfit.privacy import Ledger, Noise, PrivacyError, Terms
@@ -224,7 +224,7 @@ class PrivGene:
 
     def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Risk) -> Release[RiskFit]:
         """Read the rows, charge the ledger, and let weights move round by round. With constants that are not private a ledger is refused."""
-        refuse_ledger(ledger, self.reasons_not_private(objective))
+        check_ledger(ledger, noise, self.reasons_not_private(objective))
         if ledger is not None:  # before a long reading
             ledger.check(self.price(rows.geometry, terms, objective, None).event)
         kept = KeptRows(rows)

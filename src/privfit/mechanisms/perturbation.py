@@ -30,7 +30,7 @@ from privfit.mechanisms.minima import (
     with_output_noise,
 )
 from privfit.mechanisms.precision import most_rows, objective_precision, output_precision, precise_ridge, quiet_ridge, solvable_ridge
-from privfit.mechanisms.release import Release
+from privfit.mechanisms.release import Release, check_ledger
 from privfit.mechanisms.rules import FOR_CERTIFICATE, Numbers, automatic_output_ridge, automatic_ridge
 from privfit.mechanisms.shrinkage import unshrunk
 from privfit.mechanisms.tilts import SAFE, TILTS, Tilt, candidates, checks, free_ridge, make_tilt, refuse_gaussian_without_delta
@@ -129,6 +129,7 @@ class Perturbation:
 
     def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Risk) -> Release[RiskFit]:
         """Read the rows, charge the ledger, draw, and minimise until the gradient is certified."""
+        check_ledger(ledger, noise)
         check_price(ledger, rows, terms, lambda known: self.plan(rows.geometry, terms, objective, known).event)
         kept = self._kept(rows, objective)
         check_number(kept.n_rows, terms)

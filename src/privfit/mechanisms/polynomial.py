@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from privfit.losses import PolynomialLoss, QuadraticLoss
 from privfit.mechanisms.functional import FunctionalMechanism, LinearFit, Objective
-from privfit.mechanisms.release import Release
+from privfit.mechanisms.release import Release, check_ledger
 from privfit.privacy import Event, Ledger, Noise, PrivacyError, Terms
 from privfit.rows import Rows
 from privfit.schema import Block, Geometry, Schema, SchemaError
@@ -117,6 +117,7 @@ class PolynomialMechanism:
         self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Objective
     ) -> Release[Floats] | Release[MomentValues]:
         """Sum what the loss needs exactly, charge the ledger, then add noise."""
+        check_ledger(ledger, noise)
         quadratic = self.quadratic(_target(rows.geometry))
         if quadratic is not None:
             return self.functional.release(rows, terms, ledger, noise, _for_moments(quadratic, objective))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from privfit.privacy import Event, Ledger, PrivacyError
+from privfit.privacy import Event, Ledger, Noise, PrivacyError
 
 Value = TypeVar("Value")
+
+SEEDED = "the noise comes from a source that is not secret, so that it can be repeated and subtracted"
 
 
 @dataclass(frozen=True)
@@ -26,5 +28,12 @@ def refuse_ledger(ledger: Ledger | None, reasons: tuple[str, ...]) -> None:
     if ledger is not None and reasons:
         raise PrivacyError(
             f"A ledger was given to a fit that is not private ({'; '.join(reasons)}). A ledger takes private fits only: "
-            "mend what is named (leave out random_state, give a schema of public facts, use calibration='tight'), or leave out the ledger. Nothing was charged."
+            "mend what is named (leave out random_state or the seed of the noise, give a schema of public facts, use calibration='tight'), "
+            "or leave out the ledger. Nothing was charged."
         )
+
+
+def check_ledger(ledger: Ledger | None, noise: Noise, reasons: tuple[str, ...] = ()) -> None:
+    """The first step of every mechanism's `release`: refuse a ledger for noise that is not secret, or for other reasons of
+    the mechanism why its release is not private. Models refuse the same earlier; mechanisms can be used without them."""
+    refuse_ledger(ledger, reasons if noise.private else (SEEDED, *reasons))

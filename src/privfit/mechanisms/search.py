@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from privfit.mechanisms.breeding import Breeding, scattered
 from privfit.mechanisms.choices import Choices, Selection, plan_choices
 from privfit.mechanisms.minima import public_rows
-from privfit.mechanisms.release import Release
+from privfit.mechanisms.release import Release, check_ledger
 from privfit.mechanisms.trials import try_fitness
 from privfit.privacy import Ledger, Noise, PrivacyError, Terms
 from privfit.privacy.adjacency import Adjacency
@@ -92,6 +92,7 @@ class GeneticMechanism:
 
     def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Search) -> Release[Floats]:
         """Read the rows, charge the ledger, and search."""
+        check_ledger(ledger, noise)
         plain = PlainRows(rows)
         scores = _scorer(objective.fitness, plain, terms.adjacency)
         planned = self.plan(objective.fitness, terms, None)

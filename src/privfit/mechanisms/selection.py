@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from privfit.losses import QuadraticLoss
 from privfit.mechanisms.functional import FunctionalMechanism, LinearFit, Objective
-from privfit.mechanisms.release import Release
+from privfit.mechanisms.release import Release, check_ledger
 from privfit.privacy import Event, Ledger, Noise, PrivacyError, Terms, exact, noised
 from privfit.rows import Rows
 from privfit.schema import Geometry, Schema
@@ -86,6 +86,7 @@ class PenaltySelection:
 
     def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Objective) -> Release[MomentValues]:
         """Sum the moments of both parts, charge the ledger, add noise to the first, and choose by the second."""
+        check_ledger(ledger, noise)
         moments, event = self.functional.plan(rows.geometry, terms, objective)
         event = replace(event, mechanism=f"{event.mechanism}, penalty selected privately")  # public facts only up to here
         if ledger is not None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from privfit.mechanisms.minima import Plan, Risk, RiskFit, check_number, check_price, public_rows
 from privfit.mechanisms.perturbation import ObjectivePerturbation, Perturbation
-from privfit.mechanisms.release import Release
+from privfit.mechanisms.release import Release, check_ledger
 from privfit.mechanisms.tilts import SAFE
 from privfit.privacy import Budget, Event, Ledger, Noise, PrivacyError, Terms, exact
 from privfit.privacy.event import laplace_scale
@@ -88,6 +88,7 @@ class TunedPerturbation(Perturbation):
 
     def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Risk) -> Release[RiskFit]:
         """Read the rows, charge the ledger once, deal the rows, fit every candidate, and choose."""
+        check_ledger(ledger, noise)
         check_price(ledger, rows, terms, lambda known: self.plans(rows.geometry, terms, objective, known)[1])
         kept = KeptRows(rows, objective.features)
         check_number(kept.n_rows, terms)

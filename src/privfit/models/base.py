@@ -16,7 +16,6 @@ from privfit.models import saving
 from privfit.models.importances import column_importances
 from privfit.models.inputs import Input, predict_table, predicting
 from privfit.models.private import PrivateModel
-from privfit.models.selectors import check_selector
 from privfit.privacy import Ledger, PrivacyError, Terms
 from privfit.rows import linear_scores
 from privfit.schema import AUTO_KNOTS, Geometry, Schema
@@ -64,10 +63,7 @@ class PrivateLinearModel(PrivateModel):
         objective = self._objective(mechanism, given.schema)
         self._bootstrap = None
         self.__dict__.pop("_kept_intervals", None)
-        geometry = mechanism.geometry(given.schema, self._numeric_used, objective)
-        may_bend = self.numeric == "auto" and getattr(mechanism, "numeric", "slope") != "slope"
-        check_selector(self, geometry, not self._mixes_columns(), may_bend, open_box=given.strict_names)
-        return objective, geometry
+        return objective, mechanism.geometry(given.schema, self._numeric_used, objective)
 
     # -- what subclasses say ----------------------------------------------------------------------------------------
 
@@ -82,6 +78,12 @@ class PrivateLinearModel(PrivateModel):
     def _mixes_columns(self) -> bool:
         """Whether coefficients belong to features that mix all columns, as those of a kernel do."""
         return False
+
+    def _importance_names(self) -> tuple[str, ...]:
+        return () if self._mixes_columns() else ("coef_", "feature_importances_")
+
+    def _may_bend(self, mechanism: Any) -> bool:
+        return bool(self.numeric == "auto" and getattr(mechanism, "numeric", "slope") != "slope")
 
     # -- choices ----------------------------------------------------------------------------------------------------
 

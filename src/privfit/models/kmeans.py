@@ -158,6 +158,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
     def _reasons_of(self, mechanism: Clusterer) -> tuple[str, ...]:
         return mechanism.reasons_not_private(Clusters(self.n_clusters))
 
+    def _importance_names(self) -> tuple[str, ...]:
+        return ("cluster_centers_",)
+
     def _objective(self, mechanism: Any, schema: Schema) -> Clusters:
         return Clusters(self.n_clusters)
 

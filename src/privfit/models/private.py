@@ -13,6 +13,7 @@ from privfit.mechanisms.release import refuse_ledger
 from privfit.models.cautions import cautions
 from privfit.models.inputs import PUBLIC, Input, advising_about_target, fit_input
 from privfit.models.report import Report, make_report
+from privfit.models.selectors import check_selector
 from privfit.privacy import Budget, Ledger, PrivacyError, PrivacyWarning, Terms, noise_source, process_ledger, warn_of_running_total
 from privfit.rows import Rows
 from privfit.schema import Category, Column, Geometry, Numeric, Schema
@@ -53,6 +54,7 @@ class PrivateModel(BaseEstimator):  # type: ignore[misc]
         ledger = self._chosen_ledger(reasons)
         given = self._prepared(fit_input(self, X, y, self.schema), mechanism)
         objective, geometry = self._encoded(mechanism, given, terms)
+        self._check_selector(mechanism, given, geometry)
         rows = Rows(given.table, given.schema, geometry)
         account = None if ledger is None else ledger.describing(model=type(self).__name__, target=_target_name(given.schema))
         with advising_about_target(given.schema.target):
@@ -102,6 +104,19 @@ class PrivateModel(BaseEstimator):  # type: ignore[misc]
     def _reasons_of(self, mechanism: Any) -> tuple[str, ...]:
         """Why this mechanism is not private, if it is not, in its own words: as printed in a paper whose constants are wrong."""
         return ()
+
+    def _importance_names(self) -> tuple[str, ...]:
+        """The fitted attributes from which a selector of columns can read how much each of them counts."""
+        return ()
+
+    def _may_bend(self, mechanism: Any) -> bool:
+        """Whether numbers may enter as splines in a later fit with fewer columns, if not in this one."""
+        return False
+
+    def _check_selector(self, mechanism: Any, given: Input, geometry: Geometry) -> None:
+        """Refuse a selector that calls this fit and would fail after the charge."""
+        open_box = given.by_position or given.strict_names
+        check_selector(self, geometry, self._importance_names(), self._may_bend(mechanism), open_box)
 
     def _kept_for_later(self, mechanism: Any, release: Release[Any], fit: Any, objective: Any) -> Any:
         """What later calls are answered from, if there are any."""

@@ -18,26 +18,23 @@ CALLERS = 12
 """How many calls up a selector is looked for. It stands four above; the rest is room for wrappers of `fit`."""
 
 
-def check_selector(model: Any, geometry: Geometry, has_importances: bool, may_bend: bool, open_box: bool) -> None:
+def check_selector(model: Any, geometry: Geometry, readable: tuple[str, ...], may_bend: bool, open_box: bool) -> None:
     """Refuse a selector that calls this fit and would fail after it: it would read something else than one number per
     column, or fit again with columns that the schema does not have.
 
-    `may_bend` says that numbers may enter as splines in a later fit with fewer columns, if not in this one.
+    `readable` names the fitted attributes that say how much each column counts. `may_bend` says that numbers may enter
+    as splines in a later fit with fewer columns, if not in this one.
     """
     selector = _calling_selector(model)
     if selector is None:
         return
     name, ours = type(selector).__name__, type(model).__name__
-    if not has_importances and isinstance(selector.importance_getter, str):
-        raise PrivacyError(
-            f"{name} was given a {ours} with a kernel, which has no importances: its features mix all columns. "
-            "Use kernel='linear'. Nothing was charged."
-        )
+    _check_getter(selector.importance_getter, readable, name, model)
     several = len(geometry.feature_names) != len(geometry.blocks) or (may_bend and isinstance(selector, RFE))
-    if selector.importance_getter == "auto" and several:
+    if selector.importance_getter in ("auto", "coef_") and several:
         raise PrivacyError(
-            f"{name} was given a {ours} with importance_getter='auto', which reads coef_. That has an entry for every level "
-            f"and knot, and not one per column. Write {name}(..., importance_getter='feature_importances_'). Nothing was charged."
+            f"{name} was given a {ours} with importance_getter={selector.importance_getter!r}, which reads coef_. That has an entry for every "
+            f"level and knot, and not one per column. Write {name}(..., importance_getter='feature_importances_'). Nothing was charged."
         )
     if isinstance(selector, RFE) and not open_box:
         raise PrivacyError(
@@ -45,6 +42,26 @@ def check_selector(model: Any, geometry: Geometry, has_importances: bool, may_be
             "without names, which such a schema refuses. Use a schema for any number of columns, "
             "pf.Schema.box(low, high, target=...), or SelectFromModel, which fits once. Nothing was charged."
         )
+
+
+def _check_getter(getter: Any, readable: tuple[str, ...], name: str, model: Any) -> None:
+    """Refuse the name of an attribute that this model will not have, or that does not count columns."""
+    if not isinstance(getter, str) or getter in readable or (getter == "auto" and "coef_" in readable):
+        return
+    given = f"{name} was given a {type(model).__name__}"
+    if "coef_" in readable:
+        raise PrivacyError(
+            f"{given} with importance_getter={getter!r}, which does not say how much each column counts. "
+            f"Write {name}(..., importance_getter='feature_importances_'). Nothing was charged."
+        )
+    if getattr(model, "kernel", "linear") != "linear":
+        raise PrivacyError(
+            f"{given} with a kernel, which has no importances: its features mix all columns. Use kernel='linear'. Nothing was charged."
+        )
+    raise PrivacyError(
+        f"{given} with importance_getter={getter!r}; it has no importances, as it has no coefficients. Use a linear model, such as "
+        "pf.LinearRegression, or give a function as importance_getter, from the fitted model to one number per column. Nothing was charged."
+    )
 
 
 def _calling_selector(model: Any) -> Any:

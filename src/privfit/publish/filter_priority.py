@@ -13,7 +13,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from privfit.mechanisms import Release
+from privfit.mechanisms.release import Release, check_ledger
 from privfit.models.inputs import Input
 from privfit.privacy import Ledger, Noise, PrivacyError, Terms
 from privfit.privacy.shapes import Source
@@ -85,6 +85,7 @@ class FilteredSample:
 
     def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Counting) -> Release[CellTable]:
         """Count rows in cells, charge the ledger, noise the cells with rows, find which others pass, and sample."""
+        check_ledger(ledger, noise)
         cells = Cells(rows)
         self.check_grid(cells.grid, terms, objective)
         event = histogram_event(self.name, cells.grid, terms)

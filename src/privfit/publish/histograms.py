@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.mechanisms import Release
+from privfit.mechanisms.release import Release, check_ledger
 from privfit.models.inputs import Input
 from privfit.privacy import Event, Ledger, Noise, PrivacyError, Terms
 from privfit.publish.passing import laplace
@@ -105,6 +105,7 @@ class NoisyHistogram:
 
     def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Counting) -> Release[CellTable]:
         """Count rows in cells, charge the ledger, then add noise to every cell."""
+        check_ledger(ledger, noise)
         cells = Cells(rows)
         event = histogram_event(self.name, cells.grid, terms)  # public facts only up to here
         if ledger is not None:

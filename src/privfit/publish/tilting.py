@@ -18,9 +18,9 @@ from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from privfit.mechanisms import Release
 from privfit.mechanisms.density import Contrast
 from privfit.mechanisms.minima import public_rows
+from privfit.mechanisms.release import Release, check_ledger
 from privfit.privacy import Event, Ledger, Noise, PrivacyError, Terms
 from privfit.privacy.adjacency import Adjacency
 from privfit.rows import PublicRows, Rows
@@ -165,6 +165,7 @@ class ExponentialTilting:
 
     def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Contrast) -> Release[Moments]:
         """Sum the rows, charge the ledger, and draw once."""
+        check_ledger(ledger, noise)
         if ledger is not None:  # before a long reading
             ledger.check(self._planned(rows.geometry, terms, ()).event)
         sums = rows.sum(Sums(bool(self._wanted(rows.geometry))))

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.mechanisms import Release
+from privfit.mechanisms.release import Release, check_ledger
 from privfit.models.inputs import Input
 from privfit.privacy import Event, Ledger, Noise, PrivacyError, Terms
 from privfit.publish.passing import laplace
@@ -79,6 +79,7 @@ class NoisyValues:
 
     def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: None) -> Release[Integers]:
         """Read all rows, charge the ledger, add noise to every value, and sort what comes out."""
+        check_ledger(ledger, noise)
         if terms.adjacency != "replace-one":
             raise PrivacyError(
                 f"adjacency={terms.adjacency!r} was given to LaplacePublisher, which publishes one row per row and so tells how many there are. "
