@@ -74,13 +74,15 @@ def count_rows(path: Path, separator: str, fields: int) -> int:
 def _blocks(path: Path) -> Iterator[bytes]:
     """The file's bytes in blocks that end where lines do, quoted or not, so that no two bytes that belong together are apart.
 
-    CR LF is given as LF, and a line end is added to a last line that has none.
+    A line end is added to a last line that has none.
     """
     with _unpacked(path) as file:
         start = file.read(len(BYTE_ORDER_MARK)).removeprefix(BYTE_ORDER_MARK)
         while block := start + file.read(BLOCK) + file.readline():
             start = b""
-            yield block.replace(b"\r\n", LINE_END) + LINE_END * (not block.endswith(LINE_END))
+            if block.endswith(RETURN):  # a line end added here would make it part of one
+                raise ragged_lines()
+            yield block if block.endswith(LINE_END) else block + LINE_END
 
 
 def _unpacked(path: Path) -> gzip.GzipFile | BufferedReader:
@@ -98,24 +100,33 @@ def _outside_quotes(block: bytes, cells: Bytes, separator: bytes, inside: bool) 
     """Where separators and line ends stand that are no part of a quoted field (and CR alone, which must not), and whether the block
     ends inside such a field; `inside` says whether it begins there. Refuses quotes that stand where a field neither begins nor ends.
     """
-    marks = [mark for mark in (QUOTE, RETURN) if mark in block]
     special = (cells == ord(separator)) | (cells == ord(LINE_END))
-    for mark in marks:
-        special |= cells == ord(mark)
+    if QUOTE in block:
+        special |= cells == ord(QUOTE)
+    bounds = special
+    if RETURN in block:
+        returns = cells == ord(RETURN)
+        bounds = special | returns
+        places = np.flatnonzero(returns)
+        special[places[cells[places + 1] != ord(LINE_END)]] = True
     places = np.flatnonzero(special)
-    if QUOTE not in marks:
+    if QUOTE not in block:
         return places[: 0 if inside else None], inside
     is_quote = cells[places] == ord(QUOTE)
-    open_here = (np.cumsum(is_quote) + inside) % 2 == 1  # after the byte at this place
-    _refuse_stray(cells, places[is_quote & open_here] - 1, separator)  # before the first byte, as at the end, is a line end
-    _refuse_stray(cells, places[is_quote & ~open_here] + 1, separator)  # a line end comes last, so that no quote does
-    return places[~is_quote & ~open_here], bool(open_here[-1])
+    quotes = places[is_quote]
+    _refuse_stray(bounds, quotes, inside)
+    count = np.cumsum(is_quote, dtype=np.uint8)  # modulo 256, which is even
+    return places[(count % 2 == inside) & ~is_quote], inside ^ (len(quotes) % 2 == 1)
 
 
-def _refuse_stray(cells: Bytes, beside: NDArray[np.intp], separator: bytes) -> None:
-    """Refuse quotes beside which, outside of the field, stands a byte that ends no field. Another quote there makes a pair of them."""
-    bounds = cells[beside]
-    if not np.all((bounds == ord(separator)) | (bounds == ord(LINE_END)) | (bounds == ord(QUOTE))):
+def _refuse_stray(bounds: NDArray[np.bool_], quotes: NDArray[np.intp], inside: bool) -> None:
+    """Refuse a quote that has no bound of a field at its outer side: separator, line end, or another quote, with which it makes a pair.
+
+    Quotes open and close by turns. A block ends with a line end, so that no quote is its last byte; and what stands before its first byte is a
+    line end too, as at place -1.
+    """
+    opening, closing = quotes[int(inside) :: 2], quotes[int(not inside) :: 2]
+    if not (bounds[opening - 1].all() and bounds[closing + 1].all()):
         raise stray_quotes()
 
 
@@ -123,9 +134,15 @@ def _refuse_ragged(cells: Bytes, places: NDArray[np.intp], cycle: bytes, seen: i
     """Refuse marks that do not go on in their order after `seen` of them. In a file of one column a blank line keeps the order."""
     done = seen % len(cycle)
     wanted = (cycle * (len(places) // len(cycle) + 2))[done : done + len(places)]
-    blank = len(cycle) == 1 and bool(np.any(cells[places - 1] == ord(LINE_END)))
-    if blank or cells[places].tobytes() != wanted:
+    if cells[places].tobytes() != wanted or (len(cycle) == 1 and _is_any_blank(cells, places)):
         raise ragged_lines()
+
+
+def _is_any_blank(cells: Bytes, ends: NDArray[np.intp]) -> bool:
+    """Whether a line that ends here has nothing before its end."""
+    before = ends - 1
+    before = np.where(cells[before] == ord(RETURN), before - 1, before)
+    return bool(np.any(cells[before] == ord(LINE_END)))
 
 
 def stray_quotes() -> DataError:
