@@ -175,6 +175,27 @@ def test_cells_are_not_quoted_and_nothing_is_charged(run: Run, folder: Path) -> 
     assert not Path("model.json").exists()
 
 
+@pytest.mark.parametrize(
+    ("table", "advice"),
+    [
+        ("age,sex,ill\n30,f,no\n,m,yes\n", 'write it under name = "age": fill = ...'),
+        ("age,sex,ill\n30,,no\n30,m,yes\n", 'write it under name = "sex": fill = ...'),
+        ("age,sex,ill\n30,x,no\n30,m,yes\n", 'write other = true under name = "sex"'),
+        ("age,sex,ill\n30,f,\n30,m,yes\n", 'levels = [..., "unknown"], fill = "unknown"'),
+    ],
+)
+def test_advice_about_the_schema_is_in_the_terms_of_its_file(run: Run, folder: Path, table: str, advice: str) -> None:
+    Path("t.csv").write_text(table)
+    pf.Schema([pf.Numeric("age", 0, 100), pf.Category("sex", ["f", "m"])], pf.Category("ill", ["no", "yes"])).save("t.toml")
+    result = run("fit", "t.csv", "--schema", "t.toml", "--model", "logistic", "-e", 1, "-o", "m.json", "--json")
+    assert result.exit_code == 1
+    for told in (result.stderr, json.loads(result.stdout)["message"]):
+        assert advice in told
+        assert told.strip().endswith("Nothing was charged.")
+        for python in ("Numeric(", "Category(", "adjacency="):
+            assert python not in told
+
+
 def test_unknown_choices_are_usage_errors(run: Run, folder: Path) -> None:
     assert run(*LINEAR[:-1], "quadratic", "-e", 1, "-o", "model.json").exit_code == 2
 

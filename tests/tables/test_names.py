@@ -91,6 +91,12 @@ def test_no_error_of_any_estimator_repeats_names_that_the_schema_does_not_list(
         ["31.01.2020", "b"],
         ["2020-01-31T10:00:00Z", "b"],
         ["a", "nan"],
+        ["NA", "a"],
+        ["a", "n/a"],
+        ["N/A", "b"],
+        ["inf", "0x1F"],
+        ["a", "-Infinity"],
+        ["inf -nan 3"],
         ["true", "a"],
         ["$5", "a"],
         ["12%", "a"],
@@ -108,7 +114,8 @@ def test_names_that_look_like_cells_are_known(names: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "names", [["age", "x1"], ["2nd", "q3_2020"], ["0", "1", "2"], ["column_1", "NA"], ["1_000"], ["e5"], ["no.", "5y"]]
+    "names",
+    [["age", "x1"], ["2nd", "q3_2020"], ["0", "1", "2"], ["column_1", "nat_id"], ["info", "nano"], ["1_000"], ["e5"], ["no.", "5y"]],
 )
 def test_names_are_known_for_names(names: list[str]) -> None:
     assert not names_are_values(open_table(pl.DataFrame({name: [0.5] for name in names})))

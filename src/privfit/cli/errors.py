@@ -40,7 +40,8 @@ def in_one_sentence(command: Callable[Options, None]) -> Callable[Options, None]
         try:
             command(*args, **options)
         except OURS as error:
-            _show(type(error).__name__, str(error), _wants_json(options))
+            message = error.for_toml if isinstance(error, DataError) else str(error)
+            _show(type(error).__name__, message, _wants_json(options))
             raise typer.Exit(OVERDRAWN if isinstance(error, BudgetExceeded) else FAILED) from None
         except OSError as error:
             where = f" {error.filename!r}" if error.filename else ""

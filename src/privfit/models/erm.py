@@ -18,7 +18,7 @@ from privfit.losses import LOGISTIC, ConvexLoss, tempered_logistic
 from privfit.losses.convex import is_positive
 from privfit.mechanisms import ObjectivePerturbation
 from privfit.models.classes import log_chances, predicted_class, public_classes, with_sorted_classes
-from privfit.models.inputs import Input
+from privfit.models.inputs import Input, predicting
 from privfit.models.perturbed import PerturbedModel
 from privfit.privacy import Ledger, PrivacyError
 from privfit.schema import Category, Numeric, Schema
@@ -178,6 +178,7 @@ class ERM(PerturbedModel):
         return self._scores(X)
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    @predicting
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each class, by the link of the loss. A model that was loaded from a file has none if its loss was not the logistic one."""
         loss = LOGISTIC if self.loss is None else self.loss

@@ -15,6 +15,7 @@ from privfit.losses import LINKS, PolynomialLoss, logistic, squared
 from privfit.mechanisms import PolynomialMechanism
 from privfit.models.base import PrivateLinearModel, original_units
 from privfit.models.classes import ClassModel
+from privfit.models.inputs import predicting
 from privfit.privacy import Ledger, PrivacyError
 from privfit.schema import Schema
 
@@ -155,13 +156,13 @@ class FunctionalRegressor(RegressorMixin, _FunctionalModel):  # type: ignore[mis
         """z = coef_'x + intercept_ for every row."""
         return self._scores(X)
 
+    @predicting
     def predict(self, X: Any) -> Floats:
         """The link of z: z itself, e^z or 1 / (1 + e^-z)."""
         scores = self._scores(X)
         if self.link_ == "identity":
             return scores
-        with np.errstate(over="ignore"):
-            return np.asarray(np.exp(scores) if self.link_ == "exp" else expit(scores))
+        return np.asarray(np.exp(scores) if self.link_ == "exp" else expit(scores))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

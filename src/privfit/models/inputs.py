@@ -102,12 +102,13 @@ def _placed(estimator: Any, table: Table) -> Table:
 
 def predicting(method: Callable[Options, Answer]) -> Callable[Options, Answer]:
     """The method, with refusals of rows worded for a fitted model: its schema cannot be changed, and predicting charges
-    nothing in any case."""
+    nothing in any case. numpy warns of nothing meanwhile: a warning would tell that a single row is infinite or huge."""
 
     @functools.wraps(method)
     def run(*args: Options.args, **options: Options.kwargs) -> Answer:
         try:
-            return method(*args, **options)
+            with np.errstate(all="ignore"):
+                return method(*args, **options)
         except DataError as error:
             told = error.when_predicting
         raise DataError(told)
@@ -123,19 +124,24 @@ def advising_about_target(target: Column | None) -> Iterator[None]:
     except MissingValues as error:
         if target is None or error.column != target.name:
             raise
-        told = _missing_target(target)
     else:
         return
-    raise DataError(told)
+    raise _missing_target(target)
 
 
-def _missing_target(target: Column) -> str:
-    level = f" Or add a level for it: Category({target.name!r}, [..., 'unknown'], fill='unknown')."
-    return (
+def _missing_target(target: Column) -> DataError:
+    cause = (
         f"The target {target.name!r} contains NaN or missing values, and a value that is made up for a target changes what is "
         "estimated. Leave such rows out before fitting: the fit is then about people whose target is known. The number of "
-        "rows that are left is taken as public with adjacency='replace-one'; use adjacency='add-remove' if it is private who "
-        f"has no target.{level * isinstance(target, Category)} Nothing was charged."
+        "rows that are left is taken as public with"
+    )
+    level, line = (
+        (f" Or add a level for it: {how}." if isinstance(target, Category) else "")
+        for how in (f"Category({target.name!r}, [..., 'unknown'], fill='unknown')", 'levels = [..., "unknown"], fill = "unknown"')
+    )
+    return DataError(
+        f"{cause} adjacency='replace-one'; use adjacency='add-remove' if it is private who has no target.{level} Nothing was charged.",
+        for_toml=f"{cause} --adjacency replace-one; use --adjacency add-remove if it is private who has no target.{line} Nothing was charged.",
     )
 
 

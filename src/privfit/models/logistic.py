@@ -23,6 +23,7 @@ from privfit.mechanisms import (
 )
 from privfit.models.base import original_units
 from privfit.models.classes import ClassModel, log_chances
+from privfit.models.inputs import predicting
 from privfit.models.perturbed import USUAL_PAIRS, PerturbedModel
 from privfit.privacy import Ledger, PrivacyError
 from privfit.schema import Schema
@@ -196,6 +197,7 @@ class LogisticRegression(ClassModel, PerturbedModel):
         """The probability of each class, in the order of classes_."""
         return np.exp(self.predict_log_proba(X))
 
+    @predicting
     def predict_log_proba(self, X: Any) -> Floats:
         """The logarithm of predict_proba."""
         scores = self._scores(X)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.schema import MISSING, OTHER, Block, Category, Column, Geometry, Numeric
+from privfit.schema.toml import value_text
 from privfit.tables import ABSENT, UNKNOWN, Batch, DataError, MissingValues
 
 Floats = NDArray[np.float64]
@@ -200,10 +201,11 @@ def absent_values(column: Column) -> MissingValues:
     """The error for missing values that the schema has no fill for."""
     fact = f"Column {column.name!r} contains NaN or missing values"
     needed = "a number" if isinstance(column, Numeric) else "one of the levels of the model's schema"
+    cause = f"{fact}, and its schema has no public value for them."
     return MissingValues(
-        f"{fact}, and its schema has no public value for them. "
-        f"Give one: {type(column).__name__}({column.name!r}, ..., fill=...). Nothing was charged.",
+        f"{cause} Give one: {type(column).__name__}({column.name!r}, ..., fill=...). Nothing was charged.",
         column=column.name,
+        for_toml=f"{cause} Choose one and write it under name = {value_text(column.name)}: fill = ... Nothing was charged.",
         when_predicting=f"{fact}, and the model was fitted without a public value for them. "
         f"Every row to predict for needs {needed} in this column. Fill it in, or leave such rows out.",
     )
@@ -211,9 +213,10 @@ def absent_values(column: Column) -> MissingValues:
 
 def unknown_levels(column: Column) -> DataError:
     """The error for levels that the schema does not list."""
+    cause = f"Column {column.name!r} contains a level that its schema does not list. List every level that can occur, or let the rest fall into one:"
     return DataError(
-        f"Column {column.name!r} contains a level that its schema does not list. List every level that can occur, "
-        f"or let the rest fall into one: Category({column.name!r}, [...], other=True). Nothing was charged.",
+        f"{cause} Category({column.name!r}, [...], other=True). Nothing was charged.",
+        for_toml=f"{cause} write other = true under name = {value_text(column.name)}. Nothing was charged.",
         when_predicting=f"Column {column.name!r} contains a level that the model was not fitted with. "
         "Every row to predict for needs one of the levels of the model's schema in this column. "
         "Write levels as the schema does, or leave such rows out.",

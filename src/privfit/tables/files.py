@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from privfit.schema import Category, Column, Numeric
+from privfit.tables.csv_lines import count_rows, separator_of
 from privfit.tables.frames import series_values, text_codes
 from privfit.tables.paths import CSV, PARQUET, Mark, changed_file, existing_file, mark_of
 from privfit.tables.queries import query_batches
@@ -40,7 +41,11 @@ class QueryTable:
 
 
 class FileTable:
-    """A Parquet or CSV file, read in batches. Every pass must find the file that was opened, and all the rows that a Parquet file says it has."""
+    """A Parquet or CSV file, read in batches.
+
+    Every pass must find the file that was opened, and all its rows: as many as a Parquet file says it has, or as the records of a CSV file,
+    which the first pass checks and counts by itself. That is before the charge, and later passes find the same file.
+    """
 
     n_rows: int | None = None
 
@@ -49,7 +54,8 @@ class FileTable:
         self.is_csv = not self.label.lower().endswith(PARQUET)
         self._path = path
         self._mark: Mark = quietly(self.label, lambda: mark_of(path))  # before anything is read of it
-        self.scan = quietly(self.label, lambda: _scan_csv(path, as_text=False) if self.is_csv else _scan_parquet(path))
+        self._separator = quietly(self.label, lambda: separator_of(path)) if self.is_csv else ""
+        self.scan = quietly(self.label, lambda: self._scan_csv(as_text=False) if self.is_csv else _scan_parquet(path))
         self._fields = quietly(self.label, lambda: tuple(self.scan.collect_schema().names()))
         self.names: tuple[str, ...] | None = (
             tuple(_as_written(name, self._fields) for name in self._fields) if self.is_csv else self._fields
@@ -68,26 +74,53 @@ class FileTable:
 
     def kinds(self) -> pl.Schema:
         """The types of the columns; of a CSV file those that its first rows suggest, dates among them."""
-        scan = _scan_csv(self._path, as_text=False, dates=True) if self.is_csv else self.scan
+        scan = self._scan_csv(as_text=False, dates=True) if self.is_csv else self.scan
         return quietly(self.label, scan.collect_schema)
 
     @quiet_batches
     def batches(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
         names = [self._fields[position] for position in positions]
-        scan, read = (_scan_csv(self._path, as_text=True), csv_values) if self.is_csv else (self.scan, series_values)
+        scan, read = (self._scan_csv(as_text=True), csv_values) if self.is_csv else (self.scan, series_values)
         count = 0
         self._check_mark()
+        self._count_lines()
         for frame in query_batches(scan.select(names), rows, self.label):
             count += frame.height
             yield [read(series, column) for series, column in zip(frame.get_columns(), columns, strict=True)]
         self._check_mark()
-        if self._promised not in (None, count):
-            raise changed_file(self.label)
+        self._check_count(count)
+
+    def whole(self) -> pl.DataFrame:
+        """All of the file, its columns of the types that its first rows suggest."""
+        self._count_lines()
+        frame = self.scan.collect()
+        self._check_count(frame.height)
+        return frame
 
     def _check_mark(self) -> None:
         """Refuse a file that is not what it was when it was opened."""
         if mark_of(self._path) != self._mark:
             raise changed_file(self.label)
+
+    def _count_lines(self) -> None:
+        """Refuse a CSV file that readers understand differently, and keep the number of its rows."""
+        if self._promised is None:
+            self._promised = count_rows(self._path, self._separator, len(self._fields))
+
+    def _check_count(self, rows: int) -> None:
+        if rows != self._promised:
+            raise _miscounted(self.label) if self.is_csv else changed_file(self.label)
+
+    def _scan_csv(self, as_text: bool, dates: bool = False) -> pl.LazyFrame:
+        """The file, every cell as the text it is, or, for a draft of its schema, as the types that its first rows suggest."""
+        return pl.scan_csv(
+            self._path,
+            separator=self._separator,
+            infer_schema=not as_text,
+            try_parse_dates=dates,
+            null_values=None if as_text else list(MISSING_TEXTS),
+            glob=False,
+        )
 
 
 def csv_values(series: pl.Series, column: Column) -> Values:
@@ -117,33 +150,15 @@ def _scan_parquet(path: Path) -> pl.LazyFrame:
     return pl.scan_parquet(path, glob=False, low_memory=True)
 
 
-def _scan_csv(path: Path, as_text: bool, dates: bool = False) -> pl.LazyFrame:
-    """The file, every cell as the text it is, or, for a draft of its schema, as the types that its first rows suggest."""
-    first = _first_line(path)
-    tab, semicolon = path.name.lower().endswith(".tsv"), first.count(";") > first.count(",")
-    return pl.scan_csv(
-        path,
-        separator="\t" if tab else ";" if semicolon else ",",
-        infer_schema=not as_text,
-        try_parse_dates=dates,
-        null_values=None if as_text else list(MISSING_TEXTS),
-        glob=False,
-    )
-
-
 def _as_written(name: str, names: tuple[str, ...]) -> str:
     """The name that stands in the file: polars renames the second of two columns of one name, and the first would seem to be alone."""
     base = re.sub(r"_duplicated_\d+$", "", name)
     return base if base in names else name
 
 
-def _first_line(path: Path) -> str:
-    with path.open("rb") as file:
-        compressed = file.read(2) == b"\x1f\x8b"
-    if compressed:
-        import gzip
-
-        with gzip.open(path, "rb") as unpacked:
-            return unpacked.readline().decode("utf-8", "replace")
-    with path.open("rb") as file:
-        return file.readline().decode("utf-8", "replace")
+def _miscounted(label: str) -> DataError:
+    """The error for a CSV file of which polars finds more or fewer rows than there are records."""
+    return DataError(
+        f"The file {label!r} is read as another number of rows than it has records. "
+        "Write it again, as Parquet if it can be, or read it yourself and give the frame. Nothing was charged."
+    )

@@ -14,9 +14,9 @@ from typing import Any
 from privfit.schema import Column, Schema
 from privfit.tables.table import Batch, DataError, Table
 
-_NUMBER = re.compile(r"[-+]?[$€£]?[.,]?\d[\d.,']*(e[-+]?\d+)?[$€£%]?", re.IGNORECASE)
+_NUMBER = re.compile(r"[-+]?([$€£]?[.,]?\d[\d.,']*(e[-+]?\d+)?[$€£%]?|inf(inity)?|nan)", re.IGNORECASE)
 _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(t[\d:.]+(z|[-+][\d:]+)?)?|\d{1,2}:\d{2}(:[\d.]+)?", re.IGNORECASE)
-_NO_NAMES = ("", "nan", "nat", "none", "null", "<na>", "true", "false")
+_NO_NAMES = ("", "na", "n/a", "nan", "nat", "none", "null", "<na>", "true", "false")
 
 
 def column_positions(table: Table, columns: Sequence[Column]) -> list[int]:

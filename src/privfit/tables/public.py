@@ -46,7 +46,7 @@ def _whole(table: Any) -> pl.DataFrame:
     if is_file(table):
         file = FileTable.open(table)
         _refuse_twins(file.names or ())
-        return file.scan.collect()
+        return file.whole()
     if is_pandas(table):
         return _frame([str(name) for name in table.columns], [_pandas_series(table.iloc[:, i]) for i in range(table.shape[1])])
     if is_named(table):

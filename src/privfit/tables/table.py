@@ -21,19 +21,21 @@ NOT_CHARGED = " Nothing was charged."
 class DataError(ValueError):
     """The table does not fit the schema. For the data owner: it names columns, never the value of a cell. Nothing was charged.
 
-    `when_predicting` is what it says instead where the schema is part of a fitted model and cannot be changed.
+    `when_predicting` is what it says instead where the schema is part of a fitted model and cannot be changed, `for_toml` where the schema
+    is a TOML file, as it is on the command line.
     """
 
-    def __init__(self, message: str, *, when_predicting: str | None = None) -> None:
+    def __init__(self, message: str, *, when_predicting: str | None = None, for_toml: str | None = None) -> None:
         super().__init__(message)
+        self.for_toml = for_toml or message
         self.when_predicting = when_predicting or message.replace(NOT_CHARGED, "")
 
 
 class MissingValues(DataError):
     """A column has missing values that the schema has no public value for."""
 
-    def __init__(self, message: str, *, column: str = "", when_predicting: str | None = None) -> None:
-        super().__init__(message, when_predicting=when_predicting)
+    def __init__(self, message: str, *, column: str = "", when_predicting: str | None = None, for_toml: str | None = None) -> None:
+        super().__init__(message, when_predicting=when_predicting, for_toml=for_toml)
         self.column = column
 
 
