@@ -27,6 +27,9 @@ OUTPUT_TOLERANCE = 1e-4
 MOST_ACCELERATED = 1 << 17
 """Accelerated steps that the proof may count on: half a minute for a small table on which the usual solver, which takes ten
 to fifty passes, does not converge. More of them would allow for smaller ridges, where weights are mostly noise."""
+MOST_OUTPUT_ACCELERATED = 1 << 22
+"""The same for output perturbation, whose tolerance is loose, so that the usual solver reaches it: fewer would refuse settings that
+papers compare with (PrivateSVM with C=10 beside a sum over rows)."""
 MOST_PLAIN = 1 << 22
 """Plain steps after them. No table is known that needs one: they are there because accelerated steps alone are proved to reach
 less precision, which would need three times the ridge at two million rows (`privfit bench speed` has such a table)."""
@@ -92,7 +95,9 @@ def longest_minimum(gradients: Gradients, rows: int, ridge: float, noise: float,
     return (gradient + noise) / ridge * SAFELY
 
 
-def precision_of(gradients: Gradients, rows: int, ridge: float, noise: float, tolerance: float) -> Precision:
+def precision_of(
+    gradients: Gradients, rows: int, ridge: float, noise: float, tolerance: float, most_accelerated: int = MOST_ACCELERATED
+) -> Precision:
     """What the solver can promise for every table of at most so many rows and objective noise of at most this length.
 
     Accelerated steps with gradients that are off by rho end within 2 m rho / ridge of the minimum, where
@@ -118,10 +123,10 @@ def precision_of(gradients: Gradients, rows: int, ridge: float, noise: float, to
     if not 4 * reached <= radius:
         return Precision(ball, math.inf)
     off, plain = max(wanted, least), math.ceil(condition * math.log(2 * amplified))
-    if off >= reached or _accelerated_steps(condition, radius / off) > MOST_ACCELERATED or plain > MOST_PLAIN:
+    if off >= reached or _accelerated_steps(condition, radius / off) > most_accelerated or plain > MOST_PLAIN:
         off, plain = max(wanted, reached), 0
     accelerated = _accelerated_steps(condition, radius / off)
-    if accelerated > MOST_ACCELERATED:
+    if accelerated > most_accelerated:
         return Precision(ball, math.inf)
     return Precision(max(ball, radius), off * ridge, radius, condition * ridge, accelerated, plain)
 
@@ -164,7 +169,7 @@ def output_precision(gradients: Gradients, rows: int, ridge: float) -> tuple[Pre
 
 
 def _output_precision(gradients: Gradients, rows: int, ridge: float) -> tuple[Precision, float]:
-    found = precision_of(gradients, rows, ridge, 0.0, OUTPUT_TOLERANCE)
+    found = precision_of(gradients, rows, ridge, 0.0, OUTPUT_TOLERANCE, MOST_OUTPUT_ACCELERATED)
     ball = longest_minimum(gradients, rows, ridge, 0.0, gradients.excess_at_zero)
     certified = (gradients.sensitivity("l2") + 2 * found.slack) / ridge
     return (Precision(ball, math.inf), 2 * ball) if 2 * ball < certified else (found, certified)
