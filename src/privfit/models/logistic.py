@@ -195,7 +195,7 @@ class LogisticRegression(ClassModel, PerturbedModel):
 
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each class, in the order of classes_."""
-        return np.exp(self.predict_log_proba(X))
+        return np.asarray(np.exp(self.predict_log_proba(X)), dtype=np.float64)
 
     @predicting
     def predict_log_proba(self, X: Any) -> Floats:
