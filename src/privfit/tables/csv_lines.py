@@ -1,22 +1,24 @@
 """The records of a CSV file, counted and checked byte by byte before a reader is trusted with them.
 
-Readers disagree about files that are not well formed, and say nothing. To polars every quote opens or closes a quoted field, to
-pandas and Python's csv module only one at the start of a field: two cells such as `5" pipe` make polars take all rows between them
-for one cell. A line with too many fields is read without an error if the columns that it lacks or has too many are not asked for, and
-a blank line is a row of missing values to one reader and nothing to another. One row would decide what becomes of others.
+Readers disagree about files that are not well formed, and say nothing. To polars every quote opens or closes a quoted
+field, to pandas and Python's csv module only one at the start of a field: two cells such as `5" pipe` make polars
+take all rows between them for one cell. A line with too many fields is read without an error if the columns that it
+lacks or has too many are not asked for, and a blank line is a row of missing values to one reader and nothing to
+another. One row would decide what becomes of others.
 
 So a file is read only if it has the form of RFC 4180, on which all readers agree:
 
-- Bytes are those of UTF-8, or of another encoding that keeps ASCII: a separator, quote or line end never is part of another character.
-  A byte order mark of UTF-8 may come first.
-- The separator is a tab in a file called .tsv; elsewhere a semicolon if the first line has more of them than commas, else a comma.
+- Bytes are those of UTF-8, or of another encoding that keeps ASCII: a separator, quote or line end never is part of
+  another character. A byte order mark of UTF-8 may come first.
+- The separator is a tab in a file called .tsv; elsewhere a semicolon if the first line has more of them than commas,
+  else a comma.
 - A record ends with LF or CR LF, the last one also with the file. CR alone stands only in quoted fields.
-- A quoted field begins and ends with `"`, next to a separator, a line end or an end of the file. `""` in it stands for one quote, and
-  separators and line ends in it are text. Quotes stand nowhere else.
+- A quoted field begins and ends with `"`, next to a separator, a line end or an end of the file. `""` in it stands
+  for one quote, and separators and line ends in it are text. Quotes stand nowhere else.
 - Every record has as many fields as the first one, the header, and none is blank.
 
-What cannot be known: a cell that begins with a quote which nobody closes, and a later one that ends with one, are one quoted field with
-line ends in it. All readers take it for that.
+What cannot be known: a cell that begins with a quote which nobody closes, and a later one that ends with one, are one
+quoted field with line ends in it. All readers take it for that.
 """
 
 from __future__ import annotations
