@@ -6,6 +6,7 @@ import json
 import math
 import shutil
 import sqlite3
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -227,3 +228,103 @@ def test_a_note_of_a_fit_is_a_line_of_the_ledger(run: Run, folder: Path) -> None
     (entry,) = pf.Ledger("budget.db").entries()
     assert (entry.note, entry.model, entry.target, entry.dataset) == ("first try", "LinearRegression", "income", "people.csv")
     assert "--note was given without --ledger" in run(*fit).stderr
+
+
+# -- texts that others wrote ---------------------------------------------------------------------------------------------
+
+HOSTILE = "\x1b[2J\x9b31m\u202eevil\u2066\u2028\x7f\rforged,1,2\nnext\ttab"
+
+
+def charged_with(note: str) -> None:
+    pf.Ledger("budget.db", epsilon=1.0).charge(0.1, mechanism=note, dataset=note, note=note)
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "json"])
+def test_characters_that_a_terminal_obeys_are_shown_and_not_obeyed(run: Run, form: str) -> None:
+    charged_with(HOSTILE)
+    shown = run("ledger", "budget.db", "--format", form).stdout
+    assert not {character for character in shown if unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp")} - {"\n"}
+    together = "".join(shown.split())
+    assert "u202eevil" in together
+    assert ("u001b" if form == "json" else "x1b") in together
+
+
+def test_json_has_texts_as_they_are(run: Run) -> None:
+    for note in (HOSTILE, "Größe 数 \u200d ok"):
+        Path("budget.db").unlink(missing_ok=True)
+        charged_with(note)
+        (entry,) = json.loads(run("ledger", "budget.db", "--json").stdout)["entries"]
+        assert entry["note"] == entry["mechanism"] == note
+    assert "Größe" in run("ledger", "budget.db", "--json").stdout
+
+
+def test_a_note_forges_no_line_of_a_csv(run: Run) -> None:
+    charged_with("a\r2,2030-01-01,forged\n3,x")
+    text = run("ledger", "export", "budget.db").stdout
+    assert len(text.splitlines()) == 2
+    (line,) = csv.DictReader(io.StringIO(text))
+    assert (line["id"], line["note"]) == ("1", "a\\r2,2030-01-01,forged\\n3,x")
+
+
+@pytest.mark.parametrize("note", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "＝1"])
+def test_no_text_of_a_csv_is_a_formula(run: Run, note: str) -> None:
+    charged_with(note)
+    (line,) = csv.DictReader(io.StringIO(run("ledger", "export", "budget.db").stdout))
+    for cell in (line["note"], line["mechanism"], line["dataset"]):
+        assert cell[0] in "'\\"
+        assert cell.lstrip("'").startswith(note[0] if note[0].isprintable() else "\\")
+    assert float(line["epsilon"]) == 0.1
+
+
+def test_entries_with_noise_that_cannot_be_printed_are_printed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such entries are refused now; files may have some."""
+    monkeypatch.setattr("privfit.privacy.ledger.check_unicode", lambda *text: None)
+    pf.Ledger("budget.db", epsilon=1.0).charge(Event("m", 0.01, noise="\ud800"))
+    for form in ("csv", "json", "table"):
+        assert run("ledger", "budget.db", "--format", form).exit_code == 0
+    for output in ("spent.csv", "spent.json"):
+        assert run("ledger", "export", "budget.db", "-o", output).exit_code == 0
+    assert json.loads(Path("spent.json").read_text())["entries"][0]["event"]["noise"] == "\ud800"
+
+
+def test_a_total_above_all_floats_is_valid_json(run: Run) -> None:
+    book = pf.Ledger("open.db", epsilon=math.inf)
+    for _ in range(3):
+        book.charge(1.7e308)
+    for command in (("show", "open.db", "--json"), ("verify", "open.db", "--json")):
+        told = json.loads(run("ledger", *command).stdout, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+        assert told["spent"] == {"epsilon": None, "delta": 0.0}
+    assert "epsilon inf" in run("ledger", "open.db").stdout
+
+
+def test_one_entry_is_not_entries(run: Run) -> None:
+    pf.Ledger("budget.db", epsilon=1.0).charge(0.1)
+    assert "in order: 1 entry, head" in run("ledger", "verify", "budget.db").stdout
+    assert "newest 0 of 1 entry;" in run("ledger", "budget.db", "--last", 0).stdout
+
+
+def test_a_receipt_with_a_number_that_no_entry_has_is_none(run: Run) -> None:
+    filled()
+    Path("model.json").write_text(json.dumps({"receipt": {"ledger": "a", "entry": 10**30, "head": "b"}}))
+    result = run("ledger", "verify", "budget.db", "--against", "model.json")
+    assert (result.exit_code, "no charge has written" in result.stderr) == (1, True)
+
+
+# -- files beside the ledger ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", ["-journal", "-wal", "-shm"])
+def test_no_result_is_written_where_sqlite_keeps_its_own_files(run: Run, folder: Path, ending: str) -> None:
+    """A model was written as the ledger's journal, and removed by the next charge."""
+    book = pf.Ledger("budget.db", epsilon=1.0)
+    (folder / "link.db").symlink_to("budget.db")
+    common = ("people.csv", "-s", "linear.toml", "-e", 0.5)
+    for ledger in ("budget.db", "link.db", folder / "budget.db"):
+        for command in (
+            ("fit", *common, "-m", "linear", "-l", ledger, "-o", f"budget.db{ending}"),
+            ("ledger", "export", ledger, "-o", f"budget.db{ending}"),
+        ):
+            result = run(*command)
+            assert (result.exit_code, "uses itself" in result.stderr) == (1, True)
+    assert book.entries() == []
+    assert not Path(f"budget.db{ending}").exists()

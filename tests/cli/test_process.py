@@ -5,6 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+import privfit as pf
 from privfit.version import VERSION
 
 
@@ -43,3 +46,18 @@ def test_fit_predict_and_overdraft(folder: Path) -> None:
 def test_an_error_is_one_line_on_stderr(folder: Path) -> None:
     result = privfit("predict", "nothing.json", "people.csv", cwd=folder)
     assert (result.returncode, result.stdout, result.stderr.count("\n")) == (1, "", 1)
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "json"])
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_a_note_is_shown_where_stdout_is_not_utf_8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str, form: str) -> None:
+    note = "Größe 数 𝒳"
+    pf.Ledger(tmp_path / "büdget数.db", epsilon=1.0).charge(0.1, note=note)
+    monkeypatch.setenv("PYTHONIOENCODING", encoding)
+    for command in (("show", "büdget数.db", "--format", form), ("export", "büdget数.db", "-o", "spent.csv"), ("verify", "büdget数.db")):
+        result = subprocess.run([sys.executable, "-m", "privfit", "ledger", *command], cwd=tmp_path, capture_output=True, check=False)
+        assert (result.returncode, b"Traceback" in result.stderr) == (0, False), result.stderr
+        if "show" in command:
+            text = result.stdout.decode(encoding)
+    assert (json.loads(text)["entries"][0]["note"] == note) if form == "json" else ("6570" in text and "U0001d4b3" in text)
+    assert note in (tmp_path / "spent.csv").read_text(encoding="utf-8")

@@ -396,3 +396,9 @@ def test_gaussian_noise_for_nothing_is_refused(sensitivity):
 def test_gaussian_noise_that_64_bits_cannot_hold_is_refused(sensitivity, epsilon):
     with pytest.raises(PrivacyError, match="more noise than"):
         gaussian(epsilon, 1e-6, sensitivity)
+
+
+@pytest.mark.parametrize("noise", [3, None, b"laplace", ["laplace"]], ids=repr)
+def test_noise_that_is_no_text_is_refused(noise) -> None:
+    with pytest.raises(PrivacyError, match="it is a text"):
+        Event("m", 0.01, noise=noise)

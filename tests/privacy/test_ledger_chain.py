@@ -6,9 +6,12 @@ import json
 import os
 import pickle
 import random
+import re
 import shutil
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +20,7 @@ from privfit.privacy import Budget, Event, Receipt, ledger_state
 from privfit.privacy.ledger_chain import COLUMNS
 from tests.support.ledgers import charge_all
 
+FIXTURE = Path(__file__).parents[1] / "fixtures" / "ledger-version-1.sqlite"
 LONG = ledger_state.NEWEST + 40
 
 
@@ -59,6 +63,7 @@ EDITS = {
     "dataset": ["UPDATE entry SET dataset = 'another' WHERE id = {id}"],
     "note": ["UPDATE entry SET note = 'another' WHERE id = {id}"],
     "stated": ["UPDATE entry SET stated = '0' WHERE id = {id}"],
+    "nonce": ["UPDATE entry SET nonce = lower(hex(randomblob(16))) WHERE id = {id}"],
     "hash": ["UPDATE entry SET hash = lower(hex(randomblob(32))) WHERE id = {id}"],
     "removed": ["DELETE FROM entry WHERE id = {id}"],
     "removed and closed up": [
@@ -183,6 +188,29 @@ def test_a_reading_ledger_remembers_what_others_charged(path, monkeypatch):
         reader.charge(0.9)
 
 
+def frozen_clock(monkeypatch):
+    """All charges in the same second."""
+
+    class Frozen(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return datetime(2030, 1, 1, tzinfo=tz)
+
+    monkeypatch.setattr("privfit.privacy.ledger.datetime", Frozen)
+
+
+def test_a_file_rolled_back_and_charged_again_alike_in_the_same_second_is_found(path, monkeypatch):
+    keep_no_marks(monkeypatch)
+    frozen_clock(monkeypatch)
+    ledger = pf.Ledger(path, epsilon=1.0)
+    old = path.read_bytes()
+    ledger.charge(0.5)
+    path.write_bytes(old)
+    pf.Ledger(path).charge(0.5)
+    with pytest.raises(pf.LedgerError, match="rolled back or rewritten"):
+        ledger.charge(0.5)
+
+
 # -- receipts ----------------------------------------------------------------------------------------------------------
 
 
@@ -210,13 +238,44 @@ def test_a_receipt_tells_an_older_copy_another_ledger_and_another_history(path):
         pf.Ledger(epsilon=1.0).verify(receipt)
 
 
+def test_a_copy_that_is_charged_alike_in_the_same_second_gives_another_receipt(path, monkeypatch):
+    frozen_clock(monkeypatch)
+    ledger = pf.Ledger(path, epsilon=1.0)
+    copy = pf.Ledger(without_mark(path))
+    receipt, other = ledger.charge(0.9), copy.charge(0.9)
+    assert (receipt.ledger, receipt.entry) == (other.ledger, other.entry)
+    assert receipt.head != other.head
+    for book, wrong in ((ledger, other), (copy, receipt)):
+        with pytest.raises(pf.LedgerError, match="went another way"):
+            book.verify(wrong)
+
+
+def test_equal_entries_have_nonces_of_their_own_also_those_that_an_upgrade_carries_over(path, monkeypatch):
+    frozen_clock(monkeypatch)
+    shutil.copyfile(FIXTURE, path)
+    ledger = pf.Ledger(path)
+    for _ in range(5):
+        ledger.charge(0.001)
+    connection = sqlite3.connect(path)
+    nonces = [nonce for (nonce,) in connection.execute("SELECT nonce FROM entry")]
+    connection.close()
+    assert len(set(nonces)) == len(nonces) == ledger.n_entries > 20
+    assert all(re.fullmatch("[0-9a-f]{32}", nonce) for nonce in nonces)
+
+
 @pytest.mark.parametrize(
     "plain",
-    [{}, None, [], {"ledger": "a", "entry": "1", "head": "b"}, {"ledger": "a", "entry": 1}, {"ledger": "a", "entry": True, "head": "b"}],
+    [
+        *({}, None, [], {"ledger": "a", "entry": 1}),
+        *({"ledger": "a", "entry": entry, "head": "b"} for entry in ("1", True, 0, -1, 2**63, 10**5_000)),
+    ],
+    ids=range(10),
 )
 def test_a_receipt_that_is_none_is_refused(plain):
     with pytest.raises(pf.LedgerError, match="no charge has written"):
         Receipt.from_dict(plain)
+    with pytest.raises(pf.LedgerError, match="no charge has written"):
+        pf.Ledger(epsilon=1.0).check_receipt(Receipt(**plain) if isinstance(plain, dict) and len(plain) == 3 else plain)
 
 
 def test_receipts_of_threads_are_their_own(path):
@@ -280,6 +339,22 @@ def test_a_text_that_no_entry_can_hold_is_refused_and_nothing_is_charged(path, n
     with pytest.raises(pf.LedgerError):
         ledger.with_note(WRONG_TEXTS[kind])
     assert ledger.entries() == []
+
+
+@pytest.mark.parametrize("use", ["check", "charge"])
+def test_noise_that_cannot_be_printed_is_refused_before_the_charge(path, use):
+    ledger = pf.Ledger(path, epsilon=1.0)
+    with pytest.raises(pf.LedgerError, match="a noise that is no valid Unicode.*Nothing was charged"):
+        getattr(ledger, use)(Event("m", 0.01, noise="\ud800"))
+    assert ledger.entries() == []
+    ledger.charge(Event("m", 0.01, noise="+".join(["laplace"] * 900)))  # a kind for each of many parts
+
+
+def test_a_mark_or_a_pickle_with_a_number_that_no_entry_has_is_a_ledger_that_was_rolled_back(path):
+    ledger = pf.Ledger(path, epsilon=1.0)
+    ledger._file.seen.entry, ledger._file.seen.head = 10**30, "x"
+    with pytest.raises(pf.LedgerError, match="rolled back"):
+        ledger.charge(0.1)
 
 
 @pytest.mark.parametrize("name", ["a\0b.db", "x" * 300, "x" * 10_000, "~nobody-of-this-name/l.db", "\ud800.db", os.sep.join(["d"] * 3_000)])

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 import textwrap
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +20,8 @@ from privfit.models import Report
 from privfit.privacy import Ledger
 from privfit.rows import on_progress
 
+_UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # controls, formats (bidi overrides among them), surrogates, separators of lines
+_JOINERS = "\u200c\u200d"  # formats that words and emoji are written with
 _REPORT_LINE = re.compile(r"  (\S.*?)?  +(?=\S)")
 
 
@@ -38,7 +42,28 @@ def hint(text: str) -> None:
 
 def print_json(value: dict[str, Any]) -> None:
     """A result for a script, on stdout."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+    typer.echo(json_text(value))
+
+
+def json_text(value: dict[str, Any]) -> str:
+    """JSON as people read it; in ASCII alone, which says the same, where a terminal would obey or could not show a character."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    characters = text.replace("\n", "")
+    return text if encodable(visible(characters)) == characters else json.dumps(value, indent=2, allow_nan=False)
+
+
+def visible(text: str) -> str:
+    """A text that others have written, with characters that a terminal obeys instead of showing them written as \\x1b or \\u202e."""
+    return "".join(
+        character.encode("unicode_escape").decode() if unicodedata.category(character) in _UNSEEN and character not in _JOINERS else character
+        for character in text
+    )
+
+
+def encodable(text: str) -> str:
+    """A text for stdout, with characters that its encoding does not have written as \\xe9, instead of a failure half way."""
+    encoding = sys.stdout.encoding or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 @contextmanager
@@ -62,25 +87,30 @@ def print_report(report: Report) -> None:
 
 
 def ledger_facts(ledger: Ledger) -> dict[str, Any]:
-    """A ledger's budget, what is spent and what is left, for JSON. A ledger without a limit has null for both."""
+    """A ledger's budget, what is spent and what is left, for JSON. null is what has no limit, and a total above all floats."""
     return {
         "path": str(ledger.path),
         "epsilon": _finite(ledger.epsilon),
         "delta": ledger.delta,
-        "spent": {"epsilon": ledger.spent.epsilon, "delta": ledger.spent.delta},
+        "spent": {"epsilon": _finite(ledger.spent.epsilon), "delta": ledger.spent.delta},
         "remaining": {"epsilon": _finite(ledger.remaining.epsilon), "delta": ledger.remaining.delta},
     }
 
 
 def ledger_sentence(ledger: Ledger) -> str:
     """A ledger's state in words."""
-    spent, left = ledger.spent, ledger.remaining
+    spent, left, name = ledger.spent, ledger.remaining, encodable(visible(ledger.path.name))
     if math.isinf(ledger.epsilon):
-        return f"The ledger {ledger.path.name} has spent epsilon {spent.epsilon:.6g} and has no limit."
+        return f"The ledger {name} has spent epsilon {spent.epsilon:.6g} and has no limit."
     delta = f" Of delta {ledger.delta:.3g}, {left.delta:.3g} is left." if ledger.delta else ""
     return (
-        f"The ledger {ledger.path.name} has spent epsilon {spent.epsilon:.6g} of {ledger.epsilon:.6g}; {left.epsilon:.6g} is left.{delta}"
+        f"The ledger {name} has spent epsilon {spent.epsilon:.6g} of {ledger.epsilon:.6g}; {left.epsilon:.6g} is left.{delta}"
     )
+
+
+def counted(entries: int) -> str:
+    """So many entries, in words."""
+    return f"{entries:,} {'entry' if entries == 1 else 'entries'}"
 
 
 def _finite(value: float) -> float | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from enum import StrEnum
 from typing import Any
 
@@ -12,7 +11,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from privfit.cli.console import ledger_facts, stdout
+from privfit.cli.console import counted, encodable, json_text, ledger_facts, stdout, visible
 from privfit.privacy import OUTSIDE, Entry, Event, Ledger
 
 
@@ -25,10 +24,10 @@ class Form(StrEnum):
 
 
 def written(book: Ledger, form: Form, last: int | None) -> str:
-    """Entries as CSV, or the ledger and its entries as JSON; with a line end."""
+    """Entries as CSV, or the ledger and its entries as JSON; with a line end. JSON is exact; CSV is for spreadsheets and people."""
     if form is Form.JSON:
         facts = ledger_facts(book) | {"entries": [entry.to_dict() for entry in book.iter_entries(last)]}
-        return json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        return json_text(facts) + "\n"
     text = io.StringIO()
     lines = csv.DictWriter(text, list(_CELLS), lineterminator="\n")
     lines.writeheader()
@@ -36,6 +35,7 @@ def written(book: Ledger, form: Form, last: int | None) -> str:
     return text.getvalue()
 
 
+_FORMULAS = tuple("=+-@＝＋－＠")  # spreadsheets read the wide forms as the plain ones
 _CELLS = (
     *("id", "time", "model", "target", "dataset", "note", "owner", "mechanism", "epsilon", "delta"),
     *("rho", "adjacency", "rows_per_person", "noise", "version", "hash"),
@@ -44,7 +44,15 @@ _CELLS = (
 
 def _flat(entry: Entry) -> dict[str, Any]:
     """An entry as one line: what it says itself, and of its event what a spreadsheet can hold."""
-    return {name: getattr(entry, name) if hasattr(entry, name) else getattr(entry.event, name) for name in _CELLS}
+    return {name: _cell(getattr(entry if hasattr(entry, name) else entry.event, name)) for name in _CELLS}
+
+
+def _cell(value: Any) -> Any:
+    """Numbers as they are; texts on one line, and with an apostrophe in front where a spreadsheet would take them for a formula."""
+    if not isinstance(value, str):
+        return value
+    shown = visible(value)
+    return f"'{shown}" if shown.startswith(_FORMULAS) else shown
 
 
 def show_table(book: Ledger, last: int) -> None:
@@ -62,9 +70,9 @@ def show_table(book: Ledger, last: int) -> None:
     lines.add_column("delta", justify="right", no_wrap=True)
     for entry in book.iter_entries(last):
         time = entry.time.replace("T", " ").removesuffix("+00:00")[:16]
-        lines.add_row(*map(Text, (str(entry.id), time, _in_words(entry), f"{entry.epsilon:.6g}", f"{entry.delta:.3g}")))
+        lines.add_row(*map(Text, (str(entry.id), time, encodable(visible(_in_words(entry))), f"{entry.epsilon:.6g}", f"{entry.delta:.3g}")))
     if last < everything:
-        console.print(f"The newest {last:,} of {everything:,} entries; --last {everything} shows all.", soft_wrap=True)
+        console.print(f"The newest {last:,} of {counted(everything)}; --last {everything} shows all.", soft_wrap=True)
     console.print(lines)
     if book.has_mixed_promises:
         console.print("These entries protect against different neighbours; their prices do not add up to one claim.", style="yellow")

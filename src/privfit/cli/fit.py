@@ -218,7 +218,7 @@ def fit(
     own = _penalty(model, alpha, l1_ratio) | _of_clusters(model, clusters, no_intercept, numeric)
     own |= _only(model, (Model.logistic,), interactions=interactions)
     own |= _only(model, (Model.svm,), loss=loss and loss.value) | _only(model, CLASSES, kernel=kernel and kernel.value, row_norm=row_norm)
-    check_output(output, table, schema, ledger)
+    check_output(output, table, schema, ledger=ledger)
     facts = complete_schema(schema)
     _check_target(model, facts)
     _check_columns(table, facts.with_target(None) if model is Model.kmeans else facts)

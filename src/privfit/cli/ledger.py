@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from privfit.cli.console import hint, ledger_facts, ledger_sentence, print_json, stdout
+from privfit.cli.console import counted, encodable, hint, ledger_facts, ledger_sentence, print_json, stdout, visible
 from privfit.cli.entries import Form, show_table, written
 from privfit.cli.errors import CommandError, in_one_sentence
 from privfit.cli.output import check_output
@@ -66,7 +66,7 @@ def show(
     """
     book = _made(path, epsilon, delta) if create else _opened(path, epsilon, delta)
     if as_json or form is not Form.TABLE:
-        typer.echo(written(book, Form.JSON if as_json else form, last), nl=False)
+        typer.echo(encodable(written(book, Form.JSON if as_json else form, last)), nl=False)
         return
     stdout().print(ledger_sentence(book), markup=False, soft_wrap=True)
     show_table(book, _SHOWN if last is None else last)
@@ -109,12 +109,12 @@ def verify(
         return
     console = stdout()
     head = f", head {found.head[:16]}..." if found.head else ""
-    console.print(f"The ledger {path.name} is in order: {found.entries:,} entries{head}.", markup=False, soft_wrap=True)
+    console.print(f"The ledger {encodable(visible(path.name))} is in order: {counted(found.entries)}{head}.", markup=False, soft_wrap=True)
     for file, receipt in receipts.items():
-        console.print(f"{file} was paid for by entry {receipt.entry}.", markup=False, soft_wrap=True)
+        console.print(f"{encodable(visible(file))} was paid for by entry {receipt.entry}.", markup=False, soft_wrap=True)
     if found.unprotected:
         console.print(
-            f"Entries 1 to {found.unprotected:,} were written before the file kept a chain: what was changed in them before that cannot be seen.",
+            f"{_first(found.unprotected)} written before the file kept a chain: what was changed there before that cannot be seen.",
             style="yellow",
             soft_wrap=True,
         )
@@ -135,6 +135,10 @@ def export(
 ) -> None:
     """Write every entry of a ledger as CSV or JSON, for a spreadsheet or a script.
 
+    JSON has texts exactly as they were charged. In CSV every entry is one line:
+    control characters are written as \\n or \\x1b, and a text that a spreadsheet
+    would take for a formula has an apostrophe in front.
+
     \b
     Examples:
       privfit ledger export budget.db -o spent.csv
@@ -145,11 +149,15 @@ def export(
         raise CommandError("--format table was given to export, which writes csv or json. Use `privfit ledger show` for a table.")
     book = _opened(path, None, None)
     if output is None:
-        typer.echo(written(book, chosen, last), nl=False)
+        typer.echo(encodable(written(book, chosen, last)), nl=False)
         return
-    check_output(output, path)
+    check_output(output, ledger=path)
     output.write_text(written(book, chosen, last), encoding="utf-8")
     hint(f"Wrote {output}.")
+
+
+def _first(entries: int) -> str:
+    return "Entry 1 was" if entries == 1 else f"Entries 1 to {entries:,} were"
 
 
 def _receipt(path: Path) -> Receipt:

@@ -8,8 +8,11 @@ from pathlib import Path
 from privfit.cli.errors import CommandError
 
 
-def check_output(path: Path, *inputs: Path | None) -> None:
-    """Refuse a place that cannot be written, or that is one of the command's own inputs.
+_BESIDE = ("-journal", "-wal", "-shm")  # files that SQLite makes, reads and removes beside a ledger
+
+
+def check_output(path: Path, *inputs: Path | None, ledger: Path | None = None) -> None:
+    """Refuse a place that cannot be written, that is one of the command's own inputs, or that SQLite uses beside the ledger.
 
     A fit that fails to save its model has spent its budget for nothing, so this comes first.
     """
@@ -19,6 +22,8 @@ def check_output(path: Path, *inputs: Path | None) -> None:
         raise CommandError(f"-o {path} lies in a folder that does not exist. Make the folder first. Nothing was read or charged.")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise CommandError(f"-o {path} may not be written by you. Choose another place. Nothing was read or charged.")
-    for given in inputs:
+    for given in (*inputs, ledger):
         if given is not None and path.resolve() == given.resolve():
             raise CommandError(f"-o {path} is also an input of this command and would be overwritten. Choose another name for the result.")
+    if ledger is not None and str(path.resolve()) in [f"{ledger.resolve()}{ending}" for ending in _BESIDE]:
+        raise CommandError(f"-o {path} is a file that the ledger {ledger} uses itself and removes. Choose another name for the result.")

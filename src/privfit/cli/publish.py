@@ -119,7 +119,7 @@ def publish(
     check_ledger_options(seed, ledger, ledger_epsilon, ledger_delta, note)
     _check_method(method, alpha, pairs)
     check_ending(output)
-    check_output(output, table, schema, ledger, *(public or []))
+    check_output(output, table, schema, *(public or []), ledger=ledger)
     if any(one.resolve() == table.resolve() for one in public or []):
         raise CommandError(
             f"{table} was given as the private and as a public table; public rows are published as they are. Give another --public."

@@ -55,6 +55,8 @@ class Event:
                 f"An event was given parts={self.parts!r} of {self.n_values} values. Parts are positive and add up to all values."
             )
         object.__setattr__(self, "scales", tuple(map(number, self.scales)))
+        if not isinstance(self.noise, str):
+            raise PrivacyError(f"An event was given noise of type {type(self.noise).__name__}; it is a text. Name the noise: noise='laplace'.")
         kinds = self.noise.split("+")
         if self.scales and not (len(self.scales) == len(self.parts) == len(kinds) and all(0 <= scale < math.inf for scale in self.scales)):
             raise PrivacyError(

@@ -17,7 +17,7 @@ from privfit.privacy import composition
 from privfit.privacy.budget import Amount, Budget, exact, number
 from privfit.privacy.errors import BudgetExceeded, LedgerError, PrivacyWarning
 from privfit.privacy.event import Event
-from privfit.privacy.ledger_chain import Entry, Receipt, Row, checked_text
+from privfit.privacy.ledger_chain import Entry, Receipt, Row, check_unicode, checked_text
 from privfit.privacy.ledger_check import Verification, check_receipt, verified
 from privfit.privacy.ledger_file import LedgerFile, Seen, make_file, open_file, resolved_place, temporary_place
 from privfit.privacy.ledger_state import OUTSIDE, PAGE, State, read_entry, read_rows
@@ -59,7 +59,8 @@ class Ledger:
     2
 
     Guarantee: all releases charged to a ledger are together (epsilon, delta)-DP, its whole budget, however they were chosen, for the
-    adjacency and the rows per person that they share; docs/proofs/composition.md, Theorem 1. A charge that makes another promise warns.
+    adjacency and the rows per person that they share; docs/proofs/composition.md, Theorem 1. `check`, which every fit calls before it reads,
+    warns of another promise than the one before; `charge` by itself does not, and `has_mixed_promises` tells afterwards.
     """
 
     _file: LedgerFile
@@ -191,7 +192,7 @@ class Ledger:
 
     def check_receipt(self, receipt: Receipt | Mapping[str, Any]) -> None:
         """Check one receipt, kept outside the file, against the entry that it names: `verify(against=...)` without reading the rest."""
-        check_receipt(self._file, receipt if isinstance(receipt, Receipt) else Receipt.from_dict(receipt))
+        check_receipt(self._file, Receipt.from_dict(receipt.to_dict() if isinstance(receipt, Receipt) else receipt))
 
     def _state(self) -> State:
         with self._file.connection() as connection:
@@ -200,8 +201,8 @@ class Ledger:
     # -- spending ---------------------------------------------------------------------------------------------------
 
     def check(self, event: Event) -> None:
-        """Refuse now what `charge` would refuse later, so that no long read is wasted."""
-        checked_text("mechanism", event.mechanism)
+        """Refuse now what `charge` would refuse later, so that no long read is wasted; warn of another promise than the one before."""
+        _check_texts(event)
         state = self._state()
         self._refuse_overdraft(state, event)
         self._warn_of_another_promise(state, event)
@@ -237,8 +238,8 @@ class Ledger:
     def _row(self, event: Event, dataset: str, about: About) -> Row:
         """What an entry says, but for its number and its place in the chain."""
         time = datetime.now(UTC).isoformat(timespec="seconds")
-        names = checked_text("dataset", dataset), checked_text("mechanism", event.mechanism)
-        return time, *names, event.epsilon, event.delta, event.to_json(), *astuple(about), VERSION
+        _check_texts(event)
+        return time, checked_text("dataset", dataset), event.mechanism, event.epsilon, event.delta, event.to_json(), *astuple(about), VERSION
 
     def _refuse_overdraft(self, state: State, event: Event) -> None:
         after = state.after(event, composition.stated_epsilon(event.cost), "").total()
@@ -290,6 +291,12 @@ def _reopen(
     ledger = Ledger.__new__(Ledger)
     ledger._file, ledger._about, ledger._last = LedgerFile(Path(path), identity, *budget, Seen(*seen)), About(**(about or {})), None
     return ledger
+
+
+def _check_texts(event: Event) -> None:
+    """Refuse an event whose texts an entry cannot hold. Kinds of noise are as many as there are parts, so their list may be long."""
+    checked_text("mechanism", event.mechanism)
+    check_unicode("noise", event.noise)
 
 
 def _not_below(value: Fraction) -> float:

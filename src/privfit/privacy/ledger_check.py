@@ -8,7 +8,7 @@ from fractions import Fraction
 from privfit.privacy.composition import stated_epsilon
 from privfit.privacy.errors import LedgerError
 from privfit.privacy.event import Event
-from privfit.privacy.ledger_chain import Receipt, Row, linked
+from privfit.privacy.ledger_chain import STATED, Receipt, Row, linked
 from privfit.privacy.ledger_file import LedgerFile
 from privfit.privacy.ledger_state import PAGE, Damaged, State, head_at, read_event, read_rows
 
@@ -68,7 +68,7 @@ def _checked(file: LedgerFile, so_far: State, row: Row, head: str) -> State:
 
 def _stated(row: Row, event: Event) -> Fraction | None:
     """The epsilon as stated that the entry was charged with, which is what its price implies, but for the last digits of a logarithm."""
-    told, implied = row[-1], stated_epsilon(event.cost)
+    told, implied = row[STATED], stated_epsilon(event.cost)
     if implied is None or not told:
         if implied is not None or told:
             raise Damaged

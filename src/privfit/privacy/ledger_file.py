@@ -9,10 +9,9 @@ import os
 import sqlite3
 import stat
 import tempfile
-import threading
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import astuple, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,16 +20,12 @@ from privfit.privacy.budget import Budget
 from privfit.privacy.errors import LedgerError
 from privfit.privacy.event import Event
 from privfit.privacy.ledger_chain import Receipt, Row
+from privfit.privacy.ledger_lock import alone, holds
 from privfit.privacy.ledger_state import TABLES, VERSION, Damaged, State, Whole, append, head_at, read_state, read_whole, upgrade
 
 _WAIT_SECONDS = 60.0
 _DURABLE = "PRAGMA synchronous = EXTRA"  # FULL does not sync the folder after a commit: power lost then would bring the old journal back
 _MARK = "user.privfit.ledger"
-
-# A process forked while a thread has the file open would inherit SQLite's note of a lock that it does not have.
-_no_fork = threading.RLock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_no_fork.acquire, after_in_parent=_no_fork.release, after_in_child=_no_fork.release)
 
 
 @dataclass
@@ -58,10 +53,12 @@ class LedgerFile:
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             _refuse_second_names(self.path)  # under the lock: a name that was made since the file was opened is seen too
             whole = read_whole(connection)
-            if whole is None or (whole.identity, whole.epsilon, whole.delta) != (self.identity, self.epsilon, self.delta):
+            known = (self.identity, self.epsilon, self.delta)
+            if whole is None or (whole.identity, whole.epsilon, whole.delta) != known or not holds(self.path):
                 raise LedgerError(
                     f"The ledger {self.path.name!r} was replaced by another one. Nothing was charged or released. Restore the first file."
                 )
+            _refuse_journal_in_parts(self.path, connection)
             try:
                 yield connection
             except Damaged:
@@ -144,6 +141,7 @@ def open_file(path: Path) -> LedgerFile:
     """The ledger in an existing file."""
     with _connected(path) as connection:
         whole = read_whole(connection)
+        _refuse_journal_in_parts(path, connection)
     if whole is None:
         raise LedgerError(
             f"The file {path.name!r} is not a ledger of this version. Nothing was charged. Use the file that Ledger(...) made."
@@ -172,27 +170,27 @@ def temporary_place() -> Path:
 
 @contextmanager
 def _connected(path: Path) -> Iterator[sqlite3.Connection]:
-    with _no_fork:
-        connection: sqlite3.Connection | None = None
-        try:
-            connection = _connect(path)
+    """A connection that is alone with the file from before it is opened until after it is closed."""
+    try:
+        _refuse_missing(path)
+        with alone(path, _WAIT_SECONDS), closing(_connect(path)) as connection:
             yield connection
-        except (OSError, sqlite3.Error, UnicodeError, OverflowError) as error:  # a scribble in a name makes SQLite's own message no text
-            raise LedgerError(
-                f"The ledger {path.name!r} cannot be read or written: {error}. Nothing was released. "
-                "Check that the file is whole, may be written and that the disk has room."
-            ) from error
-        finally:
-            if connection is not None:
-                connection.close()
+    except (OSError, sqlite3.Error, UnicodeError, OverflowError) as error:  # a scribble in a name makes SQLite's own message no text
+        raise LedgerError(
+            f"The ledger {path.name!r} cannot be read or written: {error}. Nothing was released. "
+            "Check that the file is whole, may be written and that the disk has room."
+        ) from error
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _refuse_missing(path: Path) -> None:
     if not path.exists():
         raise LedgerError(
             f"The ledger {path.name!r} is gone, and what it had spent with it. Nothing was charged or released. "
             "Restore the file; a ledger is never started again by itself."
         )
+
+
+def _connect(path: Path) -> sqlite3.Connection:
     _refuse_second_names(path)
     connection = sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=_WAIT_SECONDS, isolation_level=None)
     try:
@@ -201,6 +199,19 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _refuse_journal_in_parts(path: Path, connection: sqlite3.Connection) -> None:
+    """Refuse a file that some other program has put into WAL mode, which the file itself keeps.
+
+    Charges would sit in a second file, which a copy or a backup of the ledger leaves behind. Asked in the transaction: nobody can change it then.
+    """
+    (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+    if mode != "delete":
+        raise LedgerError(
+            f"The ledger {path.name!r} has the journal mode {mode!r}, which another program has set, and it needs 'delete': otherwise charges are kept "
+            f'in another file. Nothing was charged or released. Set it back: sqlite3 {path.name} "PRAGMA journal_mode=delete".'
+        )
 
 
 def _refuse_second_names(path: Path) -> None:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from privfit.privacy.budget import number
 from privfit.privacy.composition import History, stated_epsilon
 from privfit.privacy.event import Event
-from privfit.privacy.ledger_chain import COLUMNS, Entry, Row, digest, is_row, linked
+from privfit.privacy.ledger_chain import COLUMNS, MOST_ENTRIES, STATED, Entry, Row, digest, is_row, linked, new_nonce
 
 # Raise it with any change to composition.order_for, composition._fixed_part or the rule of composition.History: the Renyi order is not stored
 # but computed anew at each charge, and the proof needs the same one for all charges to a file.
@@ -31,7 +31,7 @@ CREATE TABLE budget (
 CREATE TABLE entry (
     id INTEGER PRIMARY KEY AUTOINCREMENT, time TEXT NOT NULL, dataset TEXT NOT NULL, mechanism TEXT NOT NULL,
     epsilon REAL NOT NULL, delta REAL NOT NULL, event TEXT NOT NULL, model TEXT NOT NULL, target TEXT NOT NULL, note TEXT NOT NULL,
-    owner TEXT NOT NULL, version TEXT NOT NULL, stated TEXT NOT NULL, hash TEXT NOT NULL
+    owner TEXT NOT NULL, version TEXT NOT NULL, stated TEXT NOT NULL, nonce TEXT NOT NULL, hash TEXT NOT NULL
 );
 CREATE TABLE state (entries INTEGER NOT NULL, head TEXT NOT NULL, totals TEXT NOT NULL, seal TEXT NOT NULL);
 """
@@ -159,6 +159,8 @@ def head_at(connection: sqlite3.Connection, whole: Whole, entry: int) -> str | N
     """The head of the chain after so many entries; None if there are not as many."""
     if entry == 0 or whole.version == 1:
         return whole.genesis  # of version 1: of another budget row than any that was ever a head
+    if not 0 < entry <= MOST_ENTRIES:
+        return None
     found = connection.execute("SELECT hash FROM entry WHERE id = ?", (entry,)).fetchone()
     return found[0] if found else None
 
@@ -191,14 +193,14 @@ def _parsed(text: str) -> Event:
 
 def read_entry(row: Row, head: str) -> Entry:
     """An entry as a reader wants it: its event in place of the event's text."""
-    return Entry(**{**dict(zip(COLUMNS[:-1], row, strict=False)), "event": read_event(row), "hash": head})
+    return Entry(**{**dict(zip(COLUMNS[:STATED], row, strict=False)), "event": read_event(row), "hash": head})
 
 
 # -- writing ------------------------------------------------------------------------------------------------------------
 
 
 def append(connection: sqlite3.Connection, state: State, row: Row, event: Event) -> State:
-    """Write an entry and the state after it, inside the caller's transaction. `row` lacks its number and the epsilon as stated."""
+    """Write an entry and the state after it, inside the caller's transaction. `row` lacks its number, the epsilon as stated and its nonce."""
     after = _insert(connection, state, (state.entries + 1, *row), event)
     connection.execute("UPDATE state SET entries = ?, head = ?, totals = ?, seal = ?", after.to_row())
     return after
@@ -206,7 +208,7 @@ def append(connection: sqlite3.Connection, state: State, row: Row, event: Event)
 
 def _insert(connection: sqlite3.Connection, state: State, row: Row, event: Event) -> State:
     stated = stated_epsilon(event.cost)
-    full = (*row, "" if stated is None else str(stated))
+    full = (*row, "" if stated is None else str(stated), new_nonce())
     head = linked(state.head, full)
     connection.execute(_INSERT, (*full, head))
     return state.after(event, stated, head)
@@ -251,7 +253,7 @@ def upgrade(connection: sqlite3.Connection) -> None:
     for statement in TABLES.split(";")[1:3]:
         connection.execute(statement)
     for row in _old_rows(connection):
-        state = _insert(connection, state, row[:-1], read_event(row))
+        state = _insert(connection, state, row[:STATED], read_event(row))
     connection.execute("DROP TABLE entry_of_version_1")
     connection.execute("INSERT INTO state VALUES (?, ?, ?, ?)", state.to_row())
 
