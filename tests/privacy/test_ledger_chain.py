@@ -344,7 +344,7 @@ def test_a_text_that_no_entry_can_hold_is_refused_and_nothing_is_charged(path, n
 @pytest.mark.parametrize("use", ["check", "charge"])
 def test_noise_that_cannot_be_printed_is_refused_before_the_charge(path, use):
     ledger = pf.Ledger(path, epsilon=1.0)
-    with pytest.raises(pf.LedgerError, match="a noise that is no valid Unicode.*Nothing was charged"):
+    with pytest.raises(pf.LedgerError, match=r"a noise that is no valid Unicode.*Nothing was charged"):
         getattr(ledger, use)(Event("m", 0.01, noise="\ud800"))
     assert ledger.entries() == []
     ledger.charge(Event("m", 0.01, noise="+".join(["laplace"] * 900)))  # a kind for each of many parts

@@ -124,7 +124,11 @@ def test_a_file_that_is_read_all_the_time_by_the_processes_that_charge_it_is_not
 def test_others_can_read_the_file_while_it_is_locked(path):
     ledger = pf.Ledger(path, epsilon=1.0)
     ledger.charge(0.5)
-    command = [sys.executable, "-c", "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute('SELECT count(*) FROM entry').fetchone())"]
+    command = [
+        sys.executable,
+        "-c",
+        "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute('SELECT count(*) FROM entry').fetchone())",
+    ]
     with ledger._file.connection():
         assert path.read_bytes()[:6] == b"SQLite"
         assert subprocess.run([*command, path], capture_output=True, check=True).stdout == b"(1,)\n"
@@ -250,7 +254,7 @@ def test_a_ledger_that_a_database_browser_has_put_into_wal_mode_is_refused_until
         lambda: pickle.loads(pickle.dumps(ledger)).charge(0.1),
     )
     for use in uses:
-        with pytest.raises(pf.LedgerError, match="journal mode 'wal'.*Nothing was charged.*PRAGMA journal_mode=delete"):
+        with pytest.raises(pf.LedgerError, match=r"journal mode 'wal'.*Nothing was charged.*PRAGMA journal_mode=delete"):
             use()
     set_mode(path, "delete")
     assert ledger.charge(0.5).entry == 2

@@ -20,7 +20,7 @@ from privfit.models import Report
 from privfit.privacy import Ledger
 from privfit.rows import on_progress
 
-_UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # controls, formats (bidi overrides among them), surrogates, separators of lines
+_UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # controls, formats (also bidi overrides), surrogates, ends of lines
 _JOINERS = "\u200c\u200d"  # formats that words and emoji are written with
 _REPORT_LINE = re.compile(r"  (\S.*?)?  +(?=\S)")
 
@@ -46,22 +46,24 @@ def print_json(value: dict[str, Any]) -> None:
 
 
 def json_text(value: dict[str, Any]) -> str:
-    """JSON as people read it; in ASCII alone, which says the same, where a terminal would obey or could not show a character."""
+    """JSON as people read it; in ASCII alone, which says the same, where a character could not be shown."""
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     characters = text.replace("\n", "")
     return text if encodable(visible(characters)) == characters else json.dumps(value, indent=2, allow_nan=False)
 
 
 def visible(text: str) -> str:
-    """A text that others have written, with characters that a terminal obeys instead of showing them written as \\x1b or \\u202e."""
+    """A text of others, with characters that a terminal obeys instead of showing them written as \\x1b or \\u202e."""
     return "".join(
-        character.encode("unicode_escape").decode() if unicodedata.category(character) in _UNSEEN and character not in _JOINERS else character
+        character.encode("unicode_escape").decode()
+        if unicodedata.category(character) in _UNSEEN and character not in _JOINERS
+        else character
         for character in text
     )
 
 
 def encodable(text: str) -> str:
-    """A text for stdout, with characters that its encoding does not have written as \\xe9, instead of a failure half way."""
+    """A text for stdout, with characters that its encoding does not have written as \\xe9."""
     encoding = sys.stdout.encoding or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
@@ -87,7 +89,7 @@ def print_report(report: Report) -> None:
 
 
 def ledger_facts(ledger: Ledger) -> dict[str, Any]:
-    """A ledger's budget, what is spent and what is left, for JSON. null is what has no limit, and a total above all floats."""
+    """A ledger's budget, what is spent and what is left, for JSON; null: no limit, or a total above all floats."""
     return {
         "path": str(ledger.path),
         "epsilon": _finite(ledger.epsilon),
@@ -103,9 +105,7 @@ def ledger_sentence(ledger: Ledger) -> str:
     if math.isinf(ledger.epsilon):
         return f"The ledger {name} has spent epsilon {spent.epsilon:.6g} and has no limit."
     delta = f" Of delta {ledger.delta:.3g}, {left.delta:.3g} is left." if ledger.delta else ""
-    return (
-        f"The ledger {name} has spent epsilon {spent.epsilon:.6g} of {ledger.epsilon:.6g}; {left.epsilon:.6g} is left.{delta}"
-    )
+    return f"The ledger {name} has spent epsilon {spent.epsilon:.6g} of {ledger.epsilon:.6g}; {left.epsilon:.6g} is left.{delta}"
 
 
 def counted(entries: int) -> str:

@@ -24,7 +24,7 @@ class Form(StrEnum):
 
 
 def written(book: Ledger, form: Form, last: int | None) -> str:
-    """Entries as CSV, or the ledger and its entries as JSON; with a line end. JSON is exact; CSV is for spreadsheets and people."""
+    """Entries as CSV, or the ledger and its entries as JSON; with a line end. JSON is exact."""
     if form is Form.JSON:
         facts = ledger_facts(book) | {"entries": [entry.to_dict() for entry in book.iter_entries(last)]}
         return json_text(facts) + "\n"
@@ -48,7 +48,7 @@ def _flat(entry: Entry) -> dict[str, Any]:
 
 
 def _cell(value: Any) -> Any:
-    """Numbers as they are; texts on one line, and with an apostrophe in front where a spreadsheet would take them for a formula."""
+    """Numbers as they are; texts on one line, with an apostrophe in front of what a spreadsheet takes for a formula."""
     if not isinstance(value, str):
         return value
     shown = visible(value)
@@ -70,7 +70,8 @@ def show_table(book: Ledger, last: int) -> None:
     lines.add_column("delta", justify="right", no_wrap=True)
     for entry in book.iter_entries(last):
         time = entry.time.replace("T", " ").removesuffix("+00:00")[:16]
-        lines.add_row(*map(Text, (str(entry.id), time, encodable(visible(_in_words(entry))), f"{entry.epsilon:.6g}", f"{entry.delta:.3g}")))
+        release = encodable(visible(_in_words(entry)))
+        lines.add_row(*map(Text, (str(entry.id), time, release, f"{entry.epsilon:.6g}", f"{entry.delta:.3g}")))
     if last < everything:
         console.print(f"The newest {last:,} of {counted(everything)}; --last {everything} shows all.", soft_wrap=True)
     console.print(lines)

@@ -107,9 +107,9 @@ def verify(
         facts = {"entries": found.entries, "unprotected": found.unprotected, "head": found.head, "against": paid}
         print_json(ledger_facts(book) | {"verified": facts})
         return
-    console = stdout()
+    console, name = stdout(), encodable(visible(path.name))
     head = f", head {found.head[:16]}..." if found.head else ""
-    console.print(f"The ledger {encodable(visible(path.name))} is in order: {counted(found.entries)}{head}.", markup=False, soft_wrap=True)
+    console.print(f"The ledger {name} is in order: {counted(found.entries)}{head}.", markup=False, soft_wrap=True)
     for file, receipt in receipts.items():
         console.print(f"{encodable(visible(file))} was paid for by entry {receipt.entry}.", markup=False, soft_wrap=True)
     if found.unprotected:

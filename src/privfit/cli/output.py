@@ -7,12 +7,11 @@ from pathlib import Path
 
 from privfit.cli.errors import CommandError
 
-
 _BESIDE = ("-journal", "-wal", "-shm")  # files that SQLite makes, reads and removes beside a ledger
 
 
 def check_output(path: Path, *inputs: Path | None, ledger: Path | None = None) -> None:
-    """Refuse a place that cannot be written, that is one of the command's own inputs, or that SQLite uses beside the ledger.
+    """Refuse a place that cannot be written, that is an input of the command, or that SQLite uses beside the ledger.
 
     A fit that fails to save its model has spent its budget for nothing, so this comes first.
     """
@@ -26,4 +25,7 @@ def check_output(path: Path, *inputs: Path | None, ledger: Path | None = None) -
         if given is not None and path.resolve() == given.resolve():
             raise CommandError(f"-o {path} is also an input of this command and would be overwritten. Choose another name for the result.")
     if ledger is not None and str(path.resolve()) in [f"{ledger.resolve()}{ending}" for ending in _BESIDE]:
-        raise CommandError(f"-o {path} is a file that the ledger {ledger} uses itself and removes. Choose another name for the result.")
+        raise CommandError(
+            f"-o {path} is a file that the ledger {ledger} uses itself and removes. Choose another name for the result. "
+            "Nothing was read or charged."
+        )

@@ -56,7 +56,9 @@ class Event:
             )
         object.__setattr__(self, "scales", tuple(map(number, self.scales)))
         if not isinstance(self.noise, str):
-            raise PrivacyError(f"An event was given noise of type {type(self.noise).__name__}; it is a text. Name the noise: noise='laplace'.")
+            raise PrivacyError(
+                f"An event was given noise of type {type(self.noise).__name__}; it is a text. Name the noise: noise='laplace'."
+            )
         kinds = self.noise.split("+")
         if self.scales and not (len(self.scales) == len(self.parts) == len(kinds) and all(0 <= scale < math.inf for scale in self.scales)):
             raise PrivacyError(

@@ -59,8 +59,9 @@ class Ledger:
     2
 
     Guarantee: all releases charged to a ledger are together (epsilon, delta)-DP, its whole budget, however they were chosen, for the
-    adjacency and the rows per person that they share; docs/proofs/composition.md, Theorem 1. `check`, which every fit calls before it reads,
-    warns of another promise than the one before; `charge` by itself does not, and `has_mixed_promises` tells afterwards.
+    adjacency and the rows per person that they share; docs/proofs/composition.md, Theorem 1. `check`, which every fit
+    calls before it reads rows, warns of another promise than the ones before; `charge` by itself does not, and
+    `has_mixed_promises` tells afterwards.
     """
 
     _file: LedgerFile
@@ -201,7 +202,7 @@ class Ledger:
     # -- spending ---------------------------------------------------------------------------------------------------
 
     def check(self, event: Event) -> None:
-        """Refuse now what `charge` would refuse later, so that no long read is wasted; warn of another promise than the one before."""
+        """Refuse now what `charge` would refuse later, so that no long read is wasted; warn of another promise."""
         _check_texts(event)
         state = self._state()
         self._refuse_overdraft(state, event)
@@ -239,7 +240,16 @@ class Ledger:
         """What an entry says, but for its number and its place in the chain."""
         time = datetime.now(UTC).isoformat(timespec="seconds")
         _check_texts(event)
-        return time, checked_text("dataset", dataset), event.mechanism, event.epsilon, event.delta, event.to_json(), *astuple(about), VERSION
+        return (
+            time,
+            checked_text("dataset", dataset),
+            event.mechanism,
+            event.epsilon,
+            event.delta,
+            event.to_json(),
+            *astuple(about),
+            VERSION,
+        )
 
     def _refuse_overdraft(self, state: State, event: Event) -> None:
         after = state.after(event, composition.stated_epsilon(event.cost), "").total()
@@ -294,7 +304,7 @@ def _reopen(
 
 
 def _check_texts(event: Event) -> None:
-    """Refuse an event whose texts an entry cannot hold. Kinds of noise are as many as there are parts, so their list may be long."""
+    """Refuse an event whose texts an entry cannot hold. Noise names a kind for each part, so it may be long."""
     checked_text("mechanism", event.mechanism)
     check_unicode("noise", event.noise)
 

@@ -1,9 +1,10 @@
 """The chain of a ledger's entries: every entry's hash covers all that it says and the hash of the entry before it.
 
-The first entry's hash covers the budget. Every entry has a random nonce, so that no two charges have the same hash: not equal ones in the
-same second, not those of a copy of the file, and not those of a file that was rolled back and charged again alike. So whoever knows the hash of entry k (its *head*) can tell whether entries 1 to k and the budget are
-still the same. There is no secret: who can write the file can write another chain, and is found out by heads kept elsewhere, in reports, saved
-models and live `Ledger` objects. docs/guide.md says what this protects from.
+The first entry's hash covers the budget. Every entry has a random nonce, so that no two charges have the same hash:
+not equal ones in the same second, not those of a copy of the file, and not those of a file that was rolled back and
+charged again alike. So whoever knows the hash of entry k (its *head*) can tell whether entries 1 to k and the budget
+are still the same. There is no secret: who can write the file can write another chain, and is found out by heads kept
+elsewhere, in reports, saved models and live `Ledger` objects. docs/guide.md says what this protects from.
 """
 
 from __future__ import annotations
@@ -116,5 +117,6 @@ def check_unicode(name: str, value: str) -> None:
         value.encode()
     except UnicodeEncodeError:
         raise LedgerError(
-            f"An entry of a ledger was given a {name} that is no valid Unicode; it is a text of characters. Write a plainer one. Nothing was charged."
+            f"An entry of a ledger was given a {name} that is no valid Unicode; it is a text of characters. "
+            "Write a plainer one. Nothing was charged."
         ) from None

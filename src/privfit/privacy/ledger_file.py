@@ -204,13 +204,15 @@ def _connect(path: Path) -> sqlite3.Connection:
 def _refuse_journal_in_parts(path: Path, connection: sqlite3.Connection) -> None:
     """Refuse a file that some other program has put into WAL mode, which the file itself keeps.
 
-    Charges would sit in a second file, which a copy or a backup of the ledger leaves behind. Asked in the transaction: nobody can change it then.
+    Charges would sit in a second file, which a copy or a backup of the ledger leaves behind. Asked in the transaction:
+    nobody can change it then.
     """
     (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
     if mode != "delete":
         raise LedgerError(
-            f"The ledger {path.name!r} has the journal mode {mode!r}, which another program has set, and it needs 'delete': otherwise charges are kept "
-            f'in another file. Nothing was charged or released. Set it back: sqlite3 {path.name} "PRAGMA journal_mode=delete".'
+            f"The ledger {path.name!r} has the journal mode {mode!r}, which another program has set, and it needs 'delete': "
+            "otherwise charges are kept in another file. Nothing was charged or released. Set it back: "
+            f'sqlite3 {path.name} "PRAGMA journal_mode=delete".'
         )
 
 

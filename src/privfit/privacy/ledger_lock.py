@@ -1,18 +1,21 @@
 """A lock on a ledger's file that other code of the same process cannot drop by accident.
 
-SQLite locks with POSIX record locks, and a process loses all of those that it has on a file as soon as *any* of its code closes *any*
-descriptor of that file: a backup, a checksum, a download, a second copy of SQLite. Two processes could then both read what is left and
-both spend it. So every use of a ledger also holds an open file description lock (fcntl(2), F_OFD_SETLK), which belongs to a descriptor
-of our own and goes with that one alone. It lies on a byte that SQLite never locks, so both kinds do not meet.
+SQLite locks with POSIX record locks, and a process loses all of those that it has on a file as soon as *any* of its
+code closes *any* descriptor of that file: a backup, a checksum, a download, a second copy of SQLite. Two processes
+could then both read what is left and both spend it. So every use of a ledger also holds an open file description lock
+(fcntl(2), F_OFD_SETLK), which belongs to a descriptor of our own and goes with that one alone. It lies on a byte that
+SQLite never locks, so both kinds do not meet.
 
-- Threads: one thread of a process uses ledgers at a time. A use inside another one, by the same thread, shares its descriptor: to close
-  a second one would drop the locks of SQLite that the outer use needs.
-- Forks: os.fork waits until no thread uses a ledger. A child that is forked inside a use closes its copy of the descriptor and has no lock.
+- Threads: one thread of a process uses ledgers at a time. A use inside another one, by the same thread, shares its
+  descriptor: to close a second one would drop the locks of SQLite that the outer use needs.
+- Forks: os.fork waits until no thread uses a ledger. A child that is forked inside a use closes its copy of the
+  descriptor and has no lock.
 - Pickles, copies and views name a path; the lock is found by the file, so that all of them wait for each other.
-- Readers take it too: while the locks of a writer are lost, its journal looks like one that a killed process left, and a reader would undo it.
+- Readers take it too: while the locks of a writer are lost, its journal looks like one that a killed process left, and
+  a reader would undo it.
 
-Only Linux has such locks by a name that Python knows for certain. Elsewhere, and on file systems without them, SQLite's own locks are all
-there is; docs/sharp-edges.md says what must not be done then.
+Used on Linux, where Python has these locks and the layout of their request is known. Elsewhere, and on file systems
+without them, SQLite's own locks are all there is; docs/sharp-edges.md says what must not be done then.
 """
 
 from __future__ import annotations
@@ -32,18 +35,20 @@ from privfit.privacy.errors import LedgerError
 if sys.platform == "linux":
     import fcntl
 
-_BYTE = (1 << 30) + 1024  # SQLite's locks are on the 512 bytes from 2^30 on; below 2^31, which every file system can lock
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.02  # seconds between two tries: a charge takes a few milliseconds, a waiting process little time
-_NOT_HERE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)  # an old kernel, or a file system that does not know such locks
+_BYTE = (1 << 30) + 1024  # SQLite locks the 512 bytes from 2^30 on; below 2^31, which every file system can lock
+# Seconds between two tries: a charge takes a few milliseconds, and who waits long should take little of the processor.
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.02
+_NOT_HERE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)  # an old kernel, or a file system without them
 _READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
 
-# One thread at a time. A process forked while a thread has a file open would inherit SQLite's note of a lock that it does not have.
+# One thread at a time. A process forked while a thread has a file open would inherit SQLite's note of a lock that it
+# does not have.
 _one_thread = threading.RLock()
-_held: dict[tuple[int, int], int] = {}  # files, by device and inode, whose lock this process has, and the descriptor that it belongs to
+_held: dict[tuple[int, int], int] = {}  # device and inode of locked files, and the descriptor that has the lock
 
 
 def _forget() -> None:
-    """In a child: what is held is held by the parent. Closing a copy of its descriptor leaves the parent's lock alone."""
+    """In a child: the locks are the parent's. Closing a copy of its descriptor leaves its lock alone."""
     for descriptor in _held.values():
         os.close(descriptor)
     _held.clear()
@@ -56,7 +61,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def alone(path: Path, seconds: float) -> Iterator[None]:
-    """While this is open, no other thread and no other process uses this file as a ledger. Waits for so many seconds, then refuses."""
+    """While this is open, nobody else uses this file as a ledger. Waits for so many seconds, then refuses."""
     with _one_thread:
         if sys.platform != "linux" or holds(path):
             yield
@@ -108,7 +113,7 @@ def _wait_for(descriptor: int, path: Path, seconds: float) -> None:
 
 
 def _locked(descriptor: int) -> bool:
-    """Take the lock if it is free. Who may only read the file can only share it, which keeps all others from writing."""
+    """Take the lock if it is free. Who may only read the file shares it, which keeps others from writing."""
     writable = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDWR
     try:
         _request(descriptor, fcntl.F_WRLCK if writable else fcntl.F_RDLCK)

@@ -200,7 +200,10 @@ def read_entry(row: Row, head: str) -> Entry:
 
 
 def append(connection: sqlite3.Connection, state: State, row: Row, event: Event) -> State:
-    """Write an entry and the state after it, inside the caller's transaction. `row` lacks its number, the epsilon as stated and its nonce."""
+    """Write an entry and the state after it, inside the caller's transaction.
+
+    `row` lacks its number, the epsilon as stated and its nonce.
+    """
     after = _insert(connection, state, (state.entries + 1, *row), event)
     connection.execute("UPDATE state SET entries = ?, head = ?, totals = ?, seal = ?", after.to_row())
     return after
