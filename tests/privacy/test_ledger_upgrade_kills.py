@@ -110,7 +110,7 @@ def is_hot(path) -> bool:
 def check_after(path, old, charges: int) -> None:
     """The file is the old one, or the new one with the charge in it; and it goes on from there."""
     before = rows(old)
-    reference = pf.Ledger(shutil.copy(old, path.with_name("reference.db")))
+    reference = pf.Ledger(shutil.copy(old, path.with_name(f"reference-{path.name}")))
     for _ in range(charges):
         reference.charge(PRICE)
     ledger = pf.Ledger(path)
