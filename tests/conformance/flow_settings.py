@@ -130,7 +130,7 @@ def of_perturbations() -> Iterator[Setting]:
             {"mechanism": pf.TunedPerturbation(candidates=(pf.ObjectivePerturbation(ridge=1e-8),)), "epsilon": 1000.0},
         ),
         (pf.LogisticRegression, "gaps", CLASSES, {"mechanism": "genetic"}),
-        (pf.LogisticRegression, "small", CLASSES, {"mechanism": pf.PrivGene(moves="coordinates"), "epsilon": 1000.0}),
+        (pf.LogisticRegression, "small", CLASSES, {"mechanism": pf.PrivGene(moves="coordinates", rounds=3), "epsilon": 1000.0}),
         (pf.LogisticRegression, "levels", CLASSES, {"mechanism": pf.SampleAndAggregate(ranges="percentiles")}),
         (pf.LogisticRegression, "huge", CLASSES, {}),
         (pf.LogisticRegression, "huge", CLASSES, {"mechanism": output(ridge=1e-8)}),
