@@ -197,14 +197,15 @@ def test_smaller_slopes_make_less_noise_and_bend_no_more_than_the_ridge_allows()
 @pytest.mark.parametrize("noise", ["laplace", "linf", "l2", "gaussian"])
 @pytest.mark.parametrize(("adjacency", "people", "times"), [("replace-one", 1, 2), ("add-remove", 1, 1), ("replace-one", 2, 4)])
 def test_output_noise_hides_how_far_a_minimum_can_move(noise: str, adjacency: str, people: int, times: int) -> None:
-    sharp = hinge() if adjacency == "replace-one" else smooth_hinge(0.05)  # a private number of rows allows for less
+    sharp = hinge() if adjacency == "replace-one" else smooth_hinge(0.5)  # a private number of rows allows for less
     for loss in (LOGISTIC, sharp, smooth_hinge(0.1)):
         plan = planned(pf.OutputPerturbation(ridge=7.0, noise=noise), loss, adjacency=adjacency, people=people, delta=1e-6)
         values = plan.gradients.values
         far = times * plan.gradients.norms.l2 / 7.0  # slopes of 1, rows of that length
         moved = far * (math.sqrt(values) if noise == "laplace" else 1)
         event = plan.event
-        assert moved <= event.sensitivity / event.unit <= 1.05 * moved
+        precise = moved * (1 + 2 * plan.slack / (far * 7.0))  # two points of the solver
+        assert moved <= event.sensitivity / event.unit <= 1.05 * precise <= 1.2 * moved
         if noise == "gaussian":
             assert event.noise == "normal"
             assert event.delta == 1e-6
