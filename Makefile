@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint types check bench reproduce audit clean
+.PHONY: help demo test lint types check hooks bench reproduce audit clean
 
 help:
 	@echo "make demo    fit a private model on generated census data"
@@ -12,21 +12,22 @@ help:
 	@echo "make lint    format check, lint and import walls"
 	@echo "make types   mypy --strict"
 	@echo "make check   lint, types and test: what CI runs"
+	@echo "make hooks   run format, lint and types before each commit"
 	@echo "make bench   accuracy on real data and speed against peers (minutes)"
 	@echo "make reproduce  every figure of the five papers, quickly (minutes)"
 	@echo "make audit   the long statistical attacks"
 
-$(READY): pyproject.toml
+$(READY): pyproject.toml papers/pyproject.toml
 	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]" --editable ./papers
 	@touch $(READY)
 
 demo: $(READY)
 	$(BIN)/privfit demo
 
 test: $(READY)
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
@@ -38,6 +39,9 @@ types: $(READY)
 
 check: lint types test
 
+hooks: $(READY)
+	$(BIN)/pre-commit install
+
 bench: $(READY)
 	$(BIN)/privfit bench accuracy
 	$(BIN)/privfit bench speed
@@ -46,7 +50,7 @@ reproduce: $(READY)
 	$(BIN)/privfit reproduce all --quick
 
 audit: $(READY)
-	$(BIN)/python -m pytest -n auto -m slow
+	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

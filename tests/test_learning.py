@@ -1,8 +1,11 @@
-"""What docs/proofs/learning.md promises before a fit, against fits: the bounds hold, and some tables come close to them."""
+"""What docs/proofs/learning.md promises before a fit, against fits: the bounds hold, and some tables come close to
+them.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +66,10 @@ def draws(rng: np.random.Generator, count: int, columns: int, scale: float) -> n
 
 
 def minimisers(loss: Loss, x: np.ndarray, y: np.ndarray, ridge: float, b: np.ndarray, norm: float = 1.0) -> np.ndarray:
-    """Of the sum of losses + ridge/2 |w|^2 + b'w, one for every row of b; x and y may differ between them. Plain gradient descent."""
+    """Of the sum of losses + ridge/2 |w|^2 + b'w, one for every row of b; x and y may differ between them.
+
+    Plain gradient descent.
+    """
     w = np.zeros_like(b)
     most = ridge + y.shape[-1] * loss.curvature * norm**2
     for _ in range(int(25 * most / ridge) + 25):
@@ -77,7 +83,9 @@ def scale_of(columns: int, epsilon: float, ridge: float, **settings) -> float:
     return noise_norm(columns, epsilon, ridge, confidence=None, **settings) / columns
 
 
-def private_fits(rng, loss: Loss, x, y, epsilon: float, ridge: float, count: int, method: str, **settings) -> tuple[np.ndarray, float]:
+def private_fits(
+    rng, loss: Loss, x, y, epsilon: float, ridge: float, count: int, method: str, **settings
+) -> tuple[np.ndarray, float]:
     """Weights of `count` fits, and the ridge they were made with."""
     noise = draws(rng, count, x.shape[-1], scale_of(x.shape[-1], epsilon, ridge, method=method, **settings))
     if method == "output":
@@ -91,7 +99,7 @@ def in_ball(rng, shape: tuple[int, ...], norm: float = 1.0) -> np.ndarray:
     return norm * x / np.maximum(1, np.linalg.norm(x, axis=-1, keepdims=True))
 
 
-# -- noise ----------------------------------------------------------------------------------------------------------
+# -- noise -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("columns", [1, 2, 7, 40])
@@ -116,7 +124,9 @@ def test_the_lemma_on_the_length_of_noise_is_exact_for_one_column_and_loose_for_
 @pytest.mark.parametrize("ridge", [1e-3, 0.3, 10.0])
 @pytest.mark.parametrize("epsilon", [0.1, 2.0])
 def test_noise_in_the_objective_hides_every_row(adjacency: str, loss: str, ridge: float, epsilon: float) -> None:
-    """The exact density of the released weight, one column, for every pair of neighbours of a table with nothing else in it."""
+    """The exact density of the released weight, one column, for every pair of neighbours of a table with nothing else
+    in it.
+    """
     chosen = LOSSES[loss]
     scale = scale_of(1, epsilon, ridge, adjacency=adjacency, **chosen.bounds)
     used = max(ridge, ridge_floor(epsilon, curvature=chosen.curvature))
@@ -127,7 +137,11 @@ def test_noise_in_the_objective_hides_every_row(adjacency: str, loss: str, ridge
             pull = used * w + x * chosen.slope_at(x * w, y)
             logs.append(-np.abs(pull) / scale + np.log(np.gradient(pull, w)))
     without = logs[0]
-    losses = [np.abs(a - b) for a in logs for b in logs] if adjacency == "replace-one" else [np.abs(a - without) for a in logs]
+    losses = (
+        [np.abs(a - b) for a in logs for b in logs]
+        if adjacency == "replace-one"
+        else [np.abs(a - without) for a in logs]
+    )
     inner = np.max(losses, axis=0)[1:-1]
     assert inner.max() <= epsilon * (1 + 1e-3)
     assert inner.max() >= 0.4 * epsilon
@@ -136,7 +150,9 @@ def test_noise_in_the_objective_hides_every_row(adjacency: str, loss: str, ridge
 def test_algorithm_2_as_printed_does_not_hide_a_row() -> None:
     w, epsilon, ridge = np.linspace(-0.01, 0.01, 5), 0.1, 0.01
     pull = ridge * w + LOGISTIC.slope_at(w, 1.0)
-    ratio = -np.abs(pull) * epsilon / 2 + np.log(np.gradient(pull, w)) + np.abs(ridge * w) * epsilon / 2 - math.log(ridge)
+    ratio = (
+        -np.abs(pull) * epsilon / 2 + np.log(np.gradient(pull, w)) + np.abs(ridge * w) * epsilon / 2 - math.log(ridge)
+    )
     assert ratio.max() > 20 * epsilon
 
 
@@ -157,8 +173,12 @@ def test_a_ridge_below_the_floor_is_raised_and_leaves_the_share_of_epsilon() -> 
     floor = ridge_floor(0.5, noise_share=0.6)
     assert math.log1p(0.25 / floor) == pytest.approx(0.4 * 0.5)
     assert scale_of(3, 0.5, 1e-9, noise_share=0.6) == pytest.approx(2 / (0.6 * 0.5))
-    assert regularised_excess(100, 3, 0.5, 1e-9, noise_share=0.6) == regularised_excess(100, 3, 0.5, floor, noise_share=0.6)
-    assert excess_loss(100, 3, 0.5, 1e-9, reference_norm=2) == excess_loss(100, 3, 0.5, ridge_floor(0.5), reference_norm=2)
+    assert regularised_excess(100, 3, 0.5, 1e-9, noise_share=0.6) == regularised_excess(
+        100, 3, 0.5, floor, noise_share=0.6
+    )
+    assert excess_loss(100, 3, 0.5, 1e-9, reference_norm=2) == excess_loss(
+        100, 3, 0.5, ridge_floor(0.5), reference_norm=2
+    )
     assert excess_loss(100, 3, 0.5, 4.0, reference_norm=2) != excess_loss(100, 3, 0.5, 3.0, reference_norm=2)
 
 
@@ -177,14 +197,16 @@ def test_no_spread_of_rows_meets_noise_more_often_than_claimed(columns: int, fai
     assert claimed >= np.quantile(squares[:, 0], 1 - failure) - 0.02
 
 
-# -- on the fitted table --------------------------------------------------------------------------------------------
+# -- on the fitted table ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 @pytest.mark.parametrize("ridge", [0.5, 8.0])
-def test_noise_lifts_the_regularised_loss_no_further_than_claimed(method: str, adjacency: str, loss: str, ridge: float) -> None:
+def test_noise_lifts_the_regularised_loss_no_further_than_claimed(
+    method: str, adjacency: str, loss: str, ridge: float
+) -> None:
     rng = np.random.default_rng(5)
     chosen, rows, columns, epsilon, norm = LOSSES[loss], 30, 3, 1.5, 1.4
     settings = {"adjacency": adjacency, "norm": norm, **chosen.bounds}
@@ -214,7 +236,9 @@ def test_the_lift_by_noise_in_the_objective_is_exact_where_rows_are_empty() -> N
 
 
 def test_the_lift_by_noise_on_the_output_comes_close_where_rows_agree() -> None:
-    """All rows are the first unit vector and all targets 0, and noise is small enough for Huber's loss to stay a square."""
+    """All rows are the first unit vector and all targets 0, and noise is small enough for Huber's loss to stay a
+    square.
+    """
     rng = np.random.default_rng(7)
     rows, ridge, epsilon, columns = 1000, 50.0, 10.0, 5
     settings = {"method": "output", **huber(1.0).bounds}
@@ -222,7 +246,9 @@ def test_the_lift_by_noise_on_the_output_comes_close_where_rows_agree() -> None:
     lift = huber(1.0).value(noise[:, 0], 0.0) + ridge / (2 * rows) * (noise**2).sum(axis=1)
     bound = regularised_excess(rows, columns, epsilon, ridge, **settings)
     assert 0.3 * bound < np.quantile(lift, 0.95) < bound
-    assert lift.mean() == pytest.approx(regularised_excess(rows, columns, epsilon, ridge, confidence=None, **settings), rel=0.05)
+    assert lift.mean() == pytest.approx(
+        regularised_excess(rows, columns, epsilon, ridge, confidence=None, **settings), rel=0.05
+    )
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -237,7 +263,7 @@ def test_the_minimiser_near_a_moved_centre_is_no_worse_than_any_weights(seed: in
     assert np.all(sums[0] <= sums[1] + ridge / 4 * ((others - centre) ** 2).sum(axis=1) + 1e-9)
 
 
-# -- on new rows ----------------------------------------------------------------------------------------------------
+# -- on new rows -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -286,9 +312,16 @@ def test_new_rows_lose_no_more_than_claimed(method: str, adjacency: str, loss: s
             assert np.mean(excess > bound) <= 1 - confidence
 
 
-@pytest.mark.parametrize(("confidence", "ridge", "share"), [(None, None, 0.4), (None, 200.0, 0.95), (0.9, None, 0.15), (0.9, 200.0, 0.4)])
-def test_the_bound_is_within_a_small_factor_of_a_hard_population(confidence: float | None, ridge: float | None, share: float) -> None:
-    """A straight loss whose mean slope is as small as the ridge can just not follow; the noise hardly matters. None: the best ridge."""
+@pytest.mark.parametrize(
+    ("confidence", "ridge", "share"), [(None, None, 0.4), (None, 200.0, 0.95), (0.9, None, 0.15), (0.9, 200.0, 0.4)]
+)
+def test_the_bound_is_within_a_small_factor_of_a_hard_population(
+    confidence: float | None, ridge: float | None, share: float
+) -> None:
+    """A straight loss whose mean slope is as small as the ridge can just not follow; the noise hardly matters.
+
+    None: the best ridge.
+    """
     rng = np.random.default_rng(9)
     rows, reference = 400, 3.0
     settings = {"confidence": confidence, **LINEAR.bounds}
@@ -305,7 +338,10 @@ def test_the_bound_is_within_a_small_factor_of_a_hard_population(confidence: flo
 
 @pytest.mark.parametrize("method", METHODS)
 def test_what_noise_is_said_to_cost_is_what_it_costs_where_rows_agree(method: str) -> None:
-    """Small epsilon, so that all but the noise is negligible; rows are one unit vector, targets 0. The ridge outweighs the rows."""
+    """Small epsilon, so that all but the noise is negligible; rows are one unit vector, targets 0.
+
+    The ridge outweighs the rows.
+    """
     rng = np.random.default_rng(10)
     loss, rows, columns, epsilon, ridge = huber(1.0), 20, 3, 0.01, 4000.0
     settings = {"method": method, **loss.bounds}
@@ -327,8 +363,18 @@ def test_a_likely_bound_on_a_large_table_says_something(method: str) -> None:
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("confidence", [None, 0.95])
 @pytest.mark.parametrize("ridge", [None, 30.0])
-def test_bounds_fall_with_rows_and_epsilon_and_rise_with_all_else(method: str, confidence: float | None, ridge: float | None) -> None:
-    base = {"rows": 3000, "columns": 6, "epsilon": 0.3, "ridge": ridge, "reference_norm": 4.0, "method": method, "confidence": confidence}
+def test_bounds_fall_with_rows_and_epsilon_and_rise_with_all_else(
+    method: str, confidence: float | None, ridge: float | None
+) -> None:
+    base = {
+        "rows": 3000,
+        "columns": 6,
+        "epsilon": 0.3,
+        "ridge": ridge,
+        "reference_norm": 4.0,
+        "method": method,
+        "confidence": confidence,
+    }
     here = excess_loss(**base)
     lower = [{"rows": 4000}, {"epsilon": 0.4}, {"adjacency": "add-remove"}]
     higher = [{"columns": 7}, {"reference_norm": 5.0}, {"slope": 1.3}, {"curvature": 0.4}, {"norm": 1.5}]
@@ -343,7 +389,9 @@ def test_bounds_fall_with_rows_and_epsilon_and_rise_with_all_else(method: str, c
 @pytest.mark.parametrize("confidence", [None, 0.95])
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 30.0])
 @pytest.mark.parametrize("rows", [1, 500, 10**7])
-def test_no_other_ridge_is_better_than_the_best(method: str, confidence: float | None, epsilon: float, rows: int) -> None:
+def test_no_other_ridge_is_better_than_the_best(
+    method: str, confidence: float | None, epsilon: float, rows: int
+) -> None:
     settings = {"reference_norm": 3.0, "method": method, "confidence": confidence}
     best = excess_loss(rows, 8, epsilon, **settings)
     assert best == excess_loss(rows, 8, epsilon, best_ridge(rows, 8, epsilon, **settings), **settings)
@@ -355,7 +403,9 @@ def test_no_other_ridge_is_better_than_the_best(method: str, confidence: float |
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("confidence", [None, 0.95])
 @pytest.mark.parametrize(("excess", "epsilon"), [(0.5, 0.1), (0.05, 1.0), (20.0, 5.0)])
-def test_rows_needed_are_enough_and_one_less_is_not(method: str, confidence: float | None, excess: float, epsilon: float) -> None:
+def test_rows_needed_are_enough_and_one_less_is_not(
+    method: str, confidence: float | None, excess: float, epsilon: float
+) -> None:
     settings = {"reference_norm": 3.0, "method": method, "confidence": confidence}
     rows = rows_needed(excess, 5, epsilon, **settings)
     assert excess_loss(rows, 5, epsilon, **settings) <= excess
@@ -368,18 +418,23 @@ def test_the_unit_of_the_columns_does_not_matter(method: str, confidence: float 
     """Columns three times as large need weights a third as long, and the ridge is counted in their squares."""
     settings = {"method": method, "confidence": confidence, "slope": 0.7, "curvature": 0.4}
     small, large = {"norm": 1.0, **settings}, {"norm": 3.0, **settings}
-    assert regularised_excess(900, 4, 0.5, 45.0, **large) == pytest.approx(regularised_excess(900, 4, 0.5, 5.0, **small))
+    assert regularised_excess(900, 4, 0.5, 45.0, **large) == pytest.approx(
+        regularised_excess(900, 4, 0.5, 5.0, **small)
+    )
     for ridge in (45.0, None):
         here = excess_loss(900, 4, 0.5, ridge, reference_norm=2.0, **large)
         assert here == pytest.approx(excess_loss(900, 4, 0.5, ridge and ridge / 9, reference_norm=6.0, **small))
     assert ridge_floor(0.5, norm=3.0) == pytest.approx(9 * ridge_floor(0.5))
 
 
-# -- as printed -----------------------------------------------------------------------------------------------------
+# -- as printed ------------------------------------------------------------------------------------
 
 
 def test_the_lemmas_as_printed_are_looser_by_what_the_proofs_say() -> None:
-    """One column, where lengths agree; a tiny curvature stands for a ridge that costs nothing. Lemma 4 is loose by 4."""
+    """One column, where lengths agree; a tiny curvature stands for a ridge that costs nothing.
+
+    Lemma 4 is loose by 4.
+    """
     ours = regularised_excess(1000, 1, 1.0, 20.0, curvature=1e-12)
     assert printed_regularised_excess(1000, 1, 1.0, 20.0) == pytest.approx(4 * ours)
     mean_ridge = 20.0 / 1000
@@ -393,10 +448,12 @@ def test_the_theorems_as_printed_are_at_hand() -> None:
     settings = {"reference_norm": 3.0, "constant": 2.0}
     assert printed_rows_needed(0.1, 4, 0.01, **settings) == pytest.approx(2 * tail * 3 / (0.1 * 0.01))
     assert printed_rows_needed(0.1, 4, 10.0, **settings) == pytest.approx(2 * 900)
-    assert printed_rows_needed(0.1, 4, 0.01, method="output", **settings) == pytest.approx(2 * tail * 9 / (0.1**1.5 * 0.01))
+    assert printed_rows_needed(0.1, 4, 0.01, method="output", **settings) == pytest.approx(
+        2 * tail * 9 / (0.1**1.5 * 0.01)
+    )
 
 
-# -- what may be given ----------------------------------------------------------------------------------------------
+# -- what may be given -----------------------------------------------------------------------------
 
 GOOD = {"rows": 100, "columns": 3, "epsilon": 1.0, "reference_norm": 2.0}
 REFUSALS = {
@@ -430,8 +487,14 @@ def test_what_makes_no_sense_is_refused_in_three_beats(case: str) -> None:
         (lambda: rows_needed(0.0, 3, 1.0, reference_norm=1.0), ["excess=0.0", "positive", "Give the loss"]),
         (lambda: rows_needed(1e-12, 3, 1.0, reference_norm=1.0), ["excess=1e-12", "more than", "Accept"]),
         (lambda: printed_noise_norm(3, 1.0, confidence=None), ["confidence=None", "between 0 and 1", "Give one"]),
-        (lambda: printed_rows_needed(0.1, 3, 1.0, reference_norm=1.0, constant=0), ["constant=0", "positive", "leaves it open"]),
-        (lambda: printed_regularised_excess(9, 3, 1.0, 1.0, method="none"), ["method='none'", "'objective'", "Choose one"]),
+        (
+            lambda: printed_rows_needed(0.1, 3, 1.0, reference_norm=1.0, constant=0),
+            ["constant=0", "positive", "leaves it open"],
+        ),
+        (
+            lambda: printed_regularised_excess(9, 3, 1.0, 1.0, method="none"),
+            ["method='none'", "'objective'", "Choose one"],
+        ),
     ],
 )
 def test_other_questions_are_refused_in_three_beats(call: Callable, beats: list[str]) -> None:
@@ -451,6 +514,7 @@ def test_the_example_of_the_guide_prints_what_the_guide_says(capsys: pytest.Capt
     text = (Path(__file__).parents[1] / "docs" / "learning.md").read_text()
     example = text.split("```python\n")[1].split("```")[0]
     exec(compile(example, "docs/learning.md", "exec"), {})
-    said = [line.split("# ")[1].split(":")[0].strip() for line in example.splitlines() if line.startswith("print")]
-    assert said
+    code = "\n".join(line for line in example.splitlines() if not line.startswith("#"))
+    said = re.findall(r"# ([\d.]+):", code)  # a formatted call may put its comment on a later line than its print
+    assert len(said) == code.count("print(")
     assert capsys.readouterr().out.split("\n")[:-1] == said

@@ -1,7 +1,8 @@
 """privfit: models fitted on sensitive tables under differential privacy.
 
-A person who knows scikit-learn and has a table with people in it gets a regression or a classifier that can be released, with a
-guarantee that is proved, calibrated from public facts, and paid for from a budget that cannot be overdrawn.
+A person who knows scikit-learn and has a table with people in it gets a regression or a classifier that can be
+released, with a guarantee that is proved, calibrated from public facts, and paid for from a budget that cannot be
+overdrawn.
 """
 
 from privfit import baselines, learning, losses

@@ -1,4 +1,4 @@
-"""Published baselines: tiny tables whose neighbours can all be tried, and noise that stays silent or is written down."""
+"""Published baselines: tiny tables whose neighbours can all be tried, and noise that is zero or recorded."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 
 import privfit as pf
-from privfit.privacy import Budget, SeededNoise, Terms
+from privfit.privacy import Budget, PrivacyParameters, SeededNoise
 from privfit.rows import Rows
 from privfit.tables import open_table
 from tests.support.noise import RecordingNoise
@@ -40,19 +40,23 @@ class DealingNoise(RecordingNoise):
         return self._source.below(limits) if self._place is None else self._place[: len(limits)].astype(np.int64)
 
 
-def terms(epsilon: float = 1.0, adjacency: str = "replace-one", people: int = 1, expected_rows: int | None = None) -> Terms:
-    return Terms(Budget(epsilon), adjacency, people, expected_rows)
+def terms(
+    epsilon: float = 1.0, adjacency: str = "replace-one", people: int = 1, expected_rows: int | None = None
+) -> PrivacyParameters:
+    return PrivacyParameters(Budget(epsilon), adjacency, people, expected_rows)
 
 
-def release_of(mechanism, risk, table, given: Terms, noise=None, ledger=None, schema: pf.Schema = SCHEMA):
+def release_of(mechanism, risk, table, given: PrivacyParameters, noise=None, ledger=None, schema: pf.Schema = SCHEMA):
     """What a mechanism releases of the rows of a small table, features and target side by side."""
-    geometry = mechanism.geometry(schema, "slope", risk)
+    geometry = mechanism.geometry(schema, risk, "slope")
     rows = Rows(open_table(np.array(table, dtype=np.float64)), schema, geometry, threads=1)
     return mechanism.release(rows, given, ledger, noise or SilentNoise(), risk)
 
 
-def apart(mechanism, risk, given: Terms, size: int = 2) -> tuple[np.ndarray, object]:
-    """The differences of the minima of all neighbours among tables of corner rows, one a row, and the event that pays for them."""
+def apart(mechanism, risk, given: PrivacyParameters, size: int = 2) -> tuple[np.ndarray, object]:
+    """The differences of the minima of all neighbours among tables of corner rows, one a row, and the event that pays
+    for them.
+    """
     minima = {}
     sizes = (size,) if given.adjacency == "replace-one" else (size - 1, size)
     for length in sizes:

@@ -14,8 +14,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import privfit as pf
 from privfit.baselines import BASELINES, PrivateERM
-from privfit.baselines.erm import LOSSES, PrintedObjective, PrintedOutput
-from privfit.mechanisms import Risk
+from privfit.baselines.erm import LOSSES
+from privfit.mechanisms import ERMProblem
+from privfit.mechanisms.base import PublicFacts
+from privfit.mechanisms.perturbation.printed_erm import PrintedObjective, PrintedOutput
 from privfit.privacy import SecureNoise
 from tests.baselines import SCHEMA, apart, small_table, terms
 from tests.support.beats import assert_told_in_order
@@ -34,22 +36,24 @@ def as_printed(epsilon: float, n: int, Lambda: float, c: float) -> tuple[float, 
 
 
 def planned(mechanism, loss: str, given, n: int | None, schema: pf.Schema = SCHEMA):
-    risk = Risk(LOSSES[loss])
-    return mechanism.plan(mechanism.geometry(schema, "slope", risk), given, risk, n)
+    risk = ERMProblem(LOSSES[loss])
+    return mechanism.plan(PublicFacts(mechanism.geometry(schema, risk, "slope"), given, n), risk)
 
 
 def test_weights_are_those_that_are_released_and_nothing_is_undone(monkeypatch: pytest.MonkeyPatch) -> None:
     X = np.column_stack([np.random.default_rng(0).uniform(-1, 1, 300), np.arange(300) % 3])
     y = np.where(X[:, 0] > 0, "b", "a")
-    given_ = {"schema": pf.Schema([pf.Numeric("x", -1, 1), pf.Category("c", [0, 1, 2])], target=pf.Category("y", ["a", "b"]))}
+    given_ = {
+        "schema": pf.Schema([pf.Numeric("x", -1, 1), pf.Category("c", [0, 1, 2])], target=pf.Category("y", ["a", "b"]))
+    }
     found = [PrivateERM(1.0, regularisation=0.1, random_state=0, **given_).fit(X, y)]
-    monkeypatch.setattr("privfit.mechanisms.shrinkage.UNDONE", 0.9)
+    monkeypatch.setattr("privfit.mechanisms.perturbation.debiasing.UNDONE", 0.9)
     found.append(PrivateERM(1.0, regularisation=0.1, random_state=0, **given_).fit(X, y))
     np.testing.assert_array_equal(found[0].coef_, found[1].coef_)
     assert not any("stretched" in note for note in found[0].report_.notes)
 
 
-# -- constants -----------------------------------------------------------------------------------------------------------
+# -- constants -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("loss", list(LOSSES))
@@ -63,18 +67,24 @@ def test_the_objective_is_tilted_by_the_printed_noise(loss, adjacency, epsilon, 
     length = plan.gradients.norms.l2
     assert length == math.sqrt(2)  # a number, and a category that carries the intercept
     assert plan.ridge == pytest.approx(n * whole * length**2, rel=1e-9)
-    assert plan.event.noise == "l2"
+    assert plan.event.kinds == ("k-norm-l2",)
     assert plan.event.scale / plan.event.unit == pytest.approx(2 * length / left, rel=1e-6)
     assert ("Lambda raised" in plan.event.mechanism) == (whole > Lambda)
-    undone = 2 * (plan.slack + 2 / plan.event.unit) * 2 / plan.ridge  # four weights; what two solvers leave undone, in L1
-    assert plan.output_scale / plan.output_unit >= undone / (FOR_SOLVER * epsilon)
+    undone = (
+        2 * (plan.slack + 2 / plan.event.unit) * 2 / plan.ridge
+    )  # four weights; what two solvers leave undone, in L1
+    assert plan.certificate.scale / plan.certificate.unit >= undone / (FOR_SOLVER * epsilon)
 
 
 def test_the_fallback_of_the_paper_is_where_its_epsilon_is_used_up() -> None:
-    """The branch changes at 2 log(1 + c / (n Lambda)) = epsilon; just before it the printed noise explodes, just behind it is 4 / epsilon."""
+    """The branch changes at 2 log(1 + c / (n Lambda)) = epsilon; just before it the printed noise explodes, just behind
+    it is 4 / epsilon.
+    """
     epsilon, n = 1.0, 1000
     turn = 0.25 / n / math.expm1(epsilon * (1 - FOR_SOLVER) / 2)
-    before, behind = (planned(PrintedObjective(regularisation=turn * by), "logistic", terms(epsilon), n) for by in (1.0001, 0.9999))
+    before, behind = (
+        planned(PrintedObjective(regularisation=turn * by), "logistic", terms(epsilon), n) for by in (1.0001, 0.9999)
+    )
     assert before.sd > 1000 * behind.sd
     assert behind.event.scale / behind.event.unit == pytest.approx(4 * math.sqrt(2) / (1 - FOR_SOLVER), rel=1e-9)
 
@@ -92,17 +102,23 @@ def test_the_output_gets_the_printed_noise(adjacency, loss) -> None:
 
 
 def test_several_rows_a_person_are_paid_for() -> None:
-    one, three = (planned(PrintedOutput(regularisation=0.01), "huber", terms(0.5, people=people), 5000) for people in (1, 3))
+    one, three = (
+        planned(PrintedOutput(regularisation=0.01), "huber", terms(0.5, people=people), 5000) for people in (1, 3)
+    )
     assert three.sd == pytest.approx(3 * one.sd, rel=0.05)
-    one, three = (planned(PrintedObjective(regularisation=1.0), "huber", terms(0.5, people=people), 5000) for people in (1, 3))
+    one, three = (
+        planned(PrintedObjective(regularisation=1.0), "huber", terms(0.5, people=people), 5000) for people in (1, 3)
+    )
     assert three.sd >= 3 * one.sd
 
 
-# -- attacks -------------------------------------------------------------------------------------------------------------
+# -- attacks ---------------------------------------------------------------------------------------
 
 
 def largest_loss(loss: str, scale: float, ridge: float, adjacency: str) -> float:
-    """The largest loss of privacy of a tilted objective of one column over all tables of up to two shared records and one more, at outputs of every size, without approximation."""
+    """The largest loss of privacy of a tilted objective of one column over all tables of up to two shared records and
+    one more, at outputs of every size, without approximation.
+    """
     f, records = LOSSES[loss], np.linspace(-1.0, 1.0, 21)
     outputs = np.concatenate([-np.geomspace(1e-3, 1e4, 300), [0.0], np.geomspace(1e-3, 1e4, 300)])
     pulls = np.array([record * f.slope(record * outputs, 1.0) for record in records])
@@ -136,7 +152,7 @@ def test_the_attack_finds_what_the_rule_of_2008_forgets() -> None:
 @pytest.mark.parametrize("factor", [0.01, 0.2, 3.0])
 def test_minima_of_neighbours_lie_no_farther_apart_than_claimed(adjacency, loss, factor) -> None:
     given = terms(1.0, adjacency, expected_rows=2)
-    moves, event = apart(PrintedOutput(regularisation=factor), Risk(LOSSES[loss]), given)
+    moves, event = apart(PrintedOutput(regularisation=factor), ERMProblem(LOSSES[loss]), given)
     bound = event.sensitivity / event.unit
     most = np.linalg.norm(moves, axis=1).max()
     nearest = {"logistic": 0.4, "huber": 0.9}[loss] / (
@@ -146,7 +162,7 @@ def test_minima_of_neighbours_lie_no_farther_apart_than_claimed(adjacency, loss,
     assert most > nearest * bound or factor < 1
 
 
-# -- the estimator -------------------------------------------------------------------------------------------------------
+# -- the estimator ---------------------------------------------------------------------------------
 
 BOX = pf.Schema.box(-1, 1, target=["no", "yes"])
 
@@ -162,12 +178,20 @@ X, Y = easy()
 
 @pytest.mark.parametrize("loss", list(LOSSES))
 @pytest.mark.parametrize(
-    ("method", "factor"), [("objective", 1e-12), ("objective", 1e-4), ("output", 1e-2), ("objective", "tune"), ("output", "tune")]
+    ("method", "factor"),
+    [("objective", 1e-12), ("objective", 1e-4), ("output", 1e-2), ("objective", "tune"), ("output", "tune")],
 )
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_an_easy_table_is_learned_at_a_large_epsilon(loss, method, factor, adjacency) -> None:
     model = PrivateERM(
-        8.0, loss=loss, method=method, regularisation=factor, adjacency=adjacency, expected_rows=len(X), schema=BOX, random_state=0
+        8.0,
+        loss=loss,
+        method=method,
+        regularisation=factor,
+        adjacency=adjacency,
+        expected_rows=len(X),
+        schema=BOX,
+        random_state=0,
     )
     assert model.fit(X, Y).score(*easy(seed=1)) > 0.93
     assert model.coef_.shape == (1, 3)
@@ -185,7 +209,9 @@ def test_numbers_and_categories_enter_as_in_the_papers() -> None:
 def test_a_hopeless_regulariser_is_not_chosen() -> None:
     """Noise on the output drowns everything where Lambda is tiny."""
     found = [
-        PrivateERM(2.0, method="output", regularisation="tune", candidates=(1e-9, 0.01, 1e-8), schema=BOX, random_state=seed).fit(X, Y)
+        PrivateERM(
+            2.0, method="output", regularisation="tune", candidates=(1e-9, 0.01, 1e-8), schema=BOX, random_state=seed
+        ).fit(X, Y)
         for seed in range(10)
     ]
     chosen = [model.regularisation_ for model in found]
@@ -203,7 +229,9 @@ def test_probabilities_are_for_the_logistic_loss() -> None:
 
 
 @pytest.mark.parametrize(
-    "params", [{}, {"method": "output", "regularisation": 0.1}, {"regularisation": "tune"}], ids=["objective", "output", "tune"]
+    "params",
+    [{}, {"method": "output", "regularisation": 0.1}, {"regularisation": "tune"}],
+    ids=["objective", "output", "tune"],
 )
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_the_ledger_is_charged_once_and_before_any_draw(params, adjacency, tmp_path, monkeypatch) -> None:
@@ -237,7 +265,10 @@ def test_the_ledger_is_charged_once_and_before_any_draw(params, adjacency, tmp_p
         ({"regularisation": True}, ["regularisation=True", "a positive number", "Use 1e-3"]),
         ({"regularisation": "auto"}, ["regularisation='auto'", "'tune'", "Use 1e-3"]),
         ({"regularisation": "tune", "candidates": ()}, ["0 candidates", "from 1 to 100", "Give few"]),
-        ({"regularisation": "tune", "candidates": (1e-3, -1)}, ["regularisation=-1.0", "a positive number", "Use 1e-3"]),
+        (
+            {"regularisation": "tune", "candidates": (1e-3, -1)},
+            ["regularisation=-1.0", "a positive number", "Use 1e-3"],
+        ),
         ({"regularisation": "tune", "candidates": "many"}, ["regularisation='many'", "a positive number", "Use 1e-3"]),
         ({"adjacency": "add-remove"}, ["add-remove", "private", "expected_rows=40_000"]),
         ({"adjacency": "add-remove", "regularisation": "tune"}, ["add-remove", "private", "expected_rows=40_000"]),
@@ -260,7 +291,9 @@ def test_more_than_two_classes_are_refused() -> None:
 def test_the_report_tells_constants_and_branch() -> None:
     told = PrivateERM(1.0, schema=BOX).fit(X, Y).report_
     assert told.mechanism == "PrivateERM, objective, Lambda raised"
-    assert told.noise_scale == pytest.approx(2 * 2 * 2 / (1 - FOR_SOLVER), rel=1e-6)  # twice the length of a row over half of epsilon
+    assert told.noise_scale == pytest.approx(
+        2 * 2 * 2 / (1 - FOR_SOLVER), rel=1e-6
+    )  # twice the length of a row over half of epsilon
     assert told.repairs["ridge"] == pytest.approx(0.25 * 4 / math.expm1((1 - FOR_SOLVER) / 4), rel=1e-9)
     assert "as printed in 2011" in str(told)
     tuned_report = PrivateERM(1.0, regularisation="tune", schema=BOX).fit(X, Y).report_
@@ -286,6 +319,8 @@ def test_the_example_of_the_guide_runs() -> None:
     assert found["erm"].score(found["X"], found["y"]) > 0.7
 
 
-@parametrize_with_checks([baseline(epsilon=epsilon, schema="public") for baseline in BASELINES for epsilon in (1.0, 1e6)])
+@parametrize_with_checks(
+    [baseline(epsilon=epsilon, schema="public") for baseline in BASELINES for epsilon in (1.0, 1e6)]
+)
 def test_every_check_of_scikit_learn_passes(estimator: Any, check: Any) -> None:
     check(estimator)

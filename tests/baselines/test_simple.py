@@ -1,4 +1,6 @@
-"""Majority, attacked by replay and by its law; NoPrivacy and Truncated, which say that they are not private and refuse a ledger."""
+"""Majority, attacked by replay and by its law; NoPrivacy and Truncated, which say that they are not private and refuse
+a ledger.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import privfit as pf
 from privfit.baselines import Majority, NoPrivacy, Truncated
-from privfit.baselines.majority import ClassCounts
+from privfit.mechanisms.base import PublicFacts
+from privfit.mechanisms.histograms.class_counts import ClassCounts
 from privfit.models import private
-from privfit.privacy import Budget, Terms, process_ledger
+from privfit.privacy import Budget, Event, PrivacyParameters, process_ledger
 from tests.support.noise import RecordingNoise, ReplayingNoise
 from tests.support.people import people
 
@@ -29,7 +32,7 @@ def table_of(classes) -> pl.DataFrame:
     return pl.DataFrame({"x": [0.5] * len(classes), "y": list(classes)}, schema={"x": pl.Float64, "y": pl.String})
 
 
-# -- Majority --------------------------------------------------------------------------------------------------------------
+# -- Majority --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("people_", [1, 2])
@@ -49,7 +52,9 @@ def test_noise_replayed_on_all_neighbours(monkeypatch, schema, adjacency, people
         for rows in (left_rows, right_rows):
             monkeypatch.setattr(private, "noise_source", lambda random_state, noise=noise: noise)
             ledger = pf.Ledger(epsilon=1.0)
-            model = Majority(0.4, schema=schema, adjacency=adjacency, rows_per_person=people_, ledger=ledger).fit(table_of(rows))
+            model = Majority(0.4, schema=schema, adjacency=adjacency, rows_per_person=people_, ledger=ledger).fit(
+                table_of(rows)
+            )
             (entry,) = ledger.entries()
             outcomes.append((noise.calls[-1], model.majority_, str(model.report_), entry.event))
             noise = ReplayingNoise(noise.calls)
@@ -65,18 +70,28 @@ def test_noise_replayed_on_all_neighbours(monkeypatch, schema, adjacency, people
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_two_classes_need_one_number_with_noise_of_one_over_epsilon(adjacency) -> None:
-    event = ClassCounts().event(2, Terms(Budget(0.5), adjacency))
+    def planned(schema) -> Event:
+        mechanism, parameters = ClassCounts(), PrivacyParameters(Budget(0.5), adjacency)
+        return mechanism.plan(PublicFacts(mechanism.geometry(schema), parameters, None)).event
+
+    event = planned(TWO)
     assert (event.sensitivity, event.scale, event.n_values) == (1, 2.0, 1)
-    three = ClassCounts().event(3, Terms(Budget(0.5), adjacency))
+    three = planned(THREE)
     assert (three.sensitivity, three.n_values) == (2 if adjacency == "replace-one" else 1, 3)
 
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_the_chance_of_the_other_class_is_that_of_the_noise(adjacency) -> None:
-    """Five against three at epsilon 0.5. The count 3 + noise exceeds 4 where noise is at least 2; the difference -2 + noise exceeds 0 where it is at least 3."""
+    """Five against three at epsilon 0.5.
+
+    The count 3 + noise exceeds 4 where noise is at least 2; the difference -2 + noise exceeds 0 where it is at least 3.
+    """
     table = table_of(["no"] * 5 + ["yes"] * 3)
     runs = 1500
-    seen = sum(Majority(0.5, schema=TWO, adjacency=adjacency, random_state=seed).fit(table).majority_ == "yes" for seed in range(runs))
+    seen = sum(
+        Majority(0.5, schema=TWO, adjacency=adjacency, random_state=seed).fit(table).majority_ == "yes"
+        for seed in range(runs)
+    )
     alpha, least = math.exp(-0.5), 2 if adjacency == "replace-one" else 3
     chance = alpha**least / (1 + alpha)
     assert abs(seen - runs * chance) < 5 * math.sqrt(runs * chance * (1 - chance))
@@ -84,14 +99,17 @@ def test_the_chance_of_the_other_class_is_that_of_the_noise(adjacency) -> None:
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 @pytest.mark.parametrize(
-    ("schema", "classes", "largest"), [(TWO, ["yes"] * 900 + ["no"] * 700, "yes"), (THREE, ["c"] * 900 + ["a"] * 700 + ["b"], "c")]
+    ("schema", "classes", "largest"),
+    [(TWO, ["yes"] * 900 + ["no"] * 700, "yes"), (THREE, ["c"] * 900 + ["a"] * 700 + ["b"], "c")],
 )
 def test_the_largest_class_is_predicted_for_every_row(adjacency, schema, classes, largest) -> None:
     model = Majority(1.0, schema=schema, adjacency=adjacency, ledger=pf.Ledger(epsilon=1.0)).fit(table_of(classes))
     assert model.majority_ == largest
     assert model.classes_.tolist() == sorted(schema.target.levels)
     assert model.predict(table_of(classes)[:7]).tolist() == [largest] * 7
-    assert model.score(table_of(classes).drop("y"), np.array(classes)) == pytest.approx(classes.count(largest) / len(classes))
+    assert model.score(table_of(classes).drop("y"), np.array(classes)) == pytest.approx(
+        classes.count(largest) / len(classes)
+    )
     assert model.report_.private
 
 
@@ -108,11 +126,13 @@ def test_scikit_learns_own_checks(estimator, check) -> None:
     assert check(estimator) is None
 
 
-# -- not private -----------------------------------------------------------------------------------------------------------
+# -- not private -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "model", [NoPrivacy(schema=TWO), NoPrivacy("svm", schema=TWO), Truncated(schema=TWO)], ids=lambda m: type(m).__name__
+    "model",
+    [NoPrivacy(schema=TWO), NoPrivacy("svm", schema=TWO), Truncated(schema=TWO)],
+    ids=lambda m: type(m).__name__,
 )
 def test_a_ledger_is_refused_before_anything_is_read(model) -> None:
     ledger = pf.Ledger(epsilon=1.0)
@@ -143,7 +163,9 @@ def test_linear_regression_without_privacy_is_least_squares_on_the_clipped_table
     frame = frame.with_columns(pl.when(pl.col("age") > 70).then(500.0).otherwise(pl.col("age")).alias("age"))
     model = NoPrivacy("linear", schema=schema).fit(frame)
     dummies = [
-        (frame[name] == level).cast(pl.Float64) for name, levels in (("region", "nesw"), ("member", ["no", "yes"])) for level in levels
+        (frame[name] == level).cast(pl.Float64)
+        for name, levels in (("region", "nesw"), ("member", ["no", "yes"]))
+        for level in levels
     ]
     design = np.column_stack([frame["age"].clip(18, 80), frame["hours"].clip(0, 80), *dummies])
     income = np.clip(frame["income"].to_numpy(), -20, 150)
@@ -201,7 +223,9 @@ def test_truncated_minimises_the_taylor_quadratic() -> None:
     np.testing.assert_allclose(model.coef_[0], wanted.coef_, atol=1e-3)
     np.testing.assert_allclose(model.intercept_[0], wanted.intercept_, atol=1e-3)
     through = Truncated(schema=schema, fit_intercept=False).fit(X, y)
-    np.testing.assert_allclose(through.coef_[0], LinearRegression(fit_intercept=False).fit(X, 4 * (y - 0.5)).coef_, atol=1e-3)
+    np.testing.assert_allclose(
+        through.coef_[0], LinearRegression(fit_intercept=False).fit(X, 4 * (y - 0.5)).coef_, atol=1e-3
+    )
     assert model.score(X, y) > 0.7
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
 
@@ -210,7 +234,9 @@ def test_truncated_takes_columns_that_say_the_same() -> None:
     rng = np.random.default_rng(0)
     x = np.round(rng.uniform(-1, 1, 300), 2)
     frame = pl.DataFrame({"a": x, "b": x, "c": ["u"] * 300, "y": np.where(x > 0.1, "yes", "no")})
-    schema = pf.Schema([pf.Numeric("a", -1, 1), pf.Numeric("b", -1, 1), pf.Category("c", ["u", "v", "w"])], target=TWO.target)
+    schema = pf.Schema(
+        [pf.Numeric("a", -1, 1), pf.Numeric("b", -1, 1), pf.Category("c", ["u", "v", "w"])], target=TWO.target
+    )
     model = Truncated(schema=schema).fit(frame)
     assert np.abs(model.coef_).max() < 10
     assert model.coef_[0, 0] == pytest.approx(model.coef_[0, 1], rel=1e-6)

@@ -9,22 +9,24 @@ import pytest
 
 import privfit as pf
 from privfit.baselines import PrivateSVM
-from privfit.baselines.svm import CALIBRATIONS, PrintedSVM
+from privfit.baselines.svm import CALIBRATIONS
 from privfit.losses import hinge
-from privfit.mechanisms import Risk
+from privfit.mechanisms import ERMProblem
+from privfit.mechanisms.base import PublicFacts
+from privfit.mechanisms.perturbation.printed_svm import PrintedSVM
 from privfit.privacy import SecureNoise
 from privfit.statistics import FourierFeatures
 from tests.baselines import SCHEMA, apart, terms
 from tests.support.beats import assert_told_in_order
 
-RISK = Risk(hinge())
+RISK = ERMProblem(hinge())
 
 
-def planned(mechanism: PrintedSVM, given, n: int | None, risk: Risk = RISK):
-    return mechanism.plan(mechanism.geometry(SCHEMA, "slope", risk), given, risk, n)
+def planned(mechanism: PrintedSVM, given, n: int | None, risk: ERMProblem = RISK):
+    return mechanism.plan(PublicFacts(mechanism.geometry(SCHEMA, risk, "slope"), given, n), risk)
 
 
-# -- constants -----------------------------------------------------------------------------------------------------------
+# -- constants -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
@@ -35,7 +37,7 @@ def test_the_printed_noise(adjacency, C, epsilon) -> None:
     plan = planned(PrintedSVM(noise="laplace", C=C), terms(epsilon, adjacency, expected_rows=n), n)
     assert plan.ridge == pytest.approx(n / C)
     printed = 4 * C * length * math.sqrt(columns) / (epsilon * n)
-    assert plan.event.noise == "laplace"
+    assert plan.event.kinds == ("laplace",)
     assert plan.event.n_values == columns
     assert printed <= plan.event.scale / plan.event.unit <= 1.03 * printed
 
@@ -45,7 +47,7 @@ def test_the_tight_noise(adjacency, moves) -> None:
     n, C, epsilon, length = 5000, 10.0, 0.5, math.sqrt(2)
     plan = planned(PrintedSVM(noise="l2", C=C), terms(epsilon, adjacency, expected_rows=n), n)
     least = moves * C * length / (epsilon * n)
-    assert plan.event.noise == "l2"
+    assert plan.event.kinds == ("k-norm-l2",)
     assert least <= plan.event.scale / plan.event.unit <= 1.03 * least
 
 
@@ -62,12 +64,12 @@ def test_a_factor_of_the_sum_is_n_times_one_of_the_mean(noise) -> None:
 
 def test_fourier_features_have_length_one() -> None:
     features = FourierFeatures(4, 50, 0.5)
-    plan = planned(PrintedSVM(C=10.0), terms(1.0), 5000, Risk(hinge(), features=features))
+    plan = planned(PrintedSVM(C=10.0), terms(1.0), 5000, ERMProblem(hinge(), features=features))
     printed = 4 * 10.0 * math.sqrt(100) / 5000
     assert printed <= plan.event.scale / plan.event.unit <= 1.03 * printed
 
 
-# -- attacks -------------------------------------------------------------------------------------------------------------
+# -- attacks ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
@@ -80,7 +82,7 @@ def test_minima_of_neighbours_lie_no_farther_apart_than_claimed(adjacency, noise
     assert noise == "laplace" or C > 0.1 or most > 0.9 * bound  # the tight one is tight
 
 
-# -- the estimator -------------------------------------------------------------------------------------------------------
+# -- the estimator ---------------------------------------------------------------------------------
 
 BOX = pf.Schema.box(-1, 1, target=["no", "yes"])
 
@@ -97,7 +99,9 @@ X, Y = easy()
 @pytest.mark.parametrize("calibration", list(CALIBRATIONS))
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_an_easy_table_is_learned_at_a_large_epsilon(calibration, adjacency) -> None:
-    model = PrivateSVM(8.0, C=50.0, calibration=calibration, adjacency=adjacency, expected_rows=len(X), schema=BOX, random_state=0)
+    model = PrivateSVM(
+        8.0, C=50.0, calibration=calibration, adjacency=adjacency, expected_rows=len(X), schema=BOX, random_state=0
+    )
     assert model.fit(X, Y).score(*easy(seed=1)) > 0.95
     assert model.coef_.shape == (1, 3)
     assert list(model.classes_) == ["no", "yes"]
@@ -106,7 +110,9 @@ def test_an_easy_table_is_learned_at_a_large_epsilon(calibration, adjacency) -> 
 def test_a_factor_too_large_for_a_private_number_of_rows_is_refused_before_the_charge() -> None:
     """Rows may be up to 2^17 here, and minima as long as such tables allow: no solver can promise their weights."""
     ledger = pf.Ledger(epsilon=1.0)
-    model = PrivateSVM(1.0, C=20.0, calibration="tight", adjacency="add-remove", expected_rows=2, ledger=ledger, schema=BOX)
+    model = PrivateSVM(
+        1.0, C=20.0, calibration="tight", adjacency="add-remove", expected_rows=2, ledger=ledger, schema=BOX
+    )
     with pytest.raises(pf.PrivacyError, match=r"ridge of 0\.1 was asked for.*Nothing was charged"):
         model.fit(X, Y)
     assert ledger.entries() == []
@@ -171,4 +177,6 @@ def test_what_means_nothing_is_refused_and_nothing_is_charged(params, beats, tmp
 def test_a_saved_baseline_predicts_the_same(kernel, tmp_path) -> None:
     model = PrivateSVM(2.0, kernel=kernel, n_components=20, schema=BOX).fit(X, Y)
     model.save(tmp_path / "model.json")
-    np.testing.assert_allclose(pf.load_model(tmp_path / "model.json").decision_function(X[:20]), model.decision_function(X[:20]))
+    np.testing.assert_allclose(
+        pf.load_model(tmp_path / "model.json").decision_function(X[:20]), model.decision_function(X[:20])
+    )

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from privfit.bench.census import census_schema, generated_census, with_high_income
 from privfit.cli import app
+from privfit.datasets.census import census_schema, generated_census, with_high_income
 
 Run = Callable[..., Any]
 

@@ -45,7 +45,9 @@ def test_words_for_newcomers(run: Run) -> None:
         assert said in shown
 
 
-@pytest.mark.parametrize(("option", "value", "code"), [("--rows", 3, 2), ("-e", 0, 1), ("-e", "nan", 1), ("-e", "inf", 1)])
+@pytest.mark.parametrize(
+    ("option", "value", "code"), [("--rows", 3, 2), ("-e", 0, 1), ("-e", "nan", 1), ("-e", "inf", 1)]
+)
 def test_nonsense_is_refused(run: Run, option: str, value: object, code: int) -> None:
     result = run("demo", option, value)
     assert result.exit_code == code

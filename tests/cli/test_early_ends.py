@@ -23,7 +23,9 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
     pf.Schema([pf.Numeric("x", 0, 1), pf.Numeric("m", 1900, 2100)], KINDS[kind]).save(tmp_path / "s.toml")
     changing(monkeypatch, CHANGES[change])
     output, ledger = tmp_path / "m.json", tmp_path / "l.db"
-    result = run("fit", path, "-s", tmp_path / "s.toml", "-m", kind, "-e", 0.5, "-l", ledger, "--ledger-epsilon", 1, "-o", output)
+    result = run(
+        "fit", path, "-s", tmp_path / "s.toml", "-m", kind, "-e", 0.5, "-l", ledger, "--ledger-epsilon", 1, "-o", output
+    )
     assert result.exit_code == 1
     assert "was cut, replaced or written to" in result.stderr or "cannot be read" in result.stderr
     assert "Traceback" not in result.output

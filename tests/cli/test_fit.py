@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 import privfit as pf
-from privfit.bench.census import census_schema
 from privfit.cli import console
+from privfit.datasets.census import census_schema
 from tests.cli.conftest import Run
 from tests.support.pairs import CROSSED, planted
 
@@ -35,7 +35,17 @@ def test_json_has_the_report_and_the_ledger(run: Run, folder: Path) -> None:
 
 
 def test_options_reach_the_model(run: Run, folder: Path) -> None:
-    options = ("--adjacency", "add-remove", "--rows-per-person", 3, "--no-intercept", "--numeric", "bins", "--delta", 1e-6)
+    options = (
+        "--adjacency",
+        "add-remove",
+        "--rows-per-person",
+        3,
+        "--no-intercept",
+        "--numeric",
+        "bins",
+        "--delta",
+        1e-6,
+    )
     assert run(*LINEAR, "-e", 0.5, *options, "-o", "model.json").exit_code == 0
     model = pf.load_model("model.json")
     assert model.report_.adjacency == "add-remove"
@@ -108,7 +118,10 @@ def test_another_budget_for_an_existing_ledger_is_refused(run: Run, folder: Path
 
 BAD = {
     "no file": (("fit", "nobody.csv", "-s", "linear.toml", "-m", "linear", "-e", 1, "-o", "model.json"), "nobody.csv"),
-    "no schema": (("fit", "people.csv", "-s", "nothing.toml", "-m", "linear", "-e", 1, "-o", "model.json"), "nothing.toml"),
+    "no schema": (
+        ("fit", "people.csv", "-s", "nothing.toml", "-m", "linear", "-e", 1, "-o", "model.json"),
+        "nothing.toml",
+    ),
     "wrong target": ((*LINEAR[:-1], "logistic", "-e", 1, "-o", "model.json"), "predicts a category"),
     "missing column": (("fit", "high.parquet", *LINEAR[2:], "-e", 1, "-o", "model.json"), "'income'"),
     "no folder": ((*LINEAR, "-e", 1, "-o", "nowhere/model.json"), "folder"),
@@ -186,7 +199,9 @@ def test_cells_are_not_quoted_and_nothing_is_charged(run: Run, folder: Path) -> 
 )
 def test_advice_about_the_schema_is_in_the_terms_of_its_file(run: Run, folder: Path, table: str, advice: str) -> None:
     Path("t.csv").write_text(table)
-    pf.Schema([pf.Numeric("age", 0, 100), pf.Category("sex", ["f", "m"])], pf.Category("ill", ["no", "yes"])).save("t.toml")
+    pf.Schema([pf.Numeric("age", 0, 100), pf.Category("sex", ["f", "m"])], pf.Category("ill", ["no", "yes"])).save(
+        "t.toml"
+    )
     result = run("fit", "t.csv", "--schema", "t.toml", "--model", "logistic", "-e", 1, "-o", "m.json", "--json")
     assert result.exit_code == 1
     for told in (result.stderr, json.loads(result.stdout)["message"]):
@@ -206,7 +221,9 @@ def test_without_a_ledger_the_user_is_told_that_nobody_counts(run: Run, folder: 
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_progress_is_for_terminals_only(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
+def test_progress_is_for_terminals_only(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, terminal: bool
+) -> None:
     screen = StringIO()
     monkeypatch.setattr(console, "stderr", lambda: Console(file=screen, force_terminal=terminal, width=100))
     assert run(*LINEAR, "-e", 1, "-o", "model.json", "--json").exit_code == 0
@@ -215,7 +232,13 @@ def test_progress_is_for_terminals_only(run: Run, folder: Path, monkeypatch: pyt
 
 @pytest.mark.parametrize(
     "options",
-    [["--delta", 1e-6], ["-e", 5], ["--model", "lasso", "--alpha", "-1"], ["--model", "linear", "--alpha", "1"], ["--l1-ratio", 0.2]],
+    [
+        ["--delta", 1e-6],
+        ["-e", 5],
+        ["--model", "lasso", "--alpha", "-1"],
+        ["--model", "linear", "--alpha", "1"],
+        ["--l1-ratio", 0.2],
+    ],
 )
 def test_a_fit_that_is_refused_leaves_no_ledger_behind(run: Run, folder: Path, options: list) -> None:
     result = run(*LINEAR, "-e", 0.5, *options, "-l", "new.db", "--ledger-epsilon", 1, "-o", "model.json")
@@ -224,6 +247,7 @@ def test_a_fit_that_is_refused_leaves_no_ledger_behind(run: Run, folder: Path, o
     assert not Path("model.json").exists()
 
 
+@pytest.mark.usefixtures("few_refits")
 @pytest.mark.parametrize(("model", "kind"), [("ridge", "Ridge"), ("lasso", "Lasso"), ("elastic-net", "ElasticNet")])
 def test_penalised_models_from_the_command_line(run: Run, folder: Path, model: str, kind: str) -> None:
     for alpha in ("auto", "select", "0.5"):
@@ -302,7 +326,20 @@ def test_options_of_other_models_are_refused(run: Run, folder: Path, options: tu
 def test_pairs_of_columns_from_the_command_line(run: Run, folder: Path) -> None:
     planted(3000).write_csv("crossed.csv")
     CROSSED.save("crossed.toml")
-    fit = ("fit", "crossed.csv", "-s", "crossed.toml", "-m", "logistic", "-e", 10, "-l", "pairs.db", "--ledger-epsilon", 20)
+    fit = (
+        "fit",
+        "crossed.csv",
+        "-s",
+        "crossed.toml",
+        "-m",
+        "logistic",
+        "-e",
+        10,
+        "-l",
+        "pairs.db",
+        "--ledger-epsilon",
+        20,
+    )
     made = run(*fit, "--interactions", 1, "-o", "pairs.json")
     assert made.exit_code == 0, made.output
     assert "u x w" in " ".join(made.output.split())
@@ -325,7 +362,9 @@ def test_kernels_losses_and_lengths_from_the_command_line(run: Run, folder: Path
     rng = np.random.default_rng(0)
     a, b = rng.uniform(-1, 1, (2, 2000))
     pl.DataFrame({"a": a, "b": b, "y": np.where(a + b > 0, "yes", "no")}).write_csv("numbers.csv")
-    pf.Schema([pf.Numeric("a", -1, 1), pf.Numeric("b", -1, 1)], target=pf.Category("y", ["no", "yes"])).save("numbers.toml")
+    pf.Schema([pf.Numeric("a", -1, 1), pf.Numeric("b", -1, 1)], target=pf.Category("y", ["no", "yes"])).save(
+        "numbers.toml"
+    )
     made = run("fit", "numbers.csv", "-s", "numbers.toml", *options, "-e", 5, "--seed", 1, "-o", "numbers.json")
     assert made.exit_code == 0, made.output
     model = pf.load_model("numbers.json")

@@ -14,6 +14,7 @@ import pytest
 
 import privfit as pf
 from privfit.privacy import Event
+from privfit.privacy.parts import KNorm, Laplace, RandomBits, Selection
 from tests.cli.conftest import Run
 
 
@@ -68,7 +69,9 @@ def test_entries_are_shown(run: Run) -> None:
 
 def test_a_ledger_without_limit_is_valid_json(run: Run) -> None:
     pf.Ledger("open.db", epsilon=math.inf).charge(0.5)
-    told = json.loads(run("ledger", "open.db", "--json").stdout, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    told = json.loads(
+        run("ledger", "open.db", "--json").stdout, parse_constant=lambda name: pytest.fail(f"{name} is not JSON")
+    )
     assert told["epsilon"] is None
     assert "no limit" in run("ledger", "open.db").stdout
 
@@ -81,7 +84,9 @@ def test_another_file_is_not_a_ledger(run: Run) -> None:
     assert Path("notes.txt").read_text() == "not a ledger"
 
 
-def test_entries_that_protect_against_different_neighbours_are_pointed_out(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entries_that_protect_against_different_neighbours_are_pointed_out(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     book = pf.Ledger("budget.db", epsilon=2.0)
     book.charge(0.1, mechanism="made elsewhere")
@@ -95,15 +100,20 @@ def test_entries_that_protect_against_different_neighbours_are_pointed_out(run: 
     assert "different neighbours" in mixed
 
 
-# -- forms -------------------------------------------------------------------------------------------------------------
+# -- forms -----------------------------------------------------------------------------------------
 
 
 def filled() -> pf.Ledger:
     book = pf.Ledger("budget.db", epsilon=2.0, delta=1e-5, owner="clinic statistics")
-    book.charge(0.1234567, 1e-7, mechanism="a count", dataset="a-table-with-a-name-that-is-long-and-has-no-spaces-in-it-at-all.parquet")
-    book.with_note("readmission study, part two, with a comma").describing(model="LogisticRegression", target="readmitted").charge(
-        Event("objective perturbation, 2 tables of columns chosen privately", 0.2, rows_per_person=12)
+    book.charge(
+        0.1234567,
+        1e-7,
+        mechanism="a count",
+        dataset="a-table-with-a-name-that-is-long-and-has-no-spaces-in-it-at-all.parquet",
     )
+    book.with_note("readmission study, part two, with a comma").describing(
+        model="LogisticRegression", target="readmitted"
+    ).charge(Event("objective perturbation, 2 tables of columns chosen privately", 0.2, rows_per_person=12))
     return book
 
 
@@ -168,12 +178,14 @@ def test_the_newest_entries_can_be_asked_for(run: Run) -> None:
     assert "newest 1 of 2 entries" in run("ledger", "budget.db", "--last", 1).stdout
 
 
-# -- verify ------------------------------------------------------------------------------------------------------------
+# -- verify ----------------------------------------------------------------------------------------
 
 
 def saved_model(book: pf.Ledger, name: str) -> None:
     table = np.linspace(-1, 1, 50).reshape(-1, 1)
-    pf.LinearRegression(0.1, schema=pf.Schema.box(-1, 1, target=(-1, 1)), ledger=book).fit(table, table[:, 0]).save(name)
+    pf.LinearRegression(0.1, schema=pf.Schema.box(-1, 1, target=(-1, 1)), ledger=book).fit(table, table[:, 0]).save(
+        name
+    )
 
 
 def test_verify_finds_a_ledger_in_order_and_tells_which_entry_paid_for_a_model(run: Run) -> None:
@@ -206,7 +218,9 @@ def test_verify_notices_an_older_backup_another_ledger_and_an_edit(run: Run) -> 
     assert json.loads(edited.stdout)["error"] == "LedgerError"
 
 
-@pytest.mark.parametrize("text", ["{}", "not JSON", '{"report": {"receipt": {}}}', "[1]", '{"report": {"receipt": {"entry": 1}}}'])
+@pytest.mark.parametrize(
+    "text", ["{}", "not JSON", '{"report": {"receipt": {}}}', "[1]", '{"report": {"receipt": {"entry": 1}}}']
+)
 def test_a_file_without_a_receipt_is_refused(run: Run, text: str) -> None:
     filled()
     Path("model.json").write_text(text)
@@ -223,14 +237,32 @@ def test_verify_says_that_old_entries_are_not_protected(run: Run) -> None:
 
 
 def test_a_note_of_a_fit_is_a_line_of_the_ledger(run: Run, folder: Path) -> None:
-    fit = ("fit", "people.csv", "--schema", "linear.toml", "--model", "linear", "--epsilon", 0.5, "-o", "model.json", "--note", "first try")
+    fit = (
+        "fit",
+        "people.csv",
+        "--schema",
+        "linear.toml",
+        "--model",
+        "linear",
+        "--epsilon",
+        0.5,
+        "-o",
+        "model.json",
+        "--note",
+        "first try",
+    )
     assert run(*fit, "--ledger", "budget.db", "--ledger-epsilon", 1).exit_code == 0
     (entry,) = pf.Ledger("budget.db").entries()
-    assert (entry.note, entry.model, entry.target, entry.dataset) == ("first try", "LinearRegression", "income", "people.csv")
+    assert (entry.note, entry.model, entry.target, entry.dataset) == (
+        "first try",
+        "LinearRegression",
+        "income",
+        "people.csv",
+    )
     assert "--note was given without --ledger" in run(*fit).stderr
 
 
-# -- texts that others wrote ---------------------------------------------------------------------------------------------
+# -- texts that others wrote -----------------------------------------------------------------------
 
 HOSTILE = "\x1b[2J\x9b31m\u202eevil\u2066\u2028\x7f\rforged,1,2\nnext\ttab"
 
@@ -243,7 +275,9 @@ def charged_with(note: str) -> None:
 def test_characters_that_a_terminal_obeys_are_shown_and_not_obeyed(run: Run, form: str) -> None:
     charged_with(HOSTILE)
     shown = run("ledger", "budget.db", "--format", form).stdout
-    assert not {character for character in shown if unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp")} - {"\n"}
+    assert not {character for character in shown if unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp")} - {
+        "\n"
+    }
     together = "".join(shown.split())
     assert "u202eevil" in together
     assert ("u001b" if form == "json" else "x1b") in together
@@ -276,15 +310,30 @@ def test_no_text_of_a_csv_is_a_formula(run: Run, note: str) -> None:
     assert float(line["epsilon"]) == 0.1
 
 
-def test_entries_with_noise_that_cannot_be_printed_are_printed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such entries are refused now; files may have some."""
-    monkeypatch.setattr("privfit.privacy.ledger.check_unicode", lambda *text: None)
-    pf.Ledger("budget.db", epsilon=1.0).charge(Event("m", 0.01, noise="\ud800"))
+def test_entries_with_a_purpose_that_cannot_be_printed_are_printed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such entries are refused; files may have some."""
+    monkeypatch.setattr("privfit.privacy.ledger.ledger.check_unicode", lambda *text: None)
+    pf.Ledger("budget.db", epsilon=1.0).charge(Event("m", 0.01, parts=(Laplace(size=1, purpose="\ud800"),)))
     for form in ("csv", "json", "table"):
         assert run("ledger", "budget.db", "--format", form).exit_code == 0
     for output in ("spent.csv", "spent.json"):
         assert run("ledger", "export", "budget.db", "-o", output).exit_code == 0
-    assert json.loads(Path("spent.json").read_text())["entries"][0]["event"]["noise"] == "\ud800"
+    (entry,) = json.loads(Path("spent.json").read_text())["entries"]
+    assert entry["event"]["parts"][0]["purpose"] == "\ud800"
+
+
+def test_exports_tell_noise_in_the_words_of_reports(run: Run) -> None:
+    book = pf.Ledger("budget.db", epsilon=1.0)
+    for parts in (
+        (KNorm(norm="linf", size=2, scale=9.0), Laplace(size=1, scale=2.0)),
+        (RandomBits(), Selection(rule="permute-and-flip", count=3)),
+        (),
+    ):
+        book.charge(Event("m", 0.01, parts=parts))
+    book.charge(0.1)
+    lines = csv.DictReader(io.StringIO(run("ledger", "export", "budget.db").stdout))
+    told = ["K-norm, L-infinity and discrete Laplace", "permute-and-flip", "", "unknown"]
+    assert [line["noise"] for line in lines] == told
 
 
 def test_a_total_above_all_floats_is_valid_json(run: Run) -> None:
@@ -292,7 +341,9 @@ def test_a_total_above_all_floats_is_valid_json(run: Run) -> None:
     for _ in range(3):
         book.charge(1.7e308)
     for command in (("show", "open.db", "--json"), ("verify", "open.db", "--json")):
-        told = json.loads(run("ledger", *command).stdout, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+        told = json.loads(
+            run("ledger", *command).stdout, parse_constant=lambda name: pytest.fail(f"{name} is not JSON")
+        )
         assert told["spent"] == {"epsilon": None, "delta": 0.0}
     assert "epsilon inf" in run("ledger", "open.db").stdout
 
@@ -310,7 +361,7 @@ def test_a_receipt_with_a_number_that_no_entry_has_is_none(run: Run) -> None:
     assert (result.exit_code, "no charge has written" in result.stderr) == (1, True)
 
 
-# -- files beside the ledger ---------------------------------------------------------------------------------------------
+# -- files beside the ledger -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("ending", ["-journal", "-wal", "-shm"])

@@ -33,7 +33,9 @@ def test_files_by_their_ending(run: Run, model: pf.LinearRegression, people: pl.
     np.testing.assert_array_equal(written["prediction"].to_numpy(), model.predict(people))
 
 
-def test_predictions_keep_the_order_of_a_file_with_many_row_groups(run: Run, model: pf.LinearRegression, people: pl.DataFrame) -> None:
+def test_predictions_keep_the_order_of_a_file_with_many_row_groups(
+    run: Run, model: pf.LinearRegression, people: pl.DataFrame
+) -> None:
     many = pl.concat([people] * 100).with_columns(age=pl.int_range(pl.len()) % 80 + 16)
     many.write_parquet("many.parquet", row_group_size=10_000)
     run("predict", "model.json", "many.parquet", "-o", "out.parquet")
@@ -79,8 +81,12 @@ def test_a_pickle_is_not_run(run: Run, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("column", "value"), [("age", None), ("marital", None), ("marital", "neither")])
-def test_refused_rows_are_told_in_terms_of_a_model_whose_schema_is_fixed(run: Run, model, people: pl.DataFrame, column, value) -> None:
-    changed = people.with_columns(pl.when(pl.int_range(pl.len()) == 7).then(pl.lit(value)).otherwise(pl.col(column)).alias(column))
+def test_refused_rows_are_told_in_terms_of_a_model_whose_schema_is_fixed(
+    run: Run, model, people: pl.DataFrame, column, value
+) -> None:
+    changed = people.with_columns(
+        pl.when(pl.int_range(pl.len()) == 7).then(pl.lit(value)).otherwise(pl.col(column)).alias(column)
+    )
     changed.write_csv("changed.csv")
     result = run("predict", "model.json", "changed.csv")
     assert result.exit_code == 1

@@ -24,12 +24,32 @@ def test_version() -> None:
 def test_help_names_every_command_and_the_first_steps() -> None:
     result = privfit("--help")
     assert result.returncode == 0
-    for word in ("demo", "schema", "fit", "predict", "ledger", "privfit schema people.csv --target income -o schema.toml"):
+    for word in (
+        "demo",
+        "schema",
+        "fit",
+        "predict",
+        "ledger",
+        "privfit schema people.csv --target income -o schema.toml",
+    ):
         assert word in result.stdout
 
 
 def test_fit_predict_and_overdraft(folder: Path) -> None:
-    options = ("fit", "people.csv", "-s", "linear.toml", "-m", "linear", "-e", 0.6, "-l", "budget.db", "--ledger-epsilon", 1)
+    options = (
+        "fit",
+        "people.csv",
+        "-s",
+        "linear.toml",
+        "-m",
+        "linear",
+        "-e",
+        0.6,
+        "-l",
+        "budget.db",
+        "--ledger-epsilon",
+        1,
+    )
     fitted = privfit(*options, "-o", "model.json", "--json", cwd=folder)
     assert fitted.returncode == 0, fitted.stderr
     assert json.loads(fitted.stdout)["ledger"]["remaining"]["epsilon"] == 0.4
@@ -48,16 +68,34 @@ def test_an_error_is_one_line_on_stderr(folder: Path) -> None:
     assert (result.returncode, result.stdout, result.stderr.count("\n")) == (1, "", 1)
 
 
-@pytest.mark.parametrize("form", ["table", "csv", "json"])
+IN_TURN = """
+import runpy, sys
+for command in ARGUMENTS:
+    sys.argv = ["privfit", *command]
+    try:
+        runpy.run_module("privfit", run_name="__main__")
+    except SystemExit as end:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(b"\\x00%d\\x00" % (end.code or 0))
+"""
+"""Commands one after the other, each as `python -m privfit` runs it: a process takes seconds to start."""
+
+
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
-def test_a_note_is_shown_where_stdout_is_not_utf_8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str, form: str) -> None:
-    note = "Größe 数 𝒳"
-    pf.Ledger(tmp_path / "büdget数.db", epsilon=1.0).charge(0.1, note=note)
+def test_a_note_is_shown_where_stdout_is_not_utf_8(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    note, ledger = "Größe 数 𝒳", "büdget数.db"
+    pf.Ledger(tmp_path / ledger, epsilon=1.0).charge(0.1, note=note)
     monkeypatch.setenv("PYTHONIOENCODING", encoding)
-    for command in (("show", "büdget数.db", "--format", form), ("export", "büdget数.db", "-o", "spent.csv"), ("verify", "büdget数.db")):
-        result = subprocess.run([sys.executable, "-m", "privfit", "ledger", *command], cwd=tmp_path, capture_output=True, check=False)
-        assert (result.returncode, b"Traceback" in result.stderr) == (0, False), result.stderr
-        if "show" in command:
-            text = result.stdout.decode(encoding)
-    assert (json.loads(text)["entries"][0]["note"] == note) if form == "json" else ("6570" in text and "U0001d4b3" in text)
+    commands = [["ledger", "show", ledger, "--format", form] for form in ("table", "csv", "json")]
+    commands += [["ledger", "export", ledger, "-o", "spent.csv"], ["ledger", "verify", ledger]]
+    script = IN_TURN.replace("ARGUMENTS", ascii(commands))
+    result = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, check=False)
+    assert (result.returncode, b"Traceback" in result.stderr) == (0, False), result.stderr
+    *told, end = result.stdout.split(b"\x00")
+    texts, codes = [text.decode(encoding) for text in told[::2]], told[1::2]
+    assert (codes, end) == ([b"0"] * 5, b"")
+    assert json.loads(texts[2])["entries"][0]["note"] == note
+    assert all("6570" in text and "U0001d4b3" in text for text in texts[:2])
     assert note in (tmp_path / "spent.csv").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`privfit publish`: what it writes, what it refuses, and that a refusal charges and changes nothing. And its benchmark."""
+"""`privfit publish`: what it writes, what it refuses, and that a refusal charges and changes nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import privfit as pf
-from privfit.bench.census import census_schema, generated_census
+from privfit.datasets.census import census_schema, generated_census
 from tests.cli.conftest import Run
 
 START = ("publish", "people.csv", "--schema", "linear.toml")
@@ -24,7 +24,9 @@ def public(folder: Path) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("name", ["weights.parquet", "weights.csv"])
-def test_the_public_rows_are_written_with_their_weights(run: Run, folder: Path, public: pl.DataFrame, name: str) -> None:
+def test_the_public_rows_are_written_with_their_weights(
+    run: Run, folder: Path, public: pl.DataFrame, name: str
+) -> None:
     result = run(*START, "--public", "public.parquet", "-e", 0.5, "-o", name)
     assert result.exit_code == 0, result.stderr
     written = pl.read_parquet(name) if name.endswith("parquet") else pl.read_csv(name)
@@ -35,7 +37,9 @@ def test_the_public_rows_are_written_with_their_weights(run: Run, folder: Path, 
     assert "No ledger was given" in result.stderr
 
 
-def test_a_seed_gives_the_weights_of_the_library_and_says_not_private(run: Run, folder: Path, public: pl.DataFrame) -> None:
+def test_a_seed_gives_the_weights_of_the_library_and_says_not_private(
+    run: Run, folder: Path, public: pl.DataFrame
+) -> None:
     result = run(
         *START,
         "-p",
@@ -56,7 +60,9 @@ def test_a_seed_gives_the_weights_of_the_library_and_says_not_private(run: Run, 
     )
     told = json.loads(result.stdout)
     assert told["report"]["private"] is False
-    expected = pf.ImportanceWeights(0.5, schema=census_schema("income"), method="paper", alpha=0.2, tau=0.5, random_state=3)
+    expected = pf.ImportanceWeights(
+        0.5, schema=census_schema("income"), method="paper", alpha=0.2, tau=0.5, random_state=3
+    )
     expected.fit(pl.read_csv("people.csv"), public)
     np.testing.assert_allclose(pl.read_parquet("w.parquet")["weight"], expected.weights_)
     assert told["weights"]["effective_rows"] == pytest.approx(expected.effective_rows_)
@@ -72,7 +78,9 @@ def test_the_ledger_is_charged_once(run: Run, folder: Path, public: pl.DataFrame
     assert pf.Ledger("budget.db").spent == pytest.approx(0.7)
 
 
-def test_rows_are_made_up_without_a_public_file_and_several_are_joined(run: Run, folder: Path, public: pl.DataFrame) -> None:
+def test_rows_are_made_up_without_a_public_file_and_several_are_joined(
+    run: Run, folder: Path, public: pl.DataFrame
+) -> None:
     result = run(*START, "-e", 1, "-o", "made.parquet", "--pairs", "none")
     assert result.exit_code == 0
     assert "heaviest hundredth" in " ".join(result.stderr.split())
@@ -80,7 +88,9 @@ def test_rows_are_made_up_without_a_public_file_and_several_are_joined(run: Run,
     assert made.height == 20_000
     assert made.columns == [*(column.name for column in census_schema("income").columns), "weight"]
     public[:100].write_csv("more.csv")
-    result = run(*START, "-e", 1, "-p", "public.parquet", "-p", "more.csv", "-o", "both.parquet", "--adjacency", "add-remove")
+    result = run(
+        *START, "-e", 1, "-p", "public.parquet", "-p", "more.csv", "-o", "both.parquet", "--adjacency", "add-remove"
+    )
     assert result.exit_code == 0, result.stderr
     assert pl.read_parquet("both.parquet").height == 900
 
@@ -98,7 +108,9 @@ def test_rows_are_made_up_without_a_public_file_and_several_are_joined(run: Run,
         (("-o", "w.csv", "-p", "nowhere.csv"), "nowhere.csv"),
     ],
 )
-def test_what_is_refused_writes_and_charges_nothing(run: Run, folder: Path, public: pl.DataFrame, options: tuple, said: str) -> None:
+def test_what_is_refused_writes_and_charges_nothing(
+    run: Run, folder: Path, public: pl.DataFrame, options: tuple, said: str
+) -> None:
     ledger = pf.Ledger("budget.db", epsilon=1.0)
     extra = () if "--ledger-delta" in options else ("-l", "budget.db")
     result = run(*START, "-p", "public.parquet", "-e", 0.5, *extra, *options)
@@ -108,33 +120,22 @@ def test_what_is_refused_writes_and_charges_nothing(run: Run, folder: Path, publ
     assert ledger.spent == 0
 
 
-def test_the_benchmark_prints_a_table_and_json(run: Run) -> None:
-    result = run("bench", "weights", "--quick", "--svm-runs", 1)
-    assert result.exit_code == 0, result.stderr
-    for said in ("tilting", "paper", "objective", "SVM distance", "3 bootstraps", "Asked for directly"):
-        assert said in " ".join(result.stdout.split())
-    told = json.loads(run("bench", "weights", "--quick", "--svm-runs", 0, "-m", "tilting", "--json").stdout)
-    assert [one["method"] for one in told["weights"]] == ["tilting"]
-    assert told["direct_deviation"] > 0
-    assert run("bench", "weights", "-m", "magic").exit_code == 2
-
-
-def test_the_benchmark_without_its_file_says_which(run: Run, tmp_path: Path) -> None:
-    result = run("bench", "weights", "--data", tmp_path)
-    assert result.exit_code != 0
-    assert "adult-arules-binary.npz" in result.stderr
-
-
-def test_lists_that_csv_cannot_hold_are_refused_before_a_ledger_is_made(run: Run, folder: Path, public: pl.DataFrame) -> None:
+def test_lists_that_csv_cannot_hold_are_refused_before_a_ledger_is_made(
+    run: Run, folder: Path, public: pl.DataFrame
+) -> None:
     public.with_columns(lists=pl.lit([1, 2], dtype=pl.List(pl.Int64))).write_parquet("nested.parquet")
-    result = run(*START, "--public", "nested.parquet", "-e", 0.5, "-l", "new.db", "--ledger-epsilon", 1, "-o", "weights.csv")
+    result = run(
+        *START, "--public", "nested.parquet", "-e", 0.5, "-l", "new.db", "--ledger-epsilon", 1, "-o", "weights.csv"
+    )
     assert result.exit_code != 0
     assert "CSV cannot hold them" in " ".join(result.stderr.split())
     assert not Path("new.db").exists()
 
 
 def test_the_private_file_is_no_public_one(run: Run, folder: Path) -> None:
-    result = run(*START, "--public", "people.csv", "-e", 0.5, "-l", "new.db", "--ledger-epsilon", 1, "-o", "weights.csv")
+    result = run(
+        *START, "--public", "people.csv", "-e", 0.5, "-l", "new.db", "--ledger-epsilon", 1, "-o", "weights.csv"
+    )
     assert result.exit_code != 0
     assert "public rows are published as they are" in " ".join(result.stderr.split())
     assert not Path("new.db").exists()

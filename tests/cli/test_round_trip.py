@@ -32,9 +32,13 @@ LEVELS = {
 def filled_in(draft: str) -> str:
     """The draft with every question mark replaced, as a person with an editor would."""
     for name, (low, high) in FACTS.items():
-        draft = re.sub(rf'(name = "{name}"\ntype = "numeric"\n)low = "\?"\nhigh = "\?"', rf"\1low = {low}\nhigh = {high}", draft)
+        draft = re.sub(
+            rf'(name = "{name}"\ntype = "numeric"\n)low = "\?"\nhigh = "\?"', rf"\1low = {low}\nhigh = {high}", draft
+        )
     for name, levels in LEVELS.items():
-        draft = re.sub(rf'(name = "{name}"\ntype = "category"\n)levels = \["\?"\]', rf"\1levels = {json.dumps(levels)}", draft)
+        draft = re.sub(
+            rf'(name = "{name}"\ntype = "category"\n)levels = \["\?"\]', rf"\1levels = {json.dumps(levels)}", draft
+        )
     return draft
 
 
@@ -48,7 +52,18 @@ def test_from_a_file_to_predictions_and_a_charge(run: Run, folder: Path) -> None
     assert checked.exit_code == 0, checked.stderr
 
     assert run("ledger", "budget.db", "--create", "--epsilon", 1).exit_code == 0
-    options = ("--schema", "schema.toml", "--model", "linear", "--epsilon", 0.4, "--ledger", "budget.db", "-o", "model.json")
+    options = (
+        "--schema",
+        "schema.toml",
+        "--model",
+        "linear",
+        "--epsilon",
+        0.4,
+        "--ledger",
+        "budget.db",
+        "-o",
+        "model.json",
+    )
     fitted = run("fit", "people.csv", *options)
     assert fitted.exit_code == 0, fitted.stderr
     assert "model.json" in fitted.stdout

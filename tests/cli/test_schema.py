@@ -8,13 +8,15 @@ import polars as pl
 import pytest
 
 import privfit as pf
-from privfit.bench.census import census_schema
+from privfit.datasets.census import census_schema
 from tests.cli.conftest import Run
 
 
 def test_a_draft_says_nothing_about_values(run: Run, folder: Path) -> None:
     whole = run("schema", "people.csv", "--target", "income").stdout
-    pl.read_csv("people.csv").with_columns(pl.col("income") * 7 + 1, marital=pl.lit("secret")).tail(5).write_csv("people.csv")
+    pl.read_csv("people.csv").with_columns(pl.col("income") * 7 + 1, marital=pl.lit("secret")).tail(5).write_csv(
+        "people.csv"
+    )
     assert run("schema", "people.csv", "--target", "income").stdout == whole
     assert "secret" not in whole
     assert len(re.findall(r'^(low|high|levels) = \[?"\?"\]?$', whole, re.MULTILINE)) == 2 * 8 + 5
@@ -82,7 +84,11 @@ def test_check_against_a_file_lists_all_misfits(run: Run, folder: Path) -> None:
     table.write_csv("people.csv")
     result = run("schema", "--check", "linear.toml", "people.csv")
     assert result.exit_code == 2
-    assert [name for name in ("'age'", "'cars'", "'marital'", "'hours'") if name in result.stderr] == ["'age'", "'cars'", "'marital'"]
+    assert [name for name in ("'age'", "'cars'", "'marital'", "'hours'") if name in result.stderr] == [
+        "'age'",
+        "'cars'",
+        "'marital'",
+    ]
 
 
 def test_check_as_json(run: Run, folder: Path) -> None:
@@ -109,11 +115,15 @@ def test_a_box_of_any_width_can_be_checked(run: Run, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["not toml at all", '[[feature]]\nname = "a"\ntype = "color"\n', '[feature]\nname = "a"\n', "feature = [1]\n"]
+    "text",
+    ["not toml at all", '[[feature]]\nname = "a"\ntype = "color"\n', '[feature]\nname = "a"\n', "feature = [1]\n"],
 )
 def test_a_broken_schema_is_one_sentence(run: Run, folder: Path, text: str) -> None:
     Path("broken.toml").write_text(text)
-    for arguments in (("schema", "--check", "broken.toml"), ("fit", "people.csv", "-s", "broken.toml", "-m", "linear", "-e", 1, "-o", "m")):
+    for arguments in (
+        ("schema", "--check", "broken.toml"),
+        ("fit", "people.csv", "-s", "broken.toml", "-m", "linear", "-e", 1, "-o", "m"),
+    ):
         result = run(*arguments)
         assert result.exit_code == 1
         assert result.stderr.startswith("Error: ")
@@ -127,7 +137,7 @@ def test_check_says_when_there_is_nothing_to_predict(run: Run, folder: Path) -> 
     assert "[target]" in result.stderr
 
 
-# -- what a file holds that its schema does not provide for --------------------------------------------------------------------
+# -- what a file holds that its schema does not provide for ----------------------------------------
 
 GAPS = pf.Schema(
     [
@@ -150,7 +160,9 @@ HOLES = {
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
-def test_check_lists_all_columns_with_missing_values_at_once_in_terms_of_toml(run: Run, folder: Path, name: str) -> None:
+def test_check_lists_all_columns_with_missing_values_at_once_in_terms_of_toml(
+    run: Run, folder: Path, name: str
+) -> None:
     GAPS.save("gaps.toml")
     frame = pl.DataFrame(HOLES)
     frame.write_csv(name) if name == "t.csv" else frame.write_parquet(name)
@@ -195,7 +207,9 @@ def test_check_goes_on_behind_a_column_that_cannot_be_read(run: Run, folder: Pat
 
 def test_check_finds_dates(run: Run, folder: Path) -> None:
     pf.Schema([pf.Category("born", ["2001-02-03"], other=True), pf.Numeric("since", 0, 1)]).save("s.toml")
-    pl.DataFrame({"born": ["2001-02-03"], "since": ["2001-02-03"]}).with_columns(pl.all().str.to_date()).write_parquet("t.parquet")
+    pl.DataFrame({"born": ["2001-02-03"], "since": ["2001-02-03"]}).with_columns(pl.all().str.to_date()).write_parquet(
+        "t.parquet"
+    )
     result = run("schema", "--check", "s.toml", "t.parquet")
     assert result.exit_code == 2
     for name in ("born", "since"):
@@ -215,7 +229,22 @@ def test_check_of_a_box_tells_columns_by_position(run: Run, folder: Path) -> Non
 def test_a_file_without_a_header_is_neither_drafted_nor_checked_nor_fitted(run: Run, folder: Path) -> None:
     Path("rows.csv").write_text("7313.5,2\n3,4\n5,6\n")
     pf.Schema.box(0, 10_000).save("box.toml")
-    fit = ("fit", "rows.csv", "-s", "box.toml", "-m", "kmeans", "-e", 1, "-l", "new.db", "--ledger-epsilon", 1, "-o", "m.json")
+    fit = (
+        "fit",
+        "rows.csv",
+        "-s",
+        "box.toml",
+        "-m",
+        "kmeans",
+        "-e",
+        1,
+        "-l",
+        "new.db",
+        "--ledger-epsilon",
+        1,
+        "-o",
+        "m.json",
+    )
     for arguments in (("schema", "rows.csv"), ("schema", "--check", "box.toml", "rows.csv"), fit):
         result = run(*arguments)
         assert result.exit_code == 1

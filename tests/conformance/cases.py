@@ -1,4 +1,7 @@
-"""Neighbouring tables that hurt, and how to fit every estimator on them. New estimators join by being in `privfit.models.ESTIMATORS`."""
+"""Neighbouring tables that hurt, and how to fit every estimator on them.
+
+New estimators join by being in `privfit.models.ESTIMATORS`.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,9 @@ def _rows(estimator: type, n: int, seed: int = 7) -> list[tuple]:
 
 
 def neighbours(estimator: type) -> list[Neighbours]:
-    """Worst pairs: opposite corners, the only member of a class or level, bounds at zero, offset bounds, rows of zeros, extreme labels."""
+    """Worst pairs: opposite corners, the only member of a class or level, bounds at zero, offset bounds, rows of zeros,
+    extreme labels.
+    """
     base = _rows(estimator, 12)
     low, high = _label(estimator, -5.0), _label(estimator, 5.0)
     corner = (0.0, 100.0, 0.0, "north", "no", low)
@@ -83,10 +88,14 @@ def frame(rows: list[tuple]):
 
 
 def releases_weights(estimator: type, variant: dict) -> bool:
-    """Whether a setting perturbs an objective or its minimum: what is noised is then no sum over rows, and has an attack of its own (test_perturbed)."""
+    """Whether a setting perturbs an objective or its minimum: what is noised is then no sum over rows, and has an
+    attack of its own (test_perturbed).
+    """
     if estimator in (pf.LinearSVC, pf.ERM):
         return True
-    return estimator is pf.LogisticRegression and not isinstance(variant.get("mechanism", "auto"), pf.FunctionalMechanism)
+    return estimator is pf.LogisticRegression and not isinstance(
+        variant.get("mechanism", "auto"), pf.FunctionalMechanism
+    )
 
 
 def variants(estimator: type) -> list[dict]:
@@ -114,7 +123,10 @@ def perturbed_variants(estimator: type) -> list[dict]:
         *({"mechanism": pf.ObjectivePerturbation(noise=noise)} for noise in ("laplace", "linf", "l2", "mixed")),
     ]
     if estimator is pf.LogisticRegression:
-        found += [{"mechanism": pf.ObjectivePerturbation(steepest=1.0)}, {"mechanism": pf.ObjectivePerturbation(steepest=0.3, ridge=20.0)}]
+        found += [
+            {"mechanism": pf.ObjectivePerturbation(steepest=1.0)},
+            {"mechanism": pf.ObjectivePerturbation(steepest=0.3, ridge=20.0)},
+        ]
     if estimator is pf.ERM:
         return [*found, {"penalty": 7.0}, {"loss": pf.losses.smooth_hinge(0.2)}]
     if estimator is pf.LinearSVC:
@@ -136,8 +148,15 @@ def moment_variants(estimator: type) -> list[dict]:
         plain = [{"mechanism": pf.FunctionalMechanism(), **variant} for variant in plain]
     if "loss" in estimator().get_params():  # whose loss is its own parameter, not the mechanism's
         return plain + [{"mechanism": mechanism} for mechanism in mechanisms[:-1]] + _losses(estimator)
-    if "alpha" in estimator().get_params():  # what is released is LinearRegression's, but for a penalty that is selected
-        return [{}, {"alpha": 2.0}, {"alpha": "select"}, {"alpha": "select", "alphas": [0.0, 5.0], "rows_per_person": 2}]
+    if (
+        "alpha" in estimator().get_params()
+    ):  # what is released is LinearRegression's, but for a penalty that is selected
+        return [
+            {},
+            {"alpha": 2.0},
+            {"alpha": "select"},
+            {"alpha": "select", "alphas": [0.0, 5.0], "rows_per_person": 2},
+        ]
     if estimator is pf.LinearRegression:
         plain += [{"mechanism": name, "delta": delta} for name in ("adassp", "boosted-adassp") for delta in (1e-6, 0.0)]
         plain += [
@@ -146,7 +165,11 @@ def moment_variants(estimator: type) -> list[dict]:
             {"mechanism": pf.AdaSSP(rounds=2, residual_bound=0.25), "delta": 1e-6, "fit_intercept": False},
             {"mechanism": pf.AdaSSP(rounds=2), "fit_intercept": False, "numeric": "bins"},
         ]
-    return plain + [{"mechanism": mechanism} for mechanism in mechanisms] + [{"mechanism": mechanisms[-1], "fit_intercept": False}]
+    return (
+        plain
+        + [{"mechanism": mechanism} for mechanism in mechanisms]
+        + [{"mechanism": mechanisms[-1], "fit_intercept": False}]
+    )
 
 
 def _losses(estimator: type) -> list[dict]:
@@ -163,9 +186,18 @@ def _losses(estimator: type) -> list[dict]:
         {"loss": pf.losses.huber(1.0), "fit_intercept": False, "numeric": "bins"},
         {"loss": pf.losses.poisson(3)},
         {"loss": pf.losses.poisson(4), "fit_intercept": False},
-        {"loss": pf.PolynomialLoss.fit(lambda z, y: np.logaddexp(0, z - y) * (3 + np.sin(y)), degree=4, interval=(-1, 2))},
+        {
+            "loss": pf.PolynomialLoss.fit(
+                lambda z, y: np.logaddexp(0, z - y) * (3 + np.sin(y)), degree=4, interval=(-1, 2)
+            )
+        },
     ]
 
 
-ALL = [(estimator, pair, variant) for estimator in ESTIMATORS for pair in neighbours(estimator) for variant in variants(estimator)]
+ALL = [
+    (estimator, pair, variant)
+    for estimator in ESTIMATORS
+    for variant in variants(estimator)
+    for pair in neighbours(estimator)  # those of one variant together: they share tables
+]
 IDS = [f"{e.__name__}-{p.name}-{p.adjacency}-{','.join(f'{k}={v}' for k, v in v.items())}"[:140] for e, p, v in ALL]

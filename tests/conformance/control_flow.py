@@ -1,10 +1,13 @@
 """The observer: everything that a fit, its model, its file and its ledger show, but for noise.
 
-Tables of one setting are fitted with the same noisy answers. A model, its predictions, its file and its report are functions of noisy values and public facts, so that all of them
-are the same, bit by bit, whatever the rows; and so are errors, warnings, prints, logs, the calls to noise and ledger, and the passes over the table. No number has to be masked.
+Tables of one setting are fitted with the same noisy answers. A model, its predictions, its file and its report are
+functions of noisy values and public facts, so that all of them are the same, bit by bit, whatever the rows; and so are
+errors, warnings, prints, logs, the calls to noise and ledger, and the passes over the table. No number has to be
+masked.
 
-Under replace-one any two tables of one length are joined by a chain of neighbours, and under add-remove any two tables: what differs between tables that are no neighbours differs between
-some neighbours on the way. So every table is compared with one ordinary table of its setting, the anchor.
+Under replace-one any two tables of one length are joined by a chain of neighbours, and under add-remove any two tables:
+what differs between tables that are no neighbours differs between some neighbours on the way. So every table is
+compared with one ordinary table of its setting, the anchor.
 """
 
 from __future__ import annotations
@@ -41,12 +44,16 @@ class Setting:
     schema: pf.Schema
     adjacency: str = "replace-one"
     exact: bool = True
-    """False where by design what is released is no function of noisy answers alone: then results are not compared, nor the calls from the first one to noise on."""
+    """False where by design what is released is no function of noisy answers alone: then results are not compared, nor
+    the calls from the first one to noise on.
+    """
     lengths: tuple[int, ...] = (1, 2, 12, 40, 200)
     thorough: bool = False
     """Whether all kinds of tables are tried at the longest length: for what has been found to break."""
     may_refuse: bool = False
-    """Whether public facts may be a reason to refuse every table of some length: ridges too small for the precision of floats."""
+    """Whether public facts may be a reason to refuse every table of some length: ridges too small for the precision of
+    floats.
+    """
     after: Callable[[Any], Any] | None = None
     """What else the model is asked."""
     fit: Callable[[Any, Any], Any] = lambda model, table: model.fit(table)
@@ -68,9 +75,18 @@ class Trace:
 
 
 def observed(
-    setting: Setting, table: Any, n_rows: int, public: Any, told: Log | None = None, *, source: Any = None, saves: bool = False
+    setting: Setting,
+    table: Any,
+    n_rows: int,
+    public: Any,
+    told: Log | None = None,
+    *,
+    source: Any = None,
+    saves: bool = False,
 ) -> Trace:
-    """Fit, ask and print, and where `saves`, save and load; and write down what shows. (A file is made of what the model holds, which is compared anyway.)"""
+    """Fit, ask and print, and where `saves`, save and load; and write down what shows. (A file is made of what the
+    model holds, which is compared anyway.)
+    """
     trace = Trace()
     parts, log = trace.parts, trace.log
     ledger = WatchedLedger(log, epsilon=1e7, delta=0.5)
@@ -94,7 +110,11 @@ def observed(
 def differences(setting: Setting, one: Trace, other: Trace) -> list[str]:
     """What differs, in words. Only one of them may have been saved."""
     files = ("saved", "loaded", "printed after loading")
-    names = [name for name in dict.fromkeys([*one.parts, *other.parts]) if name not in files or (name in one.parts and name in other.parts)]
+    names = [
+        name
+        for name in dict.fromkeys([*one.parts, *other.parts])
+        if name not in files or (name in one.parts and name in other.parts)
+    ]
     if one.raised != other.raised:
         names = ["errors", "outcome", "steps"]  # all else follows
     found = [_difference(name, one.parts.get(name), other.parts.get(name)) for name in names]
@@ -116,7 +136,7 @@ def breaches(trace: Trace) -> list[str]:
     return found
 
 
-# -- what is looked at ---------------------------------------------------------------------------------------------------------
+# -- what is looked at -----------------------------------------------------------------------------
 
 
 def _ask(model: Any, public: Any, setting: Setting, parts: dict[str, Any]) -> None:
@@ -146,7 +166,9 @@ def _save(model: Any, public: Any, parts: dict[str, Any]) -> None:
         parts["saved"] = (saved, masked(path.read_text(encoding="utf-8")) if path.exists() else None)
         loaded, error = _tried(lambda: pf.load_model(path))
         parts["loaded"] = (error, facts(_tried(lambda: loaded.predict(public))) if loaded is not None else None)
-        parts["printed after loading"] = None if loaded is None else (masked(str(loaded.report_)), _tried(lambda: repr(loaded))[0])
+        parts["printed after loading"] = (
+            None if loaded is None else (masked(str(loaded.report_)), _tried(lambda: repr(loaded))[0])
+        )
 
 
 def _tried(call: Callable[[], Any]) -> tuple[Any, list[tuple[str, ...]]]:
@@ -181,7 +203,12 @@ def facts(value: Any, seen: tuple[int, ...] = ()) -> Any:
         return ("again",)
     inside = (*seen, id(value))
     if isinstance(value, np.ndarray):
-        return "array", value.dtype.str, value.shape, facts(value.tolist(), inside) if value.dtype == object else value.tobytes()
+        return (
+            "array",
+            value.dtype.str,
+            value.shape,
+            facts(value.tolist(), inside) if value.dtype == object else value.tobytes(),
+        )
     if isinstance(value, dict):
         return "dict", tuple((facts(key, inside), facts(entry, inside)) for key, entry in value.items())
     if isinstance(value, list | tuple):
@@ -197,7 +224,12 @@ def facts(value: Any, seen: tuple[int, ...] = ()) -> Any:
         return type(value).__name__, facts(named, inside)
     if hasattr(value, "__dict__"):
         return type(value).__name__, facts(vars(value), inside)
-    return type(value).__name__, repr(value) if type(value).__module__ in ("fractions", "decimal", "pathlib", "builtins") else ""
+    return type(value).__name__, repr(value) if type(value).__module__ in (
+        "fractions",
+        "decimal",
+        "pathlib",
+        "builtins",
+    ) else ""
 
 
 def _without_time(entry: Any) -> Any:
@@ -222,17 +254,24 @@ def _difference(name: str, one: Any, other: Any) -> str:
         return ""
     if isinstance(one, list | tuple) and isinstance(other, list | tuple) and len(one) == len(other):
         place, left, right = next((i, a, b) for i, (a, b) in enumerate(zip(one, other, strict=True)) if a != b)
-        return _difference(f"{name}[{place}]", left, right) if isinstance(left, tuple | list) else f"{name}[{place}]: {_short(left, right)}"
+        return (
+            _difference(f"{name}[{place}]", left, right)
+            if isinstance(left, tuple | list)
+            else f"{name}[{place}]: {_short(left, right)}"
+        )
     return f"{name}: {_short(one, other)}"
 
 
 def _short(one: Any, other: Any) -> str:
     left, right = (value if isinstance(value, str) else repr(value) for value in (one, other))
-    start = max(0, next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right))) - 60)
+    start = max(
+        0,
+        next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right))) - 60,
+    )
     return f"{left[start : start + 200]!r} against {right[start : start + 200]!r}"
 
 
-# -- where it is heard ---------------------------------------------------------------------------------------------------------
+# -- where it is heard -----------------------------------------------------------------------------
 
 
 class _Records(logging.Handler):

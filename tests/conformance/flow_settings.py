@@ -1,7 +1,10 @@
-"""Settings under which control flow is watched: every estimator and mechanism, with small ridges, few rows and large epsilons among them."""
+"""Settings under which control flow is watched: every estimator and mechanism, with small ridges, few rows and large
+epsilons among them.
+"""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,7 +13,8 @@ import polars as pl
 from sklearn.base import is_classifier
 
 import privfit as pf
-from privfit import baselines, mechanisms
+from privfit import baselines
+from privfit.mechanisms.base import Mechanism
 from privfit.models import ESTIMATORS
 from tests.conformance.cases import schema_for, variants
 from tests.conformance.control_flow import Setting
@@ -42,7 +46,13 @@ def _told(parameters: dict[str, Any]) -> str:
 
 
 def _setting(
-    estimator: Any, features: str, columns: list[Any], target: Any, adjacency: str, parameters: dict[str, Any], **more: Any
+    estimator: Any,
+    features: str,
+    columns: list[Any],
+    target: Any,
+    adjacency: str,
+    parameters: dict[str, Any],
+    **more: Any,
 ) -> Setting:
     name = f"{estimator.__name__}({_told(parameters)}) {features} {adjacency}"
     return Setting(name, _maker(estimator, **parameters), pf.Schema(columns, target), adjacency, **more)
@@ -53,7 +63,7 @@ def _target(estimator: Any, parameters: dict[str, Any]) -> Any:
     return CLASSES if is_classifier(estimator(**parameters)) else NUMBER
 
 
-# -- the estimators ----------------------------------------------------------------------------------------------------------------
+# -- the estimators --------------------------------------------------------------------------------
 
 
 def of_variants() -> Iterator[Setting]:
@@ -72,7 +82,9 @@ RIDGES = (1e-8, 1e-3, "auto")
 
 
 def of_ridges() -> Iterator[Setting]:
-    """Perturbed objectives and minima, with every ridge, epsilon, delta, adjacency and number of rows a person, in turn on every schema."""
+    """Perturbed objectives and minima, with every ridge, epsilon, delta, adjacency and number of rows a person, in turn
+    on every schema.
+    """
     turn = 0
     for estimator in (pf.LogisticRegression, pf.LinearSVC, pf.ERM):
         for kind in (pf.OutputPerturbation, pf.ObjectivePerturbation):
@@ -89,7 +101,9 @@ def of_ridges() -> Iterator[Setting]:
                         "fit_intercept": turn % 3 > 0,
                     }
                     turn += 1
-                    yield _setting(estimator, features, FEATURES[features], CLASSES, adjacency, parameters, may_refuse=True)
+                    yield _setting(
+                        estimator, features, FEATURES[features], CLASSES, adjacency, parameters, may_refuse=True
+                    )
 
 
 def of_perturbations() -> Iterator[Setting]:
@@ -101,9 +115,20 @@ def of_perturbations() -> Iterator[Setting]:
             pf.ERM,
             "one",
             CLASSES,
-            {"loss": pf.losses.hinge(), "penalty": 1e-8, "mechanism": "output", "numeric": "slope", "fit_intercept": False},
+            {
+                "loss": pf.losses.hinge(),
+                "penalty": 1e-8,
+                "mechanism": "output",
+                "numeric": "slope",
+                "fit_intercept": False,
+            },
         ),
-        (pf.ERM, "wide", CLASSES, {"loss": pf.losses.hinge(), "penalty": 1e-3, "mechanism": "output", "numeric": "slope"}),
+        (
+            pf.ERM,
+            "wide",
+            CLASSES,
+            {"loss": pf.losses.hinge(), "penalty": 1e-3, "mechanism": "output", "numeric": "slope"},
+        ),
         (pf.ERM, "small", NUMBER, {"loss": pf.losses.robust(1.0)}),
         (pf.ERM, "small", NUMBER, {"loss": pf.losses.robust(0.01), "mechanism": output(ridge=1e-8)}),
         (pf.ERM, "small", three, {"loss": pf.losses.smooth_hinge(0.01), "mechanism": output(ridge=1e-3)}),
@@ -122,7 +147,12 @@ def of_perturbations() -> Iterator[Setting]:
         (pf.LogisticRegression, "small", three, {}),
         (pf.LogisticRegression, "gaps", three, {"mechanism": output(ridge=1e-8), "epsilon": 1000.0}),
         (pf.LogisticRegression, "small", CLASSES, {"mechanism": pf.TunedPerturbation()}),
-        (pf.LogisticRegression, "small", CLASSES, {"mechanism": pf.TunedPerturbation(candidates=(output(ridge=1e-8), output(ridge=1.0)))}),
+        (
+            pf.LogisticRegression,
+            "small",
+            CLASSES,
+            {"mechanism": pf.TunedPerturbation(candidates=(output(ridge=1e-8), output(ridge=1.0)))},
+        ),
         (
             pf.LogisticRegression,
             "small",
@@ -130,17 +160,26 @@ def of_perturbations() -> Iterator[Setting]:
             {"mechanism": pf.TunedPerturbation(candidates=(pf.ObjectivePerturbation(ridge=1e-8),)), "epsilon": 1000.0},
         ),
         (pf.LogisticRegression, "gaps", CLASSES, {"mechanism": "genetic"}),
-        (pf.LogisticRegression, "small", CLASSES, {"mechanism": pf.PrivGene(moves="coordinates", rounds=3), "epsilon": 1000.0}),
+        (
+            pf.LogisticRegression,
+            "small",
+            CLASSES,
+            {"mechanism": pf.PrivGene(moves="coordinates", rounds=3), "epsilon": 1000.0},
+        ),
         (pf.LogisticRegression, "levels", CLASSES, {"mechanism": pf.SampleAndAggregate(ranges="percentiles")}),
         (pf.LogisticRegression, "huge", CLASSES, {}),
         (pf.LogisticRegression, "huge", CLASSES, {"mechanism": output(ridge=1e-8)}),
     ]
     for place, (estimator, features, target, parameters) in enumerate(many):
-        yield _setting(estimator, features, FEATURES[features], target, ADJACENCIES[place % 2], parameters, may_refuse=True)
+        yield _setting(
+            estimator, features, FEATURES[features], target, ADJACENCIES[place % 2], parameters, may_refuse=True
+        )
 
 
 def of_hard_minima() -> Iterator[Setting]:
-    """Perturbed minima and objectives that a solver finds hard for some tables and not for others: hardly any ridge, corners that are hardly rounded, many columns, no intercept."""
+    """Perturbed minima and objectives that a solver finds hard for some tables and not for others: hardly any ridge,
+    corners that are hardly rounded, many columns, no intercept.
+    """
     output, objective = pf.OutputPerturbation, pf.ObjectivePerturbation
     plain = {"numeric": "slope", "fit_intercept": False}
     many: list[tuple[Any, str, dict[str, Any]]] = [
@@ -150,11 +189,17 @@ def of_hard_minima() -> Iterator[Setting]:
         (pf.LogisticRegression, "wide", {"mechanism": objective(ridge=1e-8), "epsilon": 1000.0, "numeric": "slope"}),
         (pf.LinearSVC, "wide", {"mechanism": objective(ridge=1e-8), "epsilon": 1000.0, "numeric": "slope"}),
         (pf.LinearSVC, "one", {"loss": "hinge", "mechanism": output(ridge=1e-8), "epsilon": 1000.0, **plain}),
-        (baselines.PrivateERM, "one", {"method": "output", "loss": "huber", "fit_intercept": False, "regularisation": 1e-12}),
+        (
+            baselines.PrivateERM,
+            "one",
+            {"method": "output", "loss": "huber", "fit_intercept": False, "regularisation": 1e-12},
+        ),
         (baselines.PrivateSVM, "small", {"C": 1e8, "C_multiplies": "sum", "epsilon": 1000.0}),
     ]
     for estimator, features, parameters in many:
-        yield _setting(estimator, features, FEATURES[features], CLASSES, "replace-one", parameters, thorough=True, may_refuse=True)
+        yield _setting(
+            estimator, features, FEATURES[features], CLASSES, "replace-one", parameters, thorough=True, may_refuse=True
+        )
 
 
 def of_moments() -> Iterator[Setting]:
@@ -188,16 +233,32 @@ def _intervals(model: Any) -> Any:
     return model.coef_interval_, model.intercept_interval_, model.predict_interval([[0.5]])
 
 
-# -- models without coefficients, publishers, baselines ---------------------------------------------------------------------------
+# -- models without coefficients, publishers, baselines --------------------------------------------
 
 
 def of_clusters() -> Iterator[Setting]:
     """k-means by each of its mechanisms."""
-    names: list[Any] = ["auto", "hybrid", "cells", "grid", "lloyd", "genetic", "sample-and-aggregate", pf.PrivGene(rounds=2)]
+    names: list[Any] = [
+        "auto",
+        "hybrid",
+        "cells",
+        "grid",
+        "lloyd",
+        "genetic",
+        "sample-and-aggregate",
+        pf.PrivGene(rounds=2),
+    ]
     for place, name in enumerate(names):
         for epsilon in EPSILONS if place < 3 else (1.0, 1000.0):
-            parameters = {"n_clusters": 1 + place % 3, "mechanism": name, "epsilon": epsilon, "rows_per_person": 1 + place % 2}
-            columns, told = ((CUBE, "cube"), (HUGE, "huge"), (WIDE, "wide"))[place % 3 if epsilon != 1.0 and name != "genetic" else 0]
+            parameters = {
+                "n_clusters": 1 + place % 3,
+                "mechanism": name,
+                "epsilon": epsilon,
+                "rows_per_person": 1 + place % 2,
+            }
+            columns, told = ((CUBE, "cube"), (HUGE, "huge"), (WIDE, "wide"))[
+                place % 3 if epsilon != 1.0 and name != "genetic" else 0
+            ]
             yield _setting(pf.KMeans, told, columns, None, ADJACENCIES[(place + (epsilon > 1)) % 2], parameters)
 
 
@@ -212,10 +273,12 @@ def _first_mean(rows: Any) -> float:
 def of_functions() -> Iterator[Setting]:
     """Searches and means of blocks, by functions that do not fail."""
     fitness = pf.RowFitness(_score, spread=lambda w: float(np.ptp(w)), bounds=(-9.0, 9.0))
-    for place, (selection, delta) in enumerate((("auto", 0.0), ("enhanced", 1e-6), ("exponential", 0.0), ("permute-and-flip", 0.0))):
+    for place, (selection, delta) in enumerate(
+        (("auto", 0.0), ("enhanced", 1e-6), ("exponential", 0.0), ("permute-and-flip", 0.0))
+    ):
         parameters = {
-            "fitness": fitness, "low": [0.0], "high": [9.0], "selection": selection, "delta": delta, "rounds": 2, "candidates": 12,
-            "epsilon": EPSILONS[place % 3],
+            "fitness": fitness, "low": [0.0], "high": [9.0], "selection": selection, "delta": delta,
+            "rounds": 2, "candidates": 12, "epsilon": EPSILONS[place % 3],
         }  # fmt: skip
         yield _setting(pf.GeneticSearch, "cube", CUBE, None, ADJACENCIES[place % 2], parameters)
     table = pf.TableFitness(lambda rows, w: -np.abs(rows[:, 0].mean() - w[:, 0]), sensitivity=1.0)
@@ -223,14 +286,23 @@ def of_functions() -> Iterator[Setting]:
     yield _setting(pf.GeneticSearch, "gaps", GAPS, None, "replace-one", parameters)
     for place, ranges in enumerate(("given", "percentiles", "given")):
         mechanism = pf.SampleAndAggregate(ranges=ranges, resampling=1 + place % 2)  # type: ignore[arg-type]
-        parameters = {"function": _first_mean, "low": 0, "high": 1, "n_outputs": 1, "mechanism": mechanism, "epsilon": EPSILONS[place % 3]}
+        parameters = {
+            "function": _first_mean,
+            "low": 0,
+            "high": 1,
+            "n_outputs": 1,
+            "mechanism": mechanism,
+            "epsilon": EPSILONS[place % 3],
+        }
         yield _setting(pf.Aggregate, "cube", CUBE, None, "replace-one", parameters)
 
 
 def of_weights() -> Iterator[Setting]:
     """Importance weights of a public table, and of made-up rows."""
     rng = np.random.default_rng(1)
-    public = pl.DataFrame({"age": rng.uniform(0, 100, 60), "job": rng.choice(["cook", "smith"], 60), "code": rng.choice([1, 2, 3], 60)})
+    public = pl.DataFrame(
+        {"age": rng.uniform(0, 100, 60), "job": rng.choice(["cook", "smith"], 60), "code": rng.choice([1, 2, 3], 60)}
+    )
     columns = [GAPS[0], *GAPS[2:]]
     many: list[dict[str, Any]] = [
         {"method": "tilting"},
@@ -252,7 +324,9 @@ def of_weights() -> Iterator[Setting]:
                 {**parameters, "synthetic_rows": 50},
                 may_refuse="alpha" in parameters,
                 after=lambda model: (model.to_frame().to_dicts(), model.estimate("age")),
-                fit=(lambda model, table: model.fit(table, public)) if place % 3 else (lambda model, table: model.fit(table)),
+                fit=(lambda model, table: model.fit(table, public))
+                if place % 3
+                else (lambda model, table: model.fit(table)),
             )
 
 
@@ -263,10 +337,21 @@ def of_publishers() -> Iterator[Setting]:
         adjacency = ADJACENCIES[place % 2]
         after = lambda model: _tables(model)  # noqa: E731
         yield _setting(
-            baselines.DPME, "grid", grid, None, adjacency, {"cells": 4, "epsilon": epsilon, "signed": place % 2 == 1}, after=after
+            baselines.DPME,
+            "grid",
+            grid,
+            None,
+            adjacency,
+            {"cells": 4, "epsilon": epsilon, "signed": place % 2 == 1},
+            after=after,
         )
         # Which cells are empty decides which draws count: the law of the output, and not the output, is the same.
-        filtered = {"cells": 4, "epsilon": epsilon, "threshold": 3 if place else "auto", "sample_size": 4 if place else "auto"}
+        filtered = {
+            "cells": 4,
+            "epsilon": epsilon,
+            "threshold": 3 if place else "auto",
+            "sample_size": 4 if place else "auto",
+        }
         yield _setting(baselines.FilterPriority, "grid", grid, None, adjacency, filtered, exact=False)
         values = {"epsilon": epsilon, "trim": place % 2 == 1, "calibration": ("tight", "paper")[place // 2]}
         yield _setting(baselines.LaplacePublisher, "cube", CUBE, None, "replace-one", values, after=after)
@@ -299,7 +384,9 @@ def of_baselines() -> Iterator[Setting]:
     for estimator, features, parameters in many:
         for adjacency in ADJACENCIES:
             guess = {} if estimator is baselines.Majority or adjacency == "replace-one" else {"expected_rows": 40}
-            yield _setting(estimator, features, FEATURES[features], CLASSES, adjacency, {**parameters, **guess}, may_refuse=True)
+            yield _setting(
+                estimator, features, FEATURES[features], CLASSES, adjacency, {**parameters, **guess}, may_refuse=True
+            )
 
 
 def all_settings() -> list[Setting]:
@@ -320,12 +407,11 @@ def all_settings() -> list[Setting]:
 
 
 def known_mechanisms() -> set[str]:
-    """The names of all mechanisms there are."""
-    from privfit import publish
-    from privfit.baselines import erm, majority, svm
-    from privfit.mechanisms import density
-    from privfit.publish import filter_priority, histograms, tilting, values
-
-    rooms = (mechanisms, publish, erm, majority, svm, density, filter_priority, histograms, tilting, values)
-    found = {thing for room in rooms for thing in vars(room).values() if isinstance(thing, type) and hasattr(thing, "release")}
-    return {thing.__name__ for thing in found}
+    """The names of all mechanisms there are: whatever is a Mechanism and can be made."""
+    found, left = set(), [Mechanism]
+    while left:
+        one = left.pop()
+        left.extend(one.__subclasses__())
+        if one.__module__.startswith("privfit.") and not inspect.isabstract(one):
+            found.add(one.__name__)
+    return found

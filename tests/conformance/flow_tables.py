@@ -21,7 +21,10 @@ Generator = np.random.Generator
 
 @dataclass(frozen=True)
 class Family:
-    """A table and some of its neighbours, all inside the stated domain: at least one row, no refused cell. Each neighbour makes a pair with the table."""
+    """A table and some of its neighbours, all inside the stated domain: at least one row, no refused cell.
+
+    Each neighbour makes a pair with the table.
+    """
 
     name: str
     adversarial: bool
@@ -29,7 +32,7 @@ class Family:
     neighbours: list[list[Row]]
 
 
-# -- cells -----------------------------------------------------------------------------------------------------------------------
+# -- cells -----------------------------------------------------------------------------------------
 
 
 def cell(column: Any, share: float) -> Any:
@@ -55,7 +58,9 @@ def at(columns: tuple[Any, ...], share: float, last: float | None = None) -> Row
 
 
 def outside(columns: tuple[Any, ...], sign: float) -> Row:
-    """Numbers far out of their bounds, in turn finite, infinite and as large as floats go; levels in turn first, last and, where the schema takes it, unknown."""
+    """Numbers far out of their bounds, in turn finite, infinite and as large as floats go; levels in turn first, last
+    and, where the schema takes it, unknown.
+    """
     far = (sign * 1e300, sign * np.inf, -sign * np.finfo(float).max)
     found = []
     for place, column in enumerate(columns):
@@ -81,7 +86,7 @@ def nudged(columns: tuple[Any, ...], row: Row) -> Row:
     )
 
 
-# -- pairs -----------------------------------------------------------------------------------------------------------------------
+# -- pairs -----------------------------------------------------------------------------------------
 
 
 def _margins(columns: tuple[Any, ...], n: int, rng: Generator, size: float, other: float) -> tuple[list[Row], Row]:
@@ -103,7 +108,10 @@ def _tinier_margin(columns: tuple[Any, ...], n: int, rng: Generator) -> tuple[li
     """All rows just off the middle, on the side of their class; one goes to the bound."""
     size = float(rng.choice([2.0**-16, 2.0**-15, 1e-3]))
     signs = rng.choice([-1.0, 1.0], n)
-    rows = [(*(_off(column, size * sign) for column in columns[:-1]), cell(columns[-1], 0.001 if sign < 0 else 0.999)) for sign in signs]
+    rows = [
+        (*(_off(column, size * sign) for column in columns[:-1]), cell(columns[-1], 0.001 if sign < 0 else 0.999))
+        for sign in signs
+    ]
     return rows, at(columns, 1.0)
 
 
@@ -115,7 +123,10 @@ def _separated(columns: tuple[Any, ...], n: int, rng: Generator) -> tuple[list[R
 
 def _coins(columns: tuple[Any, ...], n: int, rng: Generator) -> tuple[list[Row], Row]:
     """Corners and classes by coins: no plane parts them, and every weight is held."""
-    rows = [tuple(cell(c, float(s)) for c, s in zip(columns, rng.choice([0.0, 1.0], len(columns)), strict=True)) for _ in range(n)]
+    rows = [
+        tuple(cell(c, float(s)) for c, s in zip(columns, rng.choice([0.0, 1.0], len(columns)), strict=True))
+        for _ in range(n)
+    ]
     return rows, at(columns, 0.5)
 
 
@@ -132,7 +143,8 @@ def _equal(columns: tuple[Any, ...], n: int, rng: Generator) -> tuple[list[Row],
 def _zeros(columns: tuple[Any, ...], n: int, rng: Generator) -> tuple[list[Row], Row]:
     row = tuple(0.0 if isinstance(column, Numeric) else cell(column, 0.0) for column in columns)
     tiny = tuple(
-        (5e-324 if place % 2 else -0.0) if isinstance(column, Numeric) else cell(column, 0.0) for place, column in enumerate(columns)
+        (5e-324 if place % 2 else -0.0) if isinstance(column, Numeric) else cell(column, 0.0)
+        for place, column in enumerate(columns)
     )
     return [row] * n, tiny
 
@@ -215,7 +227,9 @@ def _ordinary(columns: tuple[Any, ...], n: int, rng: Generator) -> tuple[list[Ro
 
 def _ordinary_and_corner(columns: tuple[Any, ...], n: int, rng: Generator) -> tuple[list[Row], Row]:
     shares = rng.choice([0.0, 1.0], len(columns))
-    return [uniform(columns, rng) for _ in range(n)], tuple(cell(c, float(s)) for c, s in zip(columns, shares, strict=True))
+    return [uniform(columns, rng) for _ in range(n)], tuple(
+        cell(c, float(s)) for c, s in zip(columns, shares, strict=True)
+    )
 
 
 def _learnable(columns: tuple[Any, ...], n: int, rng: Generator) -> tuple[list[Row], Row]:
@@ -223,15 +237,24 @@ def _learnable(columns: tuple[Any, ...], n: int, rng: Generator) -> tuple[list[R
     rows = [uniform(columns, rng) for _ in range(n)]
     first = columns[0]
     if isinstance(first, Numeric):
-        rows = [(*row[:-1], cell(columns[-1], float(np.clip((row[0] - first.low) / (first.high - first.low), 0, 1)))) for row in rows]
+        rows = [
+            (*row[:-1], cell(columns[-1], float(np.clip((row[0] - first.low) / (first.high - first.low), 0, 1))))
+            for row in rows
+        ]
     return rows, uniform(columns, rng)
 
 
-ORDINARY: tuple[tuple[str, Maker], ...] = (("ordinary", _ordinary), ("a corner", _ordinary_and_corner), ("learnable", _learnable))
+ORDINARY: tuple[tuple[str, Maker], ...] = (
+    ("ordinary", _ordinary),
+    ("a corner", _ordinary_and_corner),
+    ("learnable", _learnable),
+)
 
 
 def family(schema: pf.Schema, kind: int, n: int, adjacency: str, seed: int, neighbours: int = 2) -> Family:
-    """The table of this kind, even ones adversarial, and so many of its neighbours: one row replaced; or, under add-remove, one more or one less."""
+    """The table of this kind, even ones adversarial, and so many of its neighbours: one row replaced; or, under
+    add-remove, one more or one less.
+    """
     adversarial = kind % 2 == 0
     makers = ADVERSARIAL if adversarial else ORDINARY
     name, make = makers[(kind // 2) % len(makers)]
@@ -240,7 +263,9 @@ def family(schema: pf.Schema, kind: int, n: int, adjacency: str, seed: int, neig
     place = 0 if name in FIRST_ROW_MATTERS else int(rng.integers(n))
     further = [outside(schema.columns, -1.0), uniform(schema.columns, rng), at(schema.columns, 1.0, 0.0)]
     changes = [other, *(further[(kind // 2 + turn) % len(further)] for turn in range(neighbours - 1))]
-    return Family(name, adversarial, rows, [_changed(rows, place, change, adjacency, turn) for turn, change in enumerate(changes)])
+    return Family(
+        name, adversarial, rows, [_changed(rows, place, change, adjacency, turn) for turn, change in enumerate(changes)]
+    )
 
 
 def _changed(rows: list[Row], place: int, change: Row, adjacency: str, turn: int) -> list[Row]:
@@ -251,7 +276,7 @@ def _changed(rows: list[Row], place: int, change: Row, adjacency: str, turn: int
     return [*rows[: place + 1], change, *rows[place + 1 :]]
 
 
-# -- forms -----------------------------------------------------------------------------------------------------------------------
+# -- forms -----------------------------------------------------------------------------------------
 
 Form = Callable[[pf.Schema, list[Row], Path], Any]
 
@@ -276,7 +301,10 @@ def _list(schema: pf.Schema, rows: list[Row], folder: Path) -> Any:
 
 def _typed(schema: pf.Schema) -> dict[str, Any]:
     """Types of columns as the schema says, as a database has them: they do not depend on rows."""
-    return {column.name: pl.String if isinstance(column, Category) and column.is_text else pl.Float64 for column in schema.columns}
+    return {
+        column.name: pl.String if isinstance(column, Category) and column.is_text else pl.Float64
+        for column in schema.columns
+    }
 
 
 def _polars(schema: pf.Schema, rows: list[Row], folder: Path) -> Any:
@@ -336,5 +364,9 @@ FORMS: dict[str, Form] = {
 def public_table(schema: pf.Schema) -> pl.DataFrame:
     """Rows that anybody may see, to predict for."""
     rng = np.random.default_rng(5)
-    rows = [at(schema.columns, share) for share in (0.0, 0.3, 0.5, 1.0)] + [uniform(schema.columns, rng) for _ in range(3)]
-    return pl.DataFrame(rows, schema=_names(schema), orient="row", strict=False).select([column.name for column in schema.features])
+    rows = [at(schema.columns, share) for share in (0.0, 0.3, 0.5, 1.0)] + [
+        uniform(schema.columns, rng) for _ in range(3)
+    ]
+    return pl.DataFrame(rows, schema=_names(schema), orient="row", strict=False).select(
+        [column.name for column in schema.features]
+    )

@@ -1,6 +1,7 @@
 """Control flow is an output too: neighbours differ in nothing but noise, whatever is done with them.
 
-`make test` looks at more than 2,000 pairs, half of them adversarial; `make audit` at many more, and at the samplers that releases use.
+`make test` looks at more than 2,000 pairs, half of them adversarial; `make audit` at many more, and at the samplers
+that releases use.
 """
 
 from __future__ import annotations
@@ -13,18 +14,17 @@ import pytest
 
 from privfit.privacy import SecureNoise
 from tests.conformance.control_flow import Setting, breaches, differences, observed
-from tests.conformance.flow_settings import NUMBER, all_settings, known_mechanisms
+from tests.conformance.flow_settings import all_settings, known_mechanisms
 from tests.conformance.flow_tables import ADVERSARIAL, FORMS, Family, family, public_table
 
 SETTINGS = all_settings()
 NAMES = [f"{place}-{setting.name.partition('(')[0]}-{setting.adjacency}" for place, setting in enumerate(SETTINGS)]
 LENGTHS_AT_ONCE = 2
-"""How many lengths of tables every setting has in the quick form: all of them are among the settings of an estimator."""
+"""How many lengths of tables every setting has in the quick form: all of them are among the settings of an estimator.
+"""
 NEIGHBOURS = 2
 KINDS_IN_AUDIT = 8
 MOST_TOLD = 12
-SLOW_TO_SAVE = 5
-"""Regressions compute intervals when they are saved, which takes ten times as long as the fit: one setting in so many is saved in the quick form."""
 
 
 def lengths(setting: Setting, place: int) -> list[int]:
@@ -48,20 +48,32 @@ def quick_families(setting: Setting, place: int, length: int) -> Iterator[Family
 def long_families(setting: Setting, place: int, length: int) -> Iterator[Family]:
     """An ordinary table, and some of every adversarial kind, in turn with further ordinary ones."""
     for kind in range(KINDS_IN_AUDIT):
-        yield family(setting.schema, 2 * (place + kind * 5) + (kind % 2 == 0), length, setting.adjacency, 1000 + place, NEIGHBOURS)
+        yield family(
+            setting.schema,
+            2 * (place + kind * 5) + (kind % 2 == 0),
+            length,
+            setting.adjacency,
+            1000 + place,
+            NEIGHBOURS,
+        )
 
 
 def found_in(
     setting: Setting, families: Iterator[Family], form: str, folder: Path, source: object = None, saves: bool = False
 ) -> list[str]:
-    """What differs between tables of these families. The first table is the anchor. Where `saves`, the first of every family is saved and loaded."""
+    """What differs between tables of these families.
+
+    The first table is the anchor. Where `saves`, the first of every family is saved and loaded.
+    """
     public, anchor, found = public_table(setting.schema), None, []
     for one in families:
         for turn, rows in enumerate([one.rows, *one.neighbours]):
             table = FORMS[form](setting.schema, rows, folder)
             told = None if anchor is None else anchor.log
             trace = observed(setting, table, len(rows), public, told, source=source, saves=saves and turn == 0)
-            if anchor is None and trace.raised and not setting.may_refuse and form != "stream":  # which some read too often
+            if (
+                anchor is None and trace.raised and not setting.may_refuse and form != "stream"
+            ):  # which some read too often
                 found.append(f"nothing is released for an ordinary table: {trace.parts['errors'][0]}")
             anchor = trace if anchor is None else anchor
             said = [*breaches(trace), *differences(setting, anchor, trace)]
@@ -73,11 +85,12 @@ def form_of(place: int, length: int) -> str:
     return list(FORMS)[(place + place // 5 + length) % len(FORMS)]
 
 
+@pytest.mark.usefixtures("few_refits")
 @pytest.mark.parametrize("place", range(len(SETTINGS)), ids=NAMES)
 def test_neighbours_differ_in_nothing_but_noise(place: int, tmp_path: Path) -> None:
     setting = SETTINGS[place]
     for length in lengths(setting, place):
-        saves = length == lengths(setting, place)[0] and (place % SLOW_TO_SAVE == 0 or setting.schema.target != NUMBER)
+        saves = length == lengths(setting, place)[0]
         found = found_in(setting, quick_families(setting, place, length), form_of(place, length), tmp_path, saves=saves)
         assert not found, "\n".join([setting.name, *found[:MOST_TOLD]])
 
@@ -89,11 +102,13 @@ def test_many_more_neighbours_differ_in_nothing_but_noise(place: int, tmp_path: 
     setting = SETTINGS[place]
     for length in setting.lengths:
         source = SecureNoise() if length == setting.lengths[2] else None
-        found = found_in(setting, long_families(setting, place, length), form_of(place + 1, length), tmp_path, source, saves=True)
+        found = found_in(
+            setting, long_families(setting, place, length), form_of(place + 1, length), tmp_path, source, saves=True
+        )
         assert not found, "\n".join([setting.name, *found[:MOST_TOLD]])
 
 
-# -- how much of it there is -----------------------------------------------------------------------------------------------------
+# -- how much of it there is -----------------------------------------------------------------------
 
 
 def test_there_are_two_thousand_pairs_half_of_them_adversarial_of_every_kind_and_form() -> None:
@@ -121,7 +136,10 @@ def test_every_estimator_and_every_mechanism_has_a_setting() -> None:
     from privfit import baselines
 
     exported = {thing for room in (pf, baselines) for thing in vars(room).values() if isinstance(thing, type)}
-    estimators = {thing.__name__ for thing in exported if issubclass(thing, BaseEstimator)} - {"NoPrivacy", "Truncated"}  # not private
+    estimators = {thing.__name__ for thing in exported if issubclass(thing, BaseEstimator)} - {
+        "NoPrivacy",
+        "Truncated",
+    }  # not private
     assert estimators <= {setting.name.partition("(")[0] for setting in SETTINGS}
     used = {"NoisyMinimum"}  # inside of DensityRatio
     for setting in SETTINGS:

@@ -22,10 +22,19 @@ COMMANDS = {
     "svm": (pf.Schema(FEATURES["small"], CLASSES), ["--mechanism", "output", "--loss", "hinge"]),
     "kmeans": (pf.Schema(CUBE), ["--clusters", "2", "--adjacency", "add-remove"]),
 }
-KINDS = (1, *(2 * place for place, (name, _) in enumerate(ADVERSARIAL) if name in ("tiny margin", "extreme rows", "missing cells")))
+KINDS = (
+    1,
+    *(
+        2 * place
+        for place, (name, _) in enumerate(ADVERSARIAL)
+        if name in ("tiny margin", "extreme rows", "missing cells")
+    ),
+)
 
 
-def ran(model: str, schema: pf.Schema, options: list[str], rows: list[Row], form: str, folder: Path, told: Log | None) -> tuple[Any, Log]:
+def ran(
+    model: str, schema: pf.Schema, options: list[str], rows: list[Row], form: str, folder: Path, told: Log | None
+) -> tuple[Any, Log]:
     """Everything that `privfit fit` shows and writes."""
     folder.mkdir()
     table = FORMS[form](schema, rows, folder)
@@ -50,7 +59,9 @@ def test_commands_show_the_same_for_neighbours(model: str, tmp_path: Path) -> No
         one = family(schema, kind, 20, adjacency, 3, neighbours=1)
         for turn, rows in enumerate([one.rows, *one.neighbours]):
             told = None if first is None else first[1]
-            found = ran(model, schema, options, rows, "csv" if len(model) % 2 else "parquet", tmp_path / f"{kind} {turn}", told)
+            found = ran(
+                model, schema, options, rows, "csv" if len(model) % 2 else "parquet", tmp_path / f"{kind} {turn}", told
+            )
             first = found if first is None else first
             assert found[0] == first[0], one.name
     assert first is not None

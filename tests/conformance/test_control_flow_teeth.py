@@ -74,7 +74,10 @@ def told_apart(broken: Setting, tmp_path: Path, form: str = "polars") -> tuple[l
     """What is found between the two neighbours, and in the second alone."""
     public = public_table(SCHEMA)
     anchor = observed(broken, FORMS[form](SCHEMA, ANCHOR, tmp_path), 3, public)
-    left, right = (observed(broken, FORMS[form](SCHEMA, rows, tmp_path), 3, public, anchor.log, saves=True) for rows in (COMMON, SPECIAL))
+    left, right = (
+        observed(broken, FORMS[form](SCHEMA, rows, tmp_path), 3, public, anchor.log, saves=True)
+        for rows in (COMMON, SPECIAL)
+    )
     assert not breaches(left)
     assert not differences(broken, anchor, left)
     return differences(broken, left, right), breaches(right)
@@ -129,7 +132,7 @@ def test_what_a_model_keeps_of_one_row_is_seen(place: str, tmp_path: Path) -> No
 
 
 def test_a_read_that_ends_early_is_seen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As an engine does that stops without a word at a row it cannot compute: the rows are fewer, and the fit goes on."""
+    """As an engine that stops without an error at a row it cannot compute: fewer rows, and the fit goes on."""
     from privfit.tables.frames import PolarsTable
 
     batches = PolarsTable.batches

@@ -1,6 +1,8 @@
-"""Functions of the user's own that do their worst: two neighbouring tables, one of which has a row that sets them off, differ in nothing but what the noise covers.
+"""Functions of the user's own that do their worst: two neighbouring tables, one of which has a row that sets them off,
+differ in nothing but what the noise covers.
 
-For every function and every model that takes one: outcome, type and text of errors, warnings, what is printed, ledger, report, and the number, kind, scale and shape of draws are the same; the draws themselves cost no more than was paid.
+For every function and every model that takes one: outcome, type and text of errors, warnings, what is printed, ledger,
+report, and the number, kind, scale and shape of draws are the same; the draws themselves cost no more than was paid.
 """
 
 from __future__ import annotations
@@ -175,7 +177,15 @@ class Model:
 
 def search(fitness, **settings):
     return pf.GeneticSearch(
-        fitness, low=[0.0], high=[10.0], schema=SCHEMA, rounds=3, candidates=6, epsilon=0.7, expected_rows=40, **settings
+        fitness,
+        low=[0.0],
+        high=[10.0],
+        schema=SCHEMA,
+        rounds=3,
+        candidates=6,
+        epsilon=0.7,
+        expected_rows=40,
+        **settings,
     )
 
 
@@ -191,11 +201,16 @@ def table_scores(act):
 
 MODELS = {
     "spread": Model(lambda act: search(pf.RowFitness(row_scores(act), spread=10.0)), True),
-    "bounds": Model(lambda act: search(pf.RowFitness(row_scores(act), bounds=(-10.0, 0.0)), selection="exponential"), True),
+    "bounds": Model(
+        lambda act: search(pf.RowFitness(row_scores(act), bounds=(-10.0, 0.0)), selection="exponential"), True
+    ),
     "two parents": Model(lambda act: search(pf.RowFitness(row_scores(act), spread=10.0), parents=2, delta=1e-6), False),
     "table": Model(lambda act: search(pf.TableFitness(table_scores(act), 10.0)), False),
     "blocks": Model(
-        lambda act: pf.Aggregate(block_answers(act), low=[0, 0], high=[10, 10], schema=SCHEMA, epsilon=0.7, expected_rows=40), True
+        lambda act: pf.Aggregate(
+            block_answers(act), low=[0, 0], high=[10, 10], schema=SCHEMA, epsilon=0.7, expected_rows=40
+        ),
+        True,
     ),
     "blocks in threads": Model(
         lambda act: pf.Aggregate(
@@ -241,7 +256,10 @@ def fitted(monkeypatch, capsys, model, values, noise) -> Seen:
         try:
             model.fit(np.asarray(values)[:, None])
         except BaseException as raised:
-            outcome, error = "raised", (type(raised).__name__, str(raised), repr((raised.__context__, raised.__cause__)))
+            outcome, error = (
+                "raised",
+                (type(raised).__name__, str(raised), repr((raised.__context__, raised.__cause__))),
+            )
         filters = list(warnings.filters)
     entries = [(entry.event, entry.epsilon, entry.delta) for entry in ledger.entries()]
     draws = [(call.kind, call.scale, call.values.shape) for call in noise.calls]
@@ -288,14 +306,16 @@ def test_a_row_that_sets_a_function_off_is_seen_in_nothing_but_noise(monkeypatch
         assert price(recorder, replayer) <= Fraction("0.7")
 
 
-# -- one row changes its own scores only --------------------------------------------------------------------------------------------------
+# -- one row changes its own scores only -----------------------------------------------------------
 
 
 @pytest.mark.parametrize("act", [act for act in ACTS if act not in ("written to base", "written over")])
 def test_the_scores_of_other_rows_do_not_change(act) -> None:
-    """Sums with the bad row and without it differ by what one row can do, and that row's own scores do not depend on the others."""
-    from privfit.mechanisms.search import SumScorer
-    from privfit.privacy import Budget, Terms
+    """Sums with the bad row and without it differ by what one row can do, and that row's own scores do not depend on
+    the others.
+    """
+    from privfit.mechanisms.genetic.scores import SumScorer
+    from privfit.privacy import Budget, PrivacyParameters
     from privfit.rows import PlainRows, Rows
     from privfit.tables import open_table
 
@@ -308,7 +328,7 @@ def test_the_scores_of_other_rows_do_not_change(act) -> None:
         plain = PlainRows(Rows(open_table(np.array(values)[:, None]), schema, geometry))
         plain.read()
         scorer = SumScorer(plain, fitness)
-        return scorer(candidates, scorer.reach(candidates, Terms(Budget(1.0)), True))[0]
+        return scorer(candidates, scorer.sensitivity(candidates, PrivacyParameters(Budget(1.0)), True))[0]
 
     alone = sums([BAD])
     for rest in ([1.0], [1.0, 4.0, 9.5], list(REST)):
@@ -316,7 +336,7 @@ def test_the_scores_of_other_rows_do_not_change(act) -> None:
         np.testing.assert_array_equal(sums([BAD, *rest]) - sums(rest), alone)
 
 
-# -- what is told: made-up rows only --------------------------------------------------------------------------------------------------------
+# -- what is told: made-up rows only ---------------------------------------------------------------
 
 
 def always(act):
@@ -351,7 +371,9 @@ def test_a_fitness_that_looks_at_other_rows_is_refused() -> None:
     with pytest.raises(pf.PrivacyError, match="otherwise alone than beside other rows"):
         search(pf.RowFitness(standardised, spread=10.0), ledger=ledger).fit(REST[:, None])
     with pytest.raises(pf.PrivacyError, match="scores of shape"):
-        search(pf.RowFitness(lambda rows, w: np.squeeze(-np.abs(rows - w.T)), spread=10.0), ledger=ledger).fit(REST[:, None])
+        search(pf.RowFitness(lambda rows, w: np.squeeze(-np.abs(rows - w.T)), spread=10.0), ledger=ledger).fit(
+            REST[:, None]
+        )
     assert ledger.entries() == []
 
 

@@ -10,7 +10,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 LINES = [
     (path.relative_to(ROOT), note)
-    for path in sorted((ROOT / "src").rglob("*.py"))
+    for folder in ("src", "papers/src")
+    for path in sorted((ROOT / folder).rglob("*.py"))
     for guarantee in re.findall(r"Guarantee:.*?(?:\n\n|\"\"\")", path.read_text(), flags=re.S)
     for note in re.findall(r"docs/proofs/[\w-]+\.md", guarantee) or ["none"]
 ]
@@ -37,5 +38,7 @@ PROMISES = [
 
 @pytest.mark.parametrize(("path", "guarantee"), PROMISES)
 def test_a_promise_states_its_domain(path, guarantee) -> None:
-    """A table without rows, with refused cells or with more rows than planned for is refused before the charge: no promise covers it."""
+    """A table without rows, with refused cells or with more rows than planned for is refused before the charge: no
+    promise covers it.
+    """
     assert "Domain: at least one row, no refused cell, no more rows than stated" in guarantee, path

@@ -1,4 +1,5 @@
-"""Settings that are not private say so wherever they are used: a mechanism that is given rows, a ledger and secret noise refuses the ledger itself, before anything is read, and never calls its release private.
+"""Settings that are not private say so wherever they are used: a mechanism that is given rows, a ledger and secret
+noise refuses the ledger itself, before anything is read, and never calls its release private.
 
 Every mechanism there is does the same with noise that is not secret."""
 
@@ -12,12 +13,11 @@ import pytest
 
 import privfit as pf
 from privfit.baselines.noiseless import AsItIs, Noiseless
-from privfit.bench.papers.privgene.fits import TracedGenes
 from privfit.losses import LOGISTIC
 from privfit.losses.quadratic import SQUARED
-from privfit.mechanisms import Clusters, GeneticCentres, Objective, PrivGene, Risk, clusterer
+from privfit.mechanisms import Clusters, ERMProblem, GeneticCentres, PrivGene, QuadraticProblem, clusterer
 from privfit.models.kmeans import KMeans
-from privfit.privacy import Budget, Terms, noise_source
+from privfit.privacy import Budget, PrivacyParameters, noise_source
 from privfit.rows import PlainRows, Rows
 from privfit.tables import open_table
 from tests.conformance.flow_settings import all_settings, known_mechanisms
@@ -54,11 +54,11 @@ class Case:
         if isinstance(self.mechanism, AsItIs):
             return self.mechanism.geometry(self.schema)
         if self.numeric is not None:
-            return self.mechanism.geometry(self.schema, self.numeric, self.objective)
+            return self.mechanism.geometry(self.schema, self.objective, self.numeric)
         return self.mechanism.geometry(self.schema, self.objective)
 
     def release(self, ledger: pf.Ledger | None, noise: Any) -> Any:
-        return self.mechanism.release(self.rows(), Terms(Budget(1.0)), ledger, noise, self.objective)
+        return self.mechanism.release(self.rows(), PrivacyParameters(Budget(1.0)), ledger, noise, self.objective)
 
 
 def printed(**settings: Any) -> PrivGene:
@@ -73,19 +73,18 @@ class Fitted:
 
 
 NOT_PRIVATE = {
-    "PrivGene as printed, hinge": Case(printed(), Risk(HINGE), CLASSES, "slope"),
-    "PrivGene as printed, several parents": Case(printed(parents=2), Risk(HINGE), CLASSES, "slope"),
-    "PrivGene as printed, by change": Case(printed(selection="exponential"), Risk(HINGE), CLASSES, "slope"),
-    "PrivGene as printed, smooth hinge": Case(printed(), Risk(pf.losses.smooth_hinge(0.5)), CLASSES, "slope"),
+    "PrivGene as printed, hinge": Case(printed(), ERMProblem(HINGE), CLASSES, "slope"),
+    "PrivGene as printed, several parents": Case(printed(parents=2), ERMProblem(HINGE), CLASSES, "slope"),
+    "PrivGene as printed, by change": Case(printed(selection="exponential"), ERMProblem(HINGE), CLASSES, "slope"),
+    "PrivGene as printed, smooth hinge": Case(printed(), ERMProblem(pf.losses.smooth_hinge(0.5)), CLASSES, "slope"),
     "PrivGene as printed, k-means": Case(GeneticCentres(printed()), Clusters(2), NUMBERS),
     "PrivGene as printed, adapted to k-means": Case(clusterer(printed()), Clusters(2), NUMBERS),
     "NoPrivacy": Case(AsItIs(Fitted(), True), CLASSES, CLASSES),
-    "Truncated": Case(Noiseless(repair=None, noise="laplace"), Objective(SQUARED), NUMBER, "slope"),
-    "the way of a search": Case(TracedGenes(moves="genes", rounds=2, candidates=6), Risk(LOGISTIC), CLASSES, "slope"),
+    "Truncated": Case(Noiseless(repair=None, noise="laplace"), QuadraticProblem(SQUARED), NUMBER, "slope"),
 }
 PRIVATE = {
-    "PrivGene as printed, logistic": Case(printed(), Risk(LOGISTIC), CLASSES, "slope"),
-    "PrivGene, hinge": Case(PrivGene(moves="genes", rounds=2, candidates=6), Risk(HINGE), CLASSES, "slope"),
+    "PrivGene as printed, logistic": Case(printed(), ERMProblem(LOGISTIC), CLASSES, "slope"),
+    "PrivGene, hinge": Case(PrivGene(moves="genes", rounds=2, candidates=6), ERMProblem(HINGE), CLASSES, "slope"),
     "PrivGene, k-means": Case(GeneticCentres(PrivGene(moves="genes", rounds=2, candidates=6)), Clusters(2), NUMBERS),
 }
 
@@ -97,7 +96,9 @@ def test_a_mechanism_that_is_not_private_refuses_a_ledger_before_anything_is_rea
     monkeypatch.setattr(PlainRows, "read", lambda self: pytest.fail("rows were read"))
     with pytest.raises(pf.PrivacyError) as error:
         case.release(ledger, noise)
-    assert_told_in_order(str(error.value), ["A ledger was given", "not private", "takes private fits only", "leave out the ledger"])
+    assert_told_in_order(
+        str(error.value), ["A ledger was given", "not private", "takes private fits only", "leave out the ledger"]
+    )
     assert ledger.entries() == []
     assert noise.calls == []
 
@@ -129,7 +130,9 @@ def test_an_estimator_says_what_its_mechanism_says(model, case) -> None:
 
     mechanism = NOT_PRIVATE[case].mechanism
     (reason,) = mechanism.reasons_not_private(NOT_PRIVATE[case].objective)
-    frame = pl.DataFrame({"x": np.linspace(-1, 1, 20), "z": np.linspace(1, -1, 20), "c": ["u", "v"] * 10, "y": ["a", "b"] * 10})
+    frame = pl.DataFrame(
+        {"x": np.linspace(-1, 1, 20), "z": np.linspace(1, -1, 20), "c": ["u", "v"] * 10, "y": ["a", "b"] * 10}
+    )
     with pytest.raises(pf.PrivacyError) as error:
         model.set_params(ledger=pf.Ledger(epsilon=1.0)).fit(frame)
     assert reason in str(error.value)
@@ -137,7 +140,7 @@ def test_an_estimator_says_what_its_mechanism_says(model, case) -> None:
     assert fitted.report_.not_private_because == (reason,)
 
 
-# -- noise that is not secret, with every mechanism there is -----------------------------------------------------------------------
+# -- noise that is not secret, with every mechanism there is ---------------------------------------
 
 
 class Asked(Exception):
@@ -159,7 +162,11 @@ def some_rows(schema: pf.Schema) -> Any:
     import polars as pl
 
     rng = np.random.default_rng(5)
-    return pl.DataFrame([uniform(schema.columns, rng) for _ in range(40)], schema=[column.name for column in schema.columns], orient="row")
+    return pl.DataFrame(
+        [uniform(schema.columns, rng) for _ in range(40)],
+        schema=[column.name for column in schema.columns],
+        orient="row",
+    )
 
 
 def asked_by_a_fit(setting: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, ...]:
@@ -190,7 +197,9 @@ def test_a_mechanism_refuses_a_ledger_with_seeded_noise_before_anything_is_read(
     monkeypatch.setattr(Rows, "batches", lambda self: pytest.fail("rows were read"))
     with pytest.raises(pf.PrivacyError) as error:
         mechanism.release(rows, terms, ledger, noise_source(7), objective)
-    assert_told_in_order(str(error.value), ["A ledger was given", "not secret", "the seed of the noise", "Nothing was charged"])
+    assert_told_in_order(
+        str(error.value), ["A ledger was given", "not secret", "the seed of the noise", "Nothing was charged"]
+    )
     assert ledger.entries() == []
 
 

@@ -1,4 +1,6 @@
-"""The attack on models that release weights: for neighbours and any weights, how much likelier one makes them than the other, computed exactly."""
+"""The attack on models that release weights: for neighbours and any weights, how much likelier one makes them than the
+other, computed exactly.
+"""
 
 from __future__ import annotations
 
@@ -10,50 +12,66 @@ import pytest
 
 import privfit as pf
 from privfit.mechanisms import Perturbation
-from privfit.mechanisms.minima import Plan, responses
-from privfit.mechanisms.rules import FOR_CERTIFICATE
-from privfit.privacy import Budget, Terms
+from privfit.mechanisms.base import PublicFacts
+from privfit.mechanisms.perturbation.certified_minimum import responses
+from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE
+from privfit.mechanisms.perturbation.plan import ERMPlan
+from privfit.privacy import Budget, PrivacyParameters
+from privfit.privacy.parts import RELEASE, Additive
 from privfit.rows import KeptRows, Rows
 from privfit.tables import open_table
 from tests.conformance.cases import Neighbours, frame, neighbours, perturbed_variants, schema_for
 from tests.support.lengths import length
+from tests.support.tilts import less_noise
 
 EPSILON = 0.7
 ESTIMATORS = [pf.LogisticRegression, pf.LinearSVC, pf.ERM]
 
 
-def plans(estimator: type, pair: Neighbours, variant: dict) -> tuple[Plan, KeptRows, KeptRows]:
+def plans(estimator: type, pair: Neighbours, variant: dict) -> tuple[ERMPlan, KeptRows, KeptRows]:
     """What a fit plans for these neighbours, and the rows of both."""
     model = estimator(epsilon=EPSILON, **variant)
     mechanism, schema = model._chosen_mechanism(), schema_for(estimator)
-    risk = model._risk(mechanism, schema)
-    geometry = mechanism.geometry(schema, model._numeric_style(mechanism), risk)
-    left, right = (KeptRows(Rows(open_table(frame(rows)), schema, geometry), risk.features) for rows in (pair.left, pair.right))
-    terms = Terms(
-        Budget(EPSILON, variant.get("delta", 0.0)), pair.adjacency, variant.get("rows_per_person", 1), variant.get("expected_rows")
+    risk = model._problem(mechanism, schema)
+    geometry = mechanism.geometry(schema, risk, model._numeric_style(mechanism))
+    left, right = (
+        KeptRows(Rows(open_table(frame(rows)), schema, geometry), risk.features) for rows in (pair.left, pair.right)
+    )
+    terms = PrivacyParameters(
+        Budget(EPSILON, variant.get("delta", 0.0)),
+        pair.adjacency,
+        variant.get("rows_per_person", 1),
+        variant.get("expected_rows"),
     )
     known = left.n_rows if pair.adjacency == "replace-one" else variant.get("expected_rows")
-    return mechanism.plan(geometry, terms, risk, known), left, right
+    return mechanism.plan(PublicFacts(geometry, terms, known), risk), left, right
 
 
-def log_density(plan: Plan, kept: KeptRows, weights: np.ndarray) -> float:
-    """The logarithm of the density of the perturbed minimum at these weights, up to a constant that is the same for all tables."""
+def log_density(plan: ERMPlan, kept: KeptRows, weights: np.ndarray) -> float:
+    """The logarithm of the density of the perturbed minimum at these weights, up to a constant that is the same for all
+    tables.
+    """
     respond, bend = responses(plan.gradients)
     tilt = -(kept.pulled(weights, respond) + plan.ridge * weights)
     hessian = kept.sample().curved(weights, bend)[0] + plan.ridge * np.eye(len(weights))
-    scales = plan.event.scales or (plan.event.scale,)
     total = 0.0
-    for part, scale in zip(plan.tilt.parts, scales, strict=True):
-        own = tilt[list(part.columns)].ravel() * plan.event.unit / scale
-        total += length(part.noise, own, part.widths)
+    assert plan.noise is not None
+    drawn = [part for part in plan.event.parts if isinstance(part, Additive) and part.purpose == RELEASE]
+    for group, part in zip(plan.noise.groups, drawn, strict=True):
+        own = tilt[list(group.columns)].ravel() * part.unit / part.scale
+        total += length(group.kind, own, group.blocks)
     return -total + float(np.linalg.slogdet(hessian)[1])
 
 
-def worst_loss(plan: Plan, left: KeptRows, right: KeptRows, seed: int = 0) -> float:
+def worst_loss(plan: ERMPlan, left: KeptRows, right: KeptRows, seed: int = 0) -> float:
     """The largest difference over many weights, near and far."""
     rng = np.random.default_rng(seed)
     apart = left.sample()._design[-1] - right.sample()._design[-1]  # along which both rows can be on the wrong side
-    directions = [apart, -apart, *(rng.choice([-1.0, 1.0], left.n_columns) * rng.uniform(0.2, 1.0, left.n_columns) for _ in range(3))]
+    directions = [
+        apart,
+        -apart,
+        *(rng.choice([-1.0, 1.0], left.n_columns) * rng.uniform(0.2, 1.0, left.n_columns) for _ in range(3)),
+    ]
     sizes = (0.0, 0.1, 0.5, 1.0, 2.0, 5.0, 20.0, 100.0)
     tried = [size * direction[:, None] for size in sizes for direction in directions]
     return max(abs(log_density(plan, left, weights) - log_density(plan, right, weights)) for weights in tried)
@@ -77,25 +95,29 @@ IDS = [f"{e.__name__}-{p.name}-{','.join(f'{k}={v}' for k, v in v.items())}"[:14
 @pytest.mark.parametrize(("estimator", "pair", "variant"), CASES, ids=IDS)
 def test_no_weights_are_much_likelier_for_one_neighbour(estimator, pair, variant) -> None:
     plan, left, right = plans(estimator, pair, variant)
-    assert plan.tilt is not None
+    assert plan.noise is not None
     claimed = EPSILON * (1 - FOR_CERTIFICATE) / variant.get("rows_per_person", 1)
     assert worst_loss(plan, left, right) <= claimed * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_the_attack_comes_close_to_the_claim_and_catches_less_noise(estimator) -> None:
-    """Rows of other levels and the other class: both can be on the wrong side at once. With noise a third smaller the claim breaks."""
+    """Rows of other levels and the other class: both can be on the wrong side at once.
+
+    With noise a third smaller the claim breaks.
+    """
     schema = pf.Schema([pf.Category(name, ["p", "q", "r"]) for name in "uvw"], target=pf.Category("y", ["a", "b"]))
     model = estimator(epsilon=EPSILON, mechanism=pf.ObjectivePerturbation(steepest=0.5))
     mechanism = model._chosen_mechanism()
-    risk = model._risk(mechanism, schema)
-    geometry = mechanism.geometry(schema, "slope", risk)
-    tables = [np.array([["r", "r", "r", "a"], row], dtype=object) for row in (["p", "p", "p", "a"], ["q", "q", "q", "b"])]
+    risk = model._problem(mechanism, schema)
+    geometry = mechanism.geometry(schema, risk, "slope")
+    tables = [
+        np.array([["r", "r", "r", "a"], row], dtype=object) for row in (["p", "p", "p", "a"], ["q", "q", "q", "b"])
+    ]
     left, right = (KeptRows(Rows(open_table(table), schema, geometry)) for table in tables)
-    plan = mechanism.plan(geometry, Terms(Budget(EPSILON)), risk, 2)
+    plan = mechanism.plan(PublicFacts(geometry, PrivacyParameters(Budget(EPSILON)), 2), risk)
     assert worst_loss(plan, left, right) > 0.95 * EPSILON
-    event = replace(plan.event, scale=plan.event.scale / 1.1, scales=tuple(scale / 1.1 for scale in plan.event.scales))
-    assert worst_loss(replace(plan, event=event), left, right) > EPSILON
+    assert worst_loss(less_noise(plan, 1.1), left, right) > EPSILON
 
 
 def test_a_forgotten_volume_is_caught() -> None:
@@ -106,10 +128,12 @@ def test_a_forgotten_volume_is_caught() -> None:
     )
     mechanism = model._chosen_mechanism()
     assert isinstance(mechanism, Perturbation)
-    risk = model._risk(mechanism, schema)
-    geometry = mechanism.geometry(schema, "slope", risk)
-    left, right = (KeptRows(Rows(open_table(np.array([[0.0, "a"], [x, "b"]], dtype=object)), schema, geometry)) for x in (1.0, 0.0))
-    plan = mechanism.plan(geometry, Terms(Budget(EPSILON)), risk, 2)
+    risk = model._problem(mechanism, schema)
+    geometry = mechanism.geometry(schema, risk, "slope")
+    left, right = (
+        KeptRows(Rows(open_table(np.array([[0.0, "a"], [x, "b"]], dtype=object)), schema, geometry)) for x in (1.0, 0.0)
+    )
+    plan = mechanism.plan(PublicFacts(geometry, PrivacyParameters(Budget(EPSILON)), 2), risk)
     at_zero = np.zeros((1, 1))
     assert plan.ridge > 0.01
     assert abs(log_density(plan, left, at_zero) - log_density(plan, right, at_zero)) <= EPSILON
@@ -121,12 +145,17 @@ def test_a_forgotten_volume_is_caught() -> None:
 @pytest.mark.parametrize("noise", ["gaussian", "l2", "laplace"])
 def test_minima_move_no_further_than_output_noise_covers(estimator, noise) -> None:
     """Two tables' minima, found by the solver, in the norm and on the lattice of the noise."""
-    from privfit.mechanisms.minima import minimised
+    from privfit.mechanisms.perturbation.certified_minimum import minimised
 
     for pair in neighbours(estimator):
-        variant = {"mechanism": pf.OutputPerturbation(ridge=3.0, noise=noise), "delta": 1e-6 if noise == "gaussian" else 0.0}
+        variant = {
+            "mechanism": pf.OutputPerturbation(ridge=3.0, noise=noise),
+            "delta": 1e-6 if noise == "gaussian" else 0.0,
+        }
         plan, left, right = plans(estimator, pair, variant)
-        minima = [np.rint(minimised(plan, kept, np.zeros((kept.n_columns, 1))) * plan.event.unit) for kept in (left, right)]
+        minima = [
+            np.rint(minimised(plan, kept, np.zeros((kept.n_columns, 1))) * plan.event.unit) for kept in (left, right)
+        ]
         moved = minima[0] - minima[1]
         length = np.abs(moved).sum() if noise == "laplace" else np.linalg.norm(moved)
         assert 0 < length <= plan.event.sensitivity
@@ -139,16 +168,19 @@ def test_slopes_of_a_row_that_leaves_and_curvature_are_paid_together() -> None:
     schema = pf.Schema([pf.Numeric("x", -1, 1)], target=pf.Category("y", ["a", "b"]))
     model = pf.LogisticRegression(EPSILON, numeric="slope", fit_intercept=False)
     mechanism = model._chosen_mechanism()
-    risk = model._risk(mechanism, schema)
-    geometry = mechanism.geometry(schema, "slope", risk)
+    risk = model._problem(mechanism, schema)
+    geometry = mechanism.geometry(schema, risk, "slope")
     tables = [np.array([[1.0, "b"]], dtype=object), np.array([[-1.0, "b"]], dtype=object)]
     left, right = (KeptRows(Rows(open_table(table), schema, geometry)) for table in tables)
-    plan = mechanism.plan(geometry, Terms(Budget(EPSILON)), risk, 1)
+    plan = mechanism.plan(PublicFacts(geometry, PrivacyParameters(Budget(EPSILON)), 1), risk)
 
     def worst(ridge: float) -> float:
         changed = replace(plan, ridge=ridge)
         grid = np.linspace(-6, 6, 241)
-        return max(abs(log_density(changed, left, np.full((1, 1), w)) - log_density(changed, right, np.full((1, 1), w))) for w in grid)
+        return max(
+            abs(log_density(changed, left, np.full((1, 1), w)) - log_density(changed, right, np.full((1, 1), w)))
+            for w in grid
+        )
 
     assert worst(plan.ridge) <= EPSILON
     assert worst(plan.ridge / 50) > EPSILON

@@ -1,4 +1,6 @@
-"""Record and replay: what is noised moves no further than paid for, the calls do not depend on data, and nothing else gets out."""
+"""Record and replay: what is noised moves no further than paid for, the calls do not depend on data, and nothing else
+gets out.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ from sklearn.base import is_classifier
 import privfit as pf
 from privfit.models import ESTIMATORS, private
 from privfit.privacy import Event
+from privfit.privacy.parts import KNorm, Laplace
 from privfit.schema import Geometry, Schema
 from tests.conformance.cases import ALL, IDS, Neighbours, frame, neighbours, releases_weights, schema_for
 from tests.support.noise import Call, RecordingNoise, ReplayingNoise
@@ -20,7 +23,7 @@ from tests.support.noise import Call, RecordingNoise, ReplayingNoise
 NORMS = {
     "laplace": lambda moved: sum(abs(int(move)) for move in moved),
     "linf": lambda moved: max(abs(int(move)) for move in moved),
-    "select": lambda moved: max(moved) - min(moved),
+    "permute-and-flip": lambda moved: max(moved) - min(moved),
     "l2": lambda moved: math.sqrt(sum(int(move) ** 2 for move in moved)),
 }
 
@@ -35,15 +38,33 @@ def fitted(monkeypatch: pytest.MonkeyPatch, estimator: type, rows: list, noise, 
     return model, ledger, [str(warning.message) for warning in caught]
 
 
+LAST: dict[tuple, tuple] = {}
+"""What was fitted on the first tables of pairs under the variant that is looked at: several pairs have the same one."""
+
+
+def first_fit(monkeypatch: pytest.MonkeyPatch, estimator: type, pair: Neighbours, variant: dict) -> tuple:
+    """The model, ledger, warnings and calls to noise of a pair's first table."""
+    key = (estimator, id(variant), pair.adjacency, tuple(pair.left))
+    if LAST and next(iter(LAST))[:2] != key[:2]:
+        LAST.clear()
+    if key not in LAST:
+        noise = RecordingNoise(seed=3)
+        LAST[key] = (*fitted(monkeypatch, estimator, pair.left, noise, pair.adjacency, variant), noise)
+    return LAST[key]
+
+
 @pytest.mark.parametrize(("estimator", "pair", "variant"), ALL, ids=IDS)
-def test_noised_values_move_no_further_than_paid_for_and_nothing_else_leaves(monkeypatch, estimator, pair: Neighbours, variant) -> None:
-    first = RecordingNoise(seed=3)
-    left, left_ledger, left_warnings = fitted(monkeypatch, estimator, pair.left, first, pair.adjacency, variant)
+def test_noised_values_move_no_further_than_paid_for_and_nothing_else_leaves(
+    monkeypatch, estimator, pair: Neighbours, variant
+) -> None:
+    left, left_ledger, left_warnings, first = first_fit(monkeypatch, estimator, pair, variant)
     second = ReplayingNoise(first.calls)
     right, right_ledger, right_warnings = fitted(monkeypatch, estimator, pair.right, second, pair.adjacency, variant)
 
     shape = [(call.kind, call.values.shape, call.scale) for call in first.calls]
-    assert shape == [(call.kind, call.values.shape, call.scale) for call in second.calls], "calls to noise depend on data"
+    assert shape == [(call.kind, call.values.shape, call.scale) for call in second.calls], (
+        "calls to noise depend on data"
+    )
     assert shape, "nothing was noised"
 
     if not releases_weights(estimator, variant):
@@ -55,7 +76,9 @@ def test_noised_values_move_no_further_than_paid_for_and_nothing_else_leaves(mon
 
 def assert_moved_no_further(first: list[Call], second: list[Call], ledger: pf.Ledger, variant: dict) -> None:
     people = variant.get("rows_per_person", 1)
-    moves = [(one, one.values.astype(object) - other.values.astype(object)) for one, other in zip(first, second, strict=True)]
+    moves = [
+        (one, one.values.astype(object) - other.values.astype(object)) for one, other in zip(first, second, strict=True)
+    ]
     if variant.get("delta"):
         spent = sum(people**2 * sum(int(move) ** 2 for move in moved) / (2 * call.scale**2) for call, moved in moves)
         claimed = sum(entry.event.rho for entry in ledger.entries())
@@ -132,12 +155,15 @@ def test_the_events_of_a_fit_compose_to_exactly_the_claim(estimator, width, fit_
     y = np.array(["a", "b"] * 20) if target == ["a", "b"] else rng.uniform(-1, 1, 40)
     ledger = pf.Ledger(epsilon=10.0)
     schema = pf.Schema.box(-1, 1, target=target)
-    model = estimator(epsilon=epsilon, schema=schema, fit_intercept=fit_intercept, ledger=ledger).fit(rng.uniform(-1, 1, (40, width)), y)
+    model = estimator(epsilon=epsilon, schema=schema, fit_intercept=fit_intercept, ledger=ledger).fit(
+        rng.uniform(-1, 1, (40, width)), y
+    )
     assert ledger.spent.epsilon == epsilon
     assert ledger.spent.delta == 0.0
     assert (model.report_.epsilon, model.report_.delta, model.report_.private) == (epsilon, 0.0, True)
-    event = Event(**model.report_.event)
-    assert event.scales or event.sensitivity / event.scale <= epsilon
+    event = Event.from_dict(model.report_.event)
+    pure = [part for part in event.flat() if isinstance(part, Laplace | KNorm) and part.scale]
+    assert all(part.sensitivity / part.scale <= epsilon for part in pure)
     assert event == ledger.entries()[0].event
 
 
@@ -166,7 +192,10 @@ def test_every_mechanism_and_estimator_states_its_guarantee() -> None:
 
     from privfit import mechanisms
 
-    stated = [*ESTIMATORS, *(thing for thing in vars(mechanisms).values() if inspect.isclass(thing) and hasattr(thing, "release"))]
+    stated = [
+        *ESTIMATORS,
+        *(thing for thing in vars(mechanisms).values() if inspect.isclass(thing) and hasattr(thing, "release")),
+    ]
     assert pf.FunctionalMechanism in stated
     for thing in stated:
         assert "Guarantee:" in (thing.__doc__ or ""), thing.__name__

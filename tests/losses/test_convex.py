@@ -38,7 +38,7 @@ def integral_of_slope(loss: ConvexLoss, low: float, high: float, y: float) -> fl
     return float(quad(lambda z: float(loss.slope(np.float64(z), y)), low, high, limit=200)[0])
 
 
-# -- what ready-made losses state is true --------------------------------------------------------------------------------------------
+# -- what ready-made losses state is true ----------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", MARGINS)
@@ -66,7 +66,9 @@ def test_a_tempered_loss_passes_its_check_for_every_cap_and_taper(cap: float, ta
 
 @given(caps, tapers, st.floats(-60, 60), st.sampled_from([-1.0, 1.0]))
 @settings(max_examples=300)
-def test_a_tempered_loss_has_no_more_curvature_than_its_slope_leaves(cap: float, taper: float, z: float, y: float) -> None:
+def test_a_tempered_loss_has_no_more_curvature_than_its_slope_leaves(
+    cap: float, taper: float, z: float, y: float
+) -> None:
     """And no more than the logistic loss has at that slope: it is the smaller of the two, everywhere."""
     loss = tempered_logistic(cap, taper)
     steep, bent = abs(float(loss.slope(np.float64(z), y))), float(loss.curvature(np.float64(z), y))
@@ -112,7 +114,9 @@ def test_known_values() -> None:
     assert float(LOGISTIC.slope(np.float64(0), 1.0)) == -0.5
     assert float(LOGISTIC.curvature(np.float64(0), 1.0)) == 0.25
     assert [float(hinge().slope(np.float64(z), 1.0)) for z in (-5, 0.9, 1, 1.1)] == pytest.approx([-1, -1, -0.5, 0])
-    assert [float(smooth_hinge(0.5).slope(np.float64(z), -1.0)) for z in (0, -0.5, -1, -1.5)] == pytest.approx([1, 1, 0.5, 0])
+    assert [float(smooth_hinge(0.5).slope(np.float64(z), -1.0)) for z in (0, -0.5, -1, -1.5)] == pytest.approx(
+        [1, 1, 0.5, 0]
+    )
     assert robust(2.0).slope(np.array([0.0, 4, 6, 9]), 5.0).tolist() == [-2, -1, 1, 2]
 
 
@@ -155,7 +159,7 @@ def test_slopes_stay_finite_far_out() -> None:
             assert np.isfinite(loss.curvature(far, y)).all()
 
 
-# -- units -------------------------------------------------------------------------------------------------------------------------
+# -- units -----------------------------------------------------------------------------------------
 
 
 @given(st.floats(-50, 50), st.floats(0.01, 100), st.floats(-3, 3), st.floats(-1, 1))
@@ -165,7 +169,9 @@ def test_a_scaled_loss_is_the_loss_in_other_units(middle: float, half: float, z:
     scaled = loss.scaled(middle, half)
     rise = integral_of_slope(scaled, z, z + 0.5, y)
     assert loss.value is not None
-    wanted = float(loss.value(middle + half * (z + 0.5), middle + half * y) - loss.value(middle + half * z, middle + half * y))
+    wanted = float(
+        loss.value(middle + half * (z + 0.5), middle + half * y) - loss.value(middle + half * z, middle + half * y)
+    )
     assert rise == pytest.approx(wanted, rel=1e-4, abs=1e-6 * half)
     assert scaled.most_slope == half * 0.7
     assert scaled.most_curvature == half**2
@@ -184,7 +190,9 @@ def test_what_a_loss_states_is_scaled_with_it(half: float, cap: float, taper: fl
     assert scaled.most_curvature is not None
     assert np.abs(slope).max() <= scaled.most_slope * (1 + 1e-12)
     assert curvature.max() <= scaled.most_curvature * (1 + 1e-9)
-    assert (curvature - scaled.taper * (scaled.most_slope - np.abs(slope))).max() <= 1e-9 * scaled.most_slope * max(1, scaled.taper)
+    assert (curvature - scaled.taper * (scaled.most_slope - np.abs(slope))).max() <= 1e-9 * scaled.most_slope * max(
+        1, scaled.taper
+    )
     assert (scaled.one_sided, scaled.link, scaled.name) == (loss.one_sided, loss.link, loss.name)
 
 
@@ -193,15 +201,21 @@ def test_a_loss_that_states_nothing_has_nothing_to_scale() -> None:
     assert (scaled.most_slope, scaled.most_curvature, scaled.taper) == (None, None, None)
 
 
-# -- calibration -----------------------------------------------------------------------------------------------------------------------
+# -- calibration -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", [name for name in MARGINS if name not in ("hinge", "narrow hinge")])
 @pytest.mark.parametrize("share", [0.02, 0.2, 0.5, 0.7, 0.97])
 def test_the_best_constant_has_the_log_odds_of_the_classes(name: str, share: float) -> None:
-    """Minimise the loss of a table with so many of the second class, with nothing but a constant: its probability is that share."""
+    """Minimise the loss of a table with so many of the second class, with nothing but a constant: its probability is
+    that share.
+    """
     loss = MARGINS[name]
-    best = brentq(lambda z: share * float(loss.slope(np.float64(z), 1.0)) + (1 - share) * float(loss.slope(np.float64(z), -1.0)), -30, 30)
+    best = brentq(
+        lambda z: share * float(loss.slope(np.float64(z), 1.0)) + (1 - share) * float(loss.slope(np.float64(z), -1.0)),
+        -30,
+        30,
+    )
     assert float(loss.log_odds(np.array([best]))[0]) == pytest.approx(logit(share), abs=1e-6)
 
 
@@ -219,12 +233,14 @@ def test_log_odds_of_the_logistic_loss_are_the_predictor() -> None:
     assert (LOGISTIC.log_odds(z) == z).all()
 
 
-def test_the_hinge_loss_is_certain_beyond_its_corner_and_says_so_without_a_warning(recwarn: pytest.WarningsRecorder) -> None:
+def test_the_hinge_loss_is_certain_beyond_its_corner_and_says_so_without_a_warning(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
     assert smooth_hinge(0.5).log_odds(np.array([-2.0, 0.0, 2.0])).tolist() == [-math.inf, 0.0, math.inf]
     assert not recwarn.list
 
 
-# -- what is not true is refused ------------------------------------------------------------------------------------------------------------
+# -- what is not true is refused -------------------------------------------------------------------
 
 
 def changed(**facts: Any) -> ConvexLoss:
@@ -234,22 +250,46 @@ def changed(**facts: Any) -> ConvexLoss:
 WRONG: dict[str, tuple[ConvexLoss, str]] = {
     "a slope above the stated one": (changed(most_slope=0.99), "has a slope of 1 and states most_slope=0.99"),
     "a slope above the stated one far out": (
-        changed(slope=lambda z, y: np.where(np.abs(z) > 5000, 2.0, 0.5) * np.sign(z), most_slope=1.0, value=None, one_sided=False, taper=None),
+        changed(
+            slope=lambda z, y: np.where(np.abs(z) > 5000, 2.0, 0.5) * np.sign(z),
+            most_slope=1.0,
+            value=None,
+            one_sided=False,
+            taper=None,
+        ),
         "has a slope of 2",
     ),
     "a slope that falls": (changed(slope=lambda z, y: -y * np.exp(-(z**2)), value=None), "is not convex"),
     "a curvature below zero": (changed(curvature=lambda z, y: -0.01 + 0 * z * y), "is not convex"),
-    "a curvature above the stated one": (changed(most_curvature=0.249), "has a curvature of 0.25 and states most_curvature=0.249"),
+    "a curvature above the stated one": (
+        changed(most_curvature=0.249),
+        "has a curvature of 0.25 and states most_curvature=0.249",
+    ),
     "less left than it bends": (changed(taper=0.9), "taper=0.9"),
     "less left than it bends, with a smaller cap": (replace(tempered_logistic(0.5, 4.0), taper=3.5), "taper=3.5"),
     "two signs": (
-        changed(slope=lambda z, y: np.clip(z - y, -1, 1), curvature=lambda z, y: 1.0 * (np.abs(z - y) <= 1), value=None, most_curvature=1.0, taper=None),
+        changed(
+            slope=lambda z, y: np.clip(z - y, -1, 1),
+            curvature=lambda z, y: 1.0 * (np.abs(z - y) <= 1),
+            value=None,
+            most_curvature=1.0,
+            taper=None,
+        ),
         "slopes of both signs",
     ),
-    "the slope of another loss": (changed(slope=lambda z, y: -y * expit(-2 * y * z), most_curvature=0.5, taper=None), "not the derivative of its value"),
-    "a slope that is not a number somewhere": (changed(slope=lambda z, y: np.where(z > 9000, np.nan, LOGISTIC.slope(z, y))), "no finite numbers"),
-    "a curvature that is infinite somewhere": (changed(curvature=lambda z, y: np.where(z == 0, np.inf, 0.0) + 0 * y), "no finite numbers"),
-}  # fmt: skip
+    "the slope of another loss": (
+        changed(slope=lambda z, y: -y * expit(-2 * y * z), most_curvature=0.5, taper=None),
+        "not the derivative of its value",
+    ),
+    "a slope that is not a number somewhere": (
+        changed(slope=lambda z, y: np.where(z > 9000, np.nan, LOGISTIC.slope(z, y))),
+        "no finite numbers",
+    ),
+    "a curvature that is infinite somewhere": (
+        changed(curvature=lambda z, y: np.where(z == 0, np.inf, 0.0) + 0 * y),
+        "no finite numbers",
+    ),
+}
 
 
 @pytest.mark.parametrize("what", WRONG)
@@ -258,13 +298,16 @@ def test_a_loss_that_contradicts_itself_is_refused(what: str) -> None:
     with pytest.raises(ValueError) as refused:
         loss.check(CLASSES)
     assert_told_in_order(
-        str(refused.value), [f"The {loss.name} has", told.removeprefix("has "), "." if "finite" in told else "Correct the loss"]
+        str(refused.value),
+        [f"The {loss.name} has", told.removeprefix("has "), "." if "finite" in told else "Correct the loss"],
     )
 
 
 LIES: dict[str, ConvexLoss] = {
     "no curvature at all": replace(smooth_hinge(0.05), curvature=lambda z, y: 0.0 * z * y, most_curvature=1e-3),
-    "half of the curvature": changed(curvature=lambda z, y: LOGISTIC.curvature(z, y) / 2, most_curvature=0.125, taper=None),
+    "half of the curvature": changed(
+        curvature=lambda z, y: LOGISTIC.curvature(z, y) / 2, most_curvature=0.125, taper=None
+    ),
     "half of the taper": changed(curvature=lambda z, y: LOGISTIC.curvature(z, y) / 2, taper=0.5),
 }
 
@@ -291,7 +334,10 @@ def test_constants_that_are_no_positive_numbers_are_refused(name: str, value: An
 
 
 def test_constants_may_be_larger_than_need_be_or_absent() -> None:
-    for loss in (changed(most_slope=2.0, most_curvature=3, taper=np.float64(9.0)), changed(most_curvature=None, taper=None, value=None)):
+    for loss in (
+        changed(most_slope=2.0, most_curvature=3, taper=np.float64(9.0)),
+        changed(most_curvature=None, taper=None, value=None),
+    ):
         loss.check(CLASSES)
         with pytest.raises(ValueError, match="states most_slope"):
             replace(loss, most_slope=0.9).check(CLASSES)
@@ -305,7 +351,9 @@ def test_an_unknown_link_is_refused() -> None:
 def test_a_loss_of_numbers_is_checked_where_its_targets_are() -> None:
     """It is steep only for targets beyond 50."""
     loss = ConvexLoss(
-        lambda z, y: np.clip(z - y, -1, 1) * np.where(np.abs(y) > 50, 2, 1), lambda z, y: 2.0 * (np.abs(z - y) <= 1), most_slope=1.0
+        lambda z, y: np.clip(z - y, -1, 1) * np.where(np.abs(y) > 50, 2, 1),
+        lambda z, y: 2.0 * (np.abs(z - y) <= 1),
+        most_slope=1.0,
     )
     loss.check(np.linspace(-40, 40, 5))
     with pytest.raises(ValueError, match="has a slope of 2"):
@@ -376,7 +424,9 @@ def test_losses_without_functions_of_the_users_own_can_be_pickled(name: str) -> 
     assert (again == LOGISTIC) == (loss == LOGISTIC)
 
 
-@pytest.mark.parametrize("slope", [None, lambda z: z, lambda z, y: None, lambda z, y: 1j * z, lambda z, y: "steep", lambda z, y: z[:3]])
+@pytest.mark.parametrize(
+    "slope", [None, lambda z: z, lambda z, y: None, lambda z, y: 1j * z, lambda z, y: "steep", lambda z, y: z[:3]]
+)
 def test_a_slope_that_is_no_function_of_numbers_is_refused_in_a_sentence(slope: Any) -> None:
     loss = ConvexLoss(slope, lambda z, y: 0.0 * z, most_slope=1.0, most_curvature=1.0)
     with pytest.raises(ValueError, match="The loss has"):

@@ -1,4 +1,6 @@
-"""Losses on a lattice: whole numbers that fall, as steep as the loss and no steeper, and bounds that are those of the table itself."""
+"""Losses on a lattice: whole numbers that fall, as steep as the loss and no steeper, and bounds that are those of the
+table itself.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,9 @@ def test_the_spread_is_the_largest_difference_of_two_moves_of_any_row(name, with
     )
     spread = loss.spread(within, step)
     assert told <= spread
-    assert spread == max(values[600 + margin - step] - values[600 + margin + step] for margin in range(-within, within + 1))
+    assert spread == max(
+        values[600 + margin - step] - values[600 + margin + step] for margin in range(-within, within + 1)
+    )
 
 
 def test_a_spread_may_use_the_whole_table(name) -> None:
@@ -111,7 +115,9 @@ def test_no_score_moves_by_more_than_the_change(name, within, seed) -> None:
 
 
 def test_tempering_halves_what_a_row_can_do() -> None:
-    plain, tempered = (MarginLoss(LOSSES[name], 20 * GRAIN).spread(16 * GRAIN, GRAIN) for name in ("logistic", "tempered"))
+    plain, tempered = (
+        MarginLoss(LOSSES[name], 20 * GRAIN).spread(16 * GRAIN, GRAIN) for name in ("logistic", "tempered")
+    )
     assert tempered == pytest.approx(plain / 2, rel=1e-3)
 
 

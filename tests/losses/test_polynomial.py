@@ -19,7 +19,7 @@ CLASSES = np.array([-1.0, 1.0])
 SCALED = np.linspace(-1, 1, 101)
 
 
-# -- logistic ---------------------------------------------------------------------------------------------------------------
+# -- logistic --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("degree", [2, 3, 4])
@@ -35,24 +35,33 @@ def test_the_error_of_taylor_on_the_unit_interval_is_the_tight_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("interval", "curvature"), [(1, 0.1201), (2, 0.1082), (3, 0.0944), (4, 0.0817), (5, 0.0709), (6, 0.0621), (8, 0.0492)]
+    ("interval", "curvature"),
+    [(1, 0.1201), (2, 0.1082), (3, 0.0944), (4, 0.0817), (5, 0.0709), (6, 0.0621), (8, 0.0492)],
 )
 def test_the_chebyshev_curvature_of_the_logistic_loss(interval: float, curvature: float) -> None:
     assert logistic(interval=interval).coefficients(CLASSES)[2] == pytest.approx([curvature] * 2, abs=6e-5)
 
 
 @pytest.mark.parametrize(("interval", "by_chebyshev", "by_taylor"), [(4, 0.069, 0.675), (6, 0.19, 2.19)])
-def test_chebyshev_is_far_closer_than_taylor_on_wide_intervals(interval: float, by_chebyshev: float, by_taylor: float) -> None:
+def test_chebyshev_is_far_closer_than_taylor_on_wide_intervals(
+    interval: float, by_chebyshev: float, by_taylor: float
+) -> None:
     assert logistic(interval=interval).approximation_error(CLASSES) == pytest.approx(by_chebyshev, abs=1e-3)
-    assert logistic(interval=interval, method="taylor").approximation_error(CLASSES) == pytest.approx(by_taylor, abs=1e-2)
+    assert logistic(interval=interval, method="taylor").approximation_error(CLASSES) == pytest.approx(
+        by_taylor, abs=1e-2
+    )
 
 
 def test_the_paper_s_decomposition_gives_the_same_expansion() -> None:
     """Section 5.1: f_1 = log(1 + e^g) of g = z, and f_2 = -g of g = y z with y in {0, 1}; each has its own point."""
     loss = PolynomialLoss.from_parts(
-        [Part(lambda g: np.logaddexp(0, g)), Part(lambda g: -g, slope=lambda y: (1 + y) / 2, at=2.5)], interval=1, link="logistic"
+        [Part(lambda g: np.logaddexp(0, g)), Part(lambda g: -g, slope=lambda y: (1 + y) / 2, at=2.5)],
+        interval=1,
+        link="logistic",
     )
-    np.testing.assert_allclose(loss.coefficients(CLASSES), logistic(interval=1, method="taylor").coefficients(CLASSES), atol=1e-8)
+    np.testing.assert_allclose(
+        loss.coefficients(CLASSES), logistic(interval=1, method="taylor").coefficients(CLASSES), atol=1e-8
+    )
     assert loss.approximation_error(CLASSES) == pytest.approx(0.00489, abs=1e-5)
 
 
@@ -74,7 +83,7 @@ def test_parts_can_be_mixed() -> None:
     np.testing.assert_allclose(mixed.coefficients(CLASSES)[1:], logistic().coefficients(CLASSES)[1:], atol=1e-8)
 
 
-# -- other losses ------------------------------------------------------------------------------------------------------------
+# -- other losses ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("interval", [1.0, 2.0, 3.0])
@@ -93,7 +102,9 @@ def test_taylor_of_the_poisson_loss() -> None:
     np.testing.assert_allclose(poisson(4, method="taylor").coefficients(y), known, atol=1e-7)
 
 
-@pytest.mark.parametrize("make", [lambda degree: poisson(degree), lambda degree: logistic(degree), lambda degree: huber(1.0, degree, 5.0)])
+@pytest.mark.parametrize(
+    "make", [lambda degree: poisson(degree), lambda degree: logistic(degree), lambda degree: huber(1.0, degree, 5.0)]
+)
 def test_more_degrees_follow_more_closely(make) -> None:
     errors = [make(degree).approximation_error([-1.0, 1.0]) for degree in (2, 4)]
     assert errors[1] < 0.7 * errors[0]
@@ -122,7 +133,12 @@ def test_least_squares_is_a_polynomial_already() -> None:
     assert loss.approximation_error(y) == 0.0
 
 
-@given(st.lists(st.floats(-5, 5), min_size=3, max_size=5), st.floats(-3, 3), st.floats(0.5, 4), st.sampled_from(["chebyshev", "taylor"]))
+@given(
+    st.lists(st.floats(-5, 5), min_size=3, max_size=5),
+    st.floats(-3, 3),
+    st.floats(0.5, 4),
+    st.sampled_from(["chebyshev", "taylor"]),
+)
 def test_a_polynomial_is_its_own_approximation(powers: list[float], middle: float, half: float, method) -> None:
     def f(z, y):
         return sum((power + y) * z**j for j, power in enumerate(powers))
@@ -143,7 +159,7 @@ def test_the_error_on_the_grid_is_the_error(loss: PolynomialLoss) -> None:
     assert loss.approximation_error([y]) == pytest.approx(finest, rel=1e-3)
 
 
-# -- losses that moments can fit ------------------------------------------------------------------------------------------------
+# -- losses that moments can fit -------------------------------------------------------------------
 
 
 def test_losses_that_are_quadratic_in_the_scaled_target_are_found_out() -> None:
@@ -164,7 +180,9 @@ def test_losses_that_are_not_are_left_alone() -> None:
     assert logistic(4).as_quadratic(CLASSES, CLASSES) is None
     assert poisson(3).as_quadratic(SCALED, 10 + 10 * SCALED) is None
     assert huber(1.0, interval=2).as_quadratic(SCALED, SCALED) is None
-    assert PolynomialLoss.fit(lambda z, y: z**2 - y**2 * z).as_quadratic(SCALED, SCALED) is None, "its slope is no line in the target"
+    assert PolynomialLoss.fit(lambda z, y: z**2 - y**2 * z).as_quadratic(SCALED, SCALED) is None, (
+        "its slope is no line in the target"
+    )
 
 
 def test_a_loss_survives_copies_and_ready_made_ones_survive_a_pickle() -> None:
@@ -177,7 +195,7 @@ def test_a_loss_survives_copies_and_ready_made_ones_survive_a_pickle() -> None:
     assert " at 0x" not in repr(loss)
 
 
-# -- refusals -------------------------------------------------------------------------------------------------------------------
+# -- refusals --------------------------------------------------------------------------------------
 
 
 def f(z, y):
@@ -194,15 +212,27 @@ REFUSALS = [
     (lambda: PolynomialLoss.fit(f, link="probit"), ["link='probit'", "one of", "Use 'identity'"]),
     (lambda: PolynomialLoss.fit("squares"), ["f='squares'", "a function", "Write"]),
     (lambda: PolynomialLoss.fit(f, method="taylor", at=math.inf), ["at=inf", "finite number", "Leave it out"]),
-    (lambda: PolynomialLoss.fit(f, method="taylor", derivatives=[f]), ["1 derivatives", "it needs 3", "leave them out"]),
+    (
+        lambda: PolynomialLoss.fit(f, method="taylor", derivatives=[f]),
+        ["1 derivatives", "it needs 3", "leave them out"],
+    ),
     (lambda: PolynomialLoss.from_parts([]), ["no parts", "nothing to minimise", "at least one"]),
     (lambda: PolynomialLoss.from_parts([f]), ["part of type function", "pf.Part", "Write one"]),
     (lambda: huber(0.0), ["threshold=0.0", "positive number", "Use"]),
     (lambda: huber(1.0, method="taylor"), ["method='taylor' and interval='target'", "needs a point", "as a pair"]),
     (lambda: squared().bounds, ["interval='target'", "depend on the target", "on_target"]),
-    (lambda: PolynomialLoss.fit(lambda z, y: np.abs(z), method="taylor").coefficients([0.0]), ["at 0", "smooth function", "derivatives=["]),
-    (lambda: PolynomialLoss.fit(lambda z, y: np.log(z - y)).coefficients([0.0]), ["[-4, 4]", "finite", "Choose an interval"]),
-    (lambda: PolynomialLoss.fit(lambda z, y: np.ones(7)).coefficients([0.0]), ["shape (7,)", "broadcast", "without loops"]),
+    (
+        lambda: PolynomialLoss.fit(lambda z, y: np.abs(z), method="taylor").coefficients([0.0]),
+        ["at 0", "smooth function", "derivatives=["],
+    ),
+    (
+        lambda: PolynomialLoss.fit(lambda z, y: np.log(z - y)).coefficients([0.0]),
+        ["[-4, 4]", "finite", "Choose an interval"],
+    ),
+    (
+        lambda: PolynomialLoss.fit(lambda z, y: np.ones(7)).coefficients([0.0]),
+        ["shape (7,)", "broadcast", "without loops"],
+    ),
 ]
 
 

@@ -10,6 +10,7 @@ import pytest
 from sklearn.linear_model import LinearRegression as PlainLinear
 
 import privfit as pf
+from privfit.mechanisms.functional.functional import noise_kind
 from privfit.models import private
 from privfit.privacy import Event, exact
 from privfit.rows import Rows
@@ -24,7 +25,7 @@ from tests.support.people import people
 DELTA = 1e-6
 
 
-# -- what parts cost ------------------------------------------------------------------------------------------------
+# -- what parts cost -------------------------------------------------------------------------------
 
 MECHANISMS = [pf.AdaSSP(), pf.AdaSSP(rounds=2), pf.AdaSSP(rounds=4), pf.AdaSSP(rounds=10, residual_bound=0.5)]
 
@@ -50,20 +51,27 @@ def fitted(monkeypatch, mechanism, noise, epsilon: float = 0.7, **settings):
 @pytest.mark.parametrize("delta", [DELTA, 0.0])
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("persons_rows", [1, 3])
-def test_the_parts_cost_no_more_than_the_one_entry_in_the_ledger(monkeypatch, mechanism, delta, adjacency, persons_rows) -> None:
+def test_the_parts_cost_no_more_than_the_one_entry_in_the_ledger(
+    monkeypatch, mechanism, delta, adjacency, persons_rows
+) -> None:
     """In exact arithmetic: what each draw may cost at its scale, by the sensitivity of what was summed for it."""
     summed = []
     whole_sum = Rows.sum
     monkeypatch.setattr(Rows, "sum", lambda self, kernel: summed.append(kernel) or whole_sum(self, kernel))
     noise = RecordingNoise()
-    model, ledger = fitted(monkeypatch, mechanism, noise, delta=delta, adjacency=adjacency, rows_per_person=persons_rows)
+    model, ledger = fitted(
+        monkeypatch, mechanism, noise, delta=delta, adjacency=adjacency, rows_per_person=persons_rows
+    )
     (entry,) = ledger.entries()
     event = entry.event
-    assert event == Event(**model.report_.event) == Event.from_json(event.to_json())
+    assert event == Event.from_dict(model.report_.event) == Event.from_json(event.to_json())
     assert (event.epsilon, event.delta, event.rho > 0) == (0.7, delta, delta > 0)
 
     norm, geometry = "l2" if delta else "l1", model._geometry
-    sensitivities = [mechanism.statistic(geometry, event.noise).sensitivity(adjacency, norm), eigenvalue_sensitivity(geometry)]
+    sensitivities = [
+        mechanism.statistic(geometry, noise_kind(event)).sensitivity(adjacency, norm),
+        eigenvalue_sensitivity(geometry),
+    ]
     if mechanism.rounds > 1:
         sensitivities.append(STEP**2 * (1 if adjacency == "add-remove" else 2))
     sensitivities += [statistic.sensitivity(adjacency, norm) for statistic in summed[1:]]
@@ -126,17 +134,19 @@ def test_noise_beyond_64_bits_is_refused_before_anything_is_charged(monkeypatch)
             assert len(ledger.entries()) == 1
 
 
-# -- attacks that must work -----------------------------------------------------------------------------------------
+# -- attacks that must work ------------------------------------------------------------------------
 
 
 def test_residuals_that_are_not_cut_are_found_out(monkeypatch) -> None:
-    """The replay of tests/conformance compares noised values with what was paid for; without the cut they move too far."""
+    """The replay of tests/conformance compares noised values with the price; without the cut they move too far."""
     schema, geometry = geometry_of(NUMBER, True)
     statistic = ResidualMoments(geometry, whole_weights([0.0, 0.0]), 0.1)
     claimed = statistic.sensitivity("replace-one", "l2")
 
     def moved() -> float:
-        left, right = (rows_of(np.array([[1.0, y]]), schema, geometry).sum(statistic).astype(float) for y in (-1.0, 1.0))
+        left, right = (
+            rows_of(np.array([[1.0, y]]), schema, geometry).sum(statistic).astype(float) for y in (-1.0, 1.0)
+        )
         return float(np.linalg.norm(left - right))
 
     assert 0.99 * claimed < moved() <= claimed
@@ -144,7 +154,7 @@ def test_residuals_that_are_not_cut_are_found_out(monkeypatch) -> None:
     assert moved() > 5 * claimed
 
 
-# -- what is refused ------------------------------------------------------------------------------------------------
+# -- what is refused -------------------------------------------------------------------------------
 
 
 def stream(frame: pl.DataFrame):
@@ -160,7 +170,9 @@ def test_a_stream_is_refused_by_rounds_before_it_is_read_and_taken_by_one() -> N
     model = pf.LinearRegression(1.0, delta=DELTA, schema=schema, mechanism="boosted-adassp", ledger=ledger)
     with pytest.raises(pf.DataError) as caught:
         model.fit(passing)
-    assert_told_in_order(str(caught.value), ["Arrow stream was given", "passes by once", "Give a table or a file", "Nothing was charged"])
+    assert_told_in_order(
+        str(caught.value), ["Arrow stream was given", "passes by once", "Give a table or a file", "Nothing was charged"]
+    )
     assert ledger.entries() == []
     model.set_params(mechanism="adassp").fit(passing)
     assert len(ledger.entries()) == 1
@@ -172,14 +184,18 @@ def test_penalties_refuse_it(estimator, mechanism) -> None:
     frame, schema = people(100, 0, 200)
     with pytest.raises(pf.PrivacyError) as caught:
         estimator(1.0, schema=schema, mechanism=mechanism, random_state=0).fit(frame)
-    assert_told_in_order(str(caught.value), ["was given to", "a penalty goes with the functional mechanism", "Use mechanism='auto'"])
+    assert_told_in_order(
+        str(caught.value), ["was given to", "a penalty goes with the functional mechanism", "Use mechanism='auto'"]
+    )
 
 
 @pytest.mark.parametrize("mechanism", ["adassp", pf.AdaSSP()])
 def test_classifiers_refuse_it(mechanism) -> None:
     schema = pf.Schema(NUMBER, target=pf.Category("y", ["a", "b"]))
     model = pf.LogisticRegression(1.0, schema=schema, mechanism=mechanism, random_state=0)
-    with pytest.raises(pf.PrivacyError, match="LogisticRegression; it knows 'auto', 'objective', 'output', 'functional'"):
+    with pytest.raises(
+        pf.PrivacyError, match="LogisticRegression; it knows 'auto', 'objective', 'output', 'functional'"
+    ):
         model.fit(np.array([[0.1], [0.2]]), ["a", "b"])
 
 
@@ -212,7 +228,7 @@ def test_there_are_no_intervals(mechanism) -> None:
     assert not hasattr(model, "intercept_interval_")
 
 
-# -- what it comes to -----------------------------------------------------------------------------------------------
+# -- what it comes to ------------------------------------------------------------------------------
 
 
 def design(frame: pl.DataFrame) -> np.ndarray:
@@ -227,7 +243,9 @@ def design(frame: pl.DataFrame) -> np.ndarray:
 @pytest.mark.parametrize("delta", [DELTA, 0.0])
 def test_without_noise_it_is_least_squares(mechanism, adjacency: str, delta: float) -> None:
     frame, schema = people(3000, 0, 200)
-    model = pf.LinearRegression(1e7, delta=delta, schema=schema, mechanism=mechanism, adjacency=adjacency, random_state=0).fit(frame)
+    model = pf.LinearRegression(
+        1e7, delta=delta, schema=schema, mechanism=mechanism, adjacency=adjacency, random_state=0
+    ).fit(frame)
     plain = PlainLinear().fit(design(frame), frame["income"].to_numpy())
     np.testing.assert_allclose(model.predict(frame), plain.predict(design(frame)), atol=0.02)
 
@@ -238,7 +256,9 @@ def test_without_noise_and_without_an_intercept_it_is_least_squares(mechanism) -
     X = rng.uniform(-1, 1, (3000, 3))
     y = X @ [0.5, -0.2, 0.1] + rng.normal(0, 0.1, 3000)
     schema = pf.Schema.box(-1, 1, target=(-2, 2))
-    model = pf.LinearRegression(1e7, delta=DELTA, schema=schema, mechanism=mechanism, fit_intercept=False, random_state=0).fit(X, y)
+    model = pf.LinearRegression(
+        1e7, delta=DELTA, schema=schema, mechanism=mechanism, fit_intercept=False, random_state=0
+    ).fit(X, y)
     plain = PlainLinear(fit_intercept=False).fit(X, np.clip(y, -2, 2))
     assert model.intercept_ == 0
     np.testing.assert_allclose(model.coef_, plain.coef_, atol=1e-3)
@@ -247,21 +267,30 @@ def test_without_noise_and_without_an_intercept_it_is_least_squares(mechanism) -
 @pytest.mark.parametrize("features", [NUMBER, MIXED[2:]], ids=["number", "levels"])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
-@pytest.mark.parametrize("mechanism", [pf.AdaSSP(), pf.AdaSSP(rounds=2), pf.AdaSSP(rounds=2, residual_bound=0.5)], ids=str)
+@pytest.mark.parametrize(
+    "mechanism", [pf.AdaSSP(), pf.AdaSSP(rounds=2), pf.AdaSSP(rounds=2, residual_bound=0.5)], ids=str
+)
 def test_few_columns_are_fitted_or_refused_before_the_charge(features, fit_intercept, adjacency, mechanism) -> None:
     """Without an intercept, under add-remove, nothing may tell how many rows there are."""
     schema = pf.Schema(features, target=pf.Numeric("y", -1, 1))
     table = np.array(corners(features) * 20)
     ledger = pf.Ledger(epsilon=5.0, delta=1e-5)
     model = pf.LinearRegression(
-        1.0, delta=DELTA, schema=schema, mechanism=mechanism, adjacency=adjacency, fit_intercept=fit_intercept, ledger=ledger
+        1.0,
+        delta=DELTA,
+        schema=schema,
+        mechanism=mechanism,
+        adjacency=adjacency,
+        fit_intercept=fit_intercept,
+        ledger=ledger,
     )
     unknown = adjacency == "add-remove" and not fit_intercept and mechanism == pf.AdaSSP(rounds=2)
     if unknown:
         with pytest.raises(pf.PrivacyError) as caught:
             model.fit(table[:, :-1], table[:, -1])
         assert_told_in_order(
-            str(caught.value), ["residual_bound='auto' was given", "follows from the number of rows", "Give a public guess"]
+            str(caught.value),
+            ["residual_bound='auto' was given", "follows from the number of rows", "Give a public guess"],
         )
         assert ledger.entries() == []
         model.set_params(expected_rows=100)
@@ -279,7 +308,9 @@ def error(mechanism, half: float, epsilon: float, seed: int, delta: float = DELT
 
 @pytest.mark.parametrize("delta", [DELTA, 0.0])
 def test_with_wide_target_bounds_the_boosted_form_is_far_better(delta: float) -> None:
-    """Bounds 150 standard deviations of the target to either side; the error of least squares is 8, of predicting the mean 13."""
+    """Bounds 150 standard deviations of the target to either side; the error of least squares is 8, of predicting the
+    mean 13.
+    """
     plain = [error("adassp", 2000, 0.5, seed, delta) for seed in range(4)]
     boosted = [error("boosted-adassp", 2000, 0.5, seed, delta) for seed in range(4)]
     assert max(boosted) < 10 < 13 < min(plain)
@@ -289,7 +320,9 @@ def test_tables_drowned_in_noise_stay_near_the_bounds() -> None:
     frame, schema = people(40, 0, 200)
     for mechanism in ("adassp", "boosted-adassp"):
         for seed in range(5):
-            model = pf.LinearRegression(0.1, delta=DELTA, schema=schema, mechanism=mechanism, random_state=seed).fit(frame)
+            model = pf.LinearRegression(0.1, delta=DELTA, schema=schema, mechanism=mechanism, random_state=seed).fit(
+                frame
+            )
             assert np.isfinite(model.predict(frame)).all()
 
 
@@ -297,5 +330,7 @@ def test_the_report_says_what_the_price_was_spent_on() -> None:
     frame, schema = people(300, 0, 200)
     model = pf.LinearRegression(1.0, delta=DELTA, schema=schema, mechanism="boosted-adassp", random_state=0).fit(frame)
     told = str(model.report_)
-    assert_told_in_order(told, ["AdaSSP, boosted in 4 rounds", "adaptive ridge", "share its price", "smallest eigenvalue 5%", "round 4"])
+    assert_told_in_order(
+        told, ["AdaSSP, boosted in 4 rounds", "adaptive ridge", "share its price", "smallest eigenvalue 5%", "round 4"]
+    )
     assert "delta was not needed" not in told

@@ -10,10 +10,10 @@ import pytest
 
 from privfit.losses import LOGISTIC, hinge, smooth_hinge
 from privfit.mechanisms import NAMED_CLUSTERERS, AggregatedCentres, SampleAndAggregate, clusterer
-from privfit.mechanisms.aggregate import GRID, BlockPlan, quartile_scores
-from privfit.mechanisms.block_fits import block_centres, block_weights
-from privfit.mechanisms.trials import made_up_rows
-from privfit.privacy import Budget, Event, PrivacyError, SeededNoise, Terms, exact
+from privfit.mechanisms.aggregation.block_fits import block_centres, block_weights
+from privfit.mechanisms.aggregation.sample_aggregate import GRID, BlockPlan, quartile_scores
+from privfit.mechanisms.aggregation.trials import made_up_rows
+from privfit.privacy import Budget, Event, PrivacyError, PrivacyParameters, SeededNoise, exact
 from privfit.rows import DealtRows, Rows
 from privfit.schema import Category, Numeric, Schema
 from privfit.tables import open_table
@@ -24,11 +24,11 @@ SCHEMA = Schema([Category("x", LEVELS)])
 LOW, HIGH = np.array([-1.0, 10.0]), np.array([1.0, 30.0])
 
 
-def terms(epsilon=1.0, delta=0.0, adjacency="replace-one", rows_per_person=1, expected_rows=None) -> Terms:
-    return Terms(Budget(epsilon, delta), adjacency, rows_per_person, expected_rows)
+def terms(epsilon=1.0, delta=0.0, adjacency="replace-one", rows_per_person=1, expected_rows=None) -> PrivacyParameters:
+    return PrivacyParameters(Budget(epsilon, delta), adjacency, rows_per_person, expected_rows)
 
 
-# -- dealing ----------------------------------------------------------------------------------------------------------------------
+# -- dealing ---------------------------------------------------------------------------------------
 
 
 class Told:
@@ -57,18 +57,18 @@ def test_every_way_to_be_in_different_blocks_is_as_likely(blocks, copies) -> Non
 
 
 def test_many_rows_are_dealt_a_part_at_a_time(monkeypatch) -> None:
-    monkeypatch.setattr("privfit.mechanisms.aggregate.DEALT_AT_ONCE", 10)
+    monkeypatch.setattr("privfit.mechanisms.aggregation.sample_aggregate.DEALT_AT_ONCE", 10)
     places = plan_of(4, 2).places(35, SeededNoise(0))
     assert places.shape == (35, 2)
     assert (places[:, 0] != places[:, 1]).all()
     assert set(places.ravel()) == {0, 1, 2, 3}
 
 
-# -- sums -------------------------------------------------------------------------------------------------------------------------
+# -- sums ------------------------------------------------------------------------------------------
 
 
 def spiteful(rows):
-    """Whatever moves most: ends of the range and beyond, middles, failures, by what is in the block and in which order."""
+    """Whatever moves most: ends of the range and beyond, middles, failures, by a block's content and its order."""
     key = tuple(rows[:, 0].astype(int))
     if key == (0,):
         return [-1.0, 10.0]
@@ -93,7 +93,11 @@ def sums_of(table, places, blocks, unit, function) -> np.ndarray:
     plan = plan_of(blocks, places.shape[1], unit=unit)
     answers = np.full((blocks, 2), np.nan)
     if table:  # an empty table is refused long before
-        rows = DealtRows(Rows(open_table(np.array(table, dtype=object)[:, None]), SCHEMA, SCHEMA.geometry(intercept=False), threads=1))
+        rows = DealtRows(
+            Rows(
+                open_table(np.array(table, dtype=object)[:, None]), SCHEMA, SCHEMA.geometry(intercept=False), threads=1
+            )
+        )
         rows.read()
         answers = rows.answers(places, blocks, function, 2)
     plan.combined(answers, LOW, HIGH, noise)
@@ -132,11 +136,15 @@ BAGS = [(0,), (1,), (0, 0), (0, 1), (1, 1), (0, 0, 0), (0, 0, 1), (0, 1, 1), (1,
 
 
 def output_law(dealings, table, says) -> np.ndarray:
-    """The exact law, up to a factor, of one noisy sum over two blocks at epsilon 1, all ways to deal being as likely; an empty block says a half."""
+    """The exact law, up to a factor, of one noisy sum over two blocks at epsilon 1, all ways to deal being as likely;
+    an empty block says a half.
+    """
     reached = np.arange(-3.0, 5.0, 0.5)
     laws = []
     for places in dealings:
-        bags = [tuple(sorted(row for row, place in zip(table, places, strict=True) if place == block)) for block in range(2)]
+        bags = [
+            tuple(sorted(row for row, place in zip(table, places, strict=True) if place == block)) for block in range(2)
+        ]
         laws.append(np.exp(-np.abs(reached - sum(says.get(bag, 0.5) for bag in bags))))
     return np.mean(laws, axis=0)
 
@@ -163,12 +171,14 @@ def test_the_exact_law_keeps_its_promise_and_that_of_equal_parts_does_not() -> N
             neighbours = [(table[1:], 2), (table[:2], 2), ((1, *table[1:]), 3), ((*table[:2], 0), 3)]
             ours = max(ours, *(loss_of(own, output_law(by_coins(n), other, says)) for other, n in neighbours))
             unlike = output_law(in_equal_parts(3), table, says)
-            theirs = max(theirs, *(loss_of(unlike, output_law(in_equal_parts(n), other, says)) for other, n in neighbours[:2]))
+            theirs = max(
+                theirs, *(loss_of(unlike, output_law(in_equal_parts(n), other, says)) for other, n in neighbours[:2])
+            )
     assert 0.8 < ours <= 1 + 1e-12
     assert theirs > 1.45
 
 
-# -- percentiles -------------------------------------------------------------------------------------------------------------------
+# -- percentiles -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("blocks", [1, 2, 3, 4, 5])
@@ -178,7 +188,10 @@ def test_percentile_scores_never_move_apart_by_more_than_is_claimed(blocks, move
     moved = min(moved, blocks)
     worst = 0
     for shared in combinations_with_replacement(points, blocks - moved):
-        menus = [np.array(quartile_scores(np.array([*shared, *own]), blocks)) for own in combinations_with_replacement(points, moved)]
+        menus = [
+            np.array(quartile_scores(np.array([*shared, *own]), blocks))
+            for own in combinations_with_replacement(points, moved)
+        ]
         for one in menus:
             for other in menus:
                 change = other - one
@@ -199,11 +212,13 @@ def test_percentiles_are_best_where_they_are() -> None:
 
 def test_percentiles_and_noise_share_epsilon() -> None:
     for people, copies in ((1, 1), (3, 2)):
-        plan = SampleAndAggregate(50, "percentiles", resampling=copies).plan(4, terms(0.7, rows_per_person=people), 1000)
-        assert plan.choices is not None
-        price = Fraction(plan.reach) / Fraction(plan.choices.scale(0, plan.reach)) + Fraction(plan.event.sensitivity) / Fraction(
-            plan.event.scale
+        plan = SampleAndAggregate(50, "percentiles", resampling=copies).plan(
+            4, terms(0.7, rows_per_person=people), 1000
         )
+        assert plan.choices is not None
+        price = Fraction(plan.reach) / Fraction(plan.choices.scale(0, plan.reach)) + Fraction(
+            plan.event.sensitivity
+        ) / Fraction(plan.event.scale)
         assert price <= exact(0.7)
         assert price > exact(0.7) * (1 - Fraction(1, 10**9))
         assert plan.reach == 8 * people * copies * 8
@@ -227,7 +242,7 @@ def test_answers_that_agree_leave_a_range_of_one_point(where) -> None:
     assert np.allclose(found, [0.0, where], atol=1.01 * 20 / GRID)
 
 
-# -- the plan ----------------------------------------------------------------------------------------------------------------------
+# -- the plan --------------------------------------------------------------------------------------
 
 
 def test_the_mean_of_all_answers_is_what_much_epsilon_gives() -> None:
@@ -256,7 +271,9 @@ def test_the_number_of_blocks_is_the_papers(rows) -> None:
 def test_noise_is_the_least_that_covers_what_a_person_moves(size, people) -> None:
     told = terms(0.3, rows_per_person=people)
     plan = SampleAndAggregate(70).plan(size, told, None)
-    sds = {kind: SampleAndAggregate(70, noise=kind).plan(size, told, None).event.noise_sd for kind in ("laplace", "linf")}
+    sds = {
+        kind: SampleAndAggregate(70, noise=kind).plan(size, told, None).event.noise_sd for kind in ("laplace", "linf")
+    }
     assert plan.event.noise == ("laplace" if size == 1 else "linf")
     assert plan.event.noise_sd == min(sds.values())
     norm = size if plan.event.noise == "laplace" else 1
@@ -304,7 +321,9 @@ def test_settings_that_mean_nothing_are_refused(settings) -> None:
 
 
 def test_made_up_rows_are_as_the_schema_says() -> None:
-    schema = Schema([Numeric("far", -8e307, 8e307), Category("c", LEVELS), Category("two", ["x", "y"])], target=Numeric("t", 5, 6))
+    schema = Schema(
+        [Numeric("far", -8e307, 8e307), Category("c", LEVELS), Category("two", ["x", "y"])], target=Numeric("t", 5, 6)
+    )
     rows = made_up_rows(schema.geometry(intercept=False), 500)
     assert rows.shape == (500, 4)
     assert np.isfinite(rows).all()
@@ -314,7 +333,7 @@ def test_made_up_rows_are_as_the_schema_says() -> None:
     assert (rows[:, 3] <= 6).all()
 
 
-# -- blocks of classifiers and clusters ---------------------------------------------------------------------------------------------
+# -- blocks of classifiers and clusters ------------------------------------------------------------
 
 
 @pytest.mark.parametrize("loss", [LOGISTIC, smooth_hinge(0.5), hinge()])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privfit.mechanisms import Breeding
-from privfit.mechanisms.breeding import scattered
+from privfit.mechanisms.genetic.breeding import scattered
 from privfit.privacy import PrivacyError, SeededNoise
 
 LOW, HIGH = np.array([-1.0, 0.0, 10.0]), np.array([1.0, 4.0, 30.0])
@@ -38,7 +38,9 @@ def test_parents_stay_and_there_are_as_many_candidates_as_asked_for(number, cand
 
 
 def test_two_parents_swap_their_ends() -> None:
-    """But for one coordinate that moved, every child is the beginning of one parent and the end of another, and all cuts and pairs occur."""
+    """But for one coordinate that moved, every child is the beginning of one parent and the end of another, and all
+    cuts and pairs occur.
+    """
     children = bred(PARENTS, candidates=2003, parents=3, mutation=1e-6)[3:]
     origin = np.argmin(np.abs(children[:, None] - PARENTS), axis=1)
     assert {tuple(row) for row in origin.tolist()} == {

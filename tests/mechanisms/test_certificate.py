@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import privfit as pf
-from privfit.mechanisms.minima import Plan
-from privfit.mechanisms.rules import FOR_CERTIFICATE
+from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE
+from privfit.mechanisms.perturbation.plan import ERMPlan
 from tests.support.perturbed import planned
 
 
@@ -18,20 +18,26 @@ from tests.support.perturbed import planned
 @pytest.mark.parametrize("classes", [1, 3, 5])
 @pytest.mark.parametrize("rows", [50, 10**6, None])
 def test_output_noise_covers_what_the_solver_leaves_open(noise: str, classes: int, rows: int | None) -> None:
-    """Lemma 6 in exact fractions: two certified minima, in L1 and in steps of the lattice, a step more per value for rounding."""
+    """Lemma 6 in exact fractions: two certified minima, in L1 and in steps of the lattice, a step more per value for
+    rounding.
+    """
     adjacency = "replace-one" if rows else "add-remove"
     plan = planned(pf.ObjectivePerturbation(noise=noise), rows=rows, delta=1e-6, classes=classes, adjacency=adjacency)
     values = plan.gradients.values
     off = Fraction(plan.slack) + Fraction(math.sqrt(values)) / plan.event.unit / 2
-    steps = 2 * off / Fraction(plan.ridge) * Fraction(math.sqrt(values)) * plan.output_unit + values
+    certificate = plan.certificate
+    assert certificate is not None
+    steps = 2 * off / Fraction(plan.ridge) * Fraction(math.sqrt(values)) * certificate.unit + values
+    assert steps <= certificate.sensitivity * (1 + Fraction(1, 10**9))
     share = Fraction(0.8) * Fraction(FOR_CERTIFICATE)
-    assert steps <= share * Fraction(plan.output_scale) * (1 + Fraction(1, 10**9))
-    assert steps > Fraction(9, 10) * share * Fraction(plan.output_scale)
+    assert steps <= share * Fraction(certificate.scale) * (1 + Fraction(1, 10**9))
+    assert steps > Fraction(9, 10) * share * Fraction(certificate.scale)
 
 
-def certificate_sd(plan: Plan) -> float:
+def certificate_sd(plan: ERMPlan) -> float:
     """The standard deviation, on a weight, of the noise that hides what the solver leaves open."""
-    return math.sqrt(2) * plan.output_scale / plan.output_unit
+    assert plan.certificate is not None
+    return plan.certificate.sd
 
 
 @pytest.mark.parametrize("classes", [1, 3, 5])
@@ -53,7 +59,9 @@ def test_a_plan_for_more_rows_allows_for_more_rounding() -> None:
 
 
 TINY = pf.ObjectivePerturbation(ridge=1e-15, steepest=1.0)
-"""Two rows say nothing about most directions: there weights would be the noise over this ridge, far too long to compute with."""
+"""Two rows say nothing about most directions: there weights would be the noise over this ridge, far too long to compute
+with.
+"""
 WIDE = pf.Schema([pf.Category(f"s{i}", [0, 1]) for i in range(6)], target=pf.Category("y", [0, 1]))
 TABLES = [[[0, 1, 0, 1, 0, 1, 0], [1, 1, 0, 1, 1, 1, 1]], [[1] * 7] * 2, [[0] * 7, [1] * 7]]
 
@@ -71,4 +79,7 @@ def test_a_ridge_too_small_to_compute_with_is_raised_and_told_for_every_table(ta
 def test_a_raised_ridge_depends_on_public_facts_alone() -> None:
     ridges = {planned(pf.ObjectivePerturbation(ridge=ridge), rows=100).ridge for ridge in (1e-300, 1e-30, 1e-15)}
     assert len(ridges) == 1 or max(ridges) / min(ridges) < 1 + 1e-8
-    assert planned(pf.ObjectivePerturbation(ridge=1.0), rows=100).ridge == planned(pf.ObjectivePerturbation(ridge=1.0), rows=10).ridge
+    assert (
+        planned(pf.ObjectivePerturbation(ridge=1.0), rows=100).ridge
+        == planned(pf.ObjectivePerturbation(ridge=1.0), rows=10).ridge
+    )

@@ -1,4 +1,6 @@
-"""The regression of private against public rows: how far one row moves it, that noise is chosen from public facts, and what it converges to."""
+"""The regression of private against public rows: how far one row moves it, that noise is chosen from public facts, and
+what it converges to.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,10 @@ from scipy.optimize import minimize
 
 import privfit as pf
 from privfit.losses import LOGISTIC
-from privfit.mechanisms.density import Contrast, DensityRatio, OneSided
-from privfit.privacy import Budget, SeededNoise, Terms
+from privfit.mechanisms.base import PublicFacts
+from privfit.mechanisms.reweighting.base import ReweightingProblem
+from privfit.mechanisms.reweighting.density_ratio import DensityRatio, OneSided
+from privfit.privacy import Budget, PrivacyParameters, SeededNoise
 from privfit.rows import KeptRows, PublicRows, Rows
 from privfit.statistics import RowNorms
 from privfit.tables import open_table
@@ -30,8 +34,8 @@ def rows_of(table: np.ndarray, mechanism: DensityRatio) -> Rows:
     return Rows(open_table(table), SCHEMA, mechanism.geometry(SCHEMA), threads=1)
 
 
-def contrast(mechanism: DensityRatio) -> Contrast:
-    return Contrast(PublicRows.read([open_table(PUBLIC)], SCHEMA, mechanism.geometry(SCHEMA)))
+def contrast(mechanism: DensityRatio) -> ReweightingProblem:
+    return ReweightingProblem(PublicRows.read([open_table(PUBLIC)], SCHEMA, mechanism.geometry(SCHEMA)))
 
 
 def design_of(table: np.ndarray) -> np.ndarray:
@@ -42,7 +46,9 @@ def design_of(table: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("people", [1, 2])
 def test_gradients_never_move_more_than_claimed_and_reach_it(adjacency: str, people: int) -> None:
-    gradients = OneSided(RowNorms.of(DensityRatio().geometry(SCHEMA)), LOGISTIC, people=people, replace=adjacency == "replace-one")
+    gradients = OneSided(
+        RowNorms.of(DensityRatio().geometry(SCHEMA)), LOGISTIC, people=people, replace=adjacency == "replace-one"
+    )
     encoded = design_of(np.array(EVERY_ROW))
     worst = 0.0
     for rows in itertools.combinations_with_replacement(range(len(encoded)), people):
@@ -57,22 +63,27 @@ def test_gradients_never_move_more_than_claimed_and_reach_it(adjacency: str, peo
 
 
 def test_the_papers_shortcut_would_be_too_small() -> None:
-    """The paper says that the largest norm of a row may stand for the root of d; two rows of levels are further apart."""
+    """The paper lets the largest norm of a row stand for the root of d; two rows of levels are further apart."""
     encoded = design_of(np.array(EVERY_ROW))
-    assert max(np.linalg.norm(one - other) for one in encoded for other in encoded) > np.linalg.norm(encoded, axis=1).max() * 1.4
+    assert (
+        max(np.linalg.norm(one - other) for one in encoded for other in encoded)
+        > np.linalg.norm(encoded, axis=1).max() * 1.4
+    )
 
 
 @pytest.mark.parametrize("balanced", [True, False])
 def test_minima_of_neighbours_are_as_near_as_the_noise_believes(balanced: bool) -> None:
     mechanism = DensityRatio(alpha=0.05, balanced=balanced)
-    terms, against = Terms(Budget(1.0)), contrast(mechanism)
-    plan = mechanism.plan(mechanism.geometry(SCHEMA), terms, against, len(PRIVATE))
+    terms, against = PrivacyParameters(Budget(1.0)), contrast(mechanism)
+    plan = mechanism.plan(PublicFacts(mechanism.geometry(SCHEMA), terms, len(PRIVATE)), against)
     base = mechanism.without_noise(rows_of(PRIVATE, mechanism), terms, against)
     worst = 0.0
     for place, row in itertools.product(range(len(PRIVATE)), EVERY_ROW):
         other = PRIVATE.copy()
         other[place] = row
-        worst = max(worst, float(np.linalg.norm(mechanism.without_noise(rows_of(other, mechanism), terms, against) - base)))
+        worst = max(
+            worst, float(np.linalg.norm(mechanism.without_noise(rows_of(other, mechanism), terms, against) - base))
+        )
     assert 0.1 * plan.event.sensitivity < worst * plan.event.unit < plan.event.sensitivity
 
 
@@ -88,15 +99,17 @@ def test_it_is_the_papers_objective(balanced: bool, perturbation: str) -> None:
 
     expected = minimize(loss, np.zeros(private.shape[1]), options={"gtol": 1e-10}).x
     mechanism = DensityRatio(alpha, perturbation, balanced)  # type: ignore[arg-type]
-    release = mechanism.release(rows_of(PRIVATE, mechanism), Terms(Budget(1e7)), None, RecordingNoise(), contrast(mechanism))
+    release = mechanism.release(
+        rows_of(PRIVATE, mechanism), PrivacyParameters(Budget(1e7)), None, RecordingNoise(), contrast(mechanism)
+    )
     np.testing.assert_allclose(release.value.beta, expected, atol=2e-4)
 
 
 def test_noise_is_that_of_the_root_of_two_k() -> None:
     mechanism = DensityRatio(alpha=0.1)
     geometry = mechanism.geometry(SCHEMA)
-    event = mechanism.plan(geometry, Terms(Budget(0.5)), contrast(mechanism), 1000).event
-    assert event.noise == "l2"
+    event = mechanism.plan(PublicFacts(geometry, PrivacyParameters(Budget(0.5)), 1000), contrast(mechanism)).event
+    assert event.kinds == ("k-norm-l2",)
     assert event.sensitivity / event.unit == pytest.approx(math.sqrt(6) / (1000 * 0.1), rel=0.02)
     assert event.scale / event.unit == pytest.approx(math.sqrt(6) / (1000 * 0.1 * 0.5), rel=0.02)
 
@@ -105,7 +118,7 @@ def test_noise_is_that_of_the_root_of_two_k() -> None:
 def test_under_add_remove_nothing_depends_on_the_number_of_rows(perturbation: str) -> None:
     """The paper's noise grows when a row leaves, which tells that it left (ALGORITHMS: no finite epsilon)."""
     mechanism = DensityRatio(0.1, perturbation)  # type: ignore[arg-type]
-    terms = Terms(Budget(1.0), "add-remove", 1, 7)
+    terms = PrivacyParameters(Budget(1.0), "add-remove", 1, 7)
     calls = []
     for table in (PRIVATE, PRIVATE[1:], PRIVATE[:2]):
         noise = RecordingNoise()
@@ -122,13 +135,15 @@ class Printed(DensityRatio):
 
 
 def test_the_printed_number_of_rows_is_caught() -> None:
-    mechanism, terms, scales = Printed(), Terms(Budget(1.0), "add-remove", 1, 7), []
+    mechanism, terms, scales = Printed(), PrivacyParameters(Budget(1.0), "add-remove", 1, 7), []
     for table in (PRIVATE, PRIVATE[1:]):
         noise = RecordingNoise()
         mechanism.release(rows_of(table, mechanism), terms, None, noise, contrast(mechanism))
         scales.append(noise.calls[0].scale)
     d, far = len(design_of(PRIVATE)[0]), 1e4 * max(scales)
-    loss = far / scales[0] - far / scales[1] + d * math.log(scales[0] / scales[1])  # of the two densities of noise, far out
+    loss = (
+        far / scales[0] - far / scales[1] + d * math.log(scales[0] / scales[1])
+    )  # of the two densities of noise, far out
     assert abs(loss) > 100 * terms.budget.epsilon
 
 
@@ -136,7 +151,13 @@ def test_add_remove_needs_a_public_number_and_charges_nothing_without(tmp_path) 
     ledger = pf.Ledger(tmp_path / "budget.db", epsilon=1.0)
     mechanism = DensityRatio()
     with pytest.raises(pf.PrivacyError, match="expected_rows"):
-        mechanism.release(rows_of(PRIVATE, mechanism), Terms(Budget(1.0), "add-remove"), ledger, RecordingNoise(), contrast(mechanism))
+        mechanism.release(
+            rows_of(PRIVATE, mechanism),
+            PrivacyParameters(Budget(1.0), "add-remove"),
+            ledger,
+            RecordingNoise(),
+            contrast(mechanism),
+        )
     assert ledger.spent == 0
 
 
@@ -144,8 +165,12 @@ def test_add_remove_needs_a_public_number_and_charges_nothing_without(tmp_path) 
 @pytest.mark.parametrize("people", [1, 2])
 def test_recorded_values_of_neighbours_are_within_the_sensitivity(adjacency: str, people: int) -> None:
     mechanism = DensityRatio(alpha=0.2)
-    terms = Terms(Budget(0.3), adjacency, people, 7)  # type: ignore[arg-type]
-    other = PRIVATE[people:] if adjacency == "add-remove" else np.vstack([PRIVATE[people:], np.tile([0, 2, 0.9], (people, 1))])
+    terms = PrivacyParameters(Budget(0.3), adjacency, people, 7)  # type: ignore[arg-type]
+    other = (
+        PRIVATE[people:]
+        if adjacency == "add-remove"
+        else np.vstack([PRIVATE[people:], np.tile([0, 2, 0.9], (people, 1))])
+    )
     noises = [RecordingNoise(), RecordingNoise()]
     events = [
         mechanism.release(rows_of(table, mechanism), terms, None, noise, contrast(mechanism)).event
@@ -165,14 +190,19 @@ def test_an_alpha_that_means_nothing_is_refused(alpha: object) -> None:
 
 
 def test_neighbours_are_told_apart_no_better_than_epsilon_allows() -> None:
-    """The ratio of likelihoods of two noisy minima; with a tenth of the noise it is caught. Slopes are a half here, and in seven columns most of the noise points elsewhere."""
+    """The ratio of likelihoods of two noisy minima; with a tenth of the noise it is caught.
+
+    Slopes are a half here, and in seven columns most of the noise points elsewhere.
+    """
     mechanism, epsilon = DensityRatio(alpha=2.0), 1.0
     other = PRIVATE.copy()
     other[0] = [0, 2, 0.9]
     minima, scale = [], 0.0
     for table in (PRIVATE, other):
         noise = RecordingNoise()
-        mechanism.release(rows_of(table, mechanism), Terms(Budget(epsilon)), None, noise, contrast(mechanism))
+        mechanism.release(
+            rows_of(table, mechanism), PrivacyParameters(Budget(epsilon)), None, noise, contrast(mechanism)
+        )
         minima.append(noise.calls[0].values)
         scale = noise.calls[0].scale
 
@@ -189,10 +219,12 @@ def test_neighbours_are_told_apart_no_better_than_epsilon_allows() -> None:
 def test_curvature_is_that_of_both_kinds_of_rows_also_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """A finer estimate from private rows alone would mislead the solver."""
     mechanism, many = DensityRatio(), np.repeat(PRIVATE, 3000, axis=0)
-    terms = Terms(Budget(1.0))
+    terms = PrivacyParameters(Budget(1.0))
     whole = mechanism.without_noise(rows_of(many, mechanism), terms, contrast(mechanism))
     monkeypatch.setattr("privfit.rows.kept.SAMPLE_VALUES", 1)
     misled: list[bool] = []
     monkeypatch.setattr(KeptRows, "curved", lambda *_: misled.append(True))
-    np.testing.assert_allclose(mechanism.without_noise(rows_of(many, mechanism), terms, contrast(mechanism)), whole, atol=1e-5)
+    np.testing.assert_allclose(
+        mechanism.without_noise(rows_of(many, mechanism), terms, contrast(mechanism)), whole, atol=1e-5
+    )
     assert not misled

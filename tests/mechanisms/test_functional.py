@@ -12,8 +12,9 @@ from sklearn.linear_model import LogisticRegression as PlainLogistic
 
 import privfit as pf
 from privfit.losses import SQUARED, truncated_logistic
-from privfit.mechanisms import Objective, functional
-from privfit.privacy import Budget, SeededNoise, Terms
+from privfit.mechanisms import QuadraticProblem
+from privfit.mechanisms.functional import functional
+from privfit.privacy import Budget, PrivacyParameters, SeededNoise
 from privfit.rows import Rows
 from privfit.statistics import Moments
 from privfit.tables import open_table
@@ -46,7 +47,9 @@ def test_the_worked_example_of_the_paper_has_its_printed_numbers() -> None:
     assert float(table[:, 1] @ table[:, 1]) == pytest.approx(1.25), "the constant, which is never summed for release"
     assert sums[1, 1] == 0
     assert SQUARED.printed_sensitivity(1) == 8
-    model = pf.LinearRegression(1e9, schema=schema, fit_intercept=False, mechanism=pf.FunctionalMechanism(repair=None)).fit(table)
+    model = pf.LinearRegression(
+        1e9, schema=schema, fit_intercept=False, mechanism=pf.FunctionalMechanism(repair=None)
+    ).fit(table)
     assert model.coef_[0] == pytest.approx(117 / 206, abs=1e-4)
 
 
@@ -67,14 +70,16 @@ def test_the_truncation_error_of_the_paper_and_its_tight_value() -> None:
 
 
 def test_paper_mode_scales_and_noises_as_printed() -> None:
-    """Footnote 1 divides by sqrt(d): the noise on an entry of X'X in units of the unscaled columns is d times the printed one."""
+    """Footnote 1 divides by sqrt(d): the noise on an entry of X'X in units of the unscaled columns is d times the
+    printed one.
+    """
     d, epsilon = 5, 0.5
     schema = pf.Schema([pf.Numeric(f"x{i}", 0, 1) for i in range(d)], target=pf.Numeric("y", -1, 1))
     for loss in (SQUARED, truncated_logistic()):
         mechanism = pf.FunctionalMechanism(calibration="paper")
-        geometry = mechanism.geometry(schema, "slope", Objective(loss))
-        moments = mechanism.statistic(geometry, Objective(loss))
-        event = mechanism.event(moments, Terms(Budget(epsilon)), loss)
+        geometry = mechanism.geometry(schema, QuadraticProblem(loss))
+        moments = mechanism.statistic(geometry, QuadraticProblem(loss))
+        event = mechanism.event(moments, PrivacyParameters(Budget(epsilon)), loss)
         assert event.scale / moments.unit == pytest.approx(loss.printed_sensitivity(d) / epsilon * d / loss.curvature)
         coefficient_noise = event.scale / (moments.step * moments.target_units) * loss.slope / np.sqrt(d)
         assert coefficient_noise == pytest.approx(loss.printed_sensitivity(d) / epsilon, rel=1e-4)
@@ -98,7 +103,9 @@ def test_least_squares_without_intercept_too(fit_intercept) -> None:
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (3000, 3))
     y = np.clip(X @ [0.3, -0.2, 0.1] + 0.2 + rng.normal(0, 0.1, 3000), -1, 1)
-    model = pf.LinearRegression(ALMOST_NO_NOISE, schema=pf.Schema.box(-1, 1, target=(-1, 1)), fit_intercept=fit_intercept).fit(X, y)
+    model = pf.LinearRegression(
+        ALMOST_NO_NOISE, schema=pf.Schema.box(-1, 1, target=(-1, 1)), fit_intercept=fit_intercept
+    ).fit(X, y)
     plain = PlainLinear(fit_intercept=fit_intercept).fit(X, y)
     np.testing.assert_allclose(model.coef_, plain.coef_, atol=2e-4)
     assert model.intercept_ == pytest.approx(plain.intercept_, abs=2e-4)
@@ -155,7 +162,8 @@ def test_a_drowned_fit_predicts_about_the_mean_and_no_worse() -> None:
     frame, schema = people(20_000)
     y = frame["income"].to_numpy()
     ratios = [
-        np.mean((pf.LinearRegression(0.02, schema=schema, random_state=s).fit(frame).predict(frame) - y) ** 2) / y.var() for s in range(20)
+        np.mean((pf.LinearRegression(0.02, schema=schema, random_state=s).fit(frame).predict(frame) - y) ** 2) / y.var()
+        for s in range(20)
     ]
     assert np.median(ratios) < 1.2
 
@@ -167,22 +175,25 @@ def test_tight_calibration_beats_the_printed_one_by_far() -> None:
     def error(calibration: str, repair: str) -> float:
         mechanism = pf.FunctionalMechanism(calibration=calibration, repair=repair)
         runs = [
-            pf.LinearRegression(0.5, schema=schema, mechanism=mechanism, random_state=seed).fit(frame).predict(frame) for seed in range(9)
+            pf.LinearRegression(0.5, schema=schema, mechanism=mechanism, random_state=seed).fit(frame).predict(frame)
+            for seed in range(9)
         ]
         return float(np.median([np.mean((run - best) ** 2) for run in runs]))
 
-    design = plain_design(frame, pf.LinearRegression(1.0, schema=schema, random_state=0).fit(frame).get_feature_names_out())
+    design = plain_design(
+        frame, pf.LinearRegression(1.0, schema=schema, random_state=0).fit(frame).get_feature_names_out()
+    )
     best = PlainLinear().fit(design, y).predict(design)
     assert 50 * error("tight", "floor") < error("paper", "trim")
 
 
 def test_rerun_draws_at_half_of_epsilon_charges_all_of_it_and_ends_bounded() -> None:
     frame, schema = people(3000)
-    objective = Objective(SQUARED)
+    objective = QuadraticProblem(SQUARED)
     once, again = pf.FunctionalMechanism(), pf.FunctionalMechanism(repair="rerun")
-    geometry = once.geometry(schema, "slope", objective)
-    moments = once.statistic(geometry, Objective(SQUARED))
-    terms = Terms(Budget(1.0))
+    geometry = once.geometry(schema, objective)
+    moments = once.statistic(geometry, QuadraticProblem(SQUARED))
+    terms = PrivacyParameters(Budget(1.0))
     assert again.event(moments, terms, SQUARED).scale == pytest.approx(2 * once.event(moments, terms, SQUARED).scale)
     noise = RecordingNoise(5)
     ledger = pf.Ledger(epsilon=1.0)
@@ -204,7 +215,8 @@ def test_rerun_that_never_ends_is_stopped_and_keeps_its_charge(monkeypatch) -> N
 
 
 @pytest.mark.parametrize(
-    ("loss", "stretch"), [(pf.QuadraticLoss(curvature=0.5, slope=1.0), 1.0), (pf.QuadraticLoss(curvature=2.0, slope=1.0), 0.25)]
+    ("loss", "stretch"),
+    [(pf.QuadraticLoss(curvature=0.5, slope=1.0), 1.0), (pf.QuadraticLoss(curvature=2.0, slope=1.0), 0.25)],
 )
 def test_any_loss_of_degree_two_is_solved(loss, stretch) -> None:
     """curvature z^2 - slope t z has its minimum at slope / (2 curvature) times least squares."""
@@ -236,7 +248,9 @@ def test_an_offset_in_the_loss_shifts_the_target(fit_intercept) -> None:
 
 def test_more_rows_per_person_mean_proportionally_more_noise() -> None:
     frame, schema = people(500)
-    reports = [pf.LinearRegression(1.0, schema=schema, rows_per_person=m, random_state=0).fit(frame).report_ for m in (1, 4)]
+    reports = [
+        pf.LinearRegression(1.0, schema=schema, rows_per_person=m, random_state=0).fit(frame).report_ for m in (1, 4)
+    ]
     assert reports[1].noise_scale == pytest.approx(4 * reports[0].noise_scale)
     assert reports[1].sensitivity == 4 * reports[0].sensitivity
 
@@ -248,10 +262,12 @@ def test_calibration_depends_on_public_facts_only() -> None:
     events = []
     for table in (frame, other):
         noise = RecordingNoise(0)
-        objective = Objective(SQUARED)
+        objective = QuadraticProblem(SQUARED)
         mechanism = pf.FunctionalMechanism()
-        geometry = mechanism.geometry(schema, "slope", objective)
-        release = mechanism.release(Rows(open_table(table), schema, geometry), Terms(Budget(0.3)), None, noise, objective)
+        geometry = mechanism.geometry(schema, objective)
+        release = mechanism.release(
+            Rows(open_table(table), schema, geometry), PrivacyParameters(Budget(0.3)), None, noise, objective
+        )
         events.append((release.event, [(call.kind, call.values.shape, call.scale) for call in noise.calls]))
     assert events[0] == events[1]
 
@@ -261,7 +277,9 @@ def test_logistic_at_much_epsilon_is_close_to_logistic_regression() -> None:
     X = np.clip(rng.normal(0, 0.35, (40_000, 3)), -1, 1)
     score = X @ [2.0, -1.0, 0.5] - 0.8
     y = np.where(rng.uniform(size=len(X)) < 1 / (1 + np.exp(-score)), "yes", "no")
-    model = pf.LogisticRegression(ALMOST_NO_NOISE, schema=pf.Schema.box(-1, 1, target=["yes", "no"]), mechanism="functional").fit(X, y)
+    model = pf.LogisticRegression(
+        ALMOST_NO_NOISE, schema=pf.Schema.box(-1, 1, target=["yes", "no"]), mechanism="functional"
+    ).fit(X, y)
     plain = PlainLogistic(C=1e6).fit(X, y)
     assert list(model.classes_) == ["no", "yes"] == list(plain.classes_)
     np.testing.assert_allclose(model.coef_, plain.coef_, atol=0.06)
@@ -277,7 +295,10 @@ def test_a_fixed_interval_changes_the_length_and_no_class() -> None:
     y = (X[:, 0] + rng.normal(0, 0.5, 5000) > 0.1).astype(int)
     schema = pf.Schema.box(-1, 1, target=[0, 1])
     models = [
-        pf.LogisticRegression(1.0, schema=schema, random_state=1, mechanism=pf.FunctionalMechanism(interval=r)).fit(X, y) for r in (1, 6)
+        pf.LogisticRegression(1.0, schema=schema, random_state=1, mechanism=pf.FunctionalMechanism(interval=r)).fit(
+            X, y
+        )
+        for r in (1, 6)
     ]
     ratios = models[1].coef_ / models[0].coef_
     assert ratios == pytest.approx(ratios[0, 0])
@@ -296,8 +317,12 @@ def test_seeded_noise_is_reproducible_and_stamped() -> None:
 
 
 def test_more_columns_than_can_be_multiplied_are_refused_with_the_widest_one_named() -> None:
-    schema = pf.Schema([pf.Numeric("x", 0, 1), pf.Category("town", [str(i) for i in range(5000)])], target=pf.Numeric("y", 0, 1))
+    schema = pf.Schema(
+        [pf.Numeric("x", 0, 1), pf.Category("town", [str(i) for i in range(5000)])], target=pf.Numeric("y", 0, 1)
+    )
     ledger = pf.Ledger(epsilon=1.0)
     with pytest.raises(pf.SchemaError, match=r"5002 encoded columns, 5000 of them for 'town'.*Join levels"):
-        pf.LinearRegression(1.0, schema=schema, ledger=ledger).fit(pl.DataFrame({"x": [0.5], "town": ["7"], "y": [0.1]}))
+        pf.LinearRegression(1.0, schema=schema, ledger=ledger).fit(
+            pl.DataFrame({"x": [0.5], "town": ["7"], "y": [0.1]})
+        )
     assert ledger.entries() == []

@@ -9,9 +9,9 @@ import pytest
 
 import privfit as pf
 from privfit.mechanisms import GeneticCentres
-from privfit.mechanisms.gene_centres import CentreScorer, farthest_point, told_apart
+from privfit.mechanisms.genetic.centres import CentreScorer, farthest_point, told_apart
 from privfit.models import private
-from privfit.privacy import Budget, Terms
+from privfit.privacy import Budget, PrivacyParameters
 from privfit.rows import Points, Rows, on_lattice, point_geometry
 from privfit.rows.points import STEP
 from privfit.tables import open_table
@@ -57,18 +57,20 @@ def test_no_point_tells_two_sets_apart_by_more_than_the_bound(near: bool, k: int
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("by_range", [True, False])
 @pytest.mark.parametrize("near", [False, True])
-def test_differences_of_scores_change_by_no_more_than_the_reach(adjacency: str, by_range: bool, near: bool) -> None:
+def test_differences_of_scores_change_by_no_more_than_the_sensitivity(
+    adjacency: str, by_range: bool, near: bool
+) -> None:
     rng, points = np.random.default_rng(7), everywhere()
     for _ in range(20):
         sets = sets_of(rng, 4, 3, near)
         q = scores_of(sets, points)
         scorer = CentreScorer.__new__(CentreScorer)
         scorer._clusters, scorer._printed = 3, False
-        terms = Terms(Budget(1.0), adjacency)
-        reach = scorer.reach(sets.reshape(4, -1) / STEP, terms, by_range).most
+        parameters = PrivacyParameters(Budget(1.0), adjacency)
+        sensitivity = scorer.sensitivity(sets.reshape(4, -1) / STEP, parameters, by_range).most
         gaps = q[:, :, None] - q[:, None, :]
         moved = (gaps.max(axis=0) - gaps.min(axis=0)).max() if adjacency == "replace-one" else np.abs(gaps).max()
-        assert moved <= reach
+        assert moved <= sensitivity
 
 
 def test_offspring_are_scored_from_their_parent_and_any_set_from_anew() -> None:
@@ -76,10 +78,10 @@ def test_offspring_are_scored_from_their_parent_and_any_set_from_anew() -> None:
     rows = rng.uniform(-1, 1, (500, 2))
     points = Points(Rows(open_table(rows), SCHEMA, point_geometry(SCHEMA)))
     points.read()
-    scorer, terms = CentreScorer(points, 3, False), Terms(Budget(1.0))
+    scorer, parameters = CentreScorer(points, 3, False), PrivacyParameters(Budget(1.0))
     for near in (True, False):
         candidates = sets_of(rng, 12, 3, near).reshape(12, -1) / STEP
-        found, _ = scorer(candidates, scorer.reach(candidates, terms, True))
+        found, _ = scorer(candidates, scorer.sensitivity(candidates, parameters, True))
         sets = on_lattice(candidates).reshape(12, 3, 2)
         assert list(found) == scores_of(sets, on_lattice(rows)).sum(axis=0).tolist()
 
@@ -98,7 +100,9 @@ def test_choices_replayed_on_a_neighbouring_table(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(private, "noise_source", lambda random_state: second)
     right = pf.KMeans(2, 1.0, schema=SCHEMA, mechanism=mechanism, ledger=pf.Ledger(epsilon=1.0)).fit(other)
     np.testing.assert_array_equal(left.cluster_centers_, right.cluster_centers_)
-    assert [(call.kind, call.scale, len(call.values)) for call in first.calls] == [(c.kind, c.scale, len(c.values)) for c in second.calls]
+    assert [(call.kind, call.scale, len(call.values)) for call in first.calls] == [
+        (c.kind, c.scale, len(c.values)) for c in second.calls
+    ]
     spent = 0.0
     for one, two in zip(first.calls, second.calls, strict=True):
         change = (one.values - two.values).astype(np.float64)
@@ -112,7 +116,9 @@ def test_the_ledger_is_charged_once_and_refuses_the_printed_constant() -> None:
     assert ledger.spent.epsilon == 1
     assert model.report_.private
     with pytest.raises(pf.PrivacyError, match="half of what its dampening factor must be"):
-        pf.KMeans(2, 1.0, schema=SCHEMA, mechanism=pf.PrivGene(calibration="paper"), ledger=pf.Ledger(epsilon=1.0)).fit(rows)
+        pf.KMeans(2, 1.0, schema=SCHEMA, mechanism=pf.PrivGene(calibration="paper"), ledger=pf.Ledger(epsilon=1.0)).fit(
+            rows
+        )
     printed = pf.KMeans(2, 1.0, schema=SCHEMA, mechanism=pf.PrivGene(calibration="paper")).fit(rows)
     assert not printed.report_.private
 

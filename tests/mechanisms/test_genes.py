@@ -1,21 +1,33 @@
-"""PrivGene as it is printed: what one row can do to scores of weight vectors, the paper's own constants, its first candidates and its mutations."""
+"""PrivGene as it is printed: what one row can do to scores of weight vectors, the paper's own constants, its first
+candidates and its mutations.
+"""
 
 from __future__ import annotations
 
 import itertools
 import tracemalloc
+from functools import cache
 
 import numpy as np
-import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privfit.losses import LOGISTIC, hinge, smooth_hinge
 from privfit.losses.margins import GRAIN, MarginLoss
-from privfit.mechanisms import Breeding, PrivGene, Risk
-from privfit.mechanisms.genes import FARTHEST, HINGE_WEIGHT, WeightScorer, first_candidates, largest_score, on_lattice, widest_apart
-from privfit.privacy import Budget, SeededNoise, Terms
+from privfit.mechanisms import Breeding, ERMProblem, PrivGene
+from privfit.mechanisms.base import PublicFacts
+from privfit.mechanisms.genetic.weights import (
+    FARTHEST,
+    HINGE_WEIGHT,
+    WeightScorer,
+    first_candidates,
+    largest_score,
+    on_lattice,
+    widest_apart,
+)
+from privfit.privacy import Budget, PrivacyParameters, SeededNoise
 from privfit.rows import KeptRows, Rows, losses_of
 from privfit.schema import Category, Geometry, Numeric, Schema
 from privfit.tables import open_table
@@ -30,7 +42,7 @@ ENDS = {"u": [-1.0, -0.5, 0.0, 0.25, 1.0], "v": [-1.0, 0.5, 1.0], "c": ["p", "q"
 
 
 def geometry_of(schema: Schema, numeric: str = "slope") -> Geometry:
-    return PrivGene(moves="genes").geometry(schema, numeric, Risk(LOGISTIC))
+    return PrivGene(moves="genes").geometry(schema, ERMProblem(LOGISTIC), numeric)
 
 
 def loss_of(name: str, geometry: Geometry) -> MarginLoss:
@@ -38,12 +50,21 @@ def loss_of(name: str, geometry: Geometry) -> MarginLoss:
 
 
 def rows_of(rows: list[tuple], schema: Schema, geometry: Geometry) -> Rows:
-    return Rows(open_table(pd.DataFrame(rows, columns=[*(column.name for column in schema.features), "y"])), schema, geometry)
+    names = [*(column.name for column in schema.features), "y"]
+    return Rows(open_table(pl.DataFrame(rows, schema=names, orient="row")), schema, geometry)
 
 
-def scorer(rows: list[tuple], schema: Schema, name: str, printed: bool = False, breeding: Breeding | None = None) -> WeightScorer:
+@cache
+def kept_of(rows: tuple[tuple, ...], schema: Schema, geometry: Geometry) -> KeptRows:
+    """The rows of a table, read once for all that is asked of them: nothing changes them."""
+    return KeptRows(rows_of(list(rows), schema, geometry))
+
+
+def scorer(
+    rows: list[tuple], schema: Schema, name: str, printed: bool = False, breeding: Breeding | None = None
+) -> WeightScorer:
     geometry = geometry_of(schema)
-    kept = KeptRows(rows_of(rows, schema, geometry))
+    kept = kept_of(tuple(rows), schema, geometry)
     return WeightScorer(kept, loss_of(name, geometry), geometry, printed, name != "logistic", breeding or Breeding())
 
 
@@ -52,7 +73,7 @@ def domain(schema: Schema) -> list[tuple]:
 
 
 def told(scores: np.ndarray, adjacency: str) -> int:
-    """The most by which one row changes a difference of two scores: scores are (rows, candidates), the prior taken out."""
+    """The most by which a row changes a difference of two scores: scores are (rows, candidates) without the prior."""
     apart = scores[:, :, None] - scores[:, None, :]
     most = apart.max(axis=0)
     return int((most + most.T).max()) if adjacency == "replace-one" else int(np.abs(apart).max())
@@ -63,7 +84,7 @@ def scores_of_rows(schema: Schema, name: str, candidates: np.ndarray, rows: list
     found = []
     for row in rows or domain(schema):
         scores = scorer([row], schema, name)
-        found.append(scores(candidates, scores.reach(candidates, Terms(Budget(1.0)), True))[0])
+        found.append(scores(candidates, scores.sensitivity(candidates, PrivacyParameters(Budget(1.0)), True))[0])
     return np.array(found) + prior(name, candidates)
 
 
@@ -79,26 +100,32 @@ CROWDS = {
     "near zero": lambda rng, width: rng.uniform(-0.1, 0.1, (6, width)),
     "corners": lambda rng, width: rng.choice([-5.0, 5.0], (6, width)),
     "of one parent": lambda rng, width: Breeding(12).offspring(
-        rng.uniform(-4, 4, (1, width)), np.full(width, -5.0), np.full(width, 5.0), int(rng.integers(60)), SeededNoise(int(rng.integers(99)))
+        rng.uniform(-4, 4, (1, width)),
+        np.full(width, -5.0),
+        np.full(width, 5.0),
+        int(rng.integers(60)),
+        SeededNoise(int(rng.integers(99))),
     ),
     "a lattice step apart": lambda rng, width: rng.uniform(4, 5, width) + rng.integers(-1, 2, (6, width)) / GRAIN,
 }
 
 
-# -- what a row can do ------------------------------------------------------------------------------------------------------------------
+# -- what a row can do -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("crowd", CROWDS)
 @pytest.mark.parametrize("name", LOSSES)
-def test_no_row_tells_two_candidates_apart_by_more_than_the_reach(name, crowd) -> None:
+def test_no_row_tells_two_candidates_apart_by_more_than_the_sensitivity(name, crowd) -> None:
     width = geometry_of(SLOPES).n_columns
     for seed in range(2):
         candidates = CROWDS[crowd](np.random.default_rng(seed), width)
         scores = scores_of_rows(SLOPES, name, candidates)
         for adjacency, by_range in itertools.product(ADJACENCIES, (True, False)):
             whole = scorer(domain(SLOPES)[:1], SLOPES, name)
-            _, reach = whole(candidates, whole.reach(candidates, Terms(Budget(1.0), adjacency), by_range))
-            assert told(scores, adjacency) <= reach
+            _, claimed = whole(
+                candidates, whole.sensitivity(candidates, PrivacyParameters(Budget(1.0), adjacency), by_range)
+            )
+            assert told(scores, adjacency) <= claimed
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -107,8 +134,8 @@ def test_some_row_nearly_does(name, adjacency) -> None:
     """Candidates far on one side that differ in one slope: a row at either end of it is on the wrong side."""
     candidates = np.array([[4.0, 0.3, 0.0], [4.0, -0.3, 0.0]])
     found = scorer([(1.0, 0.0, "a")], LINE, name)
-    _, reach = found(candidates, found.reach(candidates, Terms(Budget(1.0), adjacency), True))
-    assert 0.95 * reach < told(scores_of_rows(LINE, name, candidates), adjacency) <= reach
+    _, claimed = found(candidates, found.sensitivity(candidates, PrivacyParameters(Budget(1.0), adjacency), True))
+    assert 0.95 * claimed < told(scores_of_rows(LINE, name, candidates), adjacency) <= claimed
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -118,7 +145,10 @@ def test_a_range_never_costs_more_than_the_change_of_a_score(name, adjacency) ->
     scores = scorer(domain(SLOPES)[:1], SLOPES, name)
     for crowd in CROWDS.values():
         candidates = crowd(rng, geometry_of(SLOPES).n_columns)
-        ranges, changes = (scores.reach(candidates, Terms(Budget(1.0), adjacency), by_range).most for by_range in (True, False))
+        ranges, changes = (
+            scores.sensitivity(candidates, PrivacyParameters(Budget(1.0), adjacency), by_range).most
+            for by_range in (True, False)
+        )
         assert 0 <= ranges <= changes
 
 
@@ -137,17 +167,21 @@ def test_predictors_are_no_larger_and_no_farther_apart_than_public_facts_say(see
     assert np.array_equal(largest_score(alone, geometry), np.abs(design @ alone.T).max(axis=0))
 
 
-# -- scores -------------------------------------------------------------------------------------------------------------------------------
+# -- scores ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("crowd", CROWDS)
 def test_what_moves_change_adds_up_to_the_losses_themselves(crowd, name) -> None:
-    """Candidates that move one level of the first are scored by the change alone: the same whole numbers, duplicates and weights at the bounds among them."""
+    """Candidates that move one level of the first are scored by the change alone: the same whole numbers, duplicates
+    and weights at the bounds among them.
+    """
     rng = np.random.default_rng(3)
     rows = [
         (float(u), float(v), str(c), str(y))
-        for u, v, c, y in zip(*rng.uniform(-1, 1, (2, 60)), rng.choice(list("pqr"), 60), rng.choice(["a", "b"], 60), strict=True)
+        for u, v, c, y in zip(
+            *rng.uniform(-1, 1, (2, 60)), rng.choice(list("pqr"), 60), rng.choice(["a", "b"], 60), strict=True
+        )
     ]
     geometry = geometry_of(SLOPES)
     kept, loss = KeptRows(rows_of(rows, SLOPES, geometry)), loss_of(name, geometry)
@@ -155,7 +189,7 @@ def test_what_moves_change_adds_up_to_the_losses_themselves(crowd, name) -> None
     for _ in range(3):
         candidates = np.clip(CROWDS[crowd](rng, geometry.n_columns), -5, 5)
         candidates = np.concatenate([candidates, candidates[:2]])
-        found, _ = scores(candidates, scores.reach(candidates, Terms(Budget(1.0)), True))
+        found, _ = scores(candidates, scores.sensitivity(candidates, PrivacyParameters(Budget(1.0)), True))
         assert np.array_equal(found, -losses_of(kept, loss, on_lattice(candidates).T))
 
 
@@ -164,9 +198,12 @@ def test_scores_are_minus_the_loss_and_for_hinges_minus_half_the_squared_weights
     """The paper's f over C; the constant, which is the first weight here, is not penalised."""
     rng = np.random.default_rng(0)
     candidates = rng.uniform(-3, 3, (7, 3))
-    rows = [(float(u), float(v), str(y)) for u, v, y in zip(*rng.uniform(-1, 1, (2, 40)), rng.choice(["a", "b"], 40), strict=True)]
+    rows = [
+        (float(u), float(v), str(y))
+        for u, v, y in zip(*rng.uniform(-1, 1, (2, 40)), rng.choice(["a", "b"], 40), strict=True)
+    ]
     scores = scorer(rows, LINE, name)
-    whole, _ = scores(candidates, scores.reach(candidates, Terms(Budget(1.0)), True))
+    whole, _ = scores(candidates, scores.sensitivity(candidates, PrivacyParameters(Budget(1.0)), True))
     sides = np.array([1.0 if row[-1] == "b" else -1.0 for row in rows])
     design = np.array([[1.0, row[0], row[1]] for row in rows])
     losses = np.asarray(LOSSES[name].value(design @ candidates.T, sides[:, None])).sum(axis=0)
@@ -180,7 +217,9 @@ def test_the_best_candidate_wins_where_epsilon_is_large() -> None:
     rows = [(float(u), float(v), "b" if u - v > 0.2 else "a") for u, v in rng.uniform(-1, 1, (500, 2))]
     mechanism = PrivGene(moves="genes", rounds=25, candidates=60)
     geometry = geometry_of(LINE)
-    release = mechanism.release(rows_of(rows, LINE, geometry), Terms(Budget(1e5)), None, SeededNoise(0), Risk(LOGISTIC))
+    release = mechanism.release(
+        rows_of(rows, LINE, geometry), PrivacyParameters(Budget(1e5)), None, SeededNoise(0), ERMProblem(LOGISTIC)
+    )
     constant, u, v = release.value.weights[:, 0]
     assert u > 2
     assert v < -2
@@ -189,38 +228,42 @@ def test_the_best_candidate_wins_where_epsilon_is_large() -> None:
     assert np.mean(right) > 0.95
 
 
-# -- as printed ---------------------------------------------------------------------------------------------------------------------------
+# -- as printed ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_the_printed_constants_are_those_of_the_paper(name) -> None:
-    """Equations 11 and 15 (over C) by the largest |w|_1 + 1, 13 and 16 by the largest |w - w'|_1, the smaller of both for the enhanced rule."""
+    """Equations 11 and 15 (over C) by the largest |w|_1 + 1, 13 and 16 by the largest |w - w'|_1, the smaller of both
+    for the enhanced rule.
+    """
     candidates = np.array([[1.0, -2.0, 0.5], [1.25, -2.0, 0.5], [1.0, -1.5, 0.5]])
     scores = scorer([(0.0, 0.0, "a")], LINE, name, printed=True)
-    terms = Terms(Budget(1.0))
-    assert scores.reach(candidates, terms, False).most == 2 * (3.75 + 1)
+    terms = PrivacyParameters(Budget(1.0))
+    assert scores.sensitivity(candidates, terms, False).most == 2 * (3.75 + 1)
     first = scorer([(0.0, 0.0, "a")], LINE, name, printed=True)
-    assert first.reach(candidates, terms, True).most == pytest.approx(2 * 0.75, abs=2 / GRAIN)  # margins are rounded to the lattice
+    assert first.sensitivity(candidates, terms, True).most == pytest.approx(
+        2 * 0.75, abs=2 / GRAIN
+    )  # margins are rounded to the lattice
     apart = np.array([[5.0, 0.0, 0.0], [-5.0, 0.0, 0.0]])
-    assert scorer([(0.0, 0.0, "a")], LINE, name, printed=True).reach(apart, terms, True).most == 2 * 6.0
+    assert scorer([(0.0, 0.0, "a")], LINE, name, printed=True).sensitivity(apart, terms, True).most == 2 * 6.0
 
 
 def test_for_hinges_the_printed_text_takes_half_of_its_own_equation_from_the_second_round_on() -> None:
     """'2C times the mutation scale': 5% of 10 at first, then 5% less from round to round."""
     low, high = np.full(3, -5.0), np.full(3, 5.0)
     breeding = Breeding(200)
-    terms = Terms(Budget(1.0))
-    reaches: dict[str, list[float]] = {}
+    terms = PrivacyParameters(Budget(1.0))
+    found: dict[str, list[float]] = {}
     for name in ("hinge", "logistic"):
         scores = scorer([(0.0, 0.0, "a")], LINE, name, printed=True, breeding=breeding)
         candidates, _, _ = first_candidates(200, geometry_of(LINE), SeededNoise(0))
-        reaches[name] = [scores.reach(candidates, terms, True).most]
+        found[name] = [scores.sensitivity(candidates, terms, True).most]
         for number in range(3):
             candidates = breeding.offspring(candidates[50:51], low, high, number, SeededNoise(number))
-            reaches[name].append(scores.reach(candidates, terms, True).most)
-    assert reaches["hinge"][1:] == pytest.approx([2 * 0.5 * 0.95**number for number in range(3)])
-    assert reaches["logistic"][1:] == pytest.approx([4 * 0.5 * 0.95**number for number in range(3)], abs=8 / GRAIN)
-    assert reaches["hinge"][0] == pytest.approx(reaches["logistic"][0], abs=2 / GRAIN)
+            found[name].append(scores.sensitivity(candidates, terms, True).most)
+    assert found["hinge"][1:] == pytest.approx([2 * 0.5 * 0.95**number for number in range(3)])
+    assert found["logistic"][1:] == pytest.approx([4 * 0.5 * 0.95**number for number in range(3)], abs=8 / GRAIN)
+    assert found["hinge"][0] == pytest.approx(found["logistic"][0], abs=2 / GRAIN)
 
 
 def test_and_so_they_are_not_private_for_hinges() -> None:
@@ -228,10 +271,10 @@ def test_and_so_they_are_not_private_for_hinges() -> None:
     parent = np.array([[4.0, 1.0, 0.0]])
     candidates = np.concatenate([parent, parent + np.array([0, 0.5, 0]), parent - np.array([0, 0.5, 0])])
     scores = scorer([(0.0, 0.0, "a")], LINE, "hinge", printed=True)
-    terms = Terms(Budget(1.0))
-    scores.reach(candidates, terms, True)
-    _, reach = scores(candidates, scores.reach(candidates, terms, True))
-    assert told(scores_of_rows(LINE, "hinge", candidates), "replace-one") > 1.9 * reach
+    terms = PrivacyParameters(Budget(1.0))
+    scores.sensitivity(candidates, terms, True)
+    _, claimed = scores(candidates, scores.sensitivity(candidates, terms, True))
+    assert told(scores_of_rows(LINE, "hinge", candidates), "replace-one") > 1.9 * claimed
 
 
 @pytest.mark.parametrize("crowd", CROWDS)
@@ -243,24 +286,28 @@ def test_for_the_logistic_loss_they_are(crowd, by_range) -> None:
         scores = scores_of_rows(SLOPES, "logistic", candidates)
         for adjacency in ADJACENCIES:
             whole = scorer(domain(SLOPES)[:1], SLOPES, "logistic", printed=True)
-            _, reach = whole(candidates, whole.reach(candidates, Terms(Budget(1.0), adjacency), by_range))
-            assert told(scores, adjacency) <= reach
+            _, claimed = whole(
+                candidates, whole.sensitivity(candidates, PrivacyParameters(Budget(1.0), adjacency), by_range)
+            )
+            assert told(scores, adjacency) <= claimed
 
 
 @pytest.mark.parametrize("printed", [True, False])
 @pytest.mark.parametrize("apart", [1, 2, 3, 9])
 def test_rounding_margins_to_the_lattice_is_paid_for(apart, printed) -> None:
-    """Margins halfway between two lattice points are rounded to the even one: candidates that differ by 1 can look 2 apart, to two rows in two directions."""
+    """Margins halfway between two lattice points are rounded to the even one: candidates that differ by 1 can look 2
+    apart, to two rows in two directions.
+    """
     schema = Schema([Numeric(name, -1, 1) for name in ("u", "v", "w")], TARGET)
     here = np.array([5.0, 5.0, 1 / GRAIN, 0.0])
     candidates = np.array([here, here + np.array([0, 0, 0, apart / GRAIN])])
     rows = [(1.0, 0.5, 1.0, "a"), (1.0, -0.5, -1.0, "a"), (1.0, 0.5, -1.0, "a"), (1.0, -0.5, 1.0, "a")]
     scores = scorer(rows[:1], schema, "logistic", printed=printed)
-    _, reach = scores(candidates, scores.reach(candidates, Terms(Budget(1.0)), True))
-    assert told(scores_of_rows(schema, "logistic", candidates, rows), "replace-one") <= reach
+    _, claimed = scores(candidates, scores.sensitivity(candidates, PrivacyParameters(Budget(1.0)), True))
+    assert told(scores_of_rows(schema, "logistic", candidates, rows), "replace-one") <= claimed
 
 
-# -- the law of a fit -------------------------------------------------------------------------------------------------------------------
+# -- the law of a fit ------------------------------------------------------------------------------
 
 
 class Scripted:
@@ -299,7 +346,7 @@ def test_two_rounds_of_the_paper_give_away_no_more_than_epsilon(options, name, a
     epsilon, candidates = 1.5, 4
     mechanism = PrivGene(moves="genes", rounds=2, candidates=candidates, **options)
     geometry = geometry_of(LINE)
-    terms = Terms(Budget(epsilon), adjacency, 1, 100)
+    terms = PrivacyParameters(Budget(epsilon), adjacency, 1, 100)
     crowd = [(0.25, 0.5, "a")] * 8
     tables = [[*crowd, row] for row in itertools.product((-1.0, 1.0), (-1.0, 1.0), ("a", "b"))]
     laws, seen = [], []
@@ -307,7 +354,7 @@ def test_two_rounds_of_the_paper_give_away_no_more_than_epsilon(options, name, a
         law, asked = [], []
         for script in itertools.product(range(candidates), repeat=2):
             noise = Scripted(script)
-            release = mechanism.release(rows_of(rows, LINE, geometry), terms, None, noise, Risk(LOSSES[name]))
+            release = mechanism.release(rows_of(rows, LINE, geometry), terms, None, noise, ERMProblem(LOSSES[name]))
             law.append(noise.chance)
             asked.append((noise.asked, release.value.weights.tolist(), release.event))
         laws.append(law)
@@ -318,7 +365,7 @@ def test_two_rounds_of_the_paper_give_away_no_more_than_epsilon(options, name, a
     assert 0.02 * epsilon < worst <= epsilon * (1 + 1e-9)
 
 
-# -- candidates ---------------------------------------------------------------------------------------------------------------------------
+# -- candidates ------------------------------------------------------------------------------------
 
 
 def test_the_first_candidates_are_the_papers() -> None:
@@ -344,7 +391,12 @@ def test_few_candidates_are_enough(count) -> None:
     assert found.shape == (count, 3)
     mechanism = PrivGene(moves="genes", candidates=count, rounds=2)
     rows = rows_of([(0.5, 0.5, "a"), (0.1, 0.2, "b")], LINE, geometry_of(LINE))
-    assert mechanism.release(rows, Terms(Budget(1.0)), None, SeededNoise(0), Risk(LOGISTIC)).value.weights.shape == (3, 1)
+    assert mechanism.release(
+        rows, PrivacyParameters(Budget(1.0)), None, SeededNoise(0), ERMProblem(LOGISTIC)
+    ).value.weights.shape == (
+        3,
+        1,
+    )
 
 
 def test_mutations_meet_every_weight_and_the_constant() -> None:
@@ -359,28 +411,31 @@ def test_mutations_meet_every_weight_and_the_constant() -> None:
 @pytest.mark.parametrize("parents", [1, 3])
 def test_shares_of_all_choices_add_up(parents) -> None:
     mechanism = PrivGene(moves="genes", parents=parents, rounds=5)
-    choices = mechanism.price(geometry_of(LINE), Terms(Budget(0.7)), Risk(LOGISTIC), 100)
-    assert len(choices.each) == 4 * parents + 1
-    assert sum(choices.each) * 10 == 7
+    facts = PublicFacts(geometry_of(LINE), PrivacyParameters(Budget(0.7)), 100)
+    plan = mechanism.plan(facts, ERMProblem(LOGISTIC))
+    each = plan.rounds.choices.each
+    assert len(each) == plan.event.n_values == 4 * parents + 1
+    assert sum(each) * 10 == 7
+    assert sum(part.epsilon for part in plan.event.parts) == pytest.approx(0.7)
 
 
 def test_rounds_are_the_papers() -> None:
     """0.00125 times rows times epsilon over parents, of a public number of rows."""
     mechanism = PrivGene(moves="genes", parents=2)
 
-    def rounds(terms: Terms, n_rows: int | None) -> int:
-        return (len(mechanism.price(geometry_of(LINE), terms, Risk(LOGISTIC), n_rows).each) - 1) // 2 + 1
+    def rounds(terms: PrivacyParameters, n_rows: int | None) -> int:
+        return mechanism.plan(PublicFacts(geometry_of(LINE), terms, n_rows), ERMProblem(LOGISTIC)).rounds.count
 
-    assert rounds(Terms(Budget(1.0)), 48_000) == 30
-    assert rounds(Terms(Budget(0.5)), 48_000) == 15
-    assert rounds(Terms(Budget(1.0)), 10) == 1
+    assert rounds(PrivacyParameters(Budget(1.0)), 48_000) == 30
+    assert rounds(PrivacyParameters(Budget(0.5)), 48_000) == 15
+    assert rounds(PrivacyParameters(Budget(1.0)), 10) == 1
 
 
 def test_more_parents_than_one_are_selected_and_crossed_over() -> None:
     rows = rows_of([(0.5, 0.5, "a"), (0.1, 0.2, "b")] * 20, LINE, geometry_of(LINE))
     mechanism = PrivGene(moves="genes", parents=3, rounds=4, candidates=20)
     noise = Counting(0)
-    mechanism.release(rows, Terms(Budget(1.0)), None, noise, Risk(LOGISTIC))
+    mechanism.release(rows, PrivacyParameters(Budget(1.0)), None, noise, ERMProblem(LOGISTIC))
     assert noise.sizes == [20, 19, 18] * 3 + [20]
 
 
@@ -396,9 +451,11 @@ class Counting(SeededNoise):
         return super().select_each(menus, scale, rule)
 
 
-def test_candidates_are_as_far_apart_as_the_level_in_which_they_differ_most_says_and_many_levels_take_little_memory() -> None:
+def test_candidates_are_as_far_apart_as_the_level_in_which_they_differ_most_and_levels_take_little_memory() -> None:
     rng = np.random.default_rng(5)
-    schema = Schema([Category("many", list(range(3_000))), Category("few", list("pqr"))], target=Category("y", ["a", "b"]))
+    schema = Schema(
+        [Category("many", list(range(3_000))), Category("few", list("pqr"))], target=Category("y", ["a", "b"])
+    )
     geometry = schema.geometry(numeric="bins", whole=True)
     weights = rng.integers(-500, 501, (200, geometry.n_columns))
     tracemalloc.start()

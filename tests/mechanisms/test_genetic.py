@@ -1,4 +1,6 @@
-"""PrivGene for classes: what one row can do in a round, against all rows and all patterns; and the law of whole fits on tiny tables."""
+"""PrivGene for classes: what one row can do in a round, against all rows and all patterns; and the law of whole fits on
+tiny tables.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +12,37 @@ import numpy as np
 import pytest
 
 from privfit.mechanisms import PrivGene
-from privfit.mechanisms.genetic import GenePlan
-from privfit.privacy import Budget, SeededNoise, Terms
-from privfit.privacy.patterns import Chain
+from privfit.mechanisms.base import PublicFacts
+from privfit.mechanisms.genetic.moves import MoveSchedule
+from privfit.privacy import Budget, PrivacyParameters, SeededNoise
+from privfit.privacy.samplers.patterns import Chain
 from privfit.rows import KeptRows, MarginRows
 from privfit.schema import Geometry, Numeric, Schema
 from tests.privacy.laws import LAWS, excess, most_told, renyi
-from tests.support.genetic import ADJACENCIES, LOSSES, SCHEMAS, SMALL, TARGET, all_rows, domain, geometry_of, risk_of, rows_of
+from tests.support.genetic import (
+    ADJACENCIES,
+    LOSSES,
+    SCHEMAS,
+    SMALL,
+    TARGET,
+    all_rows,
+    domain,
+    geometry_of,
+    kept_of,
+    risk_of,
+    rows_of,
+)
 
 DOWN, UP = 0, 1
 
 
-def gains_of_row(row: tuple, schema: Schema, geometry: Geometry, plan: GenePlan, moves: list[tuple[int, tuple[int, ...]]]) -> list[int]:
-    """What every candidate of the next round gains on this row alone, after these moves; a level that stays gains nothing."""
-    margins = MarginRows(KeptRows(rows_of([row], schema, geometry)), plan.loss)
+def gains_of_row(
+    row: tuple, schema: Schema, geometry: Geometry, plan: MoveSchedule, moves: list[tuple[int, tuple[int, ...]]]
+) -> list[int]:
+    """What every candidate of the next round gains on this row alone, after these moves; a level that stays gains
+    nothing.
+    """
+    margins = MarginRows(kept_of((row,), schema, geometry), plan.loss)
     for (column, signs), step in zip(moves, plan.steps, strict=False):
         margins.move(column, signs, step)
     chains = [Chain(*pair) for pair in margins.gains(plan.steps[len(moves)])]
@@ -44,19 +63,19 @@ def told(gains: np.ndarray, adjacency: str) -> int:
 
 def planned(
     schema: str, loss: str, adjacency: str, selection: str = "auto", people: int = 1, **options
-) -> tuple[GenePlan, Geometry, Terms]:
+) -> tuple[MoveSchedule, Geometry, PrivacyParameters]:
     mechanism = PrivGene(selection=selection, rounds=4, **options)
     geometry = geometry_of(SCHEMAS[schema], mechanism, loss)
-    terms = Terms(Budget(1.0), adjacency, people, 100)
-    return mechanism.plan(geometry, terms, risk_of(loss), 100), geometry, terms
+    terms = PrivacyParameters(Budget(1.0), adjacency, people, 100)
+    return mechanism.schedule(PublicFacts(geometry, terms, 100), risk_of(loss)), geometry, terms
 
 
-# -- what a row can do ------------------------------------------------------------------------------------------------------------------
+# -- what a row can do -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("schema", SCHEMAS)
-def test_no_row_tells_two_candidates_apart_by_more_than_the_reach_and_some_nearly_do(schema, loss) -> None:
+def test_no_row_tells_two_candidates_apart_by_more_than_the_sensitivity_and_some_nearly_do(schema, loss) -> None:
     """All rows, all patterns and single levels, after moves that drive margins as far as they go, and after others."""
     plan, geometry, _ = planned(schema, loss, "replace-one", first_step=1.0, last_step=0.3)
     rng = np.random.default_rng(0)
@@ -71,44 +90,54 @@ def test_no_row_tells_two_candidates_apart_by_more_than_the_reach_and_some_nearl
                 moves.append((column, (trial,) * width if trial < 2 else tuple(rng.integers(0, 2, width).tolist())))
             gains = np.array([gains_of_row(row, SCHEMAS[schema], geometry, plan, moves) for row in rows])
             for adjacency in ADJACENCIES:
-                found, reach = told(gains, adjacency), plan.reach(place, Terms(Budget(1.0), adjacency))
-                assert found <= reach, (place, moves, adjacency)
-                nearest[adjacency] = max(nearest[adjacency], found / reach)
+                found, claimed = (
+                    told(gains, adjacency),
+                    plan.sensitivity(place, PrivacyParameters(Budget(1.0), adjacency)),
+                )
+                assert found <= claimed, (place, moves, adjacency)
+                nearest[adjacency] = max(nearest[adjacency], found / claimed)
         assert min(nearest.values()) > 0.85, place
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_usual_exponential_rule_pays_for_how_far_a_score_moves(loss, adjacency) -> None:
-    """Twice the change of one score, the largest of all candidates: what is scored is the loss itself, not only what is gained."""
+    """Twice the change of one score, the largest of all candidates: what is scored is the loss itself, not only what is
+    gained.
+    """
     plan, geometry, terms = planned("levels", loss, adjacency, "exponential")
     values, reach = plan.loss.values, plan.loss.reach
     for place, step in enumerate(plan.steps):
         most = plan.within(place) + step
         high, low = values[reach - most], values[reach + most]
-        assert plan.reach(place, terms) == 2 * (high - (low if adjacency == "replace-one" else 0))
+        assert plan.sensitivity(place, terms) == 2 * (high - (low if adjacency == "replace-one" else 0))
         gains = np.array(
-            [gains_of_row(row, SCHEMAS["levels"], geometry, plan, [(0, (UP, UP))] * place) for row in all_rows(SCHEMAS["levels"])]
+            [
+                gains_of_row(row, SCHEMAS["levels"], geometry, plan, [(0, (UP, UP))] * place)
+                for row in all_rows(SCHEMAS["levels"])
+            ]
         )
-        assert told(gains, adjacency) <= plan.reach(place, terms)
+        assert told(gains, adjacency) <= plan.sensitivity(place, terms)
     better = planned("levels", loss, adjacency)[0]
-    assert all(better.reach(place, terms) <= plan.reach(place, terms) for place in range(4))
-    assert better.reach(3, terms) < 0.5 * plan.reach(3, terms)
+    assert all(better.sensitivity(place, terms) <= plan.sensitivity(place, terms) for place in range(4))
+    assert better.sensitivity(3, terms) < 0.5 * plan.sensitivity(3, terms)
 
 
 @pytest.mark.parametrize("selection", ["enhanced", "exponential"])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_several_rows_a_person_reach_as_often_as_far(selection, adjacency) -> None:
+def test_several_rows_a_person_change_as_often_as_much(selection, adjacency) -> None:
     one, _, terms = planned("levels", "hinge", adjacency, selection)
     three, _, terms_of_three = planned("levels", "hinge", adjacency, selection, people=3)
     for place in range(4):
-        assert three.reach(place, terms_of_three) == 3 * one.reach(place, terms)
+        assert three.sensitivity(place, terms_of_three) == 3 * one.sensitivity(place, terms)
 
 
 def test_under_add_remove_half_as_far() -> None:
     swapped, _, terms = planned("levels", "logistic", "replace-one")
     added, _, terms_too = planned("levels", "logistic", "add-remove")
-    assert [2 * added.reach(place, terms_too) for place in range(4)] == [swapped.reach(place, terms) for place in range(4)]
+    assert [2 * added.sensitivity(place, terms_too) for place in range(4)] == [
+        swapped.sensitivity(place, terms) for place in range(4)
+    ]
 
 
 def test_margins_never_leave_the_table_of_losses() -> None:
@@ -125,7 +154,7 @@ def test_margins_never_leave_the_table_of_losses() -> None:
             assert plan.within(4) == plan.loss.reach
 
 
-# -- the law of a fit ---------------------------------------------------------------------------------------------------------------------
+# -- the law of a fit ------------------------------------------------------------------------------
 
 
 def pattern_law(chains: list[Chain], scale: float) -> dict[tuple[int, tuple[int, ...]], float]:
@@ -168,7 +197,15 @@ BENT = Schema([Numeric("x", 0, 1)], TARGET)
 EPSILON = 1.5
 
 
-def law_of(rows: list[tuple], schema: Schema, mechanism: PrivGene, terms: Terms, loss: str, scripts: list[tuple], shrink: float = 1.0):
+def law_of(
+    rows: list[tuple],
+    schema: Schema,
+    mechanism: PrivGene,
+    terms: PrivacyParameters,
+    loss: str,
+    scripts: list[tuple],
+    shrink: float = 1.0,
+):
     """The chance of every sequence of choices, and all that was asked for or released on the way."""
     geometry = geometry_of(schema, mechanism, loss, knots=2)
     law, seen, event = [], [], None
@@ -189,8 +226,10 @@ def neighbours(schema: Schema, adjacency: str, common: list[list[tuple]]) -> lis
     return [([*base, one], [*base, other]) for base in common for one, other in itertools.combinations(rows, 2)]
 
 
-def compared(schema: Schema, mechanism: PrivGene, adjacency: str, loss: str, scripts: list[tuple], common, delta=0.0, shrink=1.0):
-    terms = Terms(Budget(EPSILON, delta), adjacency, 1, 100)
+def compared(
+    schema: Schema, mechanism: PrivGene, adjacency: str, loss: str, scripts: list[tuple], common, delta=0.0, shrink=1.0
+):
+    terms = PrivacyParameters(Budget(EPSILON, delta), adjacency, 1, 100)
     laws: dict[tuple, tuple] = {}
     for pair in neighbours(schema, adjacency, common):
         for rows in pair:
@@ -204,7 +243,9 @@ def compared(schema: Schema, mechanism: PrivGene, adjacency: str, loss: str, scr
 
 
 def patterns(schema: Schema, width: int = 2) -> list[tuple[int, tuple[int, ...]]]:
-    return [(place, signs) for place in range(len(schema.features)) for signs in itertools.product((DOWN, UP), repeat=width)]
+    return [
+        (place, signs) for place in range(len(schema.features)) for signs in itertools.product((DOWN, UP), repeat=width)
+    ]
 
 
 CROWDS = {"small": [[("p", "q", "a")] * 12, []], "bent": [[(0.3, "b")] * 12, []]}
@@ -218,7 +259,9 @@ def test_one_round_gives_away_no_more_than_epsilon_and_nearly_that(name, loss, a
     schema = SMALL if name == "small" else BENT
     mechanism = PrivGene(rounds=1)
     scripts = [(pattern,) for pattern in patterns(schema)]
-    worst = max(most_told(one, other) for one, other, _ in compared(schema, mechanism, adjacency, loss, scripts, CROWDS[name]))
+    worst = max(
+        most_told(one, other) for one, other, _ in compared(schema, mechanism, adjacency, loss, scripts, CROWDS[name])
+    )
     assert 0.9 * EPSILON < worst <= EPSILON * (1 + 1e-9)
 
 
@@ -229,7 +272,9 @@ def test_two_rounds_together_give_away_no_more_than_epsilon(name, adjacency) -> 
     mechanism = PrivGene(rounds=2, first_step=1.0, last_step=0.5)
     scripts = list(itertools.product(patterns(schema), repeat=2))
     common = [[("p", "q", "a")] * 12] if name == "small" else CROWDS["bent"]
-    worst = max(most_told(one, other) for one, other, _ in compared(schema, mechanism, adjacency, "logistic", scripts, common))
+    worst = max(
+        most_told(one, other) for one, other, _ in compared(schema, mechanism, adjacency, "logistic", scripts, common)
+    )
     assert 0.6 * EPSILON < worst <= EPSILON * (1 + 1e-9)
 
 
@@ -239,7 +284,10 @@ def test_listed_candidates_give_away_no_more_than_epsilon(selection, moves) -> N
     mechanism = PrivGene(selection=selection, moves=moves, candidates=4, rounds=2, first_step=1.0, last_step=0.5)
     scripts = list(itertools.product(range(4), repeat=2))
     for adjacency in ADJACENCIES:
-        worst = max(most_told(one, other) for one, other, _ in compared(SMALL, mechanism, adjacency, "huber", scripts, CROWDS["small"][:1]))
+        worst = max(
+            most_told(one, other)
+            for one, other, _ in compared(SMALL, mechanism, adjacency, "huber", scripts, CROWDS["small"][:1])
+        )
         assert 0.1 * EPSILON < worst <= EPSILON * (1 + 1e-9)
 
 
@@ -263,17 +311,22 @@ def test_less_noise_than_is_paid_for_is_caught() -> None:
     scripts = [(pattern,) for pattern in patterns(SMALL)]
     worst = max(
         most_told(one, other)
-        for one, other, _ in compared(SMALL, PrivGene(rounds=1), "replace-one", "hinge", scripts, CROWDS["small"], shrink=0.8)
+        for one, other, _ in compared(
+            SMALL, PrivGene(rounds=1), "replace-one", "hinge", scripts, CROWDS["small"], shrink=0.8
+        )
     )
     assert worst > EPSILON
 
 
 def test_a_spread_for_the_wrong_adjacency_is_caught(monkeypatch) -> None:
-    """Under replace-one two rows speak: with the reach of one of them the promise breaks."""
-    reach = GenePlan.reach
-    monkeypatch.setattr(GenePlan, "reach", lambda self, place, terms: reach(self, place, replace(terms, adjacency="add-remove")))
+    """Under replace-one two rows speak: with the sensitivity of one of them the promise breaks."""
+    right = MoveSchedule.sensitivity
+    monkeypatch.setattr(
+        MoveSchedule, "sensitivity", lambda self, place, told: right(self, place, replace(told, adjacency="add-remove"))
+    )
     scripts = [(pattern,) for pattern in patterns(BENT)]
     worst = max(
-        most_told(one, other) for one, other, _ in compared(BENT, PrivGene(rounds=1), "replace-one", "logistic", scripts, CROWDS["bent"])
+        most_told(one, other)
+        for one, other, _ in compared(BENT, PrivGene(rounds=1), "replace-one", "logistic", scripts, CROWDS["bent"])
     )
     assert worst > 1.5 * EPSILON

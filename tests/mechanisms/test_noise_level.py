@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import privfit as pf
-from privfit.mechanisms.noise_level import DROWNED, weights_sd
+from privfit.losses import LOGISTIC
+from privfit.mechanisms.perturbation.noise_level import DROWNED, relative_noise
+from privfit.mechanisms.perturbation.problem import ERMFit
 from privfit.models.perturbed import DROWNED_NOTE
 from privfit.privacy import Event
+from privfit.privacy.parts import CERTIFICATE, RELEASE, Laplace, Selection
+from privfit.statistics import RowNorms
 
 RNG = np.random.default_rng(5)
 X = RNG.uniform(-1, 1, (20_000, 6))
@@ -41,9 +46,9 @@ def no_warnings() -> None:
 def fitted(kind: str, epsilon: float, rows: int, **parameters: Any) -> Any:
     model, y = KINDS[kind]
     schema = pf.Schema.box(-1, 1, target=sorted(set(y)))
-    return type(model)(**(model.get_params() | {"epsilon": epsilon, "schema": schema, "random_state": 1} | parameters)).fit(
-        X[:rows], y[:rows]
-    )
+    return type(model)(
+        **(model.get_params() | {"epsilon": epsilon, "schema": schema, "random_state": 1} | parameters)
+    ).fit(X[:rows], y[:rows])
 
 
 def is_told(model: Any) -> bool:
@@ -72,7 +77,9 @@ def test_it_depends_on_public_facts_alone() -> None:
 def test_more_epsilon_or_rows_make_it_less_and_more_columns_make_it_more() -> None:
     def level(epsilon: float, rows: int, columns: int = 6) -> float:
         schema = pf.Schema.box(-1, 1, target=["no", "yes"])
-        model = pf.LogisticRegression(epsilon, schema=schema, numeric="slope", random_state=0).fit(X[:rows, :columns], TWO[:rows])
+        model = pf.LogisticRegression(epsilon, schema=schema, numeric="slope", random_state=0).fit(
+            X[:rows, :columns], TWO[:rows]
+        )
         return float(model.report_.repairs["relative_noise"])
 
     assert level(0.02, 500) == pytest.approx(level(0.01, 500) / 2, rel=1e-3)
@@ -84,19 +91,31 @@ def test_a_private_number_of_rows_is_not_used() -> None:
     unknown = fitted("logistic", 0.001, 300, adjacency="add-remove")
     assert "relative_noise" not in unknown.report_.repairs
     assert DROWNED_NOTE not in unknown.report_.notes
-    guessed = [fitted("logistic", 0.001, rows, adjacency="add-remove", expected_rows=1_000).report_ for rows in (300, 299)]
+    guessed = [
+        fitted("logistic", 0.001, rows, adjacency="add-remove", expected_rows=1_000).report_ for rows in (300, 299)
+    ]
     assert guessed[0].repairs["relative_noise"] == guessed[1].repairs["relative_noise"]
     assert DROWNED_NOTE in guessed[0].notes
 
 
 def test_a_regression_is_not_judged_by_a_rule_for_classes() -> None:
-    model = pf.ERM(pf.losses.robust(1.0), epsilon=0.001, schema=pf.Schema.box(-1, 1, target=(-1, 1)), random_state=0).fit(
-        X[:300], X[:300, 0]
-    )
+    model = pf.ERM(
+        pf.losses.robust(1.0), epsilon=0.001, schema=pf.Schema.box(-1, 1, target=(-1, 1)), random_state=0
+    ).fit(X[:300], X[:300, 0])
     assert "relative_noise" not in model.report_.repairs
 
 
 def test_noise_of_tables_is_not_taken_for_noise_of_weights() -> None:
-    event = Event("a test", 1.0, noise="laplace+laplace+laplace", scale=1, n_values=9, parts=(2, 3, 4), scales=(1.0, 2.0, 50.0))
-    assert weights_sd(event, 5) == pytest.approx(math.sqrt((2 * 2 + 3 * 8) / 5))
-    assert weights_sd(event, 9) == pytest.approx(event.usual_sd)
+    weights = (Laplace(size=2, scale=1.0), Laplace(size=3, scale=2.0))
+    others = (
+        Laplace(size=5, scale=9.0, purpose=CERTIFICATE),
+        Selection(rule="permute-and-flip", scale=3.0, purpose="choice of columns"),
+        Laplace(size=4, scale=50.0, purpose="interaction terms"),
+    )
+    norms, fit = RowNorms(5.0, 2.0, 1.0, 5), ERMFit(np.zeros((5, 1)), 1.0, LOGISTIC, n_rows=100)
+    found = relative_noise(pf.ObjectivePerturbation(), fit, Event("a test", 1.0, parts=(*weights, *others)), norms)
+    assert found == pytest.approx(math.sqrt((2 * 2 + 3 * 8) / 5) * 2.0 / 100)
+    everything = Event("a test", 1.0, parts=(*weights, replace(others[2], purpose=RELEASE)))
+    louder = relative_noise(pf.ObjectivePerturbation(), fit, everything, norms)
+    assert louder is not None
+    assert louder > 5 * found

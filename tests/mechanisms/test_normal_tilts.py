@@ -1,4 +1,6 @@
-"""Normal noise on an objective keeps its delta: recomputed from the theorem, integrated in one dimension, and sampled for several classes."""
+"""Normal noise on an objective keeps its delta: recomputed from the theorem, integrated in one dimension, and sampled
+for several classes.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,25 @@ from scipy.special import log_ndtr
 
 import privfit as pf
 from privfit.losses import LOGISTIC, ConvexLoss, robust, smooth_hinge, tempered_logistic
-from privfit.mechanisms.minima import Plan
-from privfit.mechanisms.rules import FOR_CERTIFICATE
-from privfit.mechanisms.tilts import FLAT_CORNERS, free_ridge, objective_delta
+from privfit.mechanisms.perturbation.calibration import FLAT_CORNERS, free_ridge
+from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE
+from privfit.mechanisms.perturbation.plan import ERMPlan
+from privfit.mechanisms.perturbation.privacy_loss import objective_delta
 from privfit.privacy import SeededNoise
-from tests.support.tilts import CLASSES, LOGCOSH, MIXED, corner_rows, drawn_covariance, gradients_of, planned, steepest_pull
+from tests.support.tilts import (
+    CLASSES,
+    LOGCOSH,
+    MIXED,
+    corner_rows,
+    drawn,
+    drawn_covariance,
+    gradients_of,
+    less_noise,
+    planned,
+    steepest_pull,
+)
 
-# -- by the theorem, recomputed --------------------------------------------------------------------------------------------------
+# -- by the theorem, recomputed --------------------------------------------------------------------
 
 
 def hidden(epsilon: float, shift: float) -> float:
@@ -28,7 +42,7 @@ def hidden(epsilon: float, shift: float) -> float:
     return float(math.exp(first) - math.exp(second))
 
 
-def stated_delta(plan: Plan, people: int, entering: int, epsilon: float) -> float:
+def stated_delta(plan: ERMPlan, people: int, entering: int, epsilon: float) -> float:
     """Theorem 3 for this plan, from its ridge, its scales and the loss alone."""
     gradients = plan.gradients
     r = steepest_pull(plan)
@@ -40,13 +54,18 @@ def stated_delta(plan: Plan, people: int, entering: int, epsilon: float) -> floa
         cost = 0.0
     else:
         flat = 0.0
-        directions, bend = (classes - 1, 1 / classes) if gradients.coupling == "softmax" else (classes, gradients.loss.most_curvature)
+        directions, bend = (
+            (classes - 1, 1 / classes) if gradients.coupling == "softmax" else (classes, gradients.loss.most_curvature)
+        )
         cost = people * directions * math.log(1 + bend * gradients.norms.l2**2 / plan.ridge)
     if not loss.one_sided:
         return 2 ** (classes * (people + entering)) * hidden(epsilon - cost, (people + entering) * r)
     corners = {"one": 1, "softmax": classes - 1, "one-vs-rest": 2**classes - 1}[gradients.coupling]
     return sum(
-        math.comb(people, i) * math.comb(entering, j) * corners ** (i + j) * hidden(epsilon - cost - (people - i) * flat, (i + j) * r)
+        math.comb(people, i)
+        * math.comb(entering, j)
+        * corners ** (i + j)
+        * hidden(epsilon - cost - (people - i) * flat, (i + j) * r)
         for i in range(people + 1)
         for j in range(entering + 1)
     )
@@ -73,7 +92,15 @@ def test_normal_noise_keeps_its_delta_by_the_theorem_recomputed(
 ) -> None:
     for epsilon, delta in [(0.3, 1e-6), (3.0, 1e-9)]:
         plan = planned(
-            MIXED, loss, classes=classes, people=people, adjacency=adjacency, epsilon=epsilon, delta=delta, noise="gaussian", **given_
+            MIXED,
+            loss,
+            classes=classes,
+            people=people,
+            adjacency=adjacency,
+            epsilon=epsilon,
+            delta=delta,
+            noise="gaussian",
+            **given_,
         )
         found = stated_delta(plan, people, people if adjacency == "replace-one" else 0, epsilon * (1 - FOR_CERTIFICATE))
         assert found <= delta
@@ -87,12 +114,17 @@ def test_more_noise_or_fewer_rows_a_person_never_make_delta_larger(people: int, 
     more = gradients_of(MIXED, people=people + 1, replaced=replaced)
     found = [objective_delta(gradients, 1.0, shift, 0.1) for shift in (0.05, 0.1, 0.2, 0.4)]
     assert found == sorted(found)
-    assert all(objective_delta(more, 1.0, shift, 0.1) > objective_delta(gradients, 1.0, shift, 0.1) for shift in (0.1, 0.2, 0.4))
+    assert all(
+        objective_delta(more, 1.0, shift, 0.1) > objective_delta(gradients, 1.0, shift, 0.1)
+        for shift in (0.1, 0.2, 0.4)
+    )
     assert objective_delta(gradients, 1.0, 0.2, 0.2) >= objective_delta(gradients, 1.0, 0.2, 0.0)
 
 
 def test_a_two_sided_loss_with_a_taper_pays_for_rows_without_slope() -> None:
-    """What bends then is largest in the middle of the slopes, and no corner: the middle has to count as one, or curvature has to be paid for."""
+    """What bends then is largest in the middle of the slopes, and no corner: the middle has to count as one, or
+    curvature has to be paid for.
+    """
     tapered = replace(LOGCOSH, taper=2.0)
     plan = planned(MIXED, tapered, delta=1e-6, noise="gaussian")
     epsilon = 1 - FOR_CERTIFICATE
@@ -113,16 +145,18 @@ def test_rows_pull_only_where_there_is_noise_and_sums_of_blocks_are_one(classes:
     assert np.linalg.matrix_rank(covariance) == np.linalg.matrix_rank(rows) == norms.columns - len(norms.blocks) + 1
     assert np.linalg.matrix_rank(np.vstack([covariance / covariance.max(), rows])) == np.linalg.matrix_rank(rows)
     if classes == 1:
-        np.testing.assert_allclose(plan.tilt.covariance(), covariance, atol=1e-9 * covariance.max())
-        assert plan.tilt.largest_variance() == pytest.approx(np.linalg.norm(covariance, 2))
+        np.testing.assert_allclose(plan.noise.covariance(), covariance, atol=1e-9 * covariance.max())
+        assert plan.noise.largest_variance() == pytest.approx(np.linalg.norm(covariance, 2))
     noise = SeededNoise(3)
-    draws = np.array([plan.tilt.drawn(noise, plan.event)[:, 0] for _ in range(4000)])
+    draws = np.array([drawn(plan.noise, noise)[:, 0] for _ in range(4000)])
     seen = np.cov(draws.T)
     deviations = np.sqrt(np.diag(covariance))
-    np.testing.assert_allclose(seen / np.outer(deviations, deviations), covariance / np.outer(deviations, deviations), atol=0.1)
+    np.testing.assert_allclose(
+        seen / np.outer(deviations, deviations), covariance / np.outer(deviations, deviations), atol=0.1
+    )
 
 
-# -- and by integration: the density of a perturbed minimum in one dimension ----------------------------------------------------------
+# -- and by integration: the density of a perturbed minimum in one dimension -----------------------
 
 
 LINE = pf.Schema([pf.Numeric("x", -1, 1)], target=pf.Numeric("y", -1, 1))
@@ -139,7 +173,9 @@ TABLES: list[tuple[list, list, list]] = [  # rows (x, y) that stay, that leave, 
 QUADRATURE = 1e-5
 
 
-def densities(plan: Plan, stay: list, leave: list, enter: list, points: int = 60_001) -> tuple[np.ndarray, np.ndarray, float]:
+def densities(
+    plan: ERMPlan, stay: list, leave: list, enter: list, points: int = 60_001
+) -> tuple[np.ndarray, np.ndarray, float]:
     """Densities of the minimum on a grid of weights, for both tables: h(-J'(w)) J''(w), by Lemma 3."""
     loss, ridge, sd = plan.gradients.loss, plan.ridge, plan.event.scale / plan.event.unit
     reach = (14 * sd + len(stay + leave) * plan.gradients.most_slope) / ridge
@@ -155,7 +191,7 @@ def densities(plan: Plan, stay: list, leave: list, enter: list, points: int = 60
     return density(stay + leave), density(stay + enter), float(w[1] - w[0])
 
 
-def hockey_stick(plan: Plan, stay: list, leave: list, enter: list, epsilon: float) -> float:
+def hockey_stick(plan: ERMPlan, stay: list, leave: list, enter: list, epsilon: float) -> float:
     left, right, step = densities(plan, stay, leave, enter)
     assert left.sum() * step == pytest.approx(1, abs=1e-3)  # the grid holds it all
     one = np.maximum(left - math.exp(epsilon) * right, 0).sum() * step
@@ -174,10 +210,18 @@ ON_A_LINE = [
 ]
 
 
-def one_dimension(loss: ConvexLoss, adjacency: str, people: int, epsilon: float, **settings_: object) -> Plan:
+def one_dimension(loss: ConvexLoss, adjacency: str, people: int, epsilon: float, **settings_: object) -> ERMPlan:
     schema = pf.Schema(LINE.features, target=CLASSES if loss.one_sided else LINE.target)
     return planned(
-        schema, loss, fit_intercept=False, adjacency=adjacency, people=people, epsilon=epsilon, delta=1e-2, noise="gaussian", **settings_
+        schema,
+        loss,
+        fit_intercept=False,
+        adjacency=adjacency,
+        people=people,
+        epsilon=epsilon,
+        delta=1e-2,
+        noise="gaussian",
+        **settings_,
     )
 
 
@@ -190,7 +234,13 @@ def test_the_integrated_delta_of_a_perturbed_minimum_is_at_most_the_claimed_one(
     for epsilon in (0.5, 2.0):
         plan = one_dimension(loss, adjacency, people, epsilon, **given_)
         found = [
-            hockey_stick(plan, stay, leave * people, enter * people if adjacency == "replace-one" else [], epsilon * (1 - FOR_CERTIFICATE))
+            hockey_stick(
+                plan,
+                stay,
+                leave * people,
+                enter * people if adjacency == "replace-one" else [],
+                epsilon * (1 - FOR_CERTIFICATE),
+            )
             for stay, leave, enter in TABLES
         ]
         assert 0 < max(found) <= 1e-2 * (1 + QUADRATURE)
@@ -202,21 +252,23 @@ def test_the_integral_comes_close_to_the_claim_and_catches_less_noise() -> None:
     pair = ([], [(1.0, 1.0)], [])
     epsilon = 1 - FOR_CERTIFICATE
     assert hockey_stick(plan, *pair, epsilon) > 1e-3
-    less = replace(plan, event=replace(plan.event, scale=plan.event.scale / 1.6))
+    less = less_noise(plan, 1.6)
     assert hockey_stick(less, *pair, epsilon) > 1e-2
 
 
 def test_a_ridge_far_below_the_free_one_breaks_the_claim_of_normal_noise() -> None:
     plan = one_dimension(LOGISTIC, "add-remove", 1, 1.0)
     pair = ([], [(1.0, 1.0)], [])
-    assert plan.ridge >= free_ridge("gaussian", plan.gradients, 1 - FOR_CERTIFICATE) * (1 - 1e-9)
+    assert plan.ridge >= free_ridge(plan.noise, plan.gradients, 1 - FOR_CERTIFICATE) * (1 - 1e-9)
     assert hockey_stick(plan, *pair, 1 - FOR_CERTIFICATE) <= 1e-2
     assert hockey_stick(replace(plan, ridge=plan.ridge / 100), *pair, 1 - FOR_CERTIFICATE) > 1e-2
 
 
 @pytest.mark.parametrize("classes", [3, 5])
 def test_the_sampled_delta_of_several_classes_is_at_most_the_claimed_one(classes: int) -> None:
-    """One column and several classes: minima for many tilts, and how much likelier each is on one table than on the other."""
+    """One column and several classes: minima for many tilts, and how much likelier each is on one table than on the
+    other.
+    """
     schema = pf.Schema([pf.Numeric("x", -1, 1)], target=CLASSES)
     epsilon, delta = 1.0, 1e-2
     plan = planned(schema, classes=classes, fit_intercept=False, epsilon=epsilon, delta=delta, noise="gaussian")
@@ -229,7 +281,7 @@ def test_the_sampled_delta_of_several_classes_is_at_most_the_claimed_one(classes
     assert np.maximum(0, -np.expm1(epsilon - bared)).mean() > delta
 
 
-def privacy_losses(plan: Plan, tilts: np.ndarray, leave: list, enter: list, sd: float) -> np.ndarray:
+def privacy_losses(plan: ERMPlan, tilts: np.ndarray, leave: list, enter: list, sd: float) -> np.ndarray:
     """log p(w) - log p'(w) at the minimum w of the first table with each tilt, by Newton's method and Lemma 3."""
     w = np.zeros_like(tilts)
     for _ in range(200):
@@ -241,10 +293,14 @@ def privacy_losses(plan: Plan, tilts: np.ndarray, leave: list, enter: list, sd: 
     slope, bend = _pull_and_bend(plan, w, leave)
     assert np.abs(slope + tilts).max() < 1e-6
     other, bend_other = _pull_and_bend(plan, w, enter)
-    return ((other**2).sum(1) - (slope**2).sum(1)) / (2 * sd**2) + np.linalg.slogdet(bend)[1] - np.linalg.slogdet(bend_other)[1]
+    return (
+        ((other**2).sum(1) - (slope**2).sum(1)) / (2 * sd**2)
+        + np.linalg.slogdet(bend)[1]
+        - np.linalg.slogdet(bend_other)[1]
+    )
 
 
-def _pull_and_bend(plan: Plan, w: np.ndarray, rows: list) -> tuple[np.ndarray, np.ndarray]:
+def _pull_and_bend(plan: ERMPlan, w: np.ndarray, rows: list) -> tuple[np.ndarray, np.ndarray]:
     loss, classes = plan.gradients.loss, w.shape[1]
     slope, bend = plan.ridge * w, np.tile(plan.ridge * np.eye(classes), (len(w), 1, 1))
     for x, label in rows:

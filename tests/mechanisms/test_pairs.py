@@ -1,4 +1,6 @@
-"""Tables for pairs of columns: every bound against all exchanges of a row, what is planned and charged, and whether planted pairs are found."""
+"""InteractionTerms for pairs of columns: every bound against all exchanges of a row, what is planned and charged, and
+whether planted pairs are found.
+"""
 
 from __future__ import annotations
 
@@ -13,22 +15,27 @@ import pytest
 
 import privfit as pf
 from privfit.losses import LOGISTIC, tempered_logistic
-from privfit.mechanisms import PairedPerturbation, pairs
-from privfit.mechanisms.minima import Risk
-from privfit.mechanisms.pairs import (
+from privfit.mechanisms import PairedPerturbation
+from privfit.mechanisms.base import PublicFacts
+from privfit.mechanisms.perturbation import interaction_terms as pairs
+from privfit.mechanisms.perturbation.calibration import FLAT_CORNERS
+from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE, automatic_pairs
+from privfit.mechanisms.perturbation.interaction_terms import (
     LARGEST_CELL,
     MOST_LOOKS,
     UNIT,
-    Shares,
-    Slopes,
-    Tables,
+    BudgetSplit,
+    IntegerGradients,
+    InteractionTerms,
     enough_rows,
     newton_step,
 )
-from privfit.mechanisms.rules import FOR_CERTIFICATE, automatic_pairs
-from privfit.mechanisms.tilts import FLAT_CORNERS, losses_beside
-from privfit.privacy import Budget, Terms, exact
-from privfit.privacy.normal import gaussian_delta
+from privfit.mechanisms.perturbation.interactions import _share
+from privfit.mechanisms.perturbation.privacy_loss import losses_beside
+from privfit.mechanisms.perturbation.problem import ERMProblem
+from privfit.privacy import Budget, PrivacyParameters, exact
+from privfit.privacy.gaussian import gaussian_delta
+from privfit.privacy.parts import Laplace, Selection
 from privfit.rows import Crossing, KeptRows, Rows
 from privfit.tables import open_table
 from tests.support.noise import RecordingNoise
@@ -38,13 +45,13 @@ from tests.support.tilts import steepest_pull
 LOSSES = [tempered_logistic(0.5, 1.0), tempered_logistic(0.35, 4.0), LOGISTIC]
 
 
-# -- bounds ------------------------------------------------------------------------------------------------------------------------
+# -- bounds ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_no_exchange_of_a_row_moves_scores_or_sums_beyond_their_bounds(loss, adjacency: str) -> None:
-    slopes = Slopes(loss, 2 if adjacency == "replace-one" else 1)
+    slopes = IntegerGradients(loss, 2 if adjacency == "replace-one" else 1)
     people = [(*value, label) for value in VALUES for label in ("no", "yes")]
     base = [(3.0, "n", "m", 80_000.0, "no")] * 60 + [
         (69.0, "w", "f", 0.0, "yes")
@@ -58,32 +65,38 @@ def test_no_exchange_of_a_row_moves_scores_or_sums_beyond_their_bounds(loss, adj
             _note(furthest, one, other, r, r2, c, c2)
         if adjacency == "add-remove":
             for with_person in found[:-1]:
-                _note(furthest, with_person[0], found[-1][0], with_person[1], found[-1][1], with_person[2], found[-1][2])
+                _note(
+                    furthest, with_person[0], found[-1][0], with_person[1], found[-1][1], with_person[2], found[-1][2]
+                )
     reached = {
-        "score": furthest["score"] / slopes.reach_of_score,
-        "sums": furthest["sums"] / slopes.reach_of_sums,
+        "score": furthest["score"] / slopes.score_sensitivity,
+        "sums": furthest["sums"] / slopes.sums_sensitivity,
     }
     assert max(reached.values()) <= 1
     for what, least in (("score", 0.45), ("sums", 0.95)):
         assert reached[what] > least, reached
-    assert furthest["curvatures"] > 0.3 * slopes.moved * slopes.curvatures.max()
+    assert furthest["curvatures"] > 0.3 * slopes.changed * slopes.curvatures.max()
 
 
 def _note(furthest: dict, one: list, other: list, r: list, r2: list, c: list, c2: list) -> None:
     moved = [a - b for a, b in zip(one, other, strict=True)]
     furthest["score"] = max(furthest["score"], max(moved) - min(moved))
-    of_slopes, of_curvatures = ([int(np.abs(a - b).sum()) for a, b in zip(*both, strict=True)] for both in ((r, r2), (c, c2)))
+    of_slopes, of_curvatures = (
+        [int(np.abs(a - b).sum()) for a, b in zip(*both, strict=True)] for both in ((r, r2), (c, c2))
+    )
     furthest["sums"] = max(furthest["sums"], *map(sum, zip(of_slopes, of_curvatures, strict=True)))
     furthest["curvatures"] = max(furthest["curvatures"], *of_curvatures)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 def test_tables_of_slopes_follow_the_loss_and_keep_its_bounds(loss) -> None:
-    slopes = Slopes(loss, 1)
+    slopes = IntegerGradients(loss, 1)
     middle, at = slopes.slopes.shape[1] // 2, 100
     for line, side in ((0, -1.0), (1, 1.0)):
         score = np.array([(at + 0.5) / (1 << pairs.STEP_BITS)])
-        assert slopes.slopes[line, middle + at] == pytest.approx(float(loss.slope(score, np.array([side]))[0]) * UNIT, abs=1)
+        assert slopes.slopes[line, middle + at] == pytest.approx(
+            float(loss.slope(score, np.array([side]))[0]) * UNIT, abs=1
+        )
         assert slopes.curvatures[line, middle + at] == pytest.approx(
             float(loss.curvature(score, np.array([side]))[0]) * slopes.curvature_unit, abs=1
         )
@@ -100,55 +113,79 @@ def test_tables_of_slopes_follow_the_loss_and_keep_its_bounds(loss) -> None:
 
 @pytest.mark.parametrize(
     ("loss", "more"),
-    [(tempered_logistic(0.5, 1.0), 1.001), (tempered_logistic(0.5, 1.25), 1.1), (tempered_logistic(0.35, 9.0), 1.1), (LOGISTIC, 1.001)],
+    [
+        (tempered_logistic(0.5, 1.0), 1.001),
+        (tempered_logistic(0.5, 1.25), 1.1),
+        (tempered_logistic(0.35, 9.0), 1.1),
+        (LOGISTIC, 1.001),
+    ],
 )
 def test_curvatures_ride_along_with_slopes_for_nothing_or_little(loss, more: float) -> None:
-    """A row with a large slope hardly curves: with |s| = q the logistic loss has curvature q (1 - q), and q + q (1 - q) is at most 1."""
-    slopes = Slopes(loss, 1)
-    assert np.abs(slopes.slopes).max() <= slopes.reach_of_sums <= more * np.abs(slopes.slopes).max()
+    """A row with a large slope hardly curves: with |s| = q the logistic loss has curvature q (1 - q), and q + q (1 - q)
+    is at most 1.
+    """
+    slopes = IntegerGradients(loss, 1)
+    assert np.abs(slopes.slopes).max() <= slopes.sums_sensitivity <= more * np.abs(slopes.slopes).max()
 
 
-# -- the plan ----------------------------------------------------------------------------------------------------------------------
+# -- the plan --------------------------------------------------------------------------------------
 
 
-def priced(tables: Tables) -> list[Fraction]:
+def priced(tables: InteractionTerms) -> list[Fraction]:
     """What every choice and every table costs."""
     reaches = (
-        (tables.slopes.reach_of_score, tables.choice_scale),
-        (tables.slopes.reach_of_sums, tables.table_scale),
+        (tables.gradients.score_sensitivity, tables.choice_scale),
+        (tables.gradients.sums_sensitivity, tables.table_scale),
     )
-    return [Fraction(reach) / Fraction(scale) for reach, scale in reaches for _ in range(tables.shares.pairs)]
+    return [Fraction(reach) / Fraction(scale) for reach, scale in reaches for _ in range(tables.split.pairs)]
 
 
 @pytest.mark.parametrize("epsilon", [1e-4, 0.1, 0.7, 1.6, 3.0, 1e4])
 @pytest.mark.parametrize("number", [1, 2, 6])
 def test_shares_add_up_to_epsilon_and_never_more(epsilon: float, number: int) -> None:
     mechanism = PairedPerturbation(pairs=number)
-    terms = Terms(Budget(epsilon), "replace-one", 3)
-    geometry = mechanism.geometry(SCHEMA, "splines", Risk(LOGISTIC))
-    plan, shares = mechanism.plan_of_weights(geometry, terms, Risk(LOGISTIC), 1000)
-    assert shares == Shares.of(number, gaussian=False)
-    tables = Tables(Slopes(plan.gradients.loss, 6), Crossing.of(geometry), exact(epsilon), shares)
-    spent = exact(plan.event.epsilon) + sum(priced(tables))
+    terms = PrivacyParameters(Budget(epsilon), "replace-one", 3)
+    geometry = mechanism.geometry(SCHEMA, ERMProblem(LOGISTIC), "splines")
+    facts = PublicFacts(geometry, terms, 1000)
+    plan = mechanism.plan(facts, ERMProblem(LOGISTIC))
+    tables = plan.terms
+    assert tables is not None
+    assert tables.split == BudgetSplit.of(number, gaussian=False)
+    assert tables.gradients == IntegerGradients(plan.gradients.loss, 6)
+    assert tables.epsilon == exact(epsilon)
+    left = _share(terms.budget, tables.split.weights)
+    spent = exact(left.epsilon) + sum(priced(tables))
     assert exact(epsilon) * Fraction(999, 1000) < spent <= exact(epsilon)
-    event = tables.event(plan, terms)
+    weights = pf.ObjectivePerturbation().plan(replace(facts, parameters=replace(terms, budget=left)), plan.problem)
+    event = plan.event
+    assert event.parts == (*weights.event.parts, *tables.parts())
     assert (event.epsilon, event.delta) == (epsilon, 0.0)
-    assert event.n_values == sum(event.parts)
-    assert len(event.scales) == len(event.parts)
-    assert event.scales[-1] / event.unit == pytest.approx(tables.table_scale / UNIT)
+    assert [type(part) for part in tables.parts()] == [Selection, Laplace] * number
+    assert event.n_values == weights.event.n_values + sum(part.size for part in tables.parts()[1::2])
+    last = event.parts[-1]
+    assert isinstance(last, Laplace)
+    assert last.scale / last.unit == tables.table_scale / UNIT
+    assert sum(part.epsilon for part in tables.parts()) == pytest.approx(float(sum(priced(tables))))
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.7, 1.6, 3.0])
 @pytest.mark.parametrize("number", [1, 2, 5])
 def test_gaussian_weights_and_pure_steps_together_stay_within_delta(epsilon: float, number: int) -> None:
-    """Against a sum over all outcomes of coins, one for each step, and with less noise than for weights that have their share alone."""
+    """Against a sum over all outcomes of coins, one for each step, and with less noise than for weights that have their
+    share alone.
+    """
     delta = 1e-6
     mechanism = PairedPerturbation(noise="gaussian", pairs=number)
-    terms = Terms(Budget(epsilon, delta))
-    geometry = mechanism.geometry(SCHEMA, "splines", Risk(LOGISTIC))
-    plan, shares = mechanism.plan_of_weights(geometry, terms, Risk(LOGISTIC), 1000)
-    assert shares == Shares.of(number, gaussian=True)
-    tables = Tables(Slopes(plan.gradients.loss, 2), Crossing.of(geometry), exact(epsilon), shares)
+    terms = PrivacyParameters(Budget(epsilon, delta))
+    geometry = mechanism.geometry(SCHEMA, ERMProblem(LOGISTIC), "splines")
+    facts = PublicFacts(geometry, terms, 1000)
+    plan = mechanism.plan(facts, ERMProblem(LOGISTIC))
+    tables = plan.terms
+    assert tables is not None
+    shares = BudgetSplit.of(number, gaussian=True)
+    assert tables == InteractionTerms(
+        IntegerGradients(plan.gradients.loss, 2), Crossing.of(geometry), exact(epsilon), shares
+    )
     e = epsilon * (1 - FOR_CERTIFICATE)
     steps = [float(step) for step in priced(tables)]
     shift = steepest_pull(plan)
@@ -161,35 +198,44 @@ def test_gaussian_weights_and_pure_steps_together_stay_within_delta(epsilon: flo
         corners = [(left - flat, 0.0), (left - flat, shift), (left, shift), (left, 2 * shift)]
         total += chance * sum(gaussian_delta(eps, mu) if mu else max(0.0, 1 - math.exp(eps)) for eps, mu in corners)
     assert 0.5 * delta < total <= delta
-    event = tables.event(plan, terms)
-    assert (event.epsilon, event.delta) == (epsilon, delta)
-    alone = mechanism.plan(geometry, replace(terms, budget=Budget(float(shares.weights) * epsilon, delta)), Risk(LOGISTIC), 1000)
-    whole = mechanism.plan(geometry, terms, Risk(LOGISTIC), 1000)
+    assert (plan.event.epsilon, plan.event.delta) == (epsilon, delta)
+    without = pf.ObjectivePerturbation(noise="gaussian")
+    share = replace(terms, budget=Budget(float(shares.weights) * epsilon, delta))
+    alone = without.plan(replace(facts, parameters=share), ERMProblem(LOGISTIC))
+    whole = without.plan(facts, ERMProblem(LOGISTIC))
     assert whole.sd < plan.sd < 0.96 * alone.sd
 
 
 @pytest.mark.parametrize("pairs", [0, 1, 2, 5, 20])
 @pytest.mark.parametrize("gaussian", [False, True])
 def test_weights_keep_the_larger_part_however_many_pairs(pairs: int, gaussian: bool) -> None:
-    shares = Shares.of(pairs, gaussian)
+    shares = BudgetSplit.of(pairs, gaussian)
     assert shares.choices + shares.tables + shares.weights == 1
     assert shares.tables <= Fraction(48 if gaussian else 32, 100)
     assert shares.weights >= Fraction(40, 100)
     assert shares.choices == Fraction(12 if gaussian else 8, 100)
-    assert [Shares.of(own, gaussian).tables for own in (1, 2)] == (
+    assert [BudgetSplit.of(own, gaussian).tables for own in (1, 2)] == (
         [Fraction(18, 100), Fraction(24, 100)] if gaussian else [Fraction(12, 100), Fraction(16, 100)]
     )
 
 
 def test_pairs_follow_the_kind_of_noise_that_is_used() -> None:
-    """Few columns: pure noise is no more than Gaussian noise with this delta, so that the rule for pure noise counts. Many: the other one."""
-    narrow, wide = CROSSED, pf.Schema([pf.Category(f"c{i}", list(range(9))) for i in range(14)], pf.Category("y", [0, 1]))
+    """Few columns: pure noise is no more than Gaussian noise with this delta, so that the rule for pure noise counts.
+
+    Many: the other one.
+    """
+    narrow, wide = (
+        CROSSED,
+        pf.Schema([pf.Category(f"c{i}", list(range(9))) for i in range(14)], pf.Category("y", [0, 1])),
+    )
     for schema, gaussian in ((narrow, False), (wide, True)):
         mechanism = PairedPerturbation()
-        geometry = mechanism.geometry(schema, "splines", Risk(LOGISTIC))
-        plan, shares = mechanism.plan_of_weights(geometry, Terms(Budget(1.0, 1e-6)), Risk(LOGISTIC), 30_000)
+        geometry = mechanism.geometry(schema, ERMProblem(LOGISTIC), "splines")
+        facts = PublicFacts(geometry, PrivacyParameters(Budget(1.0, 1e-6)), 30_000)
+        plan = mechanism.plan(facts, ERMProblem(LOGISTIC))
         assert (plan.event.delta > 0) == gaussian
-        assert shares == Shares.of(2 if gaussian else 1, gaussian)
+        assert plan.terms is not None
+        assert plan.terms.split == BudgetSplit.of(2 if gaussian else 1, gaussian)
 
 
 @pytest.mark.parametrize("steps", [(), (0.3,), (0.1, 0.1, 0.2), (0.05,) * 4 + (0.3,) * 3])
@@ -203,7 +249,7 @@ def test_what_coins_beside_give_away_is_a_law(steps: tuple[float, ...]) -> None:
 
 def test_one_pair_from_twenty_thousand_and_two_from_forty() -> None:
     def number(rows: int | None, epsilon: float, people: int = 1, gaussian: bool = False) -> int:
-        return automatic_pairs(Terms(Budget(epsilon), "replace-one", people), rows, gaussian)
+        return automatic_pairs(PrivacyParameters(Budget(epsilon), "replace-one", people), rows, gaussian)
 
     assert [number(rows, 1.0) for rows in (19_999, 20_000, 39_999, 40_000, 10**9)] == [0, 1, 1, 2, 2]
     assert [number(rows, 1.0, gaussian=True) for rows in (9_999, 10_000, 19_999, 20_000, 10**9)] == [0, 1, 1, 2, 2]
@@ -213,36 +259,43 @@ def test_one_pair_from_twenty_thousand_and_two_from_forty() -> None:
 
 
 def test_rows_looked_at_are_enough_for_the_tables_that_are_planned() -> None:
-    """Ten million rows: at a small epsilon more of them are looked at; where pairs are so many that this would take too long, there are fewer tables, or none."""
+    """Ten million rows: at a small epsilon more of them are looked at; where pairs are so many that this would take too
+    long, there are fewer tables, or none.
+    """
     few, many = CROSSED, pf.Schema([pf.Category(f"c{i}", [0, 1]) for i in range(90)], pf.Category("y", [0, 1]))
-    mechanism, risk = PairedPerturbation(), Risk(LOGISTIC)
+    mechanism, risk = PairedPerturbation(), ERMProblem(LOGISTIC)
     for schema, wanted in ((few, [2, 2, 2, 2]), (many, [1, 0, 0, 0])):
-        geometry = mechanism.geometry(schema, "splines", risk)
+        geometry = mechanism.geometry(schema, risk, "splines")
         for epsilon, number in zip((2.0, 0.5, 0.1, 0.01), wanted, strict=True):
-            terms, menu = Terms(Budget(epsilon)), len(mechanism._menu(geometry, risk))
-            assert mechanism.number(geometry, terms, risk, 10**7) == number
+            terms, menu = PrivacyParameters(Budget(epsilon)), len(mechanism._menu(geometry, risk))
+            assert mechanism.number(PublicFacts(geometry, terms, 10**7), risk) == number
             rows = enough_rows(terms, menu)
             assert rows * menu <= MOST_LOOKS
             assert number == (rows * epsilon >= 20_000) + (rows * epsilon >= 40_000)
-    assert enough_rows(Terms(Budget(1.0), rows_per_person=3), 12) == 3 * enough_rows(Terms(Budget(1.0)), 12)
+    assert enough_rows(PrivacyParameters(Budget(1.0), rows_per_person=3), 12) == 3 * enough_rows(
+        PrivacyParameters(Budget(1.0)), 12
+    )
 
 
 def test_every_draw_is_made_with_the_planned_scale_after_the_charge(tmp_path) -> None:
     rows = planted(4000)
     ledger = pf.Ledger(tmp_path / "people.db", epsilon=2.0)
     mechanism = PairedPerturbation(pairs=2)
-    risk = Risk(LOGISTIC)
-    geometry = mechanism.geometry(CROSSED, "splines", risk)
+    risk = ERMProblem(LOGISTIC)
+    geometry = mechanism.geometry(CROSSED, risk, "splines")
     noise = RecordingNoise()
     charged_at: list[int] = []
     charge = ledger.charge
     ledger.charge = lambda event, **facts: (charged_at.append(len(noise.calls)), charge(event, **facts))[1]
-    release = mechanism.release(Rows(open_table(rows), CROSSED, geometry), Terms(Budget(1.5)), ledger, noise, risk)
+    release = mechanism.release(
+        Rows(open_table(rows), CROSSED, geometry), PrivacyParameters(Budget(1.5)), ledger, noise, risk
+    )
     assert charged_at == [0]
     assert ledger.spent == 1.5
-    selections = [call for call in noise.calls if call.kind == "select"]
+    selections = [call for call in noise.calls if call.kind == "permute-and-flip"]
     tables = [call for call in noise.calls if call.kind == "laplace"][-2:]
-    plan = Tables(Slopes(release.value.loss, 2), Crossing.of(geometry), exact(1.5), Shares.of(2, gaussian=False))
+    shares = BudgetSplit.of(2, gaussian=False)
+    plan = InteractionTerms(IntegerGradients(release.value.loss, 2), Crossing.of(geometry), exact(1.5), shares)
     assert {call.scale for call in selections} == {plan.choice_scale}
     assert len(selections) == 2
     assert [call.scale for call in tables] == [plan.table_scale] * 2
@@ -277,7 +330,7 @@ def test_a_file_that_grows_after_the_charge_is_not_read_again(tmp_path, monkeypa
     assert "in fine steps" in str(model.report_)
 
 
-# -- what it is for ----------------------------------------------------------------------------------------------------------------
+# -- what it is for --------------------------------------------------------------------------------
 
 
 def test_a_planted_pair_is_found_and_taken_away_from_the_errors() -> None:
@@ -312,7 +365,8 @@ def test_a_number_with_a_value_of_its_own_kind_gets_fine_steps() -> None:
 def test_a_stream_gives_what_its_table_gives() -> None:
     rows = planted(3000)
     models = [
-        pf.LogisticRegression(10.0, schema=CROSSED, interactions=12, random_state=0).fit(own) for own in (rows, rows.to_arrow().to_reader())
+        pf.LogisticRegression(10.0, schema=CROSSED, interactions=12, random_state=0).fit(own)
+        for own in (rows, rows.to_arrow().to_reader())
     ]
     assert "fine" in str(models[1].report_)
     np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
@@ -326,7 +380,9 @@ def test_where_columns_add_up_little_is_lost() -> None:
         odds = 2 * (frame["u"] == "a").to_numpy() + 3 * (frame["x"].to_numpy() - 0.5) - 0.7
         frame = frame.with_columns(y=pl.Series((rng.uniform(size=40_000) < 1 / (1 + np.exp(-odds))).astype(int)))
         train, test = frame[:30_000], frame[30_000:]
-        models = [pf.LogisticRegression(1.0, schema=CROSSED, interactions=q, random_state=seed).fit(train) for q in (1, 0)]
+        models = [
+            pf.LogisticRegression(1.0, schema=CROSSED, interactions=q, random_state=seed).fit(train) for q in (1, 0)
+        ]
         scores = [model.score(test.drop("y"), test["y"]) for model in models]
         losses.append(scores[1] - scores[0])
     assert np.mean(losses) < 0.004
@@ -335,7 +391,9 @@ def test_where_columns_add_up_little_is_lost() -> None:
 def test_a_newton_step_is_held_back_by_noise_and_by_limits() -> None:
     slopes, curvatures = np.array([-50.0, 50.0, -1e6, 3.0]), np.array([100.0, 100.0, -5.0, 0.0])
     assert newton_step(slopes, curvatures, 0.0) == pytest.approx([0.5, -0.5, 1.5, -1.5], rel=1e-4)
-    assert newton_step(slopes, curvatures, 100.0)[:2] == pytest.approx([50 / math.hypot(100, 300), -50 / math.hypot(100, 300)])
+    assert newton_step(slopes, curvatures, 100.0)[:2] == pytest.approx(
+        [50 / math.hypot(100, 300), -50 / math.hypot(100, 300)]
+    )
 
 
 def test_the_same_seed_gives_the_same_tables_and_secret_noise_makes_them_private() -> None:

@@ -1,4 +1,6 @@
-"""Lemma 5 of the functional-mechanism paper: drawing again until the objective is bounded, as printed and as it is done here."""
+"""Lemma 5 of the functional-mechanism paper: drawing again until the objective is bounded, as printed and as it is done
+here.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,10 @@ from scipy.stats import kstest, laplace
 
 import privfit as pf
 from privfit.losses import SQUARED
-from privfit.mechanisms import Objective
-from privfit.mechanisms.functional import USUAL_RERUNS
-from privfit.privacy import Budget, SeededNoise, Terms
+from privfit.mechanisms import QuadraticProblem
+from privfit.mechanisms.base import PublicFacts
+from privfit.mechanisms.functional.functional import USUAL_RERUNS, noise_kind
+from privfit.privacy import Budget, PrivacyParameters, SeededNoise
 from privfit.rows import Rows
 from privfit.tables import open_table
 from tests.support.noise import Call, RecordingNoise
@@ -22,7 +25,7 @@ BOX = pf.Schema([pf.Numeric("a", 0, 1), pf.Numeric("b", 0, 1)], target=pf.Numeri
 LINEAR_EXAMPLE = [(1.0, 0.4), (0.9, 0.3), (-0.5, -1.0)]
 """The paper's worked example of linear regression."""
 
-# -- Lemma 5: drawing again until the objective is bounded --------------------------------------------------------------
+# -- Lemma 5: drawing again until the objective is bounded -----------------------------------------
 
 DECAY = Fraction(1, 2)
 """e^(-epsilon/2), so that one draw costs log 2 and the whole may cost 2 log 2, in exact fractions."""
@@ -50,7 +53,9 @@ def kept(accepted: tuple[int, ...], exact: int) -> dict[int, Fraction]:
 
 
 def test_two_draws_worth_of_epsilon_cover_every_set_and_one_does_not() -> None:
-    """Lemma 5 with neighbours at 0 and 1 and every accepted set of 8 places, exactly: e^epsilon is never passed, e^(epsilon/2) is."""
+    """Lemma 5 with neighbours at 0 and 1 and every accepted set of 8 places, exactly: e^epsilon is never passed,
+    e^(epsilon/2) is.
+    """
     worst = Fraction(0)
     for accepted in sets_of_values():
         here, there = kept(accepted, 0), kept(accepted, 1)
@@ -58,7 +63,9 @@ def test_two_draws_worth_of_epsilon_cover_every_set_and_one_does_not() -> None:
         ratios = [here[value] / there[value] for value in accepted]
         worst = max(worst, *ratios, *(1 / ratio for ratio in ratios))
     assert worst <= WHOLE
-    assert worst > Fraction(9, 10) * WHOLE, "the price of two draws is nearly reached, so half of epsilon for each is needed"
+    assert worst > Fraction(9, 10) * WHOLE, (
+        "the price of two draws is nearly reached, so half of epsilon for each is needed"
+    )
 
 
 def test_giving_up_by_a_coin_stays_within_epsilon_and_a_count_does_not() -> None:
@@ -80,7 +87,10 @@ def test_giving_up_by_a_coin_stays_within_epsilon_and_a_count_does_not() -> None
 
 
 def test_the_objective_of_one_column_drawn_until_it_curves_upward() -> None:
-    """The real accepted set, for d = 1: a w^2 - b w with a > 0. The pair moves by 2 in L1, so e^(epsilon/2) is decay^-2."""
+    """The real accepted set, for d = 1: a w^2 - b w with a > 0.
+
+    The pair moves by 2 in L1, so e^(epsilon/2) is decay^-2.
+    """
     decay = Fraction(2, 3)
     whole = decay ** (-2 * 2)
     worst = Fraction(0)
@@ -93,17 +103,25 @@ def test_the_objective_of_one_column_drawn_until_it_curves_upward() -> None:
 
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
-@pytest.mark.parametrize(("calibration", "noise"), [("paper", "laplace"), ("tight", "laplace"), ("tight", "linf"), ("tight", "l2")])
+@pytest.mark.parametrize(
+    ("calibration", "noise"), [("paper", "laplace"), ("tight", "laplace"), ("tight", "linf"), ("tight", "l2")]
+)
 @pytest.mark.parametrize("epsilon", [0.3, 1.0])
-def test_one_draw_of_rerun_has_the_noise_of_half_of_epsilon_and_the_price_of_all(adjacency, calibration, noise, epsilon) -> None:
+def test_one_draw_of_rerun_has_the_noise_of_half_of_epsilon_and_the_price_of_all(
+    adjacency, calibration, noise, epsilon
+) -> None:
     """Lemma 5 asks of one draw only that it is private, so it holds for every pure shape of the noise."""
-    objective = Objective(SQUARED)
+    objective = QuadraticProblem(SQUARED)
     again = pf.FunctionalMechanism(calibration=calibration, repair="rerun", noise=noise)
     once = pf.FunctionalMechanism(calibration=calibration, noise=noise)
-    geometry = once.geometry(BOX, "slope", objective)
-    _, event = again.plan(geometry, Terms(Budget(epsilon), adjacency), objective)
-    _, half = once.plan(geometry, Terms(Budget(epsilon / 2), adjacency), objective)
-    assert event.noise == half.noise == noise
+    geometry = once.geometry(BOX, objective)
+    event, half = (
+        mechanism.plan(PublicFacts(geometry, PrivacyParameters(Budget(price), adjacency), 10), objective).event
+        for mechanism, price in ((again, epsilon), (once, epsilon / 2))
+    )
+    assert noise_kind(event) == noise_kind(half) == noise
+    (repeat,), (draw,) = event.parts, half.parts
+    assert (repeat.parts, repeat.one_in) == ((draw,), USUAL_RERUNS)
     assert event.scale == half.scale
     assert event.sensitivity == half.sensitivity
     assert (event.epsilon, half.epsilon) == (epsilon, epsilon / 2)
@@ -111,12 +129,12 @@ def test_one_draw_of_rerun_has_the_noise_of_half_of_epsilon_and_the_price_of_all
 
 ONE_COLUMN = pf.Schema([pf.Numeric("x", -1, 1)], target=pf.Numeric("y", -1, 1))
 AGAIN = pf.FunctionalMechanism(repair="rerun", noise="laplace")
-NO_INTERCEPT = Objective(SQUARED, fit_intercept=False)
+NO_INTERCEPT = QuadraticProblem(SQUARED, fit_intercept=False)
 
 
 def one_column_rows() -> Rows:
     table = np.array(LINEAR_EXAMPLE, dtype=np.float64)
-    return Rows(open_table(table), ONE_COLUMN, AGAIN.geometry(ONE_COLUMN, "slope", NO_INTERCEPT))
+    return Rows(open_table(table), ONE_COLUMN, AGAIN.geometry(ONE_COLUMN, NO_INTERCEPT))
 
 
 class ScriptedNoise(RecordingNoise):
@@ -137,11 +155,13 @@ class ScriptedNoise(RecordingNoise):
 
 
 def test_refused_draws_leave_no_trace_and_cost_nothing_more() -> None:
-    """Two draws that curve downward, then one that does not: it is returned as it is, made from the exact sums, and charged once."""
+    """Two draws that curve downward, then one that does not: it is returned as it is, made from the exact sums, and
+    charged once.
+    """
     rows = one_column_rows()
-    terms = Terms(Budget(0.25))
-    moments, _ = AGAIN.plan(rows.geometry, terms, NO_INTERCEPT)
-    noise = ScriptedNoise([-5.0, -2.0601, 0.5, 9.0], moments.unit)
+    terms = PrivacyParameters(Budget(0.25))
+    plan = AGAIN.plan(PublicFacts.before_reading(rows, terms), NO_INTERCEPT)
+    noise = ScriptedNoise([-5.0, -2.0601, 0.5, 9.0], plan.moments.unit)
     ledger = pf.Ledger(epsilon=1.0)
     release = AGAIN.release(rows, terms, ledger, noise, NO_INTERCEPT)
     assert len(noise.calls) == 3
@@ -154,7 +174,9 @@ def test_refused_draws_leave_no_trace_and_cost_nothing_more() -> None:
 
 
 def test_what_is_returned_follows_the_law_of_a_draw_given_that_it_is_bounded() -> None:
-    """The curvature that rerun releases, over 500 seeds, against Laplace noise cut at zero, and against Laplace noise that is not."""
+    """The curvature that rerun releases, over 500 seeds, against Laplace noise cut at zero, and against Laplace noise
+    that is not.
+    """
 
     class PatientNoise(SeededNoise):
         """Never gives up, so that every seed counts."""
@@ -163,11 +185,15 @@ def test_what_is_returned_follows_the_law_of_a_draw_given_that_it_is_bounded() -
             return False
 
     rows = one_column_rows()
-    terms = Terms(Budget(2.0))
+    terms = PrivacyParameters(Budget(2.0))
     released = np.array(
-        [AGAIN.release(rows, terms, None, PatientNoise(seed), NO_INTERCEPT).value.products[0, 0] for seed in range(500)], dtype=np.float64
+        [
+            AGAIN.release(rows, terms, None, PatientNoise(seed), NO_INTERCEPT).value.products[0, 0]
+            for seed in range(500)
+        ],
+        dtype=np.float64,
     )
-    _, event = AGAIN.plan(rows.geometry, terms, NO_INTERCEPT)
+    event = AGAIN.plan(PublicFacts.before_reading(rows, terms), NO_INTERCEPT).event
     plain = laplace(loc=2.06, scale=event.scale / event.unit)
     below = plain.cdf(0.0)
     assert below > 0.15, "draws are refused often enough to see it"

@@ -1,6 +1,8 @@
-"""The printed statements of the functional-mechanism paper (Zhang et al., VLDB 2012), one by one, corrected where they are wrong.
+"""The printed statements of the functional-mechanism paper (Zhang et al., VLDB 2012), one by one, corrected where they
+are wrong.
 
-Its worked examples, Theorem 2 (convergence), Lemmas 3 and 4 (what cutting Taylor's series costs) and Lemma 5 (drawing again).
+Its worked examples, Theorem 2 (convergence), Lemmas 3 and 4 (what cutting Taylor's series costs) and Lemma 5 (drawing
+again).
 """
 
 from __future__ import annotations
@@ -16,8 +18,8 @@ from hypothesis import strategies as st
 
 import privfit as pf
 from privfit.losses import SQUARED, truncated_logistic
-from privfit.mechanisms import Objective
-from privfit.privacy import Budget, SeededNoise, Terms
+from privfit.mechanisms import QuadraticProblem
+from privfit.privacy import Budget, PrivacyParameters, SeededNoise
 from privfit.rows import Rows
 from privfit.tables import open_table
 
@@ -29,7 +31,7 @@ AS_PRINTED = pf.FunctionalMechanism(calibration="paper", repair=None)
 TIGHT = pf.FunctionalMechanism(calibration="tight", repair=None)
 
 
-# -- worked examples ----------------------------------------------------------------------------------------------------
+# -- worked examples -------------------------------------------------------------------------------
 
 LINEAR_EXAMPLE = [(Fraction(1), Fraction(4, 10)), (Fraction(9, 10), Fraction(3, 10)), (Fraction(-1, 2), Fraction(-1))]
 LOGISTIC_EXAMPLE = np.array([[-0.5, 1], [0, 0], [1, 1]])
@@ -40,7 +42,9 @@ def fitted_slope(table, loss, target) -> float:
     schema = pf.Schema([pf.Numeric("x", -1, 1)], target=target)
     estimator = pf.LinearRegression if isinstance(target, pf.Numeric) else pf.LogisticRegression
     mechanism = pf.FunctionalMechanism(repair=None, loss=loss)
-    model = estimator(ALMOST_NO_NOISE, schema=schema, fit_intercept=False, mechanism=mechanism).fit(table[:, :1], table[:, 1])
+    model = estimator(ALMOST_NO_NOISE, schema=schema, fit_intercept=False, mechanism=mechanism).fit(
+        table[:, :1], table[:, 1]
+    )
     return float(np.ravel(model.coef_)[0])
 
 
@@ -78,7 +82,10 @@ def test_the_printed_sensitivity_of_the_example_is_valid_and_twice_what_is_neede
 
 
 def test_the_logistic_example_is_solved_by_the_cut_series_and_not_exactly() -> None:
-    """Section 5.2, Figure 3: three people. The cut series is least at 0.8; the logistic loss elsewhere, at a cost below the bound."""
+    """Section 5.2, Figure 3: three people.
+
+    The cut series is least at 0.8; the logistic loss elsewhere, at a cost below the bound.
+    """
     x, y = LOGISTIC_EXAMPLE.T
     cut = fitted_slope(LOGISTIC_EXAMPLE, TAYLOR, pf.Category("y", [0, 1]))
     assert cut == pytest.approx(0.8, abs=1e-4)
@@ -89,7 +96,7 @@ def test_the_logistic_example_is_solved_by_the_cut_series_and_not_exactly() -> N
     assert 0 < at_cut - losses.min() <= TIGHT_ERROR
 
 
-# -- Theorem 2: the noisy minimiser converges ---------------------------------------------------------------------------
+# -- Theorem 2: the noisy minimiser converges ------------------------------------------------------
 
 TRUTH = np.array([0.5, -0.3])
 SECOND_MOMENTS = np.full((2, 2), 1 / 4) + np.eye(2) / 12  # of independent uniforms on [0, 1]
@@ -119,7 +126,9 @@ def test_the_output_approaches_the_minimum_of_the_limit_as_people_are_added() ->
         X, y = independent_people(n)
         noiseless = np.linalg.lstsq(X, y, rcond=None)[0]
         fits = [
-            pf.LinearRegression(1.0, schema=BOX, mechanism=AS_PRINTED, fit_intercept=False, random_state=seed).fit(X, y).coef_
+            pf.LinearRegression(1.0, schema=BOX, mechanism=AS_PRINTED, fit_intercept=False, random_state=seed)
+            .fit(X, y)
+            .coef_
             for seed in SEEDS
         ]
         distances.append(np.median([np.linalg.norm(fit - noiseless) for fit in fits]))
@@ -131,15 +140,22 @@ def test_the_output_approaches_the_minimum_of_the_limit_as_people_are_added() ->
 
 @pytest.mark.parametrize("mechanism", [AS_PRINTED, TIGHT], ids=["paper", "tight"])
 def test_the_noise_of_a_coefficient_does_not_grow_with_the_people(mechanism) -> None:
-    """Why Theorem 2 holds: the noise of the sum has one scale for every n, so that of the average vanishes and leaves its expectation."""
-    objective = Objective(SQUARED, fit_intercept=False)
-    geometry = mechanism.geometry(BOX, "slope", objective)
+    """Why Theorem 2 holds: the noise of the sum has one scale for every n, so that of the average vanishes and leaves
+    its expectation.
+    """
+    objective = QuadraticProblem(SQUARED, fit_intercept=False)
+    geometry = mechanism.geometry(BOX, objective)
     scales, errors = [], []
     for n in SIZES:
         X, y = independent_people(n)
         rows = Rows(open_table(np.column_stack([X, y])), BOX, geometry)
-        exact = mechanism.release(rows, Terms(Budget(ALMOST_NO_NOISE)), None, SeededNoise(0), objective).value.products
-        releases = [mechanism.release(rows, Terms(Budget(1.0)), None, SeededNoise(seed), objective) for seed in SEEDS]
+        exact = mechanism.release(
+            rows, PrivacyParameters(Budget(ALMOST_NO_NOISE)), None, SeededNoise(0), objective
+        ).value.products
+        releases = [
+            mechanism.release(rows, PrivacyParameters(Budget(1.0)), None, SeededNoise(seed), objective)
+            for seed in SEEDS
+        ]
         scales.append({release.event.scale for release in releases})
         errors.append(np.median([np.abs(release.value.products - exact).max() for release in releases]) / n)
     assert scales[0] == scales[1] == scales[2]
@@ -149,7 +165,7 @@ def test_the_noise_of_a_coefficient_does_not_grow_with_the_people(mechanism) -> 
 
 @pytest.mark.parametrize("n", [20_000, 200_000])
 def test_the_cut_logistic_objective_does_not_converge_to_logistic_regression(n: int) -> None:
-    """Section 5.2 says that no such theorem holds after the cut: the gap is there at every n, and its place is known."""
+    """Section 5.2 says that no such theorem holds after the cut: the gap is there at every n, at a known place."""
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, n)
     y = (rng.uniform(size=n) < 1 / (1 + np.exp(-4 * x))).astype(int)
@@ -157,7 +173,7 @@ def test_the_cut_logistic_objective_does_not_converge_to_logistic_regression(n: 
     assert cut == pytest.approx(2.451, abs=0.06), "4 E[x (y - 1/2)] / E[x^2], where logistic regression tends to 4"
 
 
-# -- Lemma 3: what minimising another function costs --------------------------------------------------------------------
+# -- Lemma 3: what minimising another function costs -----------------------------------------------
 
 
 @given(st.lists(st.tuples(st.integers(-50, 50), st.integers(-50, 50)), min_size=1, max_size=12))
@@ -182,7 +198,7 @@ def test_over_all_weights_the_lemma_says_nothing_about_logistic_regression() -> 
     assert (logistic_remainder(far) < -(far**2) / 20).all()
 
 
-# -- Lemma 4: Taylor's remainder ----------------------------------------------------------------------------------------
+# -- Lemma 4: Taylor's remainder -------------------------------------------------------------------
 
 
 def logistic_remainder(z: np.ndarray) -> np.ndarray:
@@ -233,7 +249,7 @@ def test_the_remainder_lies_between_the_extremes_of_the_third_derivative(name: s
 
 @pytest.mark.parametrize("name", SMOOTH)
 def test_the_bounds_are_not_idle_and_end_with_the_interval(name: str) -> None:
-    """Half of the bounds would be too little for some function, and three steps from the centre the whole of them is."""
+    """Half of the bounds is too little for some function, and three steps from the centre so is the whole."""
     low, high = remainder_bounds(name, 0.0)
     far = remainder(name, np.array([-3.0, 3.0]), 0.0)
     assert (far < low).any() or (far > high).any()
@@ -242,7 +258,9 @@ def test_the_bounds_are_not_idle_and_end_with_the_interval(name: str) -> None:
 
 
 def test_with_one_z_in_both_factors_the_lemma_is_false() -> None:
-    """Read to the letter, f'''(z) (z - z_l)^3 at the same z, the lower end for e^-z is -0.061, and the remainder at 1 is -0.132."""
+    """Read to the letter, f'''(z) (z - z_l)^3 at the same z, the lower end for e^-z is -0.061, and the remainder at 1
+    is -0.132.
+    """
     z = np.linspace(-1, 1, 4001)
     same_place = SMOOTH["falling exponential"][3](z) * z**3 / 6
     assert same_place.min() == pytest.approx(-math.exp(-1) / 6)
@@ -251,7 +269,7 @@ def test_with_one_z_in_both_factors_the_lemma_is_false() -> None:
 
 
 def test_the_bound_holds_for_the_average_over_people_and_for_sums_of_functions() -> None:
-    """Lemma 4 is about (1/n) of the sum over people and over l: two functions with centres of their own, random people."""
+    """Lemma 4 is about (1/n) of the sum over people and over l: two functions with their own centres, random people."""
     rng = np.random.default_rng(3)
     parts = [("sine", 0.4), ("falling exponential", -0.2)]
     low, high = np.sum([remainder_bounds(name, centre) for name, centre in parts], axis=0)
@@ -296,7 +314,9 @@ def test_outside_the_interval_nothing_holds() -> None:
 
 @pytest.mark.parametrize(("truth", "reach", "within"), [(0.9, 1.0, True), (4.0, 4.0, False)])
 def test_the_cost_of_the_cut_on_people(truth: float, reach: float, within: bool) -> None:
-    """Lemmas 3 and 4 together: while |x'w| <= 1 the cut costs at most 0.00489 of average loss; for scores up to 4 it costs twice the 0.015."""
+    """Lemmas 3 and 4 together: while |x'w| <= 1 the cut costs at most 0.00489 of average loss; for scores up to 4 it
+    costs twice the 0.015.
+    """
     x = np.linspace(-1, 1, 2001)
     chance = 1 / (1 + np.exp(-truth * x))
     grid = np.linspace(-reach, reach, 2001)

@@ -1,4 +1,4 @@
-"""Where perturbed objectives end: noise that no integer holds, deltas that no float holds, ridges that no solver likes."""
+"""Limits of perturbed objectives: noise that no integer holds, deltas that no float holds, ridges too small."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ import pytest
 
 import privfit as pf
 from privfit.losses import LOGISTIC, ConvexLoss, robust, tempered_logistic
-from privfit.mechanisms import minima
-from privfit.mechanisms.tilts import free_ridge, make_tilt, objective_delta
-from privfit.privacy import Budget, Terms
+from privfit.mechanisms.base import PublicFacts
+from privfit.mechanisms.perturbation import certified_minimum as minima
+from privfit.mechanisms.perturbation.calibration import free_ridge, make_objective_noise
+from privfit.mechanisms.perturbation.privacy_loss import objective_delta
+from privfit.mechanisms.perturbation.problem import ERMProblem
+from privfit.privacy import Budget, PrivacyParameters
 from privfit.rows import KeptRows
 from privfit.statistics import FourierFeatures, Gradients, RowNorms
 from tests.support.beats import assert_told_in_order
+from tests.support.effort import quick_or_full
 from tests.support.tilts import MIXED, planned
 
 NORMS = RowNorms(3.0, math.sqrt(3.0), 1.0, 3, (0, 1, 2))
@@ -42,23 +46,34 @@ def test_a_tilt_that_64_bits_would_cut_is_refused_before_the_charge(noise: str) 
 def test_curvature_of_a_loss_with_slopes_of_both_signs_is_paid_for_under_normal_noise() -> None:
     log_cosh = pf.ConvexLoss(lambda z, y: np.tanh(z - y), lambda z, y: 1 - np.tanh(z - y) ** 2, 1.0, 1.0, taper=2.0)
     gradients = Gradients(NORMS, log_cosh)
-    assert free_ridge("gaussian", gradients, 1.0) == math.inf
-    assert math.isfinite(free_ridge("laplace", gradients, 1.0))
-    assert math.isfinite(free_ridge("gaussian", replace(gradients, loss=LOGISTIC), 1.0))
+    assert least_free_ridge("gaussian", gradients, 1.0) == math.inf
+    assert math.isfinite(least_free_ridge("laplace", gradients, 1.0))
+    assert math.isfinite(least_free_ridge("gaussian", replace(gradients, loss=LOGISTIC), 1.0))
 
 
-@pytest.mark.parametrize(("people", "coupling", "classes"), [(2000, "one", 1), (200, "softmax", 10)])
+def least_free_ridge(kind: str, gradients: Gradients, epsilon: float) -> float:
+    return free_ridge(make_objective_noise(kind, gradients, epsilon, 1e-6, None), gradients, epsilon)
+
+
+@quick_or_full(
+    ("people", "coupling", "classes"),
+    quick=[(600, "one", 1), (200, "softmax", 10)],
+    full=[(2000, "one", 1)],
+)
 def test_deltas_too_small_for_a_float_are_not_lost_in_great_numbers(people: int, coupling: str, classes: int) -> None:
     gradients = Gradients(NORMS, LOGISTIC, classes, coupling, people)  # type: ignore[arg-type]
-    tilt = make_tilt("gaussian", gradients, 1.0, 1e-6, 0.0)
-    ratio = gradients.of_one_row("l2") / tilt.parts[0].scale
+    tilt = make_objective_noise("gaussian", gradients, 1.0, 1e-6, 0.0)
+    ratio = gradients.of_one_row("l2") / tilt.groups[0].scale
     assert 0.5e-6 < objective_delta(gradients, 1.0, ratio) <= 1e-6 * (1 + 1e-6)
     assert objective_delta(gradients, 1.0, 100 * ratio) == math.inf
 
 
 def test_a_finer_lattice_or_a_larger_epsilon_needs_less_of_a_free_ridge() -> None:
     wide = Gradients(RowNorms(5000.0, 70.0, 1.0, 5000), tempered_logistic(0.5, 1.0))
-    extra = {epsilon: free_ridge("laplace", wide, epsilon) / wide.free_ridge(epsilon) - 1 for epsilon in (1e-6, 1e-3, 1.0)}
+    extra = {
+        epsilon: least_free_ridge("laplace", wide, epsilon) / wide.free_ridge(epsilon) - 1
+        for epsilon in (1e-6, 1e-3, 1.0)
+    }
     assert extra[1e-6] > extra[1e-3] > extra[1.0] > 0
     assert extra[1e-6] > 2 * 5000 / 2.0**38 / 1e-6
 
@@ -67,7 +82,9 @@ def test_a_finer_lattice_or_a_larger_epsilon_needs_less_of_a_free_ridge() -> Non
 @pytest.mark.parametrize("mechanism", ["objective", "output"])
 def test_every_epsilon_can_be_fitted_with(epsilon: float, mechanism: str) -> None:
     X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
-    model = pf.LogisticRegression(epsilon, schema=pf.Schema.box(-1, 1, target=[0, 1]), mechanism=mechanism, random_state=0)
+    model = pf.LogisticRegression(
+        epsilon, schema=pf.Schema.box(-1, 1, target=[0, 1]), mechanism=mechanism, random_state=0
+    )
     assert np.isfinite(model.fit(X, (X[:, 0] > 0).astype(int)).coef_).all()
 
 
@@ -79,7 +96,7 @@ def test_a_public_guess_far_below_the_number_of_rows_does_not_make_a_fit_fail() 
 
 
 def test_more_rows_than_the_precision_was_planned_for_are_refused_before_the_charge(monkeypatch) -> None:
-    monkeypatch.setattr("privfit.mechanisms.precision.FEW_ROWS", 100)
+    monkeypatch.setattr("privfit.mechanisms.perturbation.precision.FEW_ROWS", 100)
     ledger = pf.Ledger(epsilon=1.0)
     schema = pf.Schema.box(-1, 1, target=[0, 1])
     model = pf.LogisticRegression(1.0, schema=schema, adjacency="add-remove", expected_rows=5, ledger=ledger)
@@ -90,7 +107,10 @@ def test_more_rows_than_the_precision_was_planned_for_are_refused_before_the_cha
 
 @pytest.mark.parametrize("solver", ["newton_on_sample", "minimise_certified"])
 def test_a_failing_solver_fails_no_fit(monkeypatch, solver: str) -> None:
-    """An error of linear algebra would depend on the rows. Accelerated gradient descent takes over, whose steps suffice for every table."""
+    """An error of linear algebra would depend on the rows.
+
+    Accelerated gradient descent takes over, whose steps suffice for every table.
+    """
 
     def failing(*args):
         raise np.linalg.LinAlgError("16-th leading minor of a private matrix")
@@ -116,7 +136,11 @@ def test_a_target_far_from_zero_is_fitted_in_its_own_units() -> None:
 
 def test_mixed_noise_needs_blocks() -> None:
     model = pf.LogisticRegression(
-        1.0, schema=pf.Schema.box(-1, 1, target=[0, 1]), kernel="rbf", mechanism=pf.ObjectivePerturbation(noise="mixed"), random_state=0
+        1.0,
+        schema=pf.Schema.box(-1, 1, target=[0, 1]),
+        kernel="rbf",
+        mechanism=pf.ObjectivePerturbation(noise="mixed"),
+        random_state=0,
     )
     with pytest.raises(pf.PrivacyError, match="mixed"):
         model.fit(np.zeros((4, 2)), [0, 1, 0, 1])
@@ -124,7 +148,9 @@ def test_mixed_noise_needs_blocks() -> None:
 
 @pytest.mark.parametrize("gamma", [0.0, -1.0, math.inf, 1e300, True])
 def test_a_kernel_that_bends_beyond_all_measure_is_refused(gamma: float) -> None:
-    model = pf.LogisticRegression(1.0, schema=pf.Schema.box(-1, 1, target=[0, 1]), kernel="rbf", gamma=gamma, random_state=0)
+    model = pf.LogisticRegression(
+        1.0, schema=pf.Schema.box(-1, 1, target=[0, 1]), kernel="rbf", gamma=gamma, random_state=0
+    )
     with pytest.raises(pf.PrivacyError, match="gamma="):
         model.fit(np.zeros((4, 2)), [0, 1, 0, 1])
 
@@ -144,7 +170,9 @@ def test_features_of_a_row_are_the_same_beside_any_others() -> None:
 
         labelled = np.column_stack([table, np.zeros(len(table))])
         batch = next(iter(Rows(open_table(labelled), schema, geometry).batches()))
-        return features(layout.turned(Chunk(*layout.chunk(batch, 0, len(table)), np.zeros(len(table))), features.frequencies))
+        return features(
+            layout.turned(Chunk(*layout.chunk(batch, 0, len(table)), np.zeros(len(table))), features.frequencies)
+        )
 
     together = made(rows)
     for place in (0, 17, 49):
@@ -152,45 +180,63 @@ def test_features_of_a_row_are_the_same_beside_any_others() -> None:
 
 
 @pytest.mark.parametrize("classes", [2, 4])
-def test_a_start_from_few_rows_and_their_curvature_leads_to_the_same_minimum(classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which rows are looked at first decides how many passes there are, and nothing else: the output's noise covers the rest."""
+def test_a_start_from_few_rows_and_their_curvature_leads_to_the_same_minimum(
+    classes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which rows are looked at first decides how many passes there are, and nothing else: the output's noise covers the
+    rest.
+    """
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (20_000, 3))
     y = np.clip(((X[:, 0] + 1) / 2 * classes + rng.normal(0, 0.5, len(X))).astype(int), 0, classes - 1)
 
     def fitted() -> np.ndarray:
-        model = pf.LogisticRegression(epsilon=1e4, schema=pf.Schema.box(-1, 1, target=list(range(classes))), random_state=0)
+        model = pf.LogisticRegression(
+            epsilon=1e4, schema=pf.Schema.box(-1, 1, target=list(range(classes))), random_state=0
+        )
         return np.asarray(model.fit(X, y).coef_)
 
     whole = fitted()
     monkeypatch.setattr("privfit.rows.kept.SAMPLE_VALUES", 1)
     estimated: list[int] = []
     curved = KeptRows.curved
-    monkeypatch.setattr(KeptRows, "curved", lambda kept, *args: estimated.append(kept.rows_for_curvature) or curved(kept, *args))
+    monkeypatch.setattr(
+        KeptRows, "curved", lambda kept, *args: estimated.append(kept.rows_for_curvature) or curved(kept, *args)
+    )
     np.testing.assert_allclose(fitted(), whole, atol=1e-4)
     assert estimated == [len(X) // 32]
 
 
 @pytest.mark.parametrize("expected", [1_000, 36_000])
-def test_rounding_asks_for_no_more_ridge_where_the_number_of_rows_is_about_known(expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The true number is private, so that the plan is for far more rows than expected; yet not for so many that the ridge would have to grow."""
+def test_rounding_asks_for_no_more_ridge_where_the_number_of_rows_is_about_known(
+    expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The true number is private, so that the plan is for far more rows than expected; yet not for so many that the
+    ridge would have to grow.
+    """
     schema = pf.Schema([pf.Numeric(f"x{i}", -1, 1) for i in range(14)], target=pf.Category("y", [0, 1]))
-    mechanism, risk = pf.ObjectivePerturbation(), minima.Risk(LOGISTIC)
-    terms = Terms(Budget(1.0), "add-remove", 1, expected)
-    geometry = mechanism.geometry(schema, "splines", risk)
-    planned = mechanism.plan(geometry, terms, risk, expected).ridge
-    monkeypatch.setattr("privfit.mechanisms.perturbation.quiet_ridge", lambda gradients, rows, least, *_: least)
-    assert planned == mechanism.plan(geometry, terms, risk, expected).ridge
+    mechanism, risk = pf.ObjectivePerturbation(), ERMProblem(LOGISTIC)
+    terms = PrivacyParameters(Budget(1.0), "add-remove", 1, expected)
+    geometry = mechanism.geometry(schema, risk, "splines")
+    planned = mechanism.plan(PublicFacts(geometry, terms, expected), risk).ridge
+    monkeypatch.setattr(
+        "privfit.mechanisms.perturbation.objective.quiet_ridge", lambda gradients, rows, least, *_: least
+    )
+    assert planned == mechanism.plan(PublicFacts(geometry, terms, expected), risk).ridge
 
 
 @pytest.mark.parametrize("ridge", [1e20, 1e300, 1.7e308])
 @pytest.mark.parametrize("mechanism", ["objective", "output"])
-def test_a_ridge_that_leaves_no_weights_is_refused_before_the_charge_or_does_no_harm(ridge: float, mechanism: str) -> None:
+def test_a_ridge_that_leaves_no_weights_is_refused_before_the_charge_or_does_no_harm(
+    ridge: float, mechanism: str
+) -> None:
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (500, 2))
     y = (X[:, 0] > 0).astype(int)
     ledger = pf.Ledger(epsilon=2.0)
-    model = pf.ERM(None, ridge, epsilon=1.0, schema=pf.Schema.box(-1, 1, target=[0, 1]), mechanism=mechanism, ledger=ledger)
+    model = pf.ERM(
+        None, ridge, epsilon=1.0, schema=pf.Schema.box(-1, 1, target=[0, 1]), mechanism=mechanism, ledger=ledger
+    )
     try:
         assert model.fit(X, y).score(X, y) > 0.7
     except pf.PrivacyError as refused:
@@ -222,7 +268,9 @@ def test_noise_on_the_minimum_fits_a_number_in_its_own_units() -> None:
     X = rng.uniform(-1, 1, (20_000, 3))
     y = np.clip(125_000 + 25_000 * (X @ [2, -1, 1] + rng.normal(0, 0.1, 20_000)), 0, 250_000)
     schema = pf.Schema.box(-1, 1, target=(0, 250_000))
-    model = pf.ERM(pf.losses.robust(5000.0), epsilon=1.0, schema=schema, mechanism="output", numeric="slope", random_state=0).fit(X, y)
+    model = pf.ERM(
+        pf.losses.robust(5000.0), epsilon=1.0, schema=schema, mechanism="output", numeric="slope", random_state=0
+    ).fit(X, y)
     assert model.score(X, y) > 0.8
 
 
@@ -232,27 +280,38 @@ def stepped(size: float, place: float) -> object:
 
 
 @pytest.mark.parametrize(
-    "slope", [lambda z, y: np.where(y * z < 1, -y, 0.0), stepped(1.0, 0.123), stepped(0.3, 0.987), stepped(0.01, 0.5), stepped(0.5, -50.0)]
+    "slope",
+    [
+        lambda z, y: np.where(y * z < 1, -y, 0.0),
+        stepped(1.0, 0.123),
+        stepped(0.3, 0.987),
+        stepped(0.01, 0.5),
+        stepped(0.5, -50.0),
+    ],
 )
 def test_a_slope_that_jumps_is_refused_before_the_charge(slope: object) -> None:
     ledger = pf.Ledger(epsilon=1.0)
     loss = ConvexLoss(slope, lambda z, y: 0.0 * z, most_slope=1.0, link="slopes")  # type: ignore[arg-type]
     with pytest.raises(pf.PrivacyError) as refused:
-        pf.ERM(loss, schema=pf.Schema.box(-1, 1, target=[0, 1]), mechanism="output", ledger=ledger).fit(np.zeros((5, 2)), [0, 1, 0, 1, 0])
+        pf.ERM(loss, schema=pf.Schema.box(-1, 1, target=[0, 1]), mechanism="output", ledger=ledger).fit(
+            np.zeros((5, 2)), [0, 1, 0, 1, 0]
+        )
     assert_told_in_order(str(refused.value), ["has a slope that jumps", "Round the corner", "Nothing was charged"])
     assert ledger.spent.epsilon == 0
 
 
 def test_weights_that_noise_makes_long_are_planned_for() -> None:
-    """Rounding grows with the weights, and those with noise over the ridge: a small ridge at 600 columns is fitted, not refused after the charge."""
+    """Rounding grows with the weights, and those with noise over the ridge: a small ridge at 600 columns is fitted, not
+    refused after the charge.
+    """
     rng = np.random.default_rng(3)
     X = rng.normal(size=(20_000, 600))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     y = (X @ rng.normal(size=600) > 0).astype(int)
     mechanism = pf.ObjectivePerturbation(ridge=0.5)
-    model = pf.LogisticRegression(1.0, schema=pf.Schema.box(-1, 1, target=[0, 1]), row_norm=1.0, mechanism=mechanism, random_state=0).fit(
-        X, y
-    )
+    model = pf.LogisticRegression(
+        1.0, schema=pf.Schema.box(-1, 1, target=[0, 1]), row_norm=1.0, mechanism=mechanism, random_state=0
+    ).fit(X, y)
     assert np.linalg.norm(model.coef_) > 300
 
 
@@ -276,7 +335,9 @@ def test_a_ridge_so_small_that_precision_costs_more_than_privacy_is_told() -> No
 
 
 def test_what_a_loss_of_the_users_own_warns_of_or_raises_about_rows_is_not_told() -> None:
-    """Numpy's warnings, Python's, numbers that are none and errors, for one value that a row may have: nothing of it comes out."""
+    """Numpy's warnings, Python's, numbers that are none and errors, for one value that a row may have: nothing of it
+    comes out.
+    """
 
     def own(trouble: object) -> ConvexLoss:
         def curvature(z: object, y: object) -> object:
@@ -339,7 +400,9 @@ def test_memory_that_the_usual_solver_lacks_fails_no_fit(place: str, monkeypatch
     monkeypatch.setattr(KeptRows, place, failing)
     X = np.random.default_rng(0).uniform(-1, 1, (50, 2))
     schema = pf.Schema.box(-1, 1, target=[0, 1])
-    model = pf.LogisticRegression(1.0, schema=schema, adjacency="add-remove", random_state=0).fit(X, (X[:, 0] > 0).astype(int))
+    model = pf.LogisticRegression(1.0, schema=schema, adjacency="add-remove", random_state=0).fit(
+        X, (X[:, 0] > 0).astype(int)
+    )
     assert np.isfinite(model.coef_).all()
 
 

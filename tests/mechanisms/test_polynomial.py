@@ -1,4 +1,6 @@
-"""The functional mechanism for any loss: moments where they suffice, public facts before data, and user functions that never see a row."""
+"""The functional mechanism for any loss: moments where they suffice, public facts before data, and user functions that
+never see a row.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,8 @@ import pytest
 
 import privfit as pf
 from privfit.losses import SQUARED
-from privfit.mechanisms import Objective, PolynomialMechanism
-from privfit.privacy import Budget, SecureNoise, SeededNoise, Terms
+from privfit.mechanisms import PolynomialMechanism, QuadraticProblem
+from privfit.privacy import Budget, PrivacyParameters, SecureNoise, SeededNoise
 from privfit.rows import Rows
 from privfit.statistics import MomentValues
 from privfit.tables import open_table
@@ -19,7 +21,7 @@ from tests.support.audit import epsilon_at_least
 from tests.support.beats import assert_told_in_order
 from tests.support.noise import RecordingNoise
 
-OBJECTIVE = Objective(SQUARED)  # only its fit_intercept counts here
+OBJECTIVE = QuadraticProblem(SQUARED)  # only its fit_intercept counts here
 
 
 def table_of(n: int, seed: int = 0) -> np.ndarray:
@@ -32,18 +34,30 @@ SCHEMA = pf.Schema.box(-1, 1, target=(-1, 1)).with_features(["a", "b"])
 CLASSES = pf.Schema([pf.Numeric("a", -1, 1), pf.Numeric("b", -1, 1)], target=pf.Category("y", [0, 1]))
 
 
-def released(mechanism: PolynomialMechanism, schema: pf.Schema, noise, adjacency: str = "replace-one", epsilon: float = 1.0, ledger=None):
-    geometry = mechanism.geometry(schema, "slope", OBJECTIVE)
+def released(
+    mechanism: PolynomialMechanism,
+    schema: pf.Schema,
+    noise,
+    adjacency: str = "replace-one",
+    epsilon: float = 1.0,
+    ledger=None,
+):
+    geometry = mechanism.geometry(schema, OBJECTIVE)
     table = table_of(200)
     if schema is CLASSES:
         table[:, 2] = table[:, 2] > 0
     rows = Rows(open_table(table), schema, geometry)
-    return mechanism.release(rows, Terms(Budget(epsilon), adjacency), ledger, noise, OBJECTIVE), geometry
+    return mechanism.release(rows, PrivacyParameters(Budget(epsilon), adjacency), ledger, noise, OBJECTIVE), geometry
 
 
 @pytest.mark.parametrize(
     ("loss", "schema"),
-    [(pf.losses.squared(), SCHEMA), (pf.losses.poisson(), SCHEMA), (pf.losses.logistic(), CLASSES), (pf.losses.logistic(3), CLASSES)],
+    [
+        (pf.losses.squared(), SCHEMA),
+        (pf.losses.poisson(), SCHEMA),
+        (pf.losses.logistic(), CLASSES),
+        (pf.losses.logistic(3), CLASSES),
+    ],
     ids=str,
 )
 def test_losses_that_moments_can_fit_are_released_by_the_functional_mechanism(loss, schema) -> None:
@@ -57,7 +71,9 @@ def test_losses_that_moments_can_fit_are_released_by_the_functional_mechanism(lo
     if schema is CLASSES:
         table[:, 2] = table[:, 2] > 0
     rows = Rows(open_table(table), schema, geometry)
-    plain = pf.FunctionalMechanism().release(rows, Terms(Budget(1.0)), None, SeededNoise(0), Objective(replace(quadratic, offset=0.0)))
+    plain = pf.FunctionalMechanism().release(
+        rows, PrivacyParameters(Budget(1.0)), None, SeededNoise(0), QuadraticProblem(replace(quadratic, offset=0.0))
+    )
     assert release.event == plain.event
     np.testing.assert_array_equal(release.value.products, plain.value.products)
 
@@ -72,7 +88,7 @@ def test_other_losses_are_one_call_of_laplace_noise_at_the_scale_of_the_event(lo
     statistic = mechanism.statistic(geometry)
     assert (call.kind, call.scale) == ("laplace", release.event.scale)
     assert len(call.values) == release.event.n_values == len(statistic.released(adjacency))
-    assert release.event == mechanism.event(statistic, Terms(Budget(1.0), adjacency))
+    assert release.event == mechanism.event(statistic, PrivacyParameters(Budget(1.0), adjacency))
     assert release.event.sensitivity / release.event.scale <= 1.0
 
 
@@ -114,9 +130,9 @@ def test_the_user_s_function_is_called_with_public_points_only() -> None:
             return np.logaddexp(0, z - y)
 
         mechanism = PolynomialMechanism(pf.PolynomialLoss.fit(f, degree=3))
-        geometry = mechanism.geometry(SCHEMA, "slope", OBJECTIVE)
+        geometry = mechanism.geometry(SCHEMA, OBJECTIVE)
         rows = Rows(open_table(table), SCHEMA, geometry)
-        release = mechanism.release(rows, Terms(Budget(1.0)), None, SeededNoise(0), OBJECTIVE)
+        release = mechanism.release(rows, PrivacyParameters(Budget(1.0)), None, SeededNoise(0), OBJECTIVE)
         mechanism.solve(release, geometry, OBJECTIVE)
         return seen
 
@@ -136,18 +152,23 @@ def test_both_adjacencies_lead_to_the_same_fit_without_noise(loss, adjacency) ->
 
 @pytest.mark.parametrize(
     "functional",
-    [pf.FunctionalMechanism(repair="trim"), pf.FunctionalMechanism(calibration="paper"), pf.FunctionalMechanism(noise="linf")],
+    [
+        pf.FunctionalMechanism(repair="trim"),
+        pf.FunctionalMechanism(calibration="paper"),
+        pf.FunctionalMechanism(noise="linf"),
+    ],
     ids=["repair", "calibration", "noise"],
 )
 def test_settings_of_moments_are_refused_for_other_losses(functional) -> None:
     mechanism = PolynomialMechanism(pf.losses.poisson(4), functional)
     mechanism.check()
     with pytest.raises(pf.PrivacyError) as refusal:
-        mechanism.geometry(SCHEMA, "slope", OBJECTIVE)
+        mechanism.geometry(SCHEMA, OBJECTIVE)
     assert_told_in_order(
-        str(refusal.value), ["was given for a loss that moments cannot fit", "takes repair='floor'", "Leave the mechanism out"]
+        str(refusal.value),
+        ["was given for a loss that moments cannot fit", "takes repair='floor'", "Leave the mechanism out"],
     )
-    replace(mechanism, loss=pf.losses.squared()).geometry(SCHEMA, "slope", OBJECTIVE)
+    replace(mechanism, loss=pf.losses.squared()).geometry(SCHEMA, OBJECTIVE)
 
 
 def test_a_loss_that_is_none_a_second_loss_and_one_that_curves_downward_are_refused() -> None:
@@ -157,25 +178,29 @@ def test_a_loss_that_is_none_a_second_loss_and_one_that_curves_downward_are_refu
         PolynomialMechanism(pf.losses.squared(), pf.FunctionalMechanism(loss=SQUARED)).check()
     upside_down = PolynomialMechanism(pf.PolynomialLoss.fit(lambda z, y: -np.cosh(z - y)))
     with pytest.raises(pf.PrivacyError, match=r"does not curve upward.*a loss with a minimum does.*Check its sign"):
-        upside_down.geometry(SCHEMA, "slope", OBJECTIVE)
+        upside_down.geometry(SCHEMA, OBJECTIVE)
 
 
 def test_sharing_functions_of_the_target_keeps_the_sensitivity_small() -> None:
-    """The values of all degrees that do not depend on the target are released once: 34 monomials of 3 columns and not 34 + 19 + 9 + 3."""
+    """The values of all degrees that do not depend on the target are released once: 34 monomials of 3 columns and not
+    34 + 19 + 9 + 3.
+    """
     schema = pf.Schema.box(-1, 1, target=(0, 5)).with_features(["a", "b", "c"])
     mechanism = PolynomialMechanism(pf.losses.poisson(4))
-    statistic = mechanism.statistic(mechanism.geometry(schema, "slope", OBJECTIVE))
+    statistic = mechanism.statistic(mechanism.geometry(schema, OBJECTIVE))
     assert len(statistic.released("replace-one")) == 34 + 4
 
 
 @pytest.mark.parametrize("factor", [1.0, 2.5])
 def test_a_black_box_attack_stays_under_the_claim_and_catches_too_little_noise(factor: float) -> None:
-    """The two rows that move the values furthest, thousands of draws of real noise, outputs scored by their likelihood ratio."""
+    """The two rows that move the values furthest, thousands of draws of real noise, outputs scored by their likelihood
+    ratio.
+    """
     schema = pf.Schema([pf.Category("s", [0, 1])], target=pf.Numeric("y", -1, 1))
     mechanism = PolynomialMechanism(pf.losses.huber(0.5))
-    geometry = mechanism.geometry(schema, "slope", Objective(SQUARED, fit_intercept=False))
+    geometry = mechanism.geometry(schema, QuadraticProblem(SQUARED, fit_intercept=False))
     statistic = mechanism.statistic(geometry)
-    event = mechanism.event(statistic, Terms(Budget(1.0)))
+    event = mechanism.event(statistic, PrivacyParameters(Budget(1.0)))
     rows = [[s, y] for s in (0, 1) for y in np.linspace(-1, 1, 9)]
     values = [Rows(open_table(np.array([row], dtype=float)), schema, geometry).sum(statistic) for row in rows]
     left, right = max(itertools.product(values, values), key=lambda pair: np.abs(pair[0] - pair[1]).sum())
@@ -183,8 +208,8 @@ def test_a_black_box_attack_stays_under_the_claim_and_catches_too_little_noise(f
     scale = event.scale / factor
 
     def scores(exact: np.ndarray) -> np.ndarray:
-        outputs = SecureNoise().laplace(np.tile(exact, (10_000, 1)), scale)
+        outputs = SecureNoise().laplace(np.tile(exact, (12_000, 1)), scale)
         return (np.abs(outputs - right).sum(axis=1) - np.abs(outputs - left).sum(axis=1)) / scale
 
-    found = epsilon_at_least(scores(left), scores(right))
+    found = epsilon_at_least(scores(left), scores(right), threshold=0.7 * factor)  # fails by chance below 1e-11
     assert (found <= 1.0) == (factor == 1.0)

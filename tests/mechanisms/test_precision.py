@@ -1,4 +1,6 @@
-"""What the solver promises for every table, from public facts: no minimum is longer, no noise is, and no table is solved less precisely."""
+"""What the solver promises for every table, from public facts: no minimum is longer, no noise is, and no table is
+solved less precisely.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,24 @@ from scipy.special import gammaincc
 
 import privfit as pf
 from privfit.losses import LOGISTIC, ConvexLoss, hinge, robust, smooth_hinge, tempered_logistic
-from privfit.mechanisms import minima
-from privfit.mechanisms.minima import Plan, minimised, responses
-from privfit.mechanisms.precision import longest_minimum, most_rows, noise_bound, output_precision, precision_of, quiet_ridge
-from privfit.privacy import Budget, SeededNoise, Terms
+from privfit.mechanisms.base import PublicFacts
+from privfit.mechanisms.perturbation import certified_minimum as minima
+from privfit.mechanisms.perturbation.certified_minimum import minimised, responses
+from privfit.mechanisms.perturbation.plan import ERMPlan
+from privfit.mechanisms.perturbation.precision import (
+    longest_minimum,
+    most_rows,
+    noise_bound,
+    output_precision,
+    precision_of,
+    quiet_ridge,
+)
+from privfit.mechanisms.perturbation.problem import ERMProblem
+from privfit.privacy import Budget, PrivacyParameters, SeededNoise
 from privfit.rows import KeptRows, Rows
 from privfit.statistics import Gradients, RowNorms
 from privfit.tables import open_table
-from tests.support.tilts import MIXED, gradients_of, planned
+from tests.support.tilts import MIXED, drawn, gradients_of, planned
 
 CORNERS = RowNorms(2.0, math.sqrt(2.0), 1.0, 2, (0, 1))
 LOSSES: dict[str, ConvexLoss] = {
@@ -37,7 +49,7 @@ FAR = {
     "a threshold as large as its target": robust(5.7e11).scaled(3.8e8, 1.0),
 }
 
-# -- the ball ------------------------------------------------------------------------------------------------------------------
+# -- the ball --------------------------------------------------------------------------------------
 
 
 def minimum_of(loss: ConvexLoss, design: np.ndarray, target: np.ndarray, ridge: float, noise: np.ndarray) -> np.ndarray:
@@ -49,10 +61,11 @@ def minimum_of(loss: ConvexLoss, design: np.ndarray, target: np.ndarray, ridge: 
 
     weights = np.zeros(design.shape[1])
     for _ in range(200):  # damped, because slopes have kinks
-        step = np.linalg.solve(hessian(weights), gradient(weights))
-        size = next(
-            (s for s in 0.5 ** np.arange(40) if np.linalg.norm(gradient(weights - s * step)) < np.linalg.norm(gradient(weights))), 0.0
-        )
+        here = gradient(weights)
+        step, length = np.linalg.solve(hessian(weights), here), np.linalg.norm(here)
+        size = next((s for s in 0.5 ** np.arange(40) if np.linalg.norm(gradient(weights - s * step)) < length), 0.0)
+        if size == 0.0:  # as near as floats go: every further step would be the same
+            break
         weights = weights - size * step
     return weights
 
@@ -69,7 +82,9 @@ def test_no_minimum_is_longer_than_the_ball(name: str, ridge: float) -> None:
         push = -0.3 * plain / max(float(np.linalg.norm(plain)), 1e-12)
         for noise in (np.zeros(2), push):
             length = float(np.linalg.norm(minimum_of(loss, design, np.array(target), ridge, noise)))
-            bound = longest_minimum(Gradients(CORNERS, loss), 4, ridge, float(np.linalg.norm(noise)), float(loss.excess_at_zero))
+            bound = longest_minimum(
+                Gradients(CORNERS, loss), 4, ridge, float(np.linalg.norm(noise)), float(loss.excess_at_zero)
+            )
             assert length <= bound
             longest = max(longest, length / bound)
     assert longest > 0.01  # it is no bound of nothing
@@ -118,16 +133,16 @@ def test_a_loss_that_states_too_little_is_refused(stated: dict, told: str) -> No
         replace(LOGISTIC, **stated).check(np.array([-1.0, 1.0]))
 
 
-# -- the noise -----------------------------------------------------------------------------------------------------------------
+# -- the noise -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["laplace", "linf", "l2", "mixed", "gaussian"])
 @pytest.mark.parametrize("classes", [1, 3])
 def test_noise_is_hardly_ever_as_long_as_its_bound_and_not_far_from_it(kind: str, classes: int) -> None:
     plan = planned(MIXED, classes=classes, noise=kind, delta=1e-6 if kind == "gaussian" else 0.0)
-    assert plan.tilt is not None
-    bound, source = noise_bound(plan.tilt), SeededNoise(7)
-    lengths = [float(np.linalg.norm(plan.tilt.drawn(source, plan.event))) for _ in range(300)]
+    assert plan.noise is not None
+    bound, source = noise_bound(plan.noise), SeededNoise(7)
+    lengths = [float(np.linalg.norm(drawn(plan.noise, source))) for _ in range(300)]
     assert max(lengths) < bound
     assert max(lengths) > bound / 40
 
@@ -139,7 +154,7 @@ def test_the_tail_of_pure_noise_is_below_its_probability(size: int) -> None:
     assert gammaincc(size, size + math.sqrt(2 * size * nats) + nats) <= math.exp(-nats)
 
 
-# -- the plan ------------------------------------------------------------------------------------------------------------------
+# -- the plan --------------------------------------------------------------------------------------
 
 
 @given(
@@ -167,7 +182,9 @@ def test_what_the_theorem_assumes_holds_in_every_plan(
     assert found.ball >= found.radius >= longest_minimum(gradients, rows, ridge, noise, gradients.excess_at_zero)
     assert max(reached, 2 * tolerance * gradients.sensitivity("l2")) <= ridge * found.radius / 4 * (1 + 1e-6)
     assert found.slack >= 2 * tolerance * gradients.sensitivity("l2") * (1 - 1e-9)
-    assert found.accelerated >= 4 * math.sqrt(condition) * math.log(1.75 * ridge * found.radius / found.slack) * (1 - 1e-9)
+    assert found.accelerated >= 4 * math.sqrt(condition) * math.log(1.75 * ridge * found.radius / found.slack) * (
+        1 - 1e-9
+    )
     if found.plain:
         assert found.slack >= 2 * rho * (1 - 1e-9)
         assert found.plain >= condition * math.log(reached / rho) * (1 - 1e-9)
@@ -185,15 +202,17 @@ def test_more_rows_need_more_of_everything_so_that_a_plan_covers_every_part() ->
 
 def test_a_quiet_ridge_is_the_smallest_one() -> None:
     plan = planned(MIXED, rows=10**8)
-    assert plan.tilt is not None
-    found = quiet_ridge(plan.gradients, 10**8, 1e-3, plan.tilt, 0.99)
-    slacks = [precision_of(plan.gradients, 10**8, found * times, noise_bound(plan.tilt), 1e-6).slack for times in (1.0, 0.99)]
+    assert plan.noise is not None
+    found = quiet_ridge(plan.gradients, 10**8, 1e-3, plan.noise, 0.99)
+    slacks = [
+        precision_of(plan.gradients, 10**8, found * times, noise_bound(plan.noise), 1e-6).slack for times in (1.0, 0.99)
+    ]
     sds = [
         2 * math.sqrt(2 * plan.gradients.values) * slack / (found * times * 0.99 * 0.005)
         for slack, times in zip(slacks, (1.0, 0.99), strict=True)
     ]
     assert sds[0] <= 0.02 < sds[1]
-    assert quiet_ridge(plan.gradients, 10**8, 10 * found, plan.tilt, 0.99) == 10 * found
+    assert quiet_ridge(plan.gradients, 10**8, 10 * found, plan.noise, 0.99) == 10 * found
 
 
 EXTREME: list[tuple[dict, dict]] = [
@@ -227,22 +246,26 @@ def test_no_setting_leads_to_a_raw_error_or_an_endless_plan(loss: dict, more: di
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_an_automatic_ridge_of_a_sharp_loss_is_never_refused(rows: int, adjacency: str) -> None:
     for epsilon in (0.01, 1.0, 1000.0):
-        risk = minima.Risk(hinge())
+        risk = ERMProblem(hinge())
         mechanism = pf.OutputPerturbation()
-        geometry = mechanism.geometry(MIXED, "splines", risk)
-        plan = mechanism.plan(geometry, Terms(Budget(epsilon), adjacency, 1, rows), risk, rows)  # type: ignore[arg-type]
+        geometry = mechanism.geometry(MIXED, risk, "splines")
+        plan = mechanism.plan(PublicFacts(geometry, PrivacyParameters(Budget(epsilon), adjacency, 1, rows), rows), risk)  # type: ignore[arg-type]
         moved = plan.gradients.sensitivity("l2") / plan.ridge
-        assert moved <= plan.event.sensitivity / plan.event.unit <= 1.2 * moved + math.sqrt(plan.gradients.values) / plan.event.unit
+        assert (
+            moved
+            <= plan.event.sensitivity / plan.event.unit
+            <= 1.2 * moved + math.sqrt(plan.gradients.values) / plan.event.unit
+        )
 
 
 def test_a_private_number_of_rows_has_a_public_limit() -> None:
-    add, replace_one = Terms(Budget(1.0), "add-remove"), Terms(Budget(1.0))
+    add, replace_one = PrivacyParameters(Budget(1.0), "add-remove"), PrivacyParameters(Budget(1.0))
     assert most_rows(add, None) == 1 << 21
-    assert most_rows(Terms(Budget(1.0), "add-remove", 1, 10**6), 10**6) == 4 * 10**6
+    assert most_rows(PrivacyParameters(Budget(1.0), "add-remove", 1, 10**6), 10**6) == 4 * 10**6
     assert most_rows(replace_one, 123) == 123
 
 
-# -- the solver ----------------------------------------------------------------------------------------------------------------
+# -- the solver ------------------------------------------------------------------------------------
 
 SCHEMA = pf.Schema.box(-1, 1, n_features=2, target=["a", "b"])
 
@@ -254,13 +277,13 @@ def kept_of(table: list[tuple[float, float, str]], plan_geometry) -> KeptRows:
     return KeptRows(Rows(open_table(frame), SCHEMA, plan_geometry))
 
 
-def plan_of(mechanism, loss: ConvexLoss, rows: int) -> tuple[Plan, object]:
-    risk = minima.Risk(loss, fit_intercept=False)
-    geometry = mechanism.geometry(SCHEMA, "slope", risk)
-    return mechanism.plan(geometry, Terms(Budget(1.0)), risk, rows), geometry
+def plan_of(mechanism, loss: ConvexLoss, rows: int) -> tuple[ERMPlan, object]:
+    risk = ERMProblem(loss, fit_intercept=False)
+    geometry = mechanism.geometry(SCHEMA, risk, "slope")
+    return mechanism.plan(PublicFacts(geometry, PrivacyParameters(Budget(1.0)), rows), risk), geometry
 
 
-def exact_minimum(plan: Plan, kept: KeptRows, tilt: np.ndarray) -> np.ndarray:
+def exact_minimum(plan: ERMPlan, kept: KeptRows, tilt: np.ndarray) -> np.ndarray:
     """By Newton's method on the rows themselves, damped, to the last place."""
     sample = kept.sample()
     target = sample._target
@@ -280,7 +303,9 @@ HARD = {
 @pytest.mark.parametrize("loss", [LOGISTIC, smooth_hinge(0.05)])
 @pytest.mark.parametrize("ridge", [0.01, 10.0])
 @pytest.mark.parametrize("broken", [False, True])
-def test_every_table_is_solved_as_precisely_as_planned(table: str, loss: ConvexLoss, ridge: float, broken: bool, monkeypatch) -> None:
+def test_every_table_is_solved_as_precisely_as_planned(
+    table: str, loss: ConvexLoss, ridge: float, broken: bool, monkeypatch
+) -> None:
     if broken:  # then accelerated descent has to do it alone
         monkeypatch.setattr(minima, "_usual_minimum", lambda *_: None)
     plan, geometry = plan_of(pf.OutputPerturbation(ridge=ridge), loss, 30)
@@ -313,6 +338,11 @@ def test_a_tiny_ridge_gets_a_ball_and_a_usual_one_a_minimum() -> None:
 
 
 def test_slopes_are_cut_where_a_loss_does_not_keep_to_what_it_states() -> None:
-    lying = ConvexLoss(lambda z, y: np.where(np.abs(y - 0.5) < 1e-9, np.nan, 1e9), lambda z, y: 0 * z, most_slope=1.0, most_curvature=1.0)
+    lying = ConvexLoss(
+        lambda z, y: np.where(np.abs(y - 0.5) < 1e-9, np.nan, 1e9),
+        lambda z, y: 0 * z,
+        most_slope=1.0,
+        most_curvature=1.0,
+    )
     respond, _ = responses(Gradients(CORNERS, lying))
     assert respond(np.zeros(3), np.array([0.0, 0.5, 1.0])).tolist() == [1.0, 0.0, 1.0]

@@ -1,4 +1,5 @@
-"""Whether anything is released depends on public facts alone: tables at which a solver that has to prove its precision, or to converge, finds it hard, beside neighbours at which it does not.
+"""Whether anything is released depends on public facts alone: tables at which a solver that has to prove its precision,
+or to converge, finds it hard, beside neighbours at which it does not.
 
 Both release; or both are refused, with the same words, before anything is charged.
 """
@@ -46,7 +47,10 @@ def nearly_zero(first: float, rows: int = 300) -> Rows:
 
 
 def tiny_margins(rows: int, margin: float) -> tuple[Rows, Rows]:
-    """Two classes this far from 0, on either side: weights that part them are very long. And the same with one row on the wrong side, at the bound: weights are short."""
+    """Two classes this far from 0, on either side: weights that part them are very long.
+
+    And the same with one row on the wrong side, at the bound: weights are short.
+    """
     side = np.where(np.arange(rows) % 2, 1.0, -1.0)
     column = (side * margin)[:, None]
     other = column.copy()
@@ -57,7 +61,9 @@ def tiny_margins(rows: int, margin: float) -> tuple[Rows, Rows]:
 
 def test_minimum_of_a_hinge_with_a_tiny_penalty() -> None:
     def make(**given: Any) -> Any:
-        return pf.ERM(pf.losses.hinge(), 1e-8, 1.0, schema=ONE, mechanism="output", numeric="slope", fit_intercept=False, **given)
+        return pf.ERM(
+            pf.losses.hinge(), 1e-8, 1.0, schema=ONE, mechanism="output", numeric="slope", fit_intercept=False, **given
+        )
 
     assert_same_outcome(make, nearly_zero(0.01), nearly_zero(0.0001))
 
@@ -81,13 +87,18 @@ def test_logistic_minimum_with_a_tiny_ridge() -> None:
 def test_support_vector_minimum_with_a_small_ridge() -> None:
     def make(**given: Any) -> Any:
         mechanism = pf.OutputPerturbation(ridge=1e-3)
-        return pf.LinearSVC(schema=ONE, loss="hinge", mechanism=mechanism, numeric="slope", fit_intercept=False, **given)
+        return pf.LinearSVC(
+            schema=ONE, loss="hinge", mechanism=mechanism, numeric="slope", fit_intercept=False, **given
+        )
 
     assert_same_outcome(make, *tiny_margins(20_000, 2.0**-14))
 
 
 def test_printed_support_vectors_of_many_columns_that_no_plane_parts() -> None:
-    """A solver that converges for classes which a plane parts well, and not for classes that are coins. The two tables are 200 neighbours apart: between some two of them the outcome turns."""
+    """A solver that converges for classes which a plane parts well, and not for classes that are coins.
+
+    The two tables are 200 neighbours apart: between some two of them the outcome turns.
+    """
     rng = np.random.default_rng(0)
     columns = rng.uniform(-1, 1, (200, 60))
     parted = 0.01 * columns, np.where(columns[:, 0] > 0, "y", "a")
@@ -100,11 +111,16 @@ def test_printed_support_vectors_of_many_columns_that_no_plane_parts() -> None:
 
 
 def test_tilted_objective_with_a_tiny_ridge() -> None:
-    """Nothing holds weights back but the ridge where all rows are at 0: noise makes them very long. Two rows on either side at the bound hold them."""
+    """Nothing holds weights back but the ridge where all rows are at 0: noise makes them very long.
+
+    Two rows on either side at the bound hold them.
+    """
 
     def make(**given: Any) -> Any:
         mechanism = pf.ObjectivePerturbation(ridge=1e-12)
-        return pf.LogisticRegression(1000.0, schema=ONE, mechanism=mechanism, numeric="slope", fit_intercept=False, **given)
+        return pf.LogisticRegression(
+            1000.0, schema=ONE, mechanism=mechanism, numeric="slope", fit_intercept=False, **given
+        )
 
     column, classes = nearly_zero(0.0)
     held = column.copy(), classes.copy()
@@ -127,7 +143,9 @@ def test_tilted_objective_of_many_columns_that_are_all_the_same(estimator: Any) 
 
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 def test_printed_objective_perturbation_at_its_own_default(loss: str) -> None:
-    """With a Lambda of 1e-12 and an epsilon that needs no larger one: classes that a plane parts, 200 neighbours away from classes that are coins."""
+    """With a Lambda of 1e-12 and an epsilon that needs no larger one: classes that a plane parts, 200 neighbours away
+    from classes that are coins.
+    """
     rng = np.random.default_rng(0)
     coins = rng.choice([-1.0, 1.0], (200, 60)), np.where(rng.uniform(size=200) < 0.5, "y", "a")
     columns = rng.uniform(-1, 1, (200, 60))

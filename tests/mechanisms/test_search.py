@@ -1,9 +1,13 @@
-"""The genetic search: what a row can do to scores is bounded whatever a user's function returns, and the order of reading, charging and drawing."""
+"""The genetic search: what a row can do to scores is bounded whatever a user's function returns, and the order of
+reading, charging and drawing.
+"""
 
 from __future__ import annotations
 
 import itertools
 import warnings
+from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
 import pytest
@@ -13,8 +17,11 @@ from hypothesis.extra.numpy import arrays
 
 import privfit as pf
 from privfit.mechanisms import Breeding, GeneticMechanism, Search
-from privfit.mechanisms.search import USUAL_ROWS, SumScorer, _scorer, _unit, automatic_rounds, check_rounds
-from privfit.privacy import Budget, PrivacyError, SeededNoise, Terms
+from privfit.mechanisms.base import PublicFacts
+from privfit.mechanisms.genetic.rounds import USUAL_ROWS, automatic_rounds, check_rounds
+from privfit.mechanisms.genetic.scores import SumScorer, _unit, scorer_of
+from privfit.mechanisms.genetic.search import SearchPlan
+from privfit.privacy import Budget, PrivacyError, PrivacyParameters, SeededNoise
 from privfit.rows import PlainRows, Rows
 from privfit.schema import Schema
 from privfit.statistics import RowFitness, TableFitness
@@ -30,18 +37,24 @@ def rows_of(values) -> Rows:
     return Rows(open_table(np.asarray(values, dtype=np.float64)[:, None]), SCHEMA, GEOMETRY)
 
 
-def plain(values) -> PlainRows:
+@cache
+def plain(values: tuple[float, ...]) -> PlainRows:
+    """The rows of a table, read once for all that is tried on it: nothing changes them."""
     rows = PlainRows(rows_of(values))
     rows.read()
     return rows
 
 
 def scored(fitness, values, adjacency: str, by_range: bool, candidates=CANDIDATES) -> tuple[list[int], int]:
-    terms = Terms(Budget(1.0), adjacency)
-    scorer = _scorer(fitness, plain(values), adjacency)
+    terms = PrivacyParameters(Budget(1.0), adjacency)
+    scorer = scorer_of(fitness, plain(tuple(values)), adjacency)
     scorer.prepare()
-    whole, reach = scorer(candidates, scorer.reach(candidates, terms, by_range))
-    return [int(score) for score in whole], reach
+    whole, claimed = scorer(candidates, scorer.sensitivity(candidates, terms, by_range))
+    return [int(score) for score in whole], claimed
+
+
+def planned(mechanism: GeneticMechanism, fitness, parameters: PrivacyParameters, n_rows: int = 10) -> SearchPlan:
+    return mechanism.plan(PublicFacts(GEOMETRY, parameters, n_rows), Search(fitness, np.zeros(1), np.ones(1)))
 
 
 def widest_move(one: list[int], other: list[int]) -> int:
@@ -57,13 +70,21 @@ def neighbours(adjacency: str, kinds: int) -> list[tuple[list[int], list[int]]]:
     return [([*some, one], [*some, other]) for some in rest for one, other in itertools.combinations(range(kinds), 2)]
 
 
+def scored_pairs(fitness, adjacency: str, by_range: bool) -> Iterator[tuple[tuple[list[int], int], ...]]:
+    """Scores and reach of the tables of every pair of neighbours; each table is in many pairs, and scored once."""
+    once = cache(lambda table: scored(fitness, table, adjacency, by_range))
+    for pair in neighbours(adjacency, 4):
+        yield tuple(once(tuple(table)) for table in pair)
+
+
 def looked_up(scores: np.ndarray):
     """A row is the number of a line of `scores`."""
     return lambda rows, w: scores[rows[:, 0].astype(int)][:, : len(w)]
 
 
 ANYTHING = st.one_of(
-    st.floats(-10, 10), st.sampled_from([np.nan, np.inf, -np.inf, 1e308, -1e308, 1e300, -1e300, 5e-324, 0.0, 1e16, 1e16 + 2])
+    st.floats(-10, 10),
+    st.sampled_from([np.nan, np.inf, -np.inf, 1e308, -1e308, 1e300, -1e300, 5e-324, 0.0, 1e16, 1e16 + 2]),
 )
 LINES = arrays(np.float64, (4, 3), elements=ANYTHING)
 STATED = [
@@ -85,14 +106,13 @@ STATED = [
 @pytest.mark.parametrize("stated", STATED, ids=[f"statement {number}" for number in range(len(STATED))])
 @settings(max_examples=15, deadline=None)
 @given(lines=LINES)
-def test_no_row_changes_a_difference_of_scores_by_more_than_the_reach_whatever_a_function_returns(
+def test_no_row_changes_a_difference_of_scores_by_more_than_the_sensitivity_whatever_a_function_returns(
     lines, stated, by_range, adjacency
 ) -> None:
     fitness = RowFitness(looked_up(lines), **stated)
     if not by_range and fitness.most_change(CANDIDATES, adjacency) in (None, np.inf):
         by_range = True
-    for one, other in neighbours(adjacency, 4):
-        (left, reach), (right, reach_too) = (scored(fitness, table, adjacency, by_range) for table in (one, other))
+    for (left, reach), (right, reach_too) in scored_pairs(fitness, adjacency, by_range):
         assert reach == reach_too, "the reach depends on the rows"
         assert widest_move(left, right) <= reach
         assert max(map(abs, left)) < 2**62
@@ -101,49 +121,56 @@ def test_no_row_changes_a_difference_of_scores_by_more_than_the_reach_whatever_a
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("by_range", [True, False], ids=["by range", "by change"])
 @settings(max_examples=40, deadline=None)
-@given(lines=arrays(np.float64, (4, 3), elements=st.one_of(st.floats(-10, 10), st.sampled_from([1e-300, 1e200, -1e200, 1e16, 1e16 + 2]))))
-def test_no_row_of_a_domain_changes_a_difference_of_scores_by_more_than_the_reach(lines, by_range, adjacency) -> None:
+@given(
+    lines=arrays(
+        np.float64,
+        (4, 3),
+        elements=st.one_of(st.floats(-10, 10), st.sampled_from([1e-300, 1e200, -1e200, 1e16, 1e16 + 2])),
+    )
+)
+def test_no_row_of_a_domain_changes_a_difference_of_scores_by_more_than_the_sensitivity(
+    lines, by_range, adjacency
+) -> None:
     fitness = RowFitness(looked_up(lines), domain=range(4))
-    for one, other in neighbours(adjacency, 4):
-        (left, reach), (right, reach_too) = (scored(fitness, table, adjacency, by_range) for table in (one, other))
+    for (left, reach), (right, reach_too) in scored_pairs(fitness, adjacency, by_range):
         assert reach == reach_too
         assert widest_move(left, right) <= reach
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_the_reach_is_attained(adjacency) -> None:
+def test_the_sensitivity_is_attained(adjacency) -> None:
     """So that a smaller one would be wrong: rows at either end, candidates at either end."""
     fitness = RowFitness(lambda rows, w: -np.abs(rows - w.T), spread=10.0)
     ends = np.array([[0.0], [10.0]])
-    left, reach = scored(fitness, [5, 5, 0], adjacency, True, ends)
+    left, claimed = scored(fitness, [5, 5, 0], adjacency, True, ends)
     right, _ = scored(fitness, [5, 5, 10] if adjacency == "replace-one" else [5, 5], adjacency, True, ends)
     assert (
         widest_move(left, right)
-        == reach
+        == claimed
         == (2 if adjacency == "replace-one" else 1) * round(10 * _unit(20.0 if adjacency == "replace-one" else 10.0))
     )
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_a_table_score_that_keeps_its_word_stays_within_the_reach(adjacency) -> None:
+def test_a_table_score_that_keeps_its_word_stays_within_the_sensitivity(adjacency) -> None:
     rng, moved = np.random.default_rng(0), []
     fitness = TableFitness(lambda rows, w: -np.abs(np.sin(rows).sum() - 3 * w[:, 0]), sensitivity=2.0)
     for _ in range(50):
         one = rng.uniform(0, 10, 6)
         other = np.append(one[:-1], rng.uniform(0, 10)) if adjacency == "replace-one" else one[:-1]
-        (left, reach), (right, reach_too) = (scored(fitness, table, adjacency, True) for table in (one, other))
-        assert reach == reach_too
+        (left, claimed), (right, claimed_too) = (scored(fitness, table, adjacency, True) for table in (one, other))
+        assert claimed == claimed_too
         moved.append(widest_move(left, right))
-        assert moved[-1] <= reach
-    assert max(moved) > 0.3 * reach
+        assert moved[-1] <= claimed
+    assert max(moved) > 0.3 * claimed
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf, 1e300, -1e300])
 def test_a_table_score_that_is_no_number_still_becomes_a_whole_one(number) -> None:
     fitness = TableFitness(lambda rows, w: np.array([0.0, number, 1.0]), sensitivity=1.0)
-    whole, reach = scored(fitness, [1, 2], "replace-one", True)
+    whole, claimed = scored(fitness, [1, 2], "replace-one", True)
     assert (whole[1] > whole[2]) == (number > 1)
-    assert reach < 2**26
+    assert claimed < 2**26
     assert max(map(abs, whole)) <= 2**61
 
 
@@ -152,7 +179,7 @@ def test_a_table_fitness_is_scored_by_its_sensitivity_even_where_a_range_would_d
     fitness = TableFitness(lambda rows, w: np.zeros(len(w)), sensitivity=3.0)
     by_range, by_change = (scored(fitness, [1], "replace-one", asked)[1] for asked in (True, False))
     assert by_range == by_change == int(6 * _unit(6.0)) + 5  # and rounding
-    choices = GeneticMechanism("enhanced", rounds=3).plan(fitness, Terms(Budget(1.0)), 10)
+    choices = planned(GeneticMechanism("enhanced", rounds=3), fitness, PrivacyParameters(Budget(1.0))).rounds.choices
     assert (choices.rule, choices.by_range) == ("exponential", False)
 
 
@@ -181,14 +208,18 @@ def test_a_prior_that_is_no_number_makes_a_candidate_the_last_and_tells_nothing_
     for number in (np.nan, -np.inf):
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            fitness = RowFitness(lambda rows, w: -np.abs(rows - w.T), bounds=(-10, 0), prior=lambda w, n=number: np.array([n, 0.0, 0.0]))
-            (left, reach), (right, _) = (scored(fitness, table, "replace-one", by_range) for table in ([0, 0], [0, 5]))
+            fitness = RowFitness(
+                lambda rows, w: -np.abs(rows - w.T), bounds=(-10, 0), prior=lambda w, n=number: np.array([n, 0.0, 0.0])
+            )
+            (left, claimed), (right, _) = (
+                scored(fitness, table, "replace-one", by_range) for table in ([0, 0], [0, 5])
+            )
         assert min(left) == left[0]
         assert min(right) == right[0]
-        assert widest_move(left, right) <= reach
+        assert widest_move(left, right) <= claimed
 
 
-def test_a_unit_is_a_power_of_two_that_makes_a_reach_about_two_to_the_24() -> None:
+def test_a_unit_is_a_power_of_two_that_makes_a_sensitivity_about_two_to_the_24() -> None:
     for most in (1e-300, 0.3, 1.0, 20.0, 1e300):
         assert 2**23 <= most * _unit(most) <= 2**24
         assert np.frexp(_unit(most))[0] == 0.5
@@ -196,7 +227,7 @@ def test_a_unit_is_a_power_of_two_that_makes_a_reach_about_two_to_the_24() -> No
     assert 0 < _unit(5e-324) < np.inf, "the smallest number there is"
 
 
-# -- rounds ----------------------------------------------------------------------------------------------------------------
+# -- rounds ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -214,7 +245,7 @@ def test_a_unit_is_a_power_of_two_that_makes_a_reach_about_two_to_the_24() -> No
 )
 def test_rounds_follow_the_papers_rule(rows, epsilon, parents, people, rounds) -> None:
     assert USUAL_ROWS == 20_000
-    assert automatic_rounds(Terms(Budget(epsilon), rows_per_person=people), rows, parents) == rounds
+    assert automatic_rounds(PrivacyParameters(Budget(epsilon), rows_per_person=people), rows, parents) == rounds
 
 
 @pytest.mark.parametrize("rounds", [0, -1, 2.5, True, "many", None, 10_001])
@@ -227,23 +258,32 @@ def test_rounds_that_mean_nothing_are_refused(rounds) -> None:
 @pytest.mark.parametrize("rounds", [1, 2, 7])
 def test_every_round_may_spend_as_much_and_its_parents_share_it(rounds, parents) -> None:
     fitness = RowFitness(None, spread=1.0)
-    choices = GeneticMechanism("auto", Breeding(parents=parents), rounds).plan(fitness, Terms(Budget(0.7)), 10)
+    plan = planned(GeneticMechanism("auto", Breeding(parents=parents), rounds), fitness, PrivacyParameters(Budget(0.7)))
+    choices = plan.rounds.choices
     assert sum(choices.each) * 10 == 7
     assert len(choices.each) == (rounds - 1) * parents + 1
     per_round = [sum(choices.each[i * parents : (i + 1) * parents]) for i in range(rounds)]
     assert len(set(per_round)) == 1
-    assert f"{rounds} round" in choices.event.mechanism
+    assert f"{rounds} round" in plan.event.mechanism
+    assert plan.event.n_values == len(choices.each)
+    assert sum(part.epsilon for part in plan.event.parts) == pytest.approx(0.7)
 
 
 def test_the_number_of_rows_decides_about_rounds_only_where_it_is_public() -> None:
     def events(adjacency: str, **terms) -> list[str]:
         found = []
         for count in (4_000, 40_000):
-            search = Search(RowFitness(lambda rows, w: np.zeros((len(rows), len(w))), spread=1.0), np.zeros(1), np.ones(1))
+            search = Search(
+                RowFitness(lambda rows, w: np.zeros((len(rows), len(w))), spread=1.0), np.zeros(1), np.ones(1)
+            )
             mechanism = GeneticMechanism("auto", Breeding(candidates=3))
             found.append(
                 mechanism.release(
-                    rows_of(np.zeros(count)), Terms(Budget(1.0), adjacency, **terms), None, SeededNoise(0), search
+                    rows_of(np.zeros(count)),
+                    PrivacyParameters(Budget(1.0), adjacency, **terms),
+                    None,
+                    SeededNoise(0),
+                    search,
                 ).event.mechanism
             )
         return found
@@ -253,7 +293,7 @@ def test_the_number_of_rows_decides_about_rounds_only_where_it_is_public() -> No
     assert events("add-remove", expected_rows=8_000) == ["genetic search, 10 rounds"] * 2
 
 
-# -- the order of things ---------------------------------------------------------------------------------------------------
+# -- the order of things ---------------------------------------------------------------------------
 
 
 class Watched(SeededNoise):
@@ -287,12 +327,18 @@ def test_rows_are_read_and_the_ledger_is_charged_once_before_anything_is_drawn(m
     ledger = pf.Ledger(epsilon=5.0)
     for name in ("check", "charge"):
         original = getattr(pf.Ledger, name)
-        monkeypatch.setattr(pf.Ledger, name, lambda self, *a, _o=original, _n=name, **k: seen.append(_n) or _o(self, *a, **k))
+        monkeypatch.setattr(
+            pf.Ledger, name, lambda self, *a, _o=original, _n=name, **k: seen.append(_n) or _o(self, *a, **k)
+        )
     read = PlainRows.read
     monkeypatch.setattr(PlainRows, "read", lambda self: seen.append("read") or read(self))
     mechanism = GeneticMechanism("auto", Breeding(candidates=4, parents=2), 3)
     mechanism.release(
-        rows_of(range(10)), Terms(Budget(1.0), adjacency), ledger, Watched(seen), Search(fits[fitness], np.zeros(1), np.ones(1))
+        rows_of(range(10)),
+        PrivacyParameters(Budget(1.0), adjacency),
+        ledger,
+        Watched(seen),
+        Search(fits[fitness], np.zeros(1), np.ones(1)),
     )
     assert seen.count("charge") == 1
     assert seen.count("read") == 1
@@ -306,13 +352,15 @@ def test_rows_are_read_and_the_ledger_is_charged_once_before_anything_is_drawn(m
         assert seen.index("check") < seen.index("read"), "a ledger that cannot pay is asked before rows are read"
 
 
-def charged_for(fitness, values=range(10), low=0.0, high=10.0, start=None, epsilon=1.0, error=Exception, words=".", **options) -> list:
+def charged_for(
+    fitness, values=range(10), low=0.0, high=10.0, start=None, epsilon=1.0, error=Exception, words=".", **options
+) -> list:
     """What a ledger was charged for a search that fails with this error."""
     ledger = pf.Ledger(epsilon=5.0)
     mechanism = GeneticMechanism(options.pop("selection", "auto"), Breeding(candidates=4), 3)
     search = Search(fitness, np.array([low]), np.array([high]), start)
     with pytest.raises(error, match=words):
-        mechanism.release(rows_of(values), Terms(Budget(epsilon), **options), ledger, Watched([]), search)
+        mechanism.release(rows_of(values), PrivacyParameters(Budget(epsilon), **options), ledger, Watched([]), search)
     return ledger.entries()
 
 
@@ -322,15 +370,26 @@ def test_a_fitness_that_fails_is_not_charged() -> None:
 
     assert not charged_for(RowFitness(broken, spread=1.0), error=PrivacyError, words="ZeroDivisionError: no score")
     assert not charged_for(TableFitness(broken, 1.0), error=PrivacyError, words="ZeroDivisionError: no score")
-    assert not charged_for(RowFitness(broken, domain=range(11)), error=PrivacyError, words="ZeroDivisionError: no score")
-    assert not charged_for(RowFitness(lambda rows, w: np.zeros(3), spread=1.0), error=ValueError, words="scores of shape")
-    assert not charged_for(RowFitness(lambda rows, w: np.zeros((len(rows), len(w)))), error=ValueError, words="State spread")
-    assert not charged_for(TableFitness(lambda rows, w: np.zeros(len(w)), -1.0), error=ValueError, words="State what one row can do")
+    assert not charged_for(
+        RowFitness(broken, domain=range(11)), error=PrivacyError, words="ZeroDivisionError: no score"
+    )
+    assert not charged_for(
+        RowFitness(lambda rows, w: np.zeros(3), spread=1.0), error=ValueError, words="scores of shape"
+    )
+    assert not charged_for(
+        RowFitness(lambda rows, w: np.zeros((len(rows), len(w)))), error=ValueError, words="State spread"
+    )
+    assert not charged_for(
+        TableFitness(lambda rows, w: np.zeros(len(w)), -1.0), error=ValueError, words="State what one row can do"
+    )
 
 
 def test_the_plain_exponential_rule_refuses_a_fitness_that_states_a_spread_alone() -> None:
     assert not charged_for(
-        RowFitness(lambda rows, w: -np.abs(rows - w.T), spread=10.0), selection="exponential", error=PrivacyError, words="needs bounds="
+        RowFitness(lambda rows, w: -np.abs(rows - w.T), spread=10.0),
+        selection="exponential",
+        error=PrivacyError,
+        words="needs bounds=",
     )
 
 
@@ -350,29 +409,38 @@ def test_a_row_of_a_domain_has_a_number_for_a_score(number) -> None:
 
 @pytest.mark.parametrize("options", [{"epsilon": 1e-12}, {"rows_per_person": 10**12}], ids=str)
 def test_more_noise_than_64_bits_can_hold_is_refused_before_the_charge(options) -> None:
-    assert not charged_for(RowFitness(lambda rows, w: -np.abs(rows - w.T), spread=10.0), error=PrivacyError, words="64-bit", **options)
+    assert not charged_for(
+        RowFitness(lambda rows, w: -np.abs(rows - w.T), spread=10.0), error=PrivacyError, words="64-bit", **options
+    )
 
 
 def test_a_budget_that_cannot_pay_is_refused_before_rows_are_scored() -> None:
     ledger = pf.Ledger(epsilon=0.5)
     search = Search(RowFitness(lambda rows, w: pytest.fail("rows were scored"), spread=1.0), np.zeros(1), np.ones(1))
     with pytest.raises(pf.BudgetExceeded):
-        GeneticMechanism(rounds=2).release(rows_of([1]), Terms(Budget(1.0)), ledger, Watched([]), search)
+        GeneticMechanism(rounds=2).release(rows_of([1]), PrivacyParameters(Budget(1.0)), ledger, Watched([]), search)
 
 
 @pytest.mark.parametrize("parents", [1, 2])
 def test_a_search_can_begin_with_a_single_candidate(parents) -> None:
-    search = Search(RowFitness(lambda rows, w: -np.abs(rows - w.T), spread=10.0), np.zeros(1), np.full(1, 10.0), np.array([[3.0]]))
+    search = Search(
+        RowFitness(lambda rows, w: -np.abs(rows - w.T), spread=10.0), np.zeros(1), np.full(1, 10.0), np.array([[3.0]])
+    )
     mechanism = GeneticMechanism("auto", Breeding(candidates=6, parents=parents), 30)
-    release = mechanism.release(rows_of([7.0] * 500), Terms(Budget(50.0)), None, SeededNoise(0), search)
+    release = mechanism.release(rows_of([7.0] * 500), PrivacyParameters(Budget(50.0)), None, SeededNoise(0), search)
     assert abs(release.value[0] - 7) < 1
 
 
 def test_a_start_outside_the_bounds_is_brought_inside() -> None:
     search = Search(
-        RowFitness(lambda rows, w: np.zeros((len(rows), len(w))), spread=1.0), np.zeros(1), np.ones(1), np.array([[5.0], [7.0]])
+        RowFitness(lambda rows, w: np.zeros((len(rows), len(w))), spread=1.0),
+        np.zeros(1),
+        np.ones(1),
+        np.array([[5.0], [7.0]]),
     )
-    assert GeneticMechanism(rounds=1).release(rows_of([1]), Terms(Budget(1.0)), None, SeededNoise(0), search).value.tolist() == [1.0]
+    assert GeneticMechanism(rounds=1).release(
+        rows_of([1]), PrivacyParameters(Budget(1.0)), None, SeededNoise(0), search
+    ).value.tolist() == [1.0]
 
 
 def test_several_parents_are_different_candidates() -> None:
@@ -381,7 +449,9 @@ def test_several_parents_are_different_candidates() -> None:
     original = noise.select_each
     noise.select_each = lambda m, scale, rule: menus.append([len(menu) for menu in m]) or original(m, scale, rule)
     search = Search(RowFitness(lambda rows, w: -np.abs(rows - w.T), spread=10.0), np.zeros(1), np.full(1, 10.0))
-    GeneticMechanism("auto", Breeding(candidates=6, parents=3), 3).release(rows_of([1, 2]), Terms(Budget(1.0)), None, noise, search)
+    GeneticMechanism("auto", Breeding(candidates=6, parents=3), 3).release(
+        rows_of([1, 2]), PrivacyParameters(Budget(1.0)), None, noise, search
+    )
     assert menus == [[6], [5], [4], [6], [5], [4], [6]]
 
 
@@ -390,7 +460,9 @@ def test_numbers_that_overflow_make_no_warning_that_would_tell_of_a_row(kind) ->
     def wild(rows, w):
         return np.log(rows - 5.0) * np.exp(1e3 * rows) / (rows - w.T)
 
-    fitness = RowFitness(wild, spread=1.0) if kind == "sum" else TableFitness(lambda rows, w: wild(rows, w).sum(axis=0), 1.0)
+    fitness = (
+        RowFitness(wild, spread=1.0) if kind == "sum" else TableFitness(lambda rows, w: wild(rows, w).sum(axis=0), 1.0)
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for by_range in (True, False):
@@ -403,8 +475,8 @@ def test_a_row_is_scored_alone_by_the_library_itself() -> None:
     """Sums over tables are sums over their rows, to the last step: nothing is rounded over several rows."""
     values = np.random.default_rng(5).uniform(0, 10, 40)
     fitness = RowFitness(lambda rows, w: -((rows - w.T) ** 2) / 3, spread=20.0)
-    scorer = SumScorer(plain(values), fitness)
-    reach = scorer.reach(CANDIDATES, Terms(Budget(1.0)), True)
+    scorer = SumScorer(plain(tuple(values)), fitness)
+    reach = scorer.sensitivity(CANDIDATES, PrivacyParameters(Budget(1.0)), True)
     whole, _ = scorer(CANDIDATES, reach)
-    alone = sum(SumScorer(plain([value]), fitness)(CANDIDATES, reach)[0] for value in values)
+    alone = sum(SumScorer(plain((value,)), fitness)(CANDIDATES, reach)[0] for value in values)
     np.testing.assert_array_equal(whole, alone)

@@ -1,4 +1,6 @@
-"""The private choice of a penalty: every row in one part only, scores exact, and no row tells candidates apart by more than claimed."""
+"""The private choice of a penalty: every row in one part only, scores exact, and no row tells candidates apart by more
+than claimed.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,17 @@ import pytest
 
 import privfit as pf
 from privfit.losses import SQUARED
-from privfit.mechanisms import Objective, PenaltySelection
-from privfit.mechanisms.selection import SCORE_UNIT, WEIGHT_STEP, held_out_score, largest_prediction, score_range, selection_epsilon
-from privfit.privacy import Budget, Event, SeededNoise, Terms
-from privfit.privacy.selection import KeyedCoins
+from privfit.mechanisms import PenaltySelection, QuadraticProblem
+from privfit.mechanisms.functional.penalty_selection import (
+    SCORE_UNIT,
+    WEIGHT_STEP,
+    held_out_score,
+    largest_prediction,
+    score_range,
+    selection_epsilon,
+)
+from privfit.privacy import Budget, Event, PrivacyParameters, SeededNoise
+from privfit.privacy.samplers.selection import KeyedCoins
 from privfit.rows import Rows
 from privfit.solvers import Penalty
 from privfit.statistics import Moments
@@ -22,14 +31,21 @@ from privfit.tables import open_table
 from tests.support.noise import RecordingNoise, ReplayingNoise
 
 SCHEMA = pf.Schema(
-    [pf.Numeric("a", -1, 1), pf.Category("c", [0, 1, 2]), pf.Category("s", [0, 1]), pf.Numeric("b", 0, 4)], target=pf.Numeric("y", -1, 3)
+    [pf.Numeric("a", -1, 1), pf.Category("c", [0, 1, 2]), pf.Category("s", [0, 1]), pf.Numeric("b", 0, 4)],
+    target=pf.Numeric("y", -1, 3),
 )
 
 
 def rows(n: int, seed: int = 0) -> np.ndarray:
     rng = np.random.default_rng(seed)
     return np.column_stack(
-        [rng.uniform(-1, 1, n), rng.integers(0, 3, n), rng.integers(0, 2, n), rng.uniform(0, 4, n), rng.uniform(-1, 3, n)]
+        [
+            rng.uniform(-1, 1, n),
+            rng.integers(0, 3, n),
+            rng.integers(0, 2, n),
+            rng.uniform(0, 4, n),
+            rng.uniform(-1, 3, n),
+        ]
     ).astype(float)
 
 
@@ -42,7 +58,9 @@ def test_the_two_parts_are_all_rows_once(n: int) -> None:
     np.testing.assert_array_equal(tails + heads, table.sum(moments))
     assert n_heads == KeyedCoins(b"k").heads(0, n).sum()
     for batch in (7, 1000):
-        again = Rows(open_table(rows(n)), SCHEMA, geometry, batch_rows=batch, threads=3).split_sum(moments, KeyedCoins(b"k"))
+        again = Rows(open_table(rows(n)), SCHEMA, geometry, batch_rows=batch, threads=3).split_sum(
+            moments, KeyedCoins(b"k")
+        )
         np.testing.assert_array_equal(again[1], heads)
         if n > 10_000:
             break
@@ -55,7 +73,9 @@ def test_scores_are_minus_the_squared_errors_but_for_a_constant() -> None:
     held = Rows(open_table(data), SCHEMA, geometry).sum(moments)
     rng = np.random.default_rng(1)
     candidates = [[int(w) for w in rng.normal(0, 0.4 * WEIGHT_STEP, geometry.n_columns)] for _ in range(3)]
-    encoded = np.column_stack([np.ones(500), data[:, 0], np.eye(3)[data[:, 1].astype(int)], 2 * data[:, 2] - 1, data[:, 3] / 2 - 1])
+    encoded = np.column_stack(
+        [np.ones(500), data[:, 0], np.eye(3)[data[:, 1].astype(int)], 2 * data[:, 2] - 1, data[:, 3] / 2 - 1]
+    )
     target = (data[:, 4] - 1) / 2
     errors = [np.sum((target - encoded @ np.array(w) / WEIGHT_STEP) ** 2) for w in candidates]
     scores = np.array([held_out_score(moments, held, w) for w in candidates]) / SCORE_UNIT
@@ -72,7 +92,10 @@ def test_no_row_tells_two_candidates_apart_by_more_than_claimed(intercept: bool)
     for _ in range(15):
         candidates = [[int(w) for w in rng.normal(0, WEIGHT_STEP, geometry.n_columns)] for _ in range(3)]
         claimed = score_range(candidates, geometry)
-        for row in [*rows(20, seed=3), *np.array(np.meshgrid([-1, 1], [0, 1, 2], [0, 1], [0, 4], [-1, 3])).reshape(5, -1).T.astype(float)]:
+        for row in [
+            *rows(20, seed=3),
+            *np.array(np.meshgrid([-1, 1], [0, 1, 2], [0, 1], [0, 4], [-1, 3])).reshape(5, -1).T.astype(float),
+        ]:
             sums = Rows(open_table(row[None, :]), SCHEMA, geometry).sum(moments)
             scores = [held_out_score(moments, sums, w) for w in candidates]
             apart = (max(scores) - min(scores)) / SCORE_UNIT
@@ -92,7 +115,9 @@ def test_a_choice_beside_gaussian_noise_is_no_dearer_than_its_rho() -> None:
     epsilon = selection_epsilon(event)
     assert epsilon**2 / 2 <= Fraction(event.rho)
     assert float(epsilon**2 / 2) > 0.999 * event.rho
-    assert selection_epsilon(Event.laplace("test", Budget(0.1), sensitivity=5, adjacency="replace-one")) == Fraction(1, 10)
+    assert selection_epsilon(Event.laplace("test", Budget(0.1), sensitivity=5, adjacency="replace-one")) == Fraction(
+        1, 10
+    )
 
 
 def test_all_candidates_come_from_one_release_and_the_rows_held_out_do_not_enter_it() -> None:
@@ -109,18 +134,20 @@ def test_all_candidates_come_from_one_release_and_the_rows_held_out_do_not_enter
     changed[heads] = changed[heads][::-1] * [1, 1, 1, 1, -1]
     penalties = (Penalty(0.0), Penalty(100.0))
     mechanism = PenaltySelection(pf.FunctionalMechanism(), penalties)
-    objective = Objective(SQUARED)
-    geometry = mechanism.geometry(SCHEMA, "slope", objective)
+    objective = QuadraticProblem(SQUARED)
+    geometry = mechanism.geometry(SCHEMA, objective)
     releases = [
-        mechanism.release(Rows(open_table(table), SCHEMA, geometry), Terms(Budget(1.0)), None, Noise(5), objective)
+        mechanism.release(
+            Rows(open_table(table), SCHEMA, geometry), PrivacyParameters(Budget(1.0)), None, Noise(5), objective
+        )
         for table in (data, changed)
     ]
     np.testing.assert_array_equal(releases[0].value.products, releases[1].value.products)
     np.testing.assert_array_equal(releases[0].value.with_target, releases[1].value.with_target)
-    assert {release.choice for release in releases} <= {0, 1}
+    assert {release.value.choice for release in releases} <= {0, 1}
 
 
-# -- persons with several rows, some of which fit and some of which choose -------------------------------------------------------
+# -- persons with several rows, some of which fit and some of which choose -------------------------
 
 
 @dataclass(frozen=True)
@@ -133,10 +160,14 @@ class GivenCoins:
         return np.array(self.shown[first : first + count], dtype=bool)
 
 
-def privacy_loss(mechanism: PenaltySelection, schema: pf.Schema, tables, coins: list[bool], terms: Terms) -> tuple[float, Event]:
-    """What the noisy moments and the choice together can tell of two tables, in shares of the claim, whichever the noise was."""
-    objective = Objective(SQUARED)
-    geometry = mechanism.geometry(schema, "slope", objective)
+def privacy_loss(
+    mechanism: PenaltySelection, schema: pf.Schema, tables, coins: list[bool], terms: PrivacyParameters
+) -> tuple[float, Event]:
+    """What the noisy moments and the choice together can tell of two tables, in shares of the claim, whichever the
+    noise was.
+    """
+    objective = QuadraticProblem(SQUARED)
+    geometry = mechanism.geometry(schema, objective)
     first = RecordingNoise(seed=5)
     second = ReplayingNoise(first.calls)
     for noise, table in zip((first, second), tables, strict=True):
@@ -144,7 +175,12 @@ def privacy_loss(mechanism: PenaltySelection, schema: pf.Schema, tables, coins: 
         noise.coins = lambda: GivenCoins(tuple(coins))
         release = mechanism.release(Rows(open_table(np.array(table)), schema, geometry), terms, None, noise, objective)
     (one, chosen), (other, chosen_too) = first.calls, second.calls
-    assert (one.kind, one.scale, chosen.kind, chosen.scale) == (other.kind, other.scale, chosen_too.kind, chosen_too.scale)
+    assert (one.kind, one.scale, chosen.kind, chosen.scale) == (
+        other.kind,
+        other.scale,
+        chosen_too.kind,
+        chosen_too.scale,
+    )
     moved = [int(move) for move in one.values - other.values]
     changes = chosen.values - chosen_too.values
     choice = (max(changes) - min(changes)) / chosen.scale
@@ -163,7 +199,7 @@ def test_however_a_person_s_rows_are_split_they_cost_no_more_than_claimed(people
     base = [tuple(row) for row in rows(30, seed=4)]
     left = [*base, *[CORNER] * people]
     right = [*base, *[OPPOSITE] * people] if adjacency == "replace-one" else base
-    terms = Terms(Budget(0.7, 1e-6 if noise == "gaussian" else 0.0), adjacency, people)
+    terms = PrivacyParameters(Budget(0.7, 1e-6 if noise == "gaussian" else 0.0), adjacency, people)
     mechanism = PenaltySelection(pf.FunctionalMechanism(noise=noise), (Penalty(0.0), Penalty(5.0), Penalty(1e6)))
     reached = []
     for split in itertools.product([False, True], repeat=people):
@@ -176,13 +212,15 @@ def test_however_a_person_s_rows_are_split_they_cost_no_more_than_claimed(people
 
 
 def test_rounding_is_paid_for_when_one_of_two_rows_chooses(monkeypatch) -> None:
-    """Two weights next to each other, a row that fits at a corner and a row that chooses next to one: 1.0002 of the claim."""
+    """Two weights next to each other, a row that fits at a corner and a row that chooses next to one: 1.0002 of the
+    claim.
+    """
     schema = pf.Schema([pf.Numeric("a", -1, 1)], target=pf.Numeric("y", -1, 1))
     given = itertools.cycle([[6, 0], [7, 0]])
-    monkeypatch.setattr(PenaltySelection, "_whole_weights", lambda self, fit, geometry: next(given))
+    monkeypatch.setattr(PenaltySelection, "_integer_weights", lambda self, fit, geometry: next(given))
     mechanism = PenaltySelection(pf.FunctionalMechanism(noise="laplace"), (Penalty(0.0), Penalty(1.0)))
-    units = mechanism.statistic(schema.geometry(), Objective(SQUARED), "laplace").target_units
-    terms = Terms(Budget(1.0), "add-remove", rows_per_person=2)
+    units = mechanism.statistic(schema.geometry(), QuadraticProblem(SQUARED), "laplace").target_units
+    terms = PrivacyParameters(Budget(1.0), "add-remove", rows_per_person=2)
     fits, chooses = (1.0, 1.0), (1.0, -1 + 2 / units)
     for place in range(2700, 2740):
         base = [(1.0, place / units)]

@@ -10,20 +10,20 @@ import pytest
 
 import privfit as pf
 from privfit.losses import tempered_logistic
-from privfit.mechanisms import shrinkage
-from privfit.mechanisms.minima import RiskFit
-from privfit.mechanisms.shrinkage import _stretch, unshrunk
+from privfit.mechanisms.perturbation import debiasing as shrinkage
+from privfit.mechanisms.perturbation.debiasing import _stretch, debiased
+from privfit.mechanisms.perturbation.problem import ERMFit
 from privfit.statistics import RowNorms
 
 LOSS = tempered_logistic(0.5, 3.0)
 BLOCKS = RowNorms(6.0, math.sqrt(3), 1.0, 10, singles=(0,), blocks=((1, 4), (4, 10)))
 
 
-def fit_of(weights: list[float], ridge: float = 10.0) -> RiskFit:
-    return RiskFit(np.array(weights)[:, None], ridge, LOSS, n_rows=1000)
+def fit_of(weights: list[float], ridge: float = 10.0) -> ERMFit:
+    return ERMFit(np.array(weights)[:, None], ridge, LOSS, n_rows=1000)
 
 
-# -- the rule ------------------------------------------------------------------------------------------------------------------------
+# -- the rule --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("ridge", "sd"), [(30.0, 8.0), (5.0, 20.0), (100.0, 1.0), (40.0, 40.0)])
@@ -60,19 +60,21 @@ def test_half_of_it_is_undone_within_limits() -> None:
 
 def test_every_block_is_stretched_about_its_middle_by_its_own_factor() -> None:
     fit = fit_of([-1.5, 0.5, 0.2, -0.1, 1.0, 0.0, 0.0, -1.0, 0.3, 0.3])
-    found = unshrunk(fit, BLOCKS, True, 3.0, 1000)
+    found = debiased(fit, BLOCKS, True, 3.0, 1000)
     before, after = fit.weights[:, 0], found.weights[:, 0]
     assert before.tolist() == [-1.5, 0.5, 0.2, -0.1, 1.0, 0.0, 0.0, -1.0, 0.3, 0.3]
     assert after[0] == before[0]  # the intercept
     assert found.stretches[0] != found.stretches[1]
     for block, stretch in zip((slice(1, 4), slice(4, 10)), found.stretches, strict=True):
         assert after[block].mean() == pytest.approx(before[block].mean())
-        np.testing.assert_allclose(after[block] - after[block].mean(), stretch * (before[block] - before[block].mean()), atol=1e-12)
+        np.testing.assert_allclose(
+            after[block] - after[block].mean(), stretch * (before[block] - before[block].mean()), atol=1e-12
+        )
 
 
 def test_a_single_column_is_a_slope_where_there_is_no_intercept() -> None:
     fit = fit_of([1.5, 0.5, 0.2, -0.1, 1.0, 0.0, 0.0, -1.0, 0.3, 0.3])
-    found = unshrunk(fit, BLOCKS, False, 3.0, 1000)
+    found = debiased(fit, BLOCKS, False, 3.0, 1000)
     assert len(found.stretches) == 3
     assert found.weights[0, 0] == pytest.approx(1.5 * found.stretches[0])
     assert found.stretches[0] > 1
@@ -80,24 +82,24 @@ def test_a_single_column_is_a_slope_where_there_is_no_intercept() -> None:
 
 def test_a_column_that_speaks_up_is_stretched_and_one_that_is_mostly_noise_is_held_back() -> None:
     loud, faint = [2.0, -2.0, 1.0, -1.0, 0.5, -0.5], [0.02, -0.02, 0.01]
-    found = unshrunk(fit_of([-1.0, *faint, *loud]), BLOCKS, True, 3.0, 1000)
+    found = debiased(fit_of([-1.0, *faint, *loud]), BLOCKS, True, 3.0, 1000)
     assert found.stretches[0] < 1 < found.stretches[1]
 
 
 def test_weights_that_are_all_the_same_are_left_alone() -> None:
     fit = fit_of([-1.0, *[0.25] * 3, *[-0.5] * 6])
-    found = unshrunk(fit, BLOCKS, True, 3.0, 1000)
+    found = debiased(fit, BLOCKS, True, 3.0, 1000)
     assert found.stretches == (1.0, 1.0)
     np.testing.assert_allclose(found.weights, fit.weights)
 
 
 def test_a_fit_far_out_has_no_curvature_to_divide_by() -> None:
-    found = unshrunk(fit_of([-4000.0, 0.5, 0.2, -0.1, 1.0, 0.0, 0.0, -1.0, 0.3, 0.3]), BLOCKS, True, 3.0, 1000)
+    found = debiased(fit_of([-4000.0, 0.5, 0.2, -0.1, 1.0, 0.0, 0.0, -1.0, 0.3, 0.3]), BLOCKS, True, 3.0, 1000)
     assert np.isfinite(found.weights).all()
 
 
 def test_a_constant_on_levels_that_nearly_all_rows_have_is_hardly_moved() -> None:
-    """The rule takes levels for equally frequent; where they are not, it must not spoil the mean of all probabilities."""
+    """The rule takes levels for equally frequent; where they are not, the mean of all probabilities must stay right."""
     rng = np.random.default_rng(3)
     names = [f"c{j}" for j in range(8)]
     schema = pf.Schema([pf.Category(name, list(range(10))) for name in names], target=pf.Category("y", ["no", "yes"]))
@@ -105,11 +107,14 @@ def test_a_constant_on_levels_that_nearly_all_rows_have_is_hardly_moved() -> Non
     codes = rng.choice(10, (5000, 8), p=shares)
     yes = rng.random(5000) < 1 / (1 + np.exp(1.5 - rng.normal(0, 0.5, (8, 10))[np.arange(8), codes].sum(axis=1)))
     rows = pl.DataFrame({name: codes[:, j] for j, name in enumerate(names)} | {"y": np.where(yes, "yes", "no")})
-    means = [pf.LogisticRegression(0.2, schema=schema, random_state=seed).fit(rows).predict_proba(rows)[:, 1].mean() for seed in range(6)]
+    means = [
+        pf.LogisticRegression(0.2, schema=schema, random_state=seed).fit(rows).predict_proba(rows)[:, 1].mean()
+        for seed in range(6)
+    ]
     assert abs(np.mean(means) - yes.mean()) < 0.03
 
 
-# -- where it is used ------------------------------------------------------------------------------------------------------------------
+# -- where it is used ------------------------------------------------------------------------------
 
 LEVELS = ["a", "b", "c", "d"]
 SCHEMA = pf.Schema([pf.Category(name, LEVELS) for name in "uvwx"], target=pf.Category("y", ["no", "yes"]))
@@ -136,7 +141,12 @@ def test_probabilities_are_better_for_it(monkeypatch: pytest.MonkeyPatch) -> Non
     train, test = table(4000, 0), table(4000, 1)
 
     def losses() -> np.ndarray:
-        return np.array([log_loss(pf.LogisticRegression(0.1, schema=SCHEMA, random_state=seed).fit(train), test) for seed in range(30)])
+        return np.array(
+            [
+                log_loss(pf.LogisticRegression(0.1, schema=SCHEMA, random_state=seed).fit(train), test)
+                for seed in range(30)
+            ]
+        )
 
     stretched = losses()
     monkeypatch.setattr(shrinkage, "UNDONE", 0.0)
@@ -165,5 +175,7 @@ def test_other_fits_are_left_alone(given_: dict, monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_report_tells_of_it_and_a_guess_of_the_number_of_rows_is_enough() -> None:
-    model = pf.LogisticRegression(0.5, schema=SCHEMA, adjacency="add-remove", expected_rows=400, random_state=0).fit(table(400, 0))
+    model = pf.LogisticRegression(0.5, schema=SCHEMA, adjacency="add-remove", expected_rows=400, random_state=0).fit(
+        table(400, 0)
+    )
     assert any("stretched" in note for note in model.report_.notes)

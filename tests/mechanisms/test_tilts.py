@@ -15,17 +15,18 @@ from hypothesis import strategies as st
 
 import privfit as pf
 from privfit.losses import LOGISTIC, ConvexLoss
-from privfit.mechanisms.minima import Risk
-from privfit.mechanisms.rules import FOR_CERTIFICATE
-from privfit.mechanisms.tilts import Tilt, candidates, make_tilt
-from privfit.privacy import Budget, Event, PrivacyError, SeededNoise, Terms
-from privfit.privacy.octahedra import octahedra_sd
+from privfit.mechanisms.perturbation.calibration import candidates, make_objective_noise
+from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE
+from privfit.mechanisms.perturbation.objective_noise import ObjectiveNoise
+from privfit.mechanisms.perturbation.problem import ERMProblem
+from privfit.privacy import PrivacyError, SeededNoise
+from privfit.privacy.samplers.block_norm import octahedra_sd
 from privfit.rows import KeptRows, Rows
 from privfit.statistics import RowNorms
 from privfit.tables import open_table
 from tests.support.beats import assert_told_in_order
 from tests.support.lengths import length
-from tests.support.tilts import CLASSES, MIXED, corner_rows, corner_slopes, gradients_of, planned, schema_of
+from tests.support.tilts import CLASSES, MIXED, corner_rows, corner_slopes, drawn, gradients_of, planned, schema_of
 
 schemas = st.tuples(st.integers(0, 3), st.integers(0, 8), st.lists(st.integers(3, 20), max_size=4)).filter(
     lambda s: s[0] + s[1] + len(s[2])
@@ -36,7 +37,7 @@ ESTIMATED = 0.02
 """Groups are chosen by an estimate of their noise."""
 
 
-# -- pure noise --------------------------------------------------------------------------------------------------------------------
+# -- pure noise ------------------------------------------------------------------------------------
 
 
 @given(schemas, st.sampled_from([1, 3, 5]), st.floats(0.05, 8), st.integers(1, 3), st.booleans())
@@ -48,36 +49,42 @@ def test_the_parts_of_mixed_noise_share_epsilon_and_cover_every_column_once(
     if not gradients.norms.blocks:
         assert "mixed" not in candidates(gradients, 0.0)
         return
-    tilt = make_tilt("mixed", gradients, epsilon, 0.0, None)
-    assert sorted(itertools.chain.from_iterable(part.columns for part in tilt.parts)) == list(range(gradients.norms.columns))
-    spent = sum(part.reach / part.scale for part in tilt.parts)
+    tilt = make_objective_noise("mixed", gradients, epsilon, 0.0, None)
+    assert sorted(itertools.chain.from_iterable(part.columns for part in tilt.groups)) == list(
+        range(gradients.norms.columns)
+    )
+    spent = sum(part.sensitivity / part.scale for part in tilt.groups)
     assert spent <= epsilon
     assert spent == pytest.approx(epsilon)
 
 
 @pytest.mark.parametrize("kind", ["laplace", "linf", "l2", "mixed"])
 @pytest.mark.parametrize("classes", [1, 3, 5])
-@pytest.mark.parametrize("bend_cost", [None, 0.05])
-def test_no_row_moves_a_part_further_than_its_reach(kind: str, classes: int, bend_cost: float | None) -> None:
+@pytest.mark.parametrize("log_determinant", [None, 0.05])
+def test_no_row_changes_a_group_by_more_than_its_sensitivity(
+    kind: str, classes: int, log_determinant: float | None
+) -> None:
     """Gradients of rows at the corners, in the norm of each part, against what the noise is made for."""
     gradients = gradients_of(MIXED, classes=classes, replaced=False)
-    tilt = make_tilt(kind, gradients, 0.5, 0.0, bend_cost)
+    tilt = make_objective_noise(kind, gradients, 0.5, 0.0, log_determinant)
     rng = np.random.default_rng(classes)
-    longest = np.zeros(len(tilt.parts))
+    longest = np.zeros(len(tilt.groups))
     for row in corner_rows(gradients.norms, rng, 40):
         for slopes in corner_slopes(gradients, rng):
             pull = np.outer(row, slopes)
-            for place, part in enumerate(tilt.parts):
+            for place, part in enumerate(tilt.groups):
                 own = pull[list(part.columns)].ravel()
-                longest[place] = max(longest[place], length(part.noise, own, part.widths))
-    reaches = np.array([part.reach for part in tilt.parts])
+                longest[place] = max(longest[place], length(part.kind, own, part.blocks))
+    reaches = np.array([part.sensitivity for part in tilt.groups])
     assert (longest <= reaches * (1 + 1e-12)).all()
     assert longest == pytest.approx(reaches)  # and some row moves it as far
-    assert sum(part.reach / part.scale for part in tilt.parts) == pytest.approx(0.5 - (bend_cost or 0))
+    assert sum(part.sensitivity / part.scale for part in tilt.groups) == pytest.approx(0.5 - (log_determinant or 0))
 
 
 def test_blocks_of_every_real_row_add_up_to_exactly_one() -> None:
-    """Octahedra and tied normal noise rely on it: levels, bins, knots, on a logarithm too, clipped values and absent ones."""
+    """Octahedra and tied normal noise rely on it: levels, bins, knots, on a logarithm too, clipped values and absent
+    ones.
+    """
     schema = pf.Schema(
         [
             pf.Numeric("x", 0.1, 7.3),
@@ -87,14 +94,19 @@ def test_blocks_of_every_real_row_add_up_to_exactly_one() -> None:
         ],
         target=CLASSES,
     )
-    geometry = pf.ObjectivePerturbation().geometry(schema, "splines", Risk(LOGISTIC))
+    geometry = pf.ObjectivePerturbation().geometry(schema, ERMProblem(LOGISTIC), "splines")
     blocks = RowNorms.of(geometry).blocks
     assert len(blocks) == 4
     rng = np.random.default_rng(0)
     for i in range(60):
-        row = {"x": [rng.uniform(-1, 9)], "wide": [10 ** rng.uniform(-5, 8) if i % 5 else None], "c": [rng.choice(list("abcz"))]}
+        row = {
+            "x": [rng.uniform(-1, 9)],
+            "wide": [10 ** rng.uniform(-5, 8) if i % 5 else None],
+            "c": [rng.choice(list("abcz"))],
+        }
         frame = pl.DataFrame(
-            {**row, "b": [rng.uniform(-0.5, 1.5) if i % 7 else None], "y": ["a"]}, schema_overrides={"wide": pl.Float64, "b": pl.Float64}
+            {**row, "b": [rng.uniform(-0.5, 1.5) if i % 7 else None], "y": ["a"]},
+            schema_overrides={"wide": pl.Float64, "b": pl.Float64},
         )
         kept = KeptRows(Rows(open_table(frame), schema, geometry))
         encoded = kept.pulled(np.zeros((geometry.n_columns, 1)), lambda z, y: np.ones_like(z))[:, 0]
@@ -111,39 +123,38 @@ def test_levels_without_a_column_for_the_last_one_are_no_blocks() -> None:
 @settings(max_examples=40)
 def test_no_other_shares_of_epsilon_would_make_less_mixed_noise(shape: tuple, seed: int) -> None:
     gradients = gradients_of(schema_of(*shape))
-    tilt = make_tilt("mixed", gradients, 1.0, 0.0, None)
-    shares = np.array([part.reach / part.scale for part in tilt.parts])
+    tilt = make_objective_noise("mixed", gradients, 1.0, 0.0, None)
+    shares = np.array([part.sensitivity / part.scale for part in tilt.groups])
     other = shares * np.exp(np.random.default_rng(seed).normal(0, 0.3, len(shares)))
     other /= other.sum()
-    parts = tuple(replace(part, scale=part.reach / share) for part, share in zip(tilt.parts, other, strict=True))
-    assert replace(tilt, parts=parts).sd >= tilt.sd * (1 - 1e-9)
+    parts = tuple(replace(part, scale=part.sensitivity / share) for part, share in zip(tilt.groups, other, strict=True))
+    assert replace(tilt, groups=parts).sd >= tilt.sd * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("kind", ["laplace", "linf", "l2", "mixed", "gaussian"])
 @pytest.mark.parametrize("classes", [1, 3])
 def test_drawn_noise_has_the_size_that_kinds_are_compared_by(kind: str, classes: int) -> None:
     gradients = gradients_of(MIXED, classes=classes)
-    tilt = make_tilt(kind, gradients, 1.0, 1e-6, None)
-    event = tilt.event("objective perturbation", Terms(Budget(1.0, 1e-6)))
+    tilt = make_objective_noise(kind, gradients, 1.0, 1e-6, None)
     noise = SeededNoise(7)
-    draws = np.stack([tilt.drawn(noise, event) for _ in range(1500)])
+    draws = np.stack([drawn(tilt, noise) for _ in range(1500)])
     assert draws.shape == (1500, gradients.norms.columns, classes)
     assert math.sqrt(np.mean(draws**2)) == pytest.approx(tilt.sd, rel=0.06)
-    for i, part in enumerate(tilt.parts):  # every column has the noise of its own part
-        own = draws[:, list(part.columns)]
-        sd = event.part_sd(i)
-        assert math.sqrt(np.mean(own**2)) == pytest.approx(sd, rel=0.1)
+    for group, part in zip(tilt.groups, tilt.parts(), strict=True):  # every column has the noise of its own group
+        own = draws[:, list(group.columns)]
+        assert math.sqrt(np.mean(own**2)) == pytest.approx(part.sd, rel=0.1)
     assert abs(np.mean(draws)) < 0.1 * tilt.sd
 
 
-def lattice_price(tilt: Tilt, event: Event) -> Fraction:
+def lattice_price(tilt: ObjectiveNoise) -> Fraction:
     """What a step more in every value costs, at the scales that are drawn with; balls are drawn as real numbers."""
     price = Fraction(0)
-    for part, scale in zip(tilt.parts, event.scales or (event.scale,), strict=True):
-        if part.noise == "octahedra":  # all values but one of a block, and the sum, are rounded; the last one is what is left
-            price += (2 * max(part.widths) - 1) / Fraction(scale)
-        elif part.noise != "l2":
-            price += round(length(part.noise, np.ones(len(part.columns) * tilt.classes), part.widths)) / Fraction(scale)
+    for group, part in zip(tilt.groups, tilt.parts(), strict=True):
+        if group.kind == "blocks":  # all values but one of a block, and the sum, are rounded; the last is what is left
+            price += (2 * max(group.blocks) - 1) / Fraction(part.scale)
+        elif group.kind != "l2":
+            steps = round(length(group.kind, np.ones(len(group.columns) * tilt.classes), group.blocks))
+            price += steps / Fraction(part.scale)
     return price
 
 
@@ -154,31 +165,31 @@ def test_the_lattice_is_paid_for(shape: tuple, epsilon: float, kind: str, classe
     gradients = gradients_of(schema_of(*shape), classes=classes)
     if kind not in candidates(gradients, 0.0):
         return
-    tilt = make_tilt(kind, gradients, epsilon, 0.0, None)
-    event = tilt.event("objective perturbation", Terms(Budget(epsilon)))
-    spent = lattice_price(tilt, event)
-    for part, scale in zip(tilt.parts, event.scales or (event.scale,), strict=True):
-        spent += Fraction(part.reach) * event.unit / Fraction(scale)
+    tilt = make_objective_noise(kind, gradients, epsilon, 0.0, None)
+    spent, parts = lattice_price(tilt), tilt.parts()
+    for group, part in zip(tilt.groups, parts, strict=True):
+        spent += Fraction(group.sensitivity) * part.unit / Fraction(part.scale)
+        assert part.sensitivity >= Fraction(group.sensitivity) * part.unit
     assert spent <= Fraction(epsilon)
     assert spent > Fraction(epsilon) * Fraction(999, 1000)
-    assert event.n_values == gradients.norms.columns * classes == sum(event.parts or (event.n_values,))
+    assert tilt.values == gradients.norms.columns * classes == sum(part.size for part in parts)
 
 
-# -- which noise is chosen ---------------------------------------------------------------------------------------------------------
+# -- which noise is chosen -------------------------------------------------------------------------
 
 
 def test_a_cube_is_chosen_for_numbers_and_signs() -> None:
-    assert planned(schema_of(2, 0, [])).tilt.kind == "linf"
-    assert planned(schema_of(0, 30, [])).tilt.kind == "linf"
+    assert planned(schema_of(2, 0, [])).noise.kind == "linf"
+    assert planned(schema_of(0, 30, [])).noise.kind == "linf"
 
 
 def test_mixed_noise_is_chosen_for_categories_of_different_widths_and_for_numbers_beside_them() -> None:
-    assert planned(schema_of(0, 0, [3, 20])).tilt.kind == "mixed"
-    assert planned(schema_of(3, 5, [4, 4])).tilt.kind == "mixed"
-    assert [part.noise for part in planned(schema_of(3, 5, [20])).tilt.parts] == ["linf", "laplace"]
-    assert [part.widths for part in planned(schema_of(3, 5, [4, 4])).tilt.parts] == [(1,) * 8 + (4, 4)]
-    assert [part.noise for part in planned(schema_of(3, 5, [20, 20])).tilt.parts] == ["linf", "octahedra"]
-    assert [part.widths for part in planned(schema_of(0, 1, [3, 3, 12, 13])).tilt.parts] == [(1, 3, 3), (12, 13)]
+    assert planned(schema_of(0, 0, [3, 20])).noise.kind == "mixed"
+    assert planned(schema_of(3, 5, [4, 4])).noise.kind == "mixed"
+    assert [part.kind for part in planned(schema_of(3, 5, [20])).noise.groups] == ["linf", "laplace"]
+    assert [part.blocks for part in planned(schema_of(3, 5, [4, 4])).noise.groups] == [(1,) * 8 + (4, 4)]
+    assert [part.kind for part in planned(schema_of(3, 5, [20, 20])).noise.groups] == ["linf", "blocks"]
+    assert [part.blocks for part in planned(schema_of(0, 1, [3, 3, 12, 13])).noise.groups] == [(1, 3, 3), (12, 13)]
 
 
 @given(schemas.filter(lambda s: bool(s[2])), st.sampled_from([1, 3]), st.integers(0, 10**6))
@@ -189,8 +200,12 @@ def test_no_other_groups_of_blocks_would_make_less_mixed_noise(shape: tuple, cla
     norms, rng = gradients.norms, np.random.default_rng(seed)
     blocks = [tuple(range(*ends)) for ends in norms.blocks]
     blocks += [(column,) for column in norms.singles] if classes == 1 else []
-    of_singles = gradients.of_slopes("linf") * group_sd([1] * len(norms.singles) * classes) if norms.singles and classes > 1 else 0.0
-    least = make_tilt("mixed", gradients, 1.0, 0.0, None).sd
+    of_singles = (
+        gradients.of_slopes("linf") * group_sd([1] * len(norms.singles) * classes)
+        if norms.singles and classes > 1
+        else 0.0
+    )
+    least = make_objective_noise("mixed", gradients, 1.0, 0.0, None).sd
     for groups in [rng.integers(0, 4, len(blocks)), np.zeros(len(blocks), int), np.arange(len(blocks))]:
         costs = [len(norms.singles) * of_singles**2]
         for which in set(groups.tolist()):
@@ -208,36 +223,51 @@ def group_sd(widths: list[int]) -> float:
     return math.sqrt(2) if len(widths) == 1 else octahedra_sd(widths)
 
 
-@pytest.mark.parametrize(("narrow", "wide"), [([10] * 100, [20_000]), ([5] * 200, [5_000] * 3), ([10] * 300, [20_000] * 2)])
-def test_a_very_wide_category_has_noise_of_its_own_and_leaves_room_for_the_rest(narrow: list[int], wide: list[int]) -> None:
-    """Scales far apart on one lattice: both fit 64 bits, and all noise is less than with a share of epsilon for every block."""
+@pytest.mark.parametrize(
+    ("narrow", "wide"), [([10] * 100, [20_000]), ([5] * 200, [5_000] * 3), ([10] * 300, [20_000] * 2)]
+)
+def test_a_very_wide_category_has_noise_of_its_own_and_leaves_room_for_the_rest(
+    narrow: list[int], wide: list[int]
+) -> None:
+    """Scales far apart on one lattice: both fit 64 bits, and all noise is less than with a share of epsilon for every
+    block.
+    """
     plan = planned(schema_of(0, 0, narrow + wide))
-    assert plan.tilt.kind == "mixed"
-    assert [part.noise for part in plan.tilt.parts] == ["octahedra"] * math.ceil(sum(narrow) / 2000) + ["laplace"] * len(wide)
-    assert plan.tilt.coarseness < 1e-3
+    assert plan.noise.kind == "mixed"
+    assert [part.kind for part in plan.noise.groups] == ["blocks"] * math.ceil(sum(narrow) / 2000) + ["laplace"] * len(
+        wide
+    )
+    assert plan.noise.coarseness < 1e-3
     gradients = plan.gradients
     each = gradients.sensitivity("l1") / len(narrow + wide)
-    alone = each * math.sqrt(sum((2 * width) ** (1 / 3) for width in narrow + wide) ** 3 / gradients.norms.columns) / (1 - FOR_CERTIFICATE)
+    alone = (
+        each
+        * math.sqrt(sum((2 * width) ** (1 / 3) for width in narrow + wide) ** 3 / gradients.norms.columns)
+        / (1 - FOR_CERTIFICATE)
+    )
     assert plan.sd < 0.95 * alone
 
 
 @given(schemas, st.floats(0.01, 20), st.sampled_from(["laplace", "linf", "l2", "mixed"]), st.sampled_from([1, 3]))
 @settings(max_examples=60)
-def test_what_the_lattice_costs_is_counted_in_the_free_ridge(shape: tuple, epsilon: float, kind: str, classes: int) -> None:
+def test_what_the_lattice_costs_is_counted_in_the_free_ridge(
+    shape: tuple, epsilon: float, kind: str, classes: int
+) -> None:
     """All steps over the scales that are drawn with, in exact fractions."""
     gradients = gradients_of(schema_of(*shape), classes=classes)
     if kind not in candidates(gradients, 0.0):
         return
-    tilt = make_tilt(kind, gradients, epsilon, 0.0, None)
-    event = tilt.event("objective perturbation", Terms(Budget(epsilon)))
-    assert lattice_price(tilt, event) <= Fraction(tilt.coarseness) * (1 + Fraction(1, 10**9))
+    tilt = make_objective_noise(kind, gradients, epsilon, 0.0, None)
+    assert lattice_price(tilt) <= Fraction(tilt.coarseness) * (1 + Fraction(1, 10**9))
     assert tilt.coarseness < 1e-4 * epsilon
 
 
 @pytest.mark.parametrize("unit", [1e-150, 1e-100, 1e-30, 1e30, 1e100])
 @pytest.mark.parametrize("epsilon", [1e-9, 1.0, 1e9])
 def test_losses_in_tiny_and_huge_units_are_planned_or_refused_in_a_sentence(unit: float, epsilon: float) -> None:
-    steep = ConvexLoss(lambda z, y: unit * np.tanh(z), lambda z, y: unit * np.ones_like(z), unit, unit, name="a loss in other units")
+    steep = ConvexLoss(
+        lambda z, y: unit * np.tanh(z), lambda z, y: unit * np.ones_like(z), unit, unit, name="a loss in other units"
+    )
     outcome = "planned"
     try:
         assert planned(MIXED, steep, epsilon=epsilon).sd > 0
@@ -248,33 +278,36 @@ def test_losses_in_tiny_and_huge_units_are_planned_or_refused_in_a_sentence(unit
 
 def test_every_column_has_the_deviation_of_its_block() -> None:
     """Narrow blocks have more noise than wide ones of the same part."""
-    tilt = make_tilt("mixed", gradients_of(schema_of(0, 1, [3, 3, 12, 13])), 1.0, 0.0, None)
-    event = tilt.event("objective perturbation", Terms(Budget(1.0)))
+    tilt = make_objective_noise("mixed", gradients_of(schema_of(0, 1, [3, 3, 12, 13])), 1.0, 0.0, None)
     noise = SeededNoise(8)
-    draws = np.stack([tilt.drawn(noise, event)[:, 0] for _ in range(4000)])
+    draws = np.stack([drawn(tilt, noise)[:, 0] for _ in range(4000)])
     covariance = tilt.covariance()
     np.testing.assert_allclose(draws.std(axis=0), np.sqrt(np.diag(covariance)), rtol=0.12)
     np.testing.assert_allclose(
-        np.corrcoef(draws.T) * np.sqrt(np.outer(np.diag(covariance), np.diag(covariance))), covariance, atol=0.12 * covariance.max()
+        np.corrcoef(draws.T) * np.sqrt(np.outer(np.diag(covariance), np.diag(covariance))),
+        covariance,
+        atol=0.12 * covariance.max(),
     )
     assert tilt.largest_variance() == pytest.approx(np.linalg.norm(covariance, 2))
     assert len(set(tilt.sds.round(9).tolist())) == 4
 
 
 def test_laplace_noise_is_chosen_where_mixed_noise_is_the_same() -> None:
-    assert planned(schema_of(0, 0, [6])).tilt.kind == "laplace"
+    assert planned(schema_of(0, 0, [6])).noise.kind == "laplace"
 
 
 def test_normal_noise_is_chosen_with_a_delta_where_rows_have_many_columns() -> None:
     wide = schema_of(0, 30, [5] * 30)
-    assert planned(wide, delta=1e-6).tilt.kind == "gaussian"
-    assert planned(wide).tilt.kind == "mixed"
-    assert planned(schema_of(1, 0, []), delta=1e-12, fit_intercept=False).tilt.kind != "gaussian"
+    assert planned(wide, delta=1e-6).noise.kind == "gaussian"
+    assert planned(wide).noise.kind == "mixed"
+    assert planned(schema_of(1, 0, []), delta=1e-12, fit_intercept=False).noise.kind != "gaussian"
 
 
 @given(schemas, st.sampled_from([0.0, 1e-9, 1e-3]), st.floats(0.1, 4), st.sampled_from([1, 3, 4]))
 @settings(max_examples=40)
-def test_noise_is_never_larger_than_plain_laplace_noise(shape: tuple, delta: float, epsilon: float, classes: int) -> None:
+def test_noise_is_never_larger_than_plain_laplace_noise(
+    shape: tuple, delta: float, epsilon: float, classes: int
+) -> None:
     schema = schema_of(*shape)
     chosen = planned(schema, classes=classes, epsilon=epsilon, delta=delta)
     plain = planned(schema, classes=classes, epsilon=epsilon, delta=delta, noise="laplace")

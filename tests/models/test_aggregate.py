@@ -1,4 +1,6 @@
-"""Sample and aggregate in models: attacked by replaying noise on a neighbouring table, silent about blocks that fail, charged once, and of some use."""
+"""Sample and aggregate in models: attacked by replaying noise on a neighbouring table, silent about blocks that fail,
+charged once, and of some use.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,10 @@ def outlandish(rows):
 
 LOW, HIGH = [0.0, 2.0, 0.0], [10.0, 8.0, 40.0]
 PAIRS = {
-    "replace-one": [(np.append(REST, [a, c]), np.append(REST, [b, d])) for a, b, c, d in ((0.0, 10.0, 5.0, 5.0), (5.0, 10.0, 1.0, 0.0))],
+    "replace-one": [
+        (np.append(REST, [a, c]), np.append(REST, [b, d]))
+        for a, b, c, d in ((0.0, 10.0, 5.0, 5.0), (5.0, 10.0, 1.0, 0.0))
+    ],
     "add-remove": [(np.append(REST, [3.0, 10.0]), np.append(REST, [3.0])), (REST, np.append(REST, [0.0, 0.0]))],
 }
 MECHANISMS = {
@@ -57,7 +62,11 @@ def fitted(monkeypatch, model, table, noise, y=None):
     return model, ledger, [str(warning.message) for warning in caught]
 
 
-NORMS = {"laplace": lambda change: np.abs(change).sum(), "linf": lambda change: np.abs(change).max(), "gaussian": np.linalg.norm}
+NORMS = {
+    "laplace": lambda change: np.abs(change).sum(),
+    "linf": lambda change: np.abs(change).max(),
+    "gaussian": np.linalg.norm,
+}
 
 
 def price_of(call, other, menus: int) -> Fraction:
@@ -119,22 +128,41 @@ def classes_of(X):
 POINTS = RNG.uniform(-1, 1, (160, 2))
 CLASSES = classes_of(POINTS)
 MODELS = {
-    "logistic": (pf.LogisticRegression(0.8, schema=pf.Schema.box(-1, 1, target=["a", "b"]), mechanism="sample-and-aggregate"), True),
-    "svm": (pf.LinearSVC(0.8, schema=pf.Schema.box(-1, 1, target=["a", "b"]), mechanism=pf.SampleAndAggregate(9)), True),
+    "logistic": (
+        pf.LogisticRegression(0.8, schema=pf.Schema.box(-1, 1, target=["a", "b"]), mechanism="sample-and-aggregate"),
+        True,
+    ),
+    "svm": (
+        pf.LinearSVC(0.8, schema=pf.Schema.box(-1, 1, target=["a", "b"]), mechanism=pf.SampleAndAggregate(9)),
+        True,
+    ),
     "three classes": (
-        pf.LogisticRegression(0.8, schema=pf.Schema.box(-1, 1, target=["a", "b", "z"]), mechanism=pf.SampleAndAggregate(resampling=2)),
+        pf.LogisticRegression(
+            0.8, schema=pf.Schema.box(-1, 1, target=["a", "b", "z"]), mechanism=pf.SampleAndAggregate(resampling=2)
+        ),
         True,
     ),
     "percentiles": (
-        pf.LogisticRegression(0.8, schema=pf.Schema.box(-1, 1, target=["a", "b"]), mechanism=pf.SampleAndAggregate(ranges="percentiles")),
+        pf.LogisticRegression(
+            0.8, schema=pf.Schema.box(-1, 1, target=["a", "b"]), mechanism=pf.SampleAndAggregate(ranges="percentiles")
+        ),
         True,
     ),
     "kernel": (
-        pf.LinearSVC(0.8, schema=pf.Schema.box(-1, 1, target=["a", "b"]), kernel="rbf", n_components=6, mechanism="sample-and-aggregate"),
+        pf.LinearSVC(
+            0.8,
+            schema=pf.Schema.box(-1, 1, target=["a", "b"]),
+            kernel="rbf",
+            n_components=6,
+            mechanism="sample-and-aggregate",
+        ),
         True,
     ),
     "k-means": (pf.KMeans(3, 0.8, schema=pf.Schema.box(-1, 1), mechanism="sample-and-aggregate"), False),
-    "k-means, blocks that are too small": (pf.KMeans(3, 0.8, schema=pf.Schema.box(-1, 1), mechanism=pf.SampleAndAggregate(80)), False),
+    "k-means, blocks that are too small": (
+        pf.KMeans(3, 0.8, schema=pf.Schema.box(-1, 1), mechanism=pf.SampleAndAggregate(80)),
+        False,
+    ),
 }
 
 
@@ -145,7 +173,9 @@ def test_weights_and_centres_cannot_be_told_from_the_same_noise(monkeypatch, nam
     model = clone(model).set_params(adjacency=adjacency, expected_rows=160)
     last = np.array([[-1.0, 1.0]])
     one, y = np.vstack([POINTS, last]), np.append(CLASSES, "a")
-    other, z = (np.vstack([POINTS, -last]), np.append(CLASSES, "b")) if adjacency == "replace-one" else (POINTS, CLASSES)
+    other, z = (
+        (np.vstack([POINTS, -last]), np.append(CLASSES, "b")) if adjacency == "replace-one" else (POINTS, CLASSES)
+    )
     left, right = ((one, y), (other, z)) if has_classes else ((one,), (other,))
     price, first, second = attacked(monkeypatch, model, left, right, menus=6)
     assert price <= exact(0.8)
@@ -154,7 +184,7 @@ def test_weights_and_centres_cannot_be_told_from_the_same_noise(monkeypatch, nam
     assert price > 0 or "too small" in name
 
 
-# -- functions that fail ------------------------------------------------------------------------------------------------------------
+# -- functions that fail ---------------------------------------------------------------------------
 
 
 def always_fails(rows):
@@ -186,7 +216,13 @@ def test_a_function_that_fails_on_the_rows_alone_gives_the_middle(monkeypatch) -
 
     monkeypatch.setattr(private, "noise_source", lambda random_state: RecordingNoise())
     model = pf.Aggregate(
-        function, low=-1, high=5, epsilon=1e5, schema=SCHEMA, mechanism=pf.SampleAndAggregate(4), ledger=pf.Ledger(epsilon=1e6)
+        function,
+        low=-1,
+        high=5,
+        epsilon=1e5,
+        schema=SCHEMA,
+        mechanism=pf.SampleAndAggregate(4),
+        ledger=pf.Ledger(epsilon=1e6),
     )
     assert abs(model.fit(np.full((400, 1), 3.25)).estimate_[0] - 2.0) < 1e-3
 
@@ -207,12 +243,17 @@ def test_the_function_is_tried_on_rows_of_the_schema_with_as_many_as_a_block_has
     assert {tuple(row) for rows in seen[1:] for row in rows} == {(5.0, 1.0, 100.5)}
 
 
-# -- the rest ------------------------------------------------------------------------------------------------------------------------
+# -- the rest --------------------------------------------------------------------------------------
 
 
 def test_medians_are_found_whatever_holds_the_rows() -> None:
     values = RNG.normal(4, 1, 20_000)
-    for table in (values[:, None], pd.DataFrame({"x": values}), pa.table({"x": values}), pa.table({"x": values}).to_reader()):
+    for table in (
+        values[:, None],
+        pd.DataFrame({"x": values}),
+        pa.table({"x": values}),
+        pa.table({"x": values}).to_reader(),
+    ):
         model = pf.Aggregate(np.median, low=0, high=10, epsilon=5.0, schema=SCHEMA, random_state=0).fit(table)
         assert model.estimate_.shape == (1,)
         assert abs(model.estimate_[0] - 4) < 0.5
@@ -261,7 +302,12 @@ def test_error_falls_as_epsilon_grows() -> None:
     errors = [
         np.median(
             [
-                abs(pf.Aggregate(np.mean, low=0, high=10, epsilon=e, schema=SCHEMA, random_state=s).fit(values).estimate_[0] - 5)
+                abs(
+                    pf.Aggregate(np.mean, low=0, high=10, epsilon=e, schema=SCHEMA, random_state=s)
+                    .fit(values)
+                    .estimate_[0]
+                    - 5
+                )
                 for s in range(15)
             ]
         )
@@ -293,7 +339,9 @@ def test_every_fit_is_charged_and_a_spent_ledger_refuses_before_the_function_run
 def test_the_report_says_when_hardly_anything_is_left_beside_noise() -> None:
     told = {}
     for epsilon in (0.1, 10.0):
-        model = pf.Aggregate(lambda rows: np.zeros(9), low=-1, high=1, n_outputs=9, epsilon=epsilon, schema=SCHEMA).fit(REST[:, None])
+        model = pf.Aggregate(lambda rows: np.zeros(9), low=-1, high=1, n_outputs=9, epsilon=epsilon, schema=SCHEMA).fit(
+            REST[:, None]
+        )
         told[epsilon] = "mostly noise" in str(model.report_)
     assert told == {0.1: True, 10.0: False}
     clusters = pf.KMeans(5, 0.1, schema=pf.Schema.box(-1, 1), mechanism="sample-and-aggregate").fit(POINTS)
@@ -302,9 +350,9 @@ def test_the_report_says_when_hardly_anything_is_left_beside_noise() -> None:
 
 def test_a_delta_buys_gaussian_noise_where_that_is_less() -> None:
     ledger = pf.Ledger(epsilon=1.0, delta=1e-5)
-    model = pf.Aggregate(lambda rows: np.zeros(200), low=-1, high=1, n_outputs=200, delta=1e-6, schema=SCHEMA, ledger=ledger).fit(
-        REST[:, None]
-    )
+    model = pf.Aggregate(
+        lambda rows: np.zeros(200), low=-1, high=1, n_outputs=200, delta=1e-6, schema=SCHEMA, ledger=ledger
+    ).fit(REST[:, None])
     assert model.report_.noise == "discrete Gaussian"
     assert model.report_.delta == 1e-6
 
@@ -358,6 +406,9 @@ def test_parameters_that_mean_nothing_are_refused_in_three_beats(parameters, bea
 
 def test_models_that_do_not_average_weights_refuse_it() -> None:
     schema = pf.Schema.box(-1, 1, target=["a", "b"])
-    for model in (pf.ERM(schema=schema, mechanism="sample-and-aggregate"), pf.ERM(schema=schema, mechanism=pf.SampleAndAggregate())):
+    for model in (
+        pf.ERM(schema=schema, mechanism="sample-and-aggregate"),
+        pf.ERM(schema=schema, mechanism=pf.SampleAndAggregate()),
+    ):
         with pytest.raises(pf.PrivacyError, match="mechanism"):
             model.fit(POINTS, CLASSES)

@@ -36,7 +36,9 @@ def box(model: type, **options: Any) -> pf.Schema:
 
 def people(model: type) -> pf.Schema:
     target = pf.Numeric("goal", 0, 10) if is_regressor(model) else pf.Category("goal", ["no", "yes"])
-    return pf.Schema([pf.Numeric("age", 0, 100), pf.Category("city", ["Oslo", "Rome"]), pf.Category("code", [1, 2, 3])], target)
+    return pf.Schema(
+        [pf.Numeric("age", 0, 100), pf.Category("city", ["Oslo", "Rome"]), pf.Category("code", [1, 2, 3])], target
+    )
 
 
 def array(rows: int = ROWS, width: int = 3) -> np.ndarray:
@@ -44,7 +46,9 @@ def array(rows: int = ROWS, width: int = 3) -> np.ndarray:
 
 
 def goal(model: type, rows: int = ROWS) -> list[Any]:
-    return [1.0, 9.0, 3.0, 4.0, 8.0, 2.0][:rows] if is_regressor(model) else ["no", "yes", "no", "no", "yes", "yes"][:rows]
+    return (
+        [1.0, 9.0, 3.0, 4.0, 8.0, 2.0][:rows] if is_regressor(model) else ["no", "yes", "no", "no", "yes", "yes"][:rows]
+    )
 
 
 def frame(model: type) -> pd.DataFrame:
@@ -99,17 +103,23 @@ ARRAYS = {
     "None": Case(r"'x1' contains NaN or missing values", on_array(holding(None))),
     "pd.NA": Case(r"'x1' contains NaN or missing values", on_array(holding(pd.NA))),
     "a text": Case(r"'x1' holds texts, and the schema says it holds numbers", on_array(holding(TOKEN))),
-    "texts that are numbers": Case(r"'x0' holds texts, and the schema says it holds numbers", on_array(array().astype(str))),
+    "texts that are numbers": Case(
+        r"'x0' holds texts, and the schema says it holds numbers", on_array(array().astype(str))
+    ),
     "lists with a text": Case(r"'x1' holds texts", on_array(holding(TOKEN).tolist())),
     "bytes": Case(r"'x0' holds texts", on_array(array().astype("S8"))),
-    "dates": Case(r"'x0' holds values of type datetime64", on_array(np.full((ROWS, 3), "2020-01-01", dtype="datetime64[D]"))),
+    "dates": Case(
+        r"'x0' holds values of type datetime64", on_array(np.full((ROWS, 3), "2020-01-01", dtype="datetime64[D]"))
+    ),
     "complex": Case(r"'x0' holds values of type complex128", on_array(array() + NUMBER * 1j)),
     "complex objects": Case(r"'x1' holds values that are not numbers", on_array(holding(np.complex64(1 + 2j)))),
     "a list in a cell": Case(r"'x1' holds values that are not numbers", on_array(lambda: holding([NUMBER]))),
     "a huge integer": Case(r"'x1' holds values that are not numbers of ordinary size", on_array(holding(10**400))),
     "a signalling NaN": Case(r"'x1' holds values that are not numbers", on_array(holding(Decimal("sNaN")))),
     "one dimension": Case(r"1 dimension.*a table has two.*Reshape your data", on_array(np.full(ROWS, NUMBER))),
-    "three dimensions": Case(r"3 dimension.*a table has two.*Reshape your data", on_array(np.full((ROWS, 2, 2), NUMBER))),
+    "three dimensions": Case(
+        r"3 dimension.*a table has two.*Reshape your data", on_array(np.full((ROWS, 2, 2), NUMBER))
+    ),
     "a number": Case(r"0 dimension.*a float", on_array(NUMBER)),
     "nothing": Case(r"0 dimension.*a NoneType.*a table has two", on_array(None)),
     "a dict": Case(r"0 dimension.*a dict.*a table has two", on_array({"a": [NUMBER]})),
@@ -125,14 +135,22 @@ ARRAYS = {
     "a mask": Case(r"masked array.*X.filled\(np.nan\)", on_array(np.ma.array(array(), mask=array() > 0))),
     "no rows": Case(r"no rows \(0 sample.*minimum of 1", on_array(np.empty((0, 3))), lambda model: []),
     "no columns": Case(r"0 feature\(s\), and a minimum of 1", on_array(np.empty((ROWS, 0)))),
-    "a wrong width": Case(r"3 features, but \w+ is expecting 2 features", schema=lambda model: box(model, n_features=2)),
-    "a wrong width, too narrow": Case(r"3 features, but \w+ is expecting 5 features", schema=lambda model: box(model, n_features=5)),
+    "a wrong width": Case(
+        r"3 features, but \w+ is expecting 2 features", schema=lambda model: box(model, n_features=2)
+    ),
+    "a wrong width, too narrow": Case(
+        r"3 features, but \w+ is expecting 5 features", schema=lambda model: box(model, n_features=5)
+    ),
     "a named schema": Case(r"4 features, but \w+ is expecting 3 features", on_array(array(ROWS, 4)), schema=people),
 }
 TARGETS = {
     "no y": Case(r"requires y to be passed, but the target y is None.*Pass y", y=no_y),
-    "no y, a fixed width": Case(r"requires y to be passed.*Pass y", y=no_y, schema=lambda model: box(model, n_features=3)),
-    "no y, no column": Case(r"requires y to be passed.*no column 'goal'", lambda model, _: frame(model).drop(columns="goal"), no_y, people),
+    "no y, a fixed width": Case(
+        r"requires y to be passed.*Pass y", y=no_y, schema=lambda model: box(model, n_features=3)
+    ),
+    "no y, no column": Case(
+        r"requires y to be passed.*no column 'goal'", lambda model, _: frame(model).drop(columns="goal"), no_y, people
+    ),
     "y too short": Case(r"inconsistent numbers of samples: \[6, 5\]", y=lambda model: goal(model, 5)),
     "y too long": Case(r"inconsistent numbers of samples: \[6, 12\]", y=lambda model: goal(model) * 2),
     "y as a scalar": Case(r"y should be a 1d array", y=lambda model: 3.0),
@@ -141,7 +159,9 @@ TARGETS = {
     "y of two columns": Case(r"y should be a 1d array", y=lambda model: np.full((ROWS, 2), NUMBER)),
     "y with NaN": Case(r"'target' contains NaN or missing values", y=lambda model: [*goal(model, 5), np.nan]),
     "y with None": Case(r"'target' contains NaN or missing values", y=lambda model: [*goal(model, 5), None]),
-    "y of complex numbers": Case(r"'target' holds values of type complex128", y=lambda model: np.full(ROWS, NUMBER * 1j)),
+    "y of complex numbers": Case(
+        r"'target' holds values of type complex128", y=lambda model: np.full(ROWS, NUMBER * 1j)
+    ),
     "y of the other kind": Case(
         r"'target' holds|does not list", y=lambda model: [TOKEN] * ROWS if is_regressor(model) else [NUMBER] * ROWS
     ),
@@ -150,17 +170,30 @@ TARGETS = {
     ),
     "y with a mask": Case(r"masked array", y=lambda model: np.ma.array(np.arange(6.0), mask=[1, 0, 0, 0, 0, 0])),
     "y and its column": Case(r"'goal' was given twice.*Give it once", lambda model, _: frame(model), goal, people),
-    "y and its column, a box": Case(r"'target' was given twice", lambda model, _: pd.DataFrame(array(), columns=["a", "b", "target"])),
-    "y beside a stream": Case(r"target was given apart.*read in batches", lambda model, _: pl.DataFrame(array()).lazy()),
+    "y and its column, a box": Case(
+        r"'target' was given twice", lambda model, _: pd.DataFrame(array(), columns=["a", "b", "target"])
+    ),
+    "y beside a stream": Case(
+        r"target was given apart.*read in batches", lambda model, _: pl.DataFrame(array()).lazy()
+    ),
 }
 FRAMES = {
-    "a missing column": Case(r"no column 'code', which the schema lists", lambda model, _: frame(model).drop(columns="code")),
-    "two missing columns": Case(r"no column 'age', 'city'", lambda model, _: frame(model).drop(columns=["city", "age"])),
-    "a column twice": Case(
-        r"more than one column called 'age'", lambda model, _: pd.concat([frame(model), frame(model)[["age"]] + NUMBER], axis=1)
+    "a missing column": Case(
+        r"no column 'code', which the schema lists", lambda model, _: frame(model).drop(columns="code")
     ),
-    "an unknown level": Case(r"'city' contains a level .* does not list", lambda model, _: with_cell(frame(model), 1, "city", TOKEN)),
-    "an unknown number": Case(r"'code' contains a level .* does not list", lambda model, _: with_cell(frame(model), 1, "code", 731)),
+    "two missing columns": Case(
+        r"no column 'age', 'city'", lambda model, _: frame(model).drop(columns=["city", "age"])
+    ),
+    "a column twice": Case(
+        r"more than one column called 'age'",
+        lambda model, _: pd.concat([frame(model), frame(model)[["age"]] + NUMBER], axis=1),
+    ),
+    "an unknown level": Case(
+        r"'city' contains a level .* does not list", lambda model, _: with_cell(frame(model), 1, "city", TOKEN)
+    ),
+    "an unknown number": Case(
+        r"'code' contains a level .* does not list", lambda model, _: with_cell(frame(model), 1, "code", 731)
+    ),
     "a text among numbers": Case(r"'age' holds texts", lambda model, _: with_cell(frame(model), 1, "age", TOKEN)),
     "texts for numbers": Case(r"'age' holds texts", given(age=["20", "30", "40", "50", "60", TOKEN])),
     "texts for numeric levels": Case(r"'code' holds texts", given(code=["1", "2", "3", "1", "2", TOKEN])),
@@ -168,33 +201,47 @@ FRAMES = {
     "dates for numbers": Case(r"'age' holds values of type", given(age=pd.date_range("2020-01-01", periods=ROWS))),
     "complex numbers": Case(r"'age' holds values of type complex", given(age=np.full(ROWS, NUMBER * 1j))),
     "NaN": Case(r"'age' contains NaN or missing", lambda model, _: with_cell(frame(model), 1, "age", np.nan)),
-    "a missing level": Case(r"'city' contains NaN or missing", lambda model, _: with_cell(frame(model), 1, "city", None)),
-    "NaN in the target": Case(r"'goal' contains NaN or missing", lambda model, _: with_cell(frame(model), 1, "goal", None)),
+    "a missing level": Case(
+        r"'city' contains NaN or missing", lambda model, _: with_cell(frame(model), 1, "city", None)
+    ),
+    "NaN in the target": Case(
+        r"'goal' contains NaN or missing", lambda model, _: with_cell(frame(model), 1, "goal", None)
+    ),
     "lists in cells": Case(r"'city' holds values that are not texts", given(city=[[TOKEN]] * ROWS)),
     "no rows": Case(r"no rows \(0 sample", lambda model, _: frame(model).iloc[:0]),
-    "polars, texts for numbers": Case(r"'age' holds texts", lambda model, _: pl.from_pandas(given(age=[TOKEN] * ROWS)(model, _))),
-    "arrow, texts for numbers": Case(r"'age' holds texts", lambda model, _: pa.Table.from_pandas(given(age=[TOKEN] * ROWS)(model, _))),
+    "polars, texts for numbers": Case(
+        r"'age' holds texts", lambda model, _: pl.from_pandas(given(age=[TOKEN] * ROWS)(model, _))
+    ),
+    "arrow, texts for numbers": Case(
+        r"'age' holds texts", lambda model, _: pa.Table.from_pandas(given(age=[TOKEN] * ROWS)(model, _))
+    ),
     "arrow, a column twice": Case(
         r"two columns of one name",
         lambda model, _: pa.table([pa.array([NUMBER])] * 2, names=["age", "age"]).append_column("goal", [["no"]]),
     ),
     "a stream, an unknown level": Case(
-        r"'city' contains a level", lambda model, _: pa.Table.from_pandas(with_cell(frame(model), 1, "city", TOKEN)).to_reader()
+        r"'city' contains a level",
+        lambda model, _: pa.Table.from_pandas(with_cell(frame(model), 1, "city", TOKEN)).to_reader(),
     ),
 }
 FILES = {
     "no file": Case(r"There is no file 'nowhere.csv'.*Give the path", lambda model, path: path / "nowhere.csv"),
-    "a text that is no path": Case(r"There is no file at the path.*Give the path", lambda model, path: f"{TOKEN},2\n3,4"),
+    "a text that is no path": Case(
+        r"There is no file at the path.*Give the path", lambda model, path: f"{TOKEN},2\n3,4"
+    ),
     "a text without a line": Case(r"There is no file at the path.*Give the path", lambda model, path: f"{TOKEN},2,3"),
     "a long text": Case(r"There is no file at the path.*Give the path", lambda model, path: f"{TOKEN},1,2\n" * 10_000),
     "a long name": Case(r"There is no file at the path.*Give the path", lambda model, path: f"{TOKEN * 200}.csv"),
     "a text with a NUL": Case(r"There is no file at the path.*Give the path", lambda model, path: f"{TOKEN}\0.csv"),
-    "a text that cannot be encoded": Case(r"There is no file at the path.*Give the path", lambda model, path: f"{TOKEN}\ud800.csv"),
+    "a text that cannot be encoded": Case(
+        r"There is no file at the path.*Give the path", lambda model, path: f"{TOKEN}\ud800.csv"
+    ),
     "a folder": Case(r"There is no file", lambda model, path: path),
     "an unknown ending": Case(r"'t.xlsx' is neither Parquet nor CSV", in_file("t.xlsx", b"")),
     "an unreadable Parquet file": Case(r"'t.parquet' cannot be read", in_file("t.parquet", TOKEN.encode() * 20)),
     "a CSV file with a bad cell": Case(
-        "Column 'age' holds texts that are not numbers", in_file("t.csv", f"age,city,code,goal\n20,Oslo,1,no\n{TOKEN},Rome,2,no\n".encode())
+        "Column 'age' holds texts that are not numbers",
+        in_file("t.csv", f"age,city,code,goal\n20,Oslo,1,no\n{TOKEN},Rome,2,no\n".encode()),
     ),
     "a CSV file with an unknown level": Case(
         r"'city' contains a level|'t.csv' cannot be read",
@@ -211,7 +258,9 @@ FILES = {
 SCHEMAS = {
     "no schema": Case(r"was given no schema, and bounds.*Give one", schema=lambda model: None),
     "a dict": Case(r"was given schema=dict; a schema is a pf.Schema", schema=lambda model: {"age": (0, 1)}),
-    "a list of columns": Case(r"was given schema=list; a schema is a pf.Schema", schema=lambda model: [pf.Numeric("a", 0, 1)]),
+    "a list of columns": Case(
+        r"was given schema=list; a schema is a pf.Schema", schema=lambda model: [pf.Numeric("a", 0, 1)]
+    ),
     "a number": Case(r"was given schema=int", schema=lambda model: 5),
     "no such file": Case(r"schema file 'nowhere.toml' cannot be read", schema=lambda model: "nowhere.toml"),
     "no target": Case(r"a schema without a target.*Give them", schema=lambda model: pf.Schema.box(-1, 1)),
@@ -219,7 +268,9 @@ SCHEMAS = {
         r"target 'target'; it needs a (Numeric|Category)",
         schema=lambda model: pf.Schema.box(-1, 1, target=["no", "yes"] if is_regressor(model) else (0, 10)),
     ),
-    "a declared public table with a ledger": Case(r"A ledger was given to a fit that is not private", schema=lambda model: "public"),
+    "a declared public table with a ledger": Case(
+        r"A ledger was given to a fit that is not private", schema=lambda model: "public"
+    ),
 }
 WRONG_PARAMETERS = {
     "epsilon": [0, -1.0, np.nan, np.inf, None, "1", True, 1j],
@@ -259,7 +310,9 @@ def snapshot(value: Any) -> Any:
 
 
 def assert_refused(estimator: PrivateLinearModel, X: Any, y: Any, says: str) -> None:
-    """The fit is refused with a ValueError that says this, and leaves no trace: in the ledger, the parameters, the input or the error."""
+    """The fit is refused with a ValueError that says this, and leaves no trace: in the ledger, the parameters, the
+    input or the error.
+    """
     ledger = estimator.ledger
     parameters, before = estimator.get_params(deep=False), repr((snapshot(X), snapshot(y)))
     with pytest.raises(ValueError, match=says) as caught:
@@ -277,7 +330,9 @@ def assert_refused(estimator: PrivateLinearModel, X: Any, y: Any, says: str) -> 
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("case", [*ARRAYS.items(), *TARGETS.items(), *SCHEMAS.items()], ids=lambda case: case[0])
-def test_a_refused_fit_charges_nothing_changes_nothing_and_quotes_nothing(model: type, case: tuple[str, Case], tmp_path: Path) -> None:
+def test_a_refused_fit_charges_nothing_changes_nothing_and_quotes_nothing(
+    model: type, case: tuple[str, Case], tmp_path: Path
+) -> None:
     _, facts = case
     estimator = model(schema=facts.schema(model), ledger=pf.Ledger(epsilon=1))
     assert_refused(estimator, facts.X(model, tmp_path), (facts.y or goal)(model), facts.says)
@@ -285,7 +340,9 @@ def test_a_refused_fit_charges_nothing_changes_nothing_and_quotes_nothing(model:
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("case", [*FRAMES.items(), *FILES.items()], ids=lambda case: case[0])
-def test_a_refused_table_charges_nothing_changes_nothing_and_quotes_nothing(model: type, case: tuple[str, Case], tmp_path: Path) -> None:
+def test_a_refused_table_charges_nothing_changes_nothing_and_quotes_nothing(
+    model: type, case: tuple[str, Case], tmp_path: Path
+) -> None:
     _, facts = case
     estimator = model(schema=people(model), ledger=pf.Ledger(epsilon=1))
     assert_refused(estimator, facts.X(model, tmp_path), (facts.y or no_y)(model), facts.says)
@@ -311,14 +368,21 @@ def test_a_wrong_setting_of_the_mechanism_is_refused_by_name(model: type, wrong:
 
 
 def test_the_functional_mechanism_refuses_three_classes() -> None:
-    for schema in (pf.Schema.box(-1, 1, target=["a", "b", "c"]), pf.Schema.box(-1, 1, n_features=3, target=["a", "b", "c"])):
+    for schema in (
+        pf.Schema.box(-1, 1, target=["a", "b", "c"]),
+        pf.Schema.box(-1, 1, n_features=3, target=["a", "b", "c"]),
+    ):
         estimator = pf.LogisticRegression(mechanism="functional", schema=schema, ledger=pf.Ledger(epsilon=1))
-        assert_refused(estimator, array(), ["a", "b", "c"] * 2, r"'target' with 3 classes; it fits two.*mechanism='objective'")
+        assert_refused(
+            estimator, array(), ["a", "b", "c"] * 2, r"'target' with 3 classes; it fits two.*mechanism='objective'"
+        )
 
 
 def test_linear_regression_refuses_a_target_with_bins() -> None:
     for bins in (2, 5):
-        estimator = pf.LinearRegression(schema=pf.Schema.box(-1, 1, target=pf.Numeric("y", 0, 10, bins=bins)), ledger=pf.Ledger(epsilon=1))
+        estimator = pf.LinearRegression(
+            schema=pf.Schema.box(-1, 1, target=pf.Numeric("y", 0, 10, bins=bins)), ledger=pf.Ledger(epsilon=1)
+        )
         assert_refused(estimator, array(), goal(pf.LinearRegression), rf"target 'y' has {bins} bins")
 
 
@@ -333,7 +397,7 @@ def test_a_fit_beyond_the_budget_is_refused_before_the_table_is_read(model: type
     assert ledger.remaining == 0
 
 
-# -- the model that a refused fit leaves behind ------------------------------------------------------------------------------
+# -- the model that a refused fit leaves behind ----------------------------------------------------
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -353,7 +417,7 @@ def test_a_fitted_model_is_what_it_was_after_a_refused_fit(model: type) -> None:
     assert {name: repr(value) for name, value in vars(estimator).items()} == before
 
 
-# -- what is not refused: clipped, as documented ---------------------------------------------------------------------------
+# -- what is not refused: clipped, as documented ---------------------------------------------------
 
 
 def fitted(model: type, X: Any, y: Any = None, **parameters: Any) -> PrivateLinearModel:
@@ -363,7 +427,17 @@ def fitted(model: type, X: Any, y: Any = None, **parameters: Any) -> PrivateLine
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize(
     ("outside", "bound"),
-    [(np.inf, 1), (-np.inf, -1), (1e308, 1), (-1e308, -1), (1.0000001, 1), (10**300, 1), (float(2**64), 1), (5e-324, 0.0), (-0.0, 0.0)],
+    [
+        (np.inf, 1),
+        (-np.inf, -1),
+        (1e308, 1),
+        (-1e308, -1),
+        (1.0000001, 1),
+        (10**300, 1),
+        (float(2**64), 1),
+        (5e-324, 0.0),
+        (-0.0, 0.0),
+    ],
 )
 def test_a_value_outside_the_bounds_counts_as_the_bound(model: type, outside: float, bound: float) -> None:
     table, clipped = holding(outside), holding(bound, float)
@@ -395,7 +469,9 @@ def test_a_poor_table_is_fitted_charged_once_and_stays_finite(model: type, X: np
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("kind", [list, tuple, np.array, pd.Series, pl.Series, pa.array, lambda y: pa.chunked_array([y[:2], y[2:]])])
+@pytest.mark.parametrize(
+    "kind", [list, tuple, np.array, pd.Series, pl.Series, pa.array, lambda y: pa.chunked_array([y[:2], y[2:]])]
+)
 def test_y_of_any_kind_is_the_same_y(model: type, kind: Any) -> None:
     assert np.array_equal(fitted(model, array(), kind(goal(model))).coef_, fitted(model, array(), goal(model)).coef_)
 
@@ -408,7 +484,7 @@ def test_y_as_a_single_column_is_taken_with_a_warning(model: type) -> None:
         assert np.array_equal(flat.coef_, fitted(model, array(), goal(model)).coef_)
 
 
-# -- predictions -----------------------------------------------------------------------------------------------------------
+# -- predictions -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -424,12 +500,18 @@ def test_a_model_that_was_not_fitted_does_not_predict(model: type) -> None:
 PREDICTIONS = {
     "a missing column": (lambda X: X.drop(columns="code"), r"no column 'code', which the schema lists"),
     "a column twice": (lambda X: pd.concat([X, X[["age"]]], axis=1), r"more than one column called 'age'"),
-    "an unknown level": (lambda X: with_cell(X, 1, "city", TOKEN), r"'city' contains a level that the model was not fitted with"),
+    "an unknown level": (
+        lambda X: with_cell(X, 1, "city", TOKEN),
+        r"'city' contains a level that the model was not fitted with",
+    ),
     "NaN": (lambda X: with_cell(X, 1, "age", np.nan), r"'age' contains NaN or missing values"),
     "a missing level": (lambda X: with_cell(X, 1, "city", None), r"'city' contains NaN or missing values"),
     "a text among numbers": (lambda X: with_cell(X, 1, "age", TOKEN), r"'age' holds texts"),
     "too few columns": (lambda X: X.to_numpy()[:, :2], r"2 features, but \w+ is expecting 3 features"),
-    "too many columns": (lambda X: np.hstack([X.to_numpy(), X.to_numpy()]), r"6 features, but \w+ is expecting 3 features"),
+    "too many columns": (
+        lambda X: np.hstack([X.to_numpy(), X.to_numpy()]),
+        r"6 features, but \w+ is expecting 3 features",
+    ),
     "one dimension": (lambda X: X["age"].to_numpy(), r"1 dimension"),
     "nothing": (lambda X: None, r"0 dimension"),
     "no file": (lambda X: "nowhere.csv", r"There is no file 'nowhere.csv'"),
@@ -444,11 +526,18 @@ def test_a_refused_prediction_says_why_quotes_nothing_and_costs_nothing(model: t
     change, says = PREDICTIONS[case]
     X = change(frame(model).drop(columns="goal"))
     before = repr(snapshot(X))
-    for method in ["predict"] if is_regressor(model) else ["predict", "predict_proba", "predict_log_proba", "decision_function"]:
+    for method in (
+        ["predict"] if is_regressor(model) else ["predict", "predict_proba", "predict_log_proba", "decision_function"]
+    ):
         with pytest.raises(ValueError, match=says) as caught:
             getattr(estimator, method)(X)
         assert TOKEN not in told_by(caught.value)
-        for beside_the_point in ("charged", "fill=", "other=", "correct the schema"):  # the schema is frozen in the model
+        for beside_the_point in (
+            "charged",
+            "fill=",
+            "other=",
+            "correct the schema",
+        ):  # the schema is frozen in the model
             assert beside_the_point not in str(caught.value)
     assert repr(snapshot(X)) == before
     assert len(ledger.entries()) == 1
@@ -457,7 +546,11 @@ def test_a_refused_prediction_says_why_quotes_nothing_and_costs_nothing(model: t
 @pytest.mark.parametrize("model", MODELS)
 def test_a_box_refuses_to_predict_for_another_width_or_for_nan(model: type) -> None:
     estimator = model(schema=box(model), ledger=pf.Ledger(epsilon=1)).fit(array(), goal(model))
-    for X, says in ((array(4, 2), "2 features, but"), (array(4, 5), "5 features, but"), (holding(np.nan, float), "contains NaN")):
+    for X, says in (
+        (array(4, 2), "2 features, but"),
+        (array(4, 5), "5 features, but"),
+        (holding(np.nan, float), "contains NaN"),
+    ):
         with pytest.raises(ValueError, match=says):
             estimator.predict(X)
 

@@ -1,4 +1,6 @@
-"""What a report says of a promise that holds but protects little, or that no kept budget counts: in words, from public facts."""
+"""What a report says of a promise that holds but protects little, or that no kept budget counts: in words, from public
+facts.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import pytest
 import privfit as pf
 from privfit.baselines import NoPrivacy
 from privfit.models.cautions import WEAK_EPSILON
-from privfit.privacy import ledger as ledger_module
+from privfit.privacy.ledger import ledger as ledger_module
 from tests.support.noise import RecordingNoise, ReplayingNoise
 
 X = np.linspace(-1, 1, 200).reshape(-1, 2)

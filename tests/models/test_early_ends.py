@@ -41,7 +41,12 @@ FITS: dict[str, Callable[[pf.Ledger], Any]] = {
     "LogisticRegression, functional": of(pf.LogisticRegression, mechanism="functional"),
     "KMeans": lambda ledger: pf.KMeans(2, schema=pf.Schema(FEATURES), ledger=ledger),
     "GeneticSearch": lambda ledger: pf.GeneticSearch(
-        pf.RowFitness(distance, spread=lambda w: float(np.ptp(w))), low=0, high=1, n_parameters=1, schema=pf.Schema(FEATURES), ledger=ledger
+        pf.RowFitness(distance, spread=lambda w: float(np.ptp(w))),
+        low=0,
+        high=1,
+        n_parameters=1,
+        schema=pf.Schema(FEATURES),
+        ledger=ledger,
     ),
     "Aggregate": lambda ledger: pf.Aggregate(
         lambda rows: rows.mean(axis=0)[:1], low=0, high=1, n_outputs=1, schema=pf.Schema(FEATURES), ledger=ledger
@@ -62,7 +67,9 @@ def ledger(tmp_path: Path) -> pf.Ledger:
 @pytest.mark.parametrize("fit", FITS.values(), ids=FITS.keys())
 def test_a_query_that_panics_charges_nothing(ledger: pf.Ledger, fit: Callable[[pf.Ledger], Any]) -> None:
     model = fit(ledger)
-    with pytest.raises(pf.DataError, match=r"'polars query' cannot be read as the schema says \(PanicException\)") as caught:
+    with pytest.raises(
+        pf.DataError, match=r"'polars query' cannot be read as the schema says \(PanicException\)"
+    ) as caught:
         model.fit(panicking(PANICS["truncate"]))
     assert_ours(caught.value, str(WORST))
     assert ledger.entries() == []

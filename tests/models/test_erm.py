@@ -28,10 +28,12 @@ LOGCOSH = ConvexLoss(
 )
 
 
-# -- ERM: classes ------------------------------------------------------------------------------------------------------------------
+# -- ERM: classes ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mechanism", [pf.ObjectivePerturbation(ridge=4.0, steepest=1.0), pf.OutputPerturbation(ridge=30.0)])
+@pytest.mark.parametrize(
+    "mechanism", [pf.ObjectivePerturbation(ridge=4.0, steepest=1.0), pf.OutputPerturbation(ridge=30.0)]
+)
 @pytest.mark.parametrize("loss", [None, LOGISTIC], ids=["no loss", "the logistic loss"])
 def test_the_logistic_loss_makes_a_logistic_regression(mechanism: Any, loss: ConvexLoss | None) -> None:
     table, _ = people(300)
@@ -46,12 +48,16 @@ def test_the_logistic_loss_makes_a_logistic_regression(mechanism: Any, loss: Con
 
 def test_the_probabilities_of_an_empirical_risk_are_those_of_the_loss_it_minimised() -> None:
     table, _ = people(20_000)
-    erm = pf.ERM(epsilon=10.0, schema=SCHEMA, numeric="slope", mechanism=pf.ObjectivePerturbation(steepest=0.3), random_state=0).fit(table)
+    erm = pf.ERM(
+        epsilon=10.0, schema=SCHEMA, numeric="slope", mechanism=pf.ObjectivePerturbation(steepest=0.3), random_state=0
+    ).fit(table)
     model = pf.LogisticRegression(
         10.0, schema=SCHEMA, numeric="slope", mechanism=pf.ObjectivePerturbation(steepest=0.3), random_state=0
     ).fit(table)
     ill = table["ill"].to_numpy() == "yes"
-    assert log_loss(ill, erm.predict_proba(table)[:, 1]) == pytest.approx(log_loss(ill, model.predict_proba(table)[:, 1]), rel=1e-3)
+    assert log_loss(ill, erm.predict_proba(table)[:, 1]) == pytest.approx(
+        log_loss(ill, model.predict_proba(table)[:, 1]), rel=1e-3
+    )
 
 
 def test_an_empirical_risk_minimises_the_loss_it_was_given() -> None:
@@ -77,13 +83,17 @@ def test_the_penalty_is_the_ridge_and_overrides_that_of_the_mechanism() -> None:
 def test_a_larger_penalty_makes_shorter_weights() -> None:
     table, _ = people(2000)
     sizes = [
-        np.linalg.norm(pf.ERM(smooth_hinge(), penalty, 100.0, schema=SCHEMA, numeric="slope", random_state=0).fit(table).coef_[:, 2:])
+        np.linalg.norm(
+            pf.ERM(smooth_hinge(), penalty, 100.0, schema=SCHEMA, numeric="slope", random_state=0)
+            .fit(table)
+            .coef_[:, 2:]
+        )
         for penalty in (1.0, 100.0, 1e4)
     ]
     assert sizes == sorted(sizes, reverse=True)
 
 
-# -- ERM: numbers ------------------------------------------------------------------------------------------------------------------
+# -- ERM: numbers ----------------------------------------------------------------------------------
 
 
 def line(rows: int = 6000, offset: float = 0.0, stretch: float = 1.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -152,7 +162,7 @@ def test_the_score_of_numbers_is_r_squared_and_of_classes_the_share_that_is_righ
     assert erm.score(table, table["ill"]) == np.mean(erm.predict(table) == table["ill"].to_numpy())
 
 
-# -- ERM: a loss of the user's own -------------------------------------------------------------------------------------------------
+# -- ERM: a loss of the user's own -----------------------------------------------------------------
 
 
 def test_a_loss_of_ones_own_is_minimised() -> None:
@@ -171,14 +181,20 @@ def test_a_loss_of_ones_own_is_minimised() -> None:
 
 def test_a_squared_loss_is_refused_because_its_slope_has_no_end(tmp_path: Path) -> None:
     squared = ConvexLoss(
-        slope=lambda z, y: z - y, curvature=lambda z, y: 1.0 + 0 * z, most_slope=45.0, most_curvature=1.0, name="squared loss"
+        slope=lambda z, y: z - y,
+        curvature=lambda z, y: 1.0 + 0 * z,
+        most_slope=45.0,
+        most_curvature=1.0,
+        name="squared loss",
     )
     ledger = pf.Ledger(tmp_path / "ledger.db", epsilon=3.0)
     X, y = line(50)
     schema = pf.Schema([pf.Numeric("x", 0, 10)], target=pf.Numeric("y", -5, 40))
     with pytest.raises(ValueError) as refused:
         pf.ERM(squared, schema=schema, ledger=ledger).fit(X, y)
-    assert_told_in_order(str(refused.value), ["The squared loss has a slope of", "states most_slope=45", "privacy rests", "Correct"])
+    assert_told_in_order(
+        str(refused.value), ["The squared loss has a slope of", "states most_slope=45", "privacy rests", "Correct"]
+    )
     assert ledger.spent.epsilon == 0
     with pytest.raises(ValueError, match="A loss that grows like a square has none"):
         pf.ERM(replace(squared, most_slope=None), schema=schema, random_state=0).fit(X, y)
@@ -224,7 +240,7 @@ def test_parameters_are_kept_as_given_and_cloned() -> None:
     np.testing.assert_array_equal(clone(numbers).fit(X, y).coef_, numbers.fit(X, y).coef_)
 
 
-# -- ERM: saved --------------------------------------------------------------------------------------------------------------------
+# -- ERM: saved ------------------------------------------------------------------------------------
 
 
 def test_a_saved_model_of_numbers_predicts_the_same_without_its_loss(tmp_path: Path) -> None:
@@ -260,7 +276,9 @@ def test_a_saved_model_of_classes_has_probabilities_only_if_its_loss_was_the_usu
 def test_a_model_with_a_ready_made_loss_can_be_pickled(loss: Any) -> None:
     target = pf.Numeric("y", -1, 1) if getattr(loss, "link", "") == "identity" else pf.Category("y", [-1, 1])
     X = np.linspace(-1, 1, 40)[:, None]
-    model = pf.ERM(loss, epsilon=50.0, schema=pf.Schema([pf.Numeric("x", -1, 1)], target=target), random_state=0).fit(X, np.sign(X[:, 0]))
+    model = pf.ERM(loss, epsilon=50.0, schema=pf.Schema([pf.Numeric("x", -1, 1)], target=target), random_state=0).fit(
+        X, np.sign(X[:, 0])
+    )
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
 
 
@@ -268,7 +286,10 @@ def test_a_model_with_a_ready_made_loss_can_be_pickled(loss: Any) -> None:
 def test_numbers_of_numpy_are_penalties_and_others_are_refused_by_their_name(kind: Any) -> None:
     schema = pf.Schema([pf.Numeric("x", -1, 1)], target=pf.Category("y", [-1, 1]))
     X = np.linspace(-1, 1, 40)[:, None]
-    assert pf.ERM(None, kind(2), epsilon=50.0, schema=schema, random_state=0).fit(X, np.sign(X[:, 0])).coef_.shape == (1, 8)
+    assert pf.ERM(None, kind(2), epsilon=50.0, schema=schema, random_state=0).fit(X, np.sign(X[:, 0])).coef_.shape == (
+        1,
+        8,
+    )
     with pytest.raises(pf.PrivacyError, match="penalty=-1"):
         pf.ERM(None, -1, schema=schema).fit(X, np.sign(X[:, 0]))
 
@@ -288,4 +309,6 @@ def test_a_loaded_model_is_fitted_again_only_with_its_loss(tmp_path: Path) -> No
 def test_a_loss_for_numbers_given_classes_says_how_to_make_it_one_for_classes() -> None:
     loss = ConvexLoss(LOGISTIC.slope, LOGISTIC.curvature, most_slope=1.0, most_curvature=0.25)
     with pytest.raises(pf.SchemaError, match="link='slopes'"):
-        pf.ERM(loss, schema=pf.Schema([pf.Numeric("x", -1, 1)], target=pf.Category("y", [-1, 1]))).fit([[0.0], [1.0]], [-1, 1])
+        pf.ERM(loss, schema=pf.Schema([pf.Numeric("x", -1, 1)], target=pf.Category("y", [-1, 1]))).fit(
+            [[0.0], [1.0]], [-1, 1]
+        )

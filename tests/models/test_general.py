@@ -1,4 +1,6 @@
-"""Losses of the user's own: close to the references with hardly any noise, bounded with much, told apart by their links, saved by name."""
+"""Losses of the user's own: close to the references with hardly any noise, bounded with much, told apart by their
+links, saved by name.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ def whole(model) -> np.ndarray:
     return np.concatenate([np.ravel(model.intercept_), np.ravel(model.coef_)])
 
 
-# -- against references -----------------------------------------------------------------------------------------------------------
+# -- against references ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
@@ -71,7 +73,9 @@ def test_the_logistic_loss_points_where_logistic_regression_points_and_degree_fo
     found = {degree: whole(fitted(pf.losses.logistic(degree), X, y, [0, 1])) for degree in (2, 4)}
     for weights in found.values():
         assert weights @ reference / np.linalg.norm(weights) / np.linalg.norm(reference) > 0.999
-    distances = {degree: np.linalg.norm(weights - reference) / np.linalg.norm(reference) for degree, weights in found.items()}
+    distances = {
+        degree: np.linalg.norm(weights - reference) / np.linalg.norm(reference) for degree, weights in found.items()
+    }
     assert distances[4] < 0.05 < distances[2]
 
 
@@ -106,7 +110,9 @@ def test_the_huber_loss_is_moved_less_by_outliers_than_least_squares(degree: int
 
 
 def test_a_fit_is_the_minimum_of_its_polynomial_and_almost_of_the_loss() -> None:
-    """The paper's Lemma 3: per row, the loss of the fit exceeds the least one by at most twice the error of the approximation."""
+    """The paper's Lemma 3: per row, the loss of the fit exceeds the least one by at most twice the error of the
+    approximation.
+    """
     X, z, rng = numbers()
     y = rng.poisson(np.exp(z)).astype(float)
     loss = pf.losses.poisson(4)
@@ -128,13 +134,18 @@ def test_a_fit_is_the_minimum_of_its_polynomial_and_almost_of_the_loss() -> None
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_categories_and_bins_enter_as_they_do_elsewhere(loss, fit_intercept: bool, adjacency: str) -> None:
-    """Where the threshold is beyond every residual, Huber's loss is half the square, exactly: the same fit as least squares."""
+    """Where the threshold is beyond every residual, Huber's loss is half the square, exactly: the same fit as least
+    squares.
+    """
     rng = np.random.default_rng(0)
     n = 5000
-    frame = pl.DataFrame({"a": rng.uniform(0, 10, n), "c": rng.choice(["x", "y", "z"], n), "s": rng.choice(["n", "m"], n)})
+    frame = pl.DataFrame(
+        {"a": rng.uniform(0, 10, n), "c": rng.choice(["x", "y", "z"], n), "s": rng.choice(["n", "m"], n)}
+    )
     y = 0.1 * frame["a"] + (frame["c"] == "y") - 0.5 * (frame["s"] == "m") + rng.normal(0, 0.1, n)
     schema = pf.Schema(
-        [pf.Numeric("a", 0, 10, bins=3), pf.Category("c", ["x", "y", "z"]), pf.Category("s", ["n", "m"])], target=pf.Numeric("goal", -2, 4)
+        [pf.Numeric("a", 0, 10, bins=3), pf.Category("c", ["x", "y", "z"]), pf.Category("s", ["n", "m"])],
+        target=pf.Numeric("goal", -2, 4),
     )
     settings = {"schema": schema, "fit_intercept": fit_intercept, "adjacency": adjacency, "random_state": 0}
     general = pf.FunctionalRegressor(1e8, loss=loss, **settings).fit(frame.with_columns(goal=y))
@@ -145,11 +156,13 @@ def test_categories_and_bins_enter_as_they_do_elsewhere(loss, fit_intercept: boo
         np.testing.assert_allclose(general.coef_, special.coef_, atol=0.03)
 
 
-# -- noise ----------------------------------------------------------------------------------------------------------------------------
+# -- noise -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("epsilon", [1e-4, 1e-2, 1.0])
-@pytest.mark.parametrize("loss", [pf.losses.poisson(3), pf.losses.poisson(4), pf.losses.huber(1.0), pf.losses.huber(1.0, 4)], ids=str)
+@pytest.mark.parametrize(
+    "loss", [pf.losses.poisson(3), pf.losses.poisson(4), pf.losses.huber(1.0), pf.losses.huber(1.0, 4)], ids=str
+)
 def test_coefficients_stay_bounded_however_small_epsilon_is(loss, epsilon: float) -> None:
     X, z, rng = numbers(300)
     y = rng.poisson(np.exp(z)).astype(float)
@@ -168,12 +181,15 @@ def test_more_epsilon_is_more_accurate() -> None:
     medians = []
     for epsilon in (0.1, 1.0, 10.0):
         schema = pf.Schema.box(-1, 1, target=[0, 1])
-        models = [pf.FunctionalClassifier(epsilon, loss=pf.losses.logistic(4), schema=schema, random_state=s).fit(X, y) for s in range(9)]
+        models = [
+            pf.FunctionalClassifier(epsilon, loss=pf.losses.logistic(4), schema=schema, random_state=s).fit(X, y)
+            for s in range(9)
+        ]
         medians.append(np.median([np.linalg.norm(whole(model) - reference) for model in models]))
     assert medians == sorted(medians, reverse=True)
 
 
-# -- what is reported and kept ------------------------------------------------------------------------------------------------------------
+# -- what is reported and kept ---------------------------------------------------------------------
 
 
 def test_the_report_says_how_far_off_the_polynomial_is_and_where() -> None:
@@ -182,7 +198,10 @@ def test_the_report_says_how_far_off_the_polynomial_is_and_where() -> None:
     model = fitted(pf.losses.logistic(), X, y, [0, 1])
     assert model.approximation_error_ == pytest.approx(0.0687, abs=1e-4)
     (note,) = model.report_.notes
-    assert "degree 2 stands in for the logistic loss; it is off by at most 0.0687 where the linear predictor is in [-4, 4]" in note
+    assert (
+        "degree 2 stands in for the logistic loss; it is off by at most 0.0687 where the linear predictor is in [-4, 4]"
+        in note
+    )
     narrow = fitted(pf.losses.logistic(4, interval=0.5), X, (z > 0).astype(int), [0, 1])
     assert "edge" in narrow.report_.notes[-1]
 
@@ -227,9 +246,13 @@ def test_a_loss_is_a_parameter_like_any_other() -> None:
     X, z, rng = numbers(2000)
     y = rng.poisson(np.exp(z)).astype(float)
     ledger = pf.Ledger(epsilon=1e7)
-    model = pf.FunctionalRegressor(1e5, loss=pf.losses.poisson(4), schema=pf.Schema.box(-1, 1, target=(0, 12)), ledger=ledger)
+    model = pf.FunctionalRegressor(
+        1e5, loss=pf.losses.poisson(4), schema=pf.Schema.box(-1, 1, target=(0, 12)), ledger=ledger
+    )
     assert clone(model).get_params()["loss"] == model.loss
-    search = GridSearchCV(model, {"loss": [pf.losses.poisson(2), pf.losses.poisson(4)]}, cv=2, error_score="raise").fit(X, y)
+    search = GridSearchCV(model, {"loss": [pf.losses.poisson(2), pf.losses.poisson(4)]}, cv=2, error_score="raise").fit(
+        X, y
+    )
     assert search.best_params_["loss"].degree == 4
     assert len(ledger.entries()) == 5
 
@@ -250,5 +273,7 @@ def test_what_is_no_loss_is_refused_before_anything_is_read() -> None:
         pf.FunctionalClassifier(schema=three, ledger=ledger).fit(X, np.array(["a", "b"] * 25))
     wide = pf.Schema([pf.Category(f"c{i}", list(range(30))) for i in range(5)], target=pf.Numeric("y", 0, 5))
     with pytest.raises(pf.SchemaError, match=r"different products of them.*at most 200000.*lower degree"):
-        pf.FunctionalRegressor(loss=pf.losses.poisson(4), schema=wide, ledger=ledger).fit(np.zeros((10, 5)), np.zeros(10))
+        pf.FunctionalRegressor(loss=pf.losses.poisson(4), schema=wide, ledger=ledger).fit(
+            np.zeros((10, 5)), np.zeros(10)
+        )
     assert ledger.entries() == []

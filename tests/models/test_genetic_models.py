@@ -1,4 +1,6 @@
-"""Classifiers by PrivGene, end to end: what neighbours can tell, who pays and when, what is refused, what is saved, and that it learns."""
+"""Classifiers by PrivGene, end to end: what neighbours can tell, who pays and when, what is refused, what is saved, and
+that it learns.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from privfit.mechanisms import PrivGene
 from privfit.models import private
 from privfit.privacy import PrivacyError, SecureNoise, SeededNoise
 from privfit.privacy.errors import BudgetExceeded
-from privfit.privacy.patterns import Chain
+from privfit.privacy.samplers.patterns import Chain
 from privfit.rows import KeptRows
 from privfit.schema import SchemaError
 from tests.support.noise import Call, RecordingNoise
@@ -41,7 +43,11 @@ VARIANTS = {
     "bins": {"mechanism": "genetic", "numeric": "bins"},
     "several rows": {"mechanism": "genetic", "rows_per_person": 3},
     "delta": {"mechanism": PrivGene(rounds=30), "delta": 1e-3},
-    "enhanced with a delta": {"mechanism": PrivGene(selection="enhanced", rounds=30), "delta": 1e-3, "rows_per_person": 2},
+    "enhanced with a delta": {
+        "mechanism": PrivGene(selection="enhanced", rounds=30),
+        "delta": 1e-3,
+        "rows_per_person": 2,
+    },
     "genes with a delta": {"mechanism": PrivGene("enhanced", moves="genes", candidates=12, rounds=30), "delta": 1e-3},
     "expected rows": {"mechanism": "genetic", "expected_rows": 5000},
 }
@@ -84,16 +90,24 @@ def frame(rows: list[tuple]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=NAMES, orient="row")
 
 
-# -- record and replay --------------------------------------------------------------------------------------------------------------------
+# -- record and replay -----------------------------------------------------------------------------
 
 
 def all_gains(chains) -> np.ndarray:
     """The terms of all patterns, and how chains are long."""
-    return np.concatenate([np.concatenate([chain.alone.ravel(), [] if chain.linked is None else chain.linked.ravel()]) for chain in chains])
+    return np.concatenate(
+        [
+            np.concatenate([chain.alone.ravel(), [] if chain.linked is None else chain.linked.ravel()])
+            for chain in chains
+        ]
+    )
 
 
 class Recorded(RecordingNoise):
-    """Also writes down patterns, and the coins that were asked for. Coins have a seed of their own, so that a replay has the same ones."""
+    """Also writes down patterns, and the coins that were asked for.
+
+    Coins have a seed of their own, so that a replay has the same ones.
+    """
 
     def __init__(self, seed: int = 0) -> None:
         super().__init__(seed)
@@ -155,7 +169,8 @@ def moved_range(one: Recorded, two: Recorded) -> list[float]:
                 ends = list(alone[0])
                 for level in range(1, a.levels):
                     ends = [
-                        alone[level][sign] + pick(ends[before] + (linked[level - 1][before][sign] if linked else 0) for before in (0, 1))
+                        alone[level][sign]
+                        + pick(ends[before] + (linked[level - 1][before][sign] if linked else 0) for before in (0, 1))
                         for sign in (0, 1)
                     ]
                 bucket.append(pick(ends))
@@ -164,7 +179,9 @@ def moved_range(one: Recorded, two: Recorded) -> list[float]:
 
 
 def state(model) -> dict:
-    return {name: repr(value) for name, value in model.__dict__.items() if name != "ledger"} | {"report": str(model.report_)}
+    return {name: repr(value) for name, value in model.__dict__.items() if name != "ledger"} | {
+        "report": str(model.report_)
+    }
 
 
 REPLAYS = [("logistic", name) for name in VARIANTS] + [
@@ -202,10 +219,10 @@ def test_neighbours_move_scores_no_further_than_paid_for_and_nothing_else_leaves
 
 
 def test_the_replay_catches_a_reach_that_is_too_short(monkeypatch) -> None:
-    from privfit.mechanisms.genetic import GenePlan
+    from privfit.mechanisms.genetic.moves import MoveSchedule
 
-    reach = GenePlan.reach
-    monkeypatch.setattr(GenePlan, "reach", lambda self, place, terms: max(1, reach(self, place, terms) // 3))
+    right = MoveSchedule.sensitivity
+    monkeypatch.setattr(MoveSchedule, "sensitivity", lambda self, place, told: max(1, right(self, place, told) // 3))
     left_rows, right_rows = [CORNER] * 3, [CORNER, CORNER, OPPOSITE]
     first = Recorded(3)
     fitted(monkeypatch, "hinge", left_rows, first, "replace-one", VARIANTS["genetic"])
@@ -229,7 +246,7 @@ def test_the_replay_catches_weights_that_depend_on_rows(monkeypatch) -> None:
     assert state(left) != state(right)
 
 
-# -- who pays -----------------------------------------------------------------------------------------------------------------------------
+# -- who pays --------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -295,9 +312,9 @@ def test_a_ledger_that_has_not_enough_is_asked_before_rows_are_read(tmp_path, or
 
 
 def test_a_delta_is_spent_as_rho(ledger) -> None:
-    model = pf.LogisticRegression(0.5, delta=1e-6, schema=SCHEMA, ledger=ledger, mechanism=PrivGene(selection="enhanced", rounds=30)).fit(
-        frame(BASE)
-    )
+    model = pf.LogisticRegression(
+        0.5, delta=1e-6, schema=SCHEMA, ledger=ledger, mechanism=PrivGene(selection="enhanced", rounds=30)
+    ).fit(frame(BASE))
     (entry,) = ledger.entries()
     assert entry.event.rho > 0
     assert entry.event.delta == 1e-6
@@ -307,7 +324,9 @@ def test_a_delta_is_spent_as_rho(ledger) -> None:
 
 
 def test_permute_and_flip_spends_no_delta(ledger) -> None:
-    pf.LogisticRegression(0.5, delta=1e-6, schema=SCHEMA, ledger=ledger, mechanism=PrivGene(selection="permute-and-flip")).fit(frame(BASE))
+    pf.LogisticRegression(
+        0.5, delta=1e-6, schema=SCHEMA, ledger=ledger, mechanism=PrivGene(selection="permute-and-flip")
+    ).fit(frame(BASE))
     (entry,) = ledger.entries()
     assert (entry.event.rho, entry.event.delta) == (0.0, 0.0)
 
@@ -317,7 +336,8 @@ def test_permute_and_flip_spends_no_delta(ledger) -> None:
 def test_no_ledger_takes_the_printed_constants_for_hinges(ledger, order, loss, parents) -> None:
     printed = PrivGene(calibration="paper", rounds=2, parents=parents)
     with pytest.raises(
-        PrivacyError, match=r"A ledger was given to a fit that is not private .*calibration='paper' of PrivGene for a hinge loss"
+        PrivacyError,
+        match=r"A ledger was given to a fit that is not private .*calibration='paper' of PrivGene for a hinge loss",
     ):
         pf.LinearSVC(0.3, loss=loss, schema=SCHEMA, ledger=ledger, mechanism=printed).fit(frame(BASE))
     assert ledger.spent == 0
@@ -334,7 +354,7 @@ def test_a_ledger_takes_them_for_the_logistic_loss(ledger) -> None:
     assert model.report_.private
 
 
-# -- what is refused ----------------------------------------------------------------------------------------------------------------------
+# -- what is refused -------------------------------------------------------------------------------
 
 THREE = pf.Schema(FEATURES, pf.Category("y", ["a", "b", "c"]))
 REFUSED = [
@@ -362,7 +382,9 @@ REFUSED = [
 
 @pytest.mark.parametrize("estimator", [pf.LogisticRegression, pf.LinearSVC])
 @pytest.mark.parametrize(("params", "options", "words"), REFUSED)
-def test_what_is_refused_is_refused_in_a_clear_sentence_and_costs_nothing(ledger, estimator, params, options, words) -> None:
+def test_what_is_refused_is_refused_in_a_clear_sentence_and_costs_nothing(
+    ledger, estimator, params, options, words
+) -> None:
     settings = {"epsilon": 0.3, "schema": SCHEMA, "ledger": ledger, "mechanism": PrivGene(**options)} | params
     model = estimator(**settings)
     with pytest.raises((PrivacyError, SchemaError), match=words):
@@ -390,7 +412,7 @@ def test_a_table_with_a_value_that_the_schema_does_not_know_costs_nothing(ledger
     assert ledger.entries() == []
 
 
-# -- what is kept -------------------------------------------------------------------------------------------------------------------------
+# -- what is kept ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -413,7 +435,9 @@ def test_coefficients_and_intercept_are_the_released_weights_and_nothing_else(mo
     """The decision function is the sum of released weights, whatever is shown as the intercept."""
     released = []
     solve = PrivGene.solve
-    monkeypatch.setattr(PrivGene, "solve", lambda self, release, *rest: released.append(release.value) or solve(self, release, *rest))
+    monkeypatch.setattr(
+        PrivGene, "solve", lambda self, release, *rest: released.append(release.value) or solve(self, release, *rest)
+    )
     model = pf.LogisticRegression(5.0, schema=SCHEMA, random_state=1, **VARIANTS[name]).fit(frame(some_rows(100)))
     weights = released[0].weights[:, 0]
     region = next(block for block in model._geometry.blocks if block.column.name == "region")
@@ -429,19 +453,25 @@ def test_coefficients_and_intercept_are_the_released_weights_and_nothing_else(mo
 @pytest.mark.parametrize("name", VARIANTS)
 def test_a_seed_makes_the_same_model_again_and_another_seed_another(name) -> None:
     rows = frame(some_rows(80))
-    one, same, other = (pf.LogisticRegression(0.5, schema=SCHEMA, random_state=seed, **VARIANTS[name]).fit(rows) for seed in (0, 0, 1))
+    one, same, other = (
+        pf.LogisticRegression(0.5, schema=SCHEMA, random_state=seed, **VARIANTS[name]).fit(rows) for seed in (0, 0, 1)
+    )
     np.testing.assert_array_equal(one.coef_, same.coef_)
     assert not np.array_equal(one.coef_, other.coef_)
     assert not one.report_.private
 
 
-# -- that it learns -----------------------------------------------------------------------------------------------------------------------
+# -- that it learns --------------------------------------------------------------------------------
 
 
 def learnable(n: int, seed: int = 0) -> tuple[pl.DataFrame, np.ndarray]:
     """Classes by age in the middle, region and membership; a line would miss the first."""
     rng = np.random.default_rng(seed)
-    age, region, member = rng.uniform(0, 100, n), rng.choice(["north", "east", "south", "west"], n), rng.choice(["no", "yes"], n)
+    age, region, member = (
+        rng.uniform(0, 100, n),
+        rng.choice(["north", "east", "south", "west"], n),
+        rng.choice(["no", "yes"], n),
+    )
     scores = 3.0 - np.abs(age - 50) / 9 + 1.5 * (region == "west") - 1.5 * (region == "east") + 1.2 * (member == "yes")
     y = np.where(scores + rng.logistic(0, 0.3, n) > 0, "b", "a")
     return pl.DataFrame({"age": age, "offset": rng.uniform(100, 101, n), "region": region, "member": member}), y
@@ -476,7 +506,10 @@ def test_the_enhanced_rule_is_better_than_the_exponential_one_as_the_paper_says(
         mechanism = PrivGene(selection=selection, **options)
         return float(
             np.median(
-                [estimator(1.0, schema=schema, mechanism=mechanism, random_state=seed).fit(X, y).score(new_X, new_y) for seed in range(5)]
+                [
+                    estimator(1.0, schema=schema, mechanism=mechanism, random_state=seed).fit(X, y).score(new_X, new_y)
+                    for seed in range(5)
+                ]
             )
         )
 
@@ -486,14 +519,19 @@ def test_the_enhanced_rule_is_better_than_the_exponential_one_as_the_paper_says(
 def test_more_epsilon_is_better() -> None:
     X, y = learnable(2000)
     scores = [
-        np.median([pf.LogisticRegression(e, schema=SCHEMA, mechanism="genetic", random_state=s).fit(X, y).score(X, y) for s in range(5)])
+        np.median(
+            [
+                pf.LogisticRegression(e, schema=SCHEMA, mechanism="genetic", random_state=s).fit(X, y).score(X, y)
+                for s in range(5)
+            ]
+        )
         for e in (0.02, 0.5, 10.0)
     ]
     assert scores[0] < scores[1] < scores[2]
 
 
 def test_chances_are_those_of_the_classes() -> None:
-    """Of rows that are given a chance near p, a share near p is of the second class: the tempered loss is turned back."""
+    """Of rows with a probability near p, a share near p is of the second class: the tempered loss is turned back."""
     X, y = learnable(20_000)
     model = pf.LogisticRegression(20.0, schema=SCHEMA, mechanism="genetic", random_state=0).fit(X, y)
     chance = model.predict_proba(X)[:, 1]

@@ -1,4 +1,6 @@
-"""Importances per input column, and scikit-learn's selectors around private models: they work, or refuse before anything is spent."""
+"""Importances per input column, and scikit-learn's selectors around private models: they work, or refuse before
+anything is spent.
+"""
 
 from __future__ import annotations
 
@@ -44,34 +46,45 @@ def charges(selector: Any) -> int:
     return len(selector.estimator.ledger.entries())
 
 
-# -- what they are ---------------------------------------------------------------------------------------------------------
+# -- what they are ---------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("few_refits")
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_every_linear_model_has_one_per_input_column_before_and_after_saving(estimator: type, tmp_path) -> None:
     for variant in variants(estimator):
-        model = estimator(epsilon=1.0, schema=schema_for(estimator), random_state=0, **variant).fit(frame(_rows(estimator, 60)))
+        model = estimator(epsilon=1.0, schema=schema_for(estimator), random_state=0, **variant).fit(
+            frame(_rows(estimator, 60))
+        )
         if variant.get("kernel", "linear") != "linear":
             assert not hasattr(model, GETTER)
             continue
         assert model.feature_importances_.shape == (model.n_features_in_,)
         assert (model.feature_importances_ >= 0).all()
         model.save(tmp_path / "model.json")
-        np.testing.assert_allclose(pf.load_model(tmp_path / "model.json").feature_importances_, model.feature_importances_, rtol=1e-12)
+        np.testing.assert_allclose(
+            pf.load_model(tmp_path / "model.json").feature_importances_, model.feature_importances_, rtol=1e-12
+        )
     assert not hasattr(estimator(), GETTER)
 
 
 @pytest.mark.parametrize("numeric", ["slope", "bins", "splines"])
 def test_it_is_the_spread_of_a_columns_part_over_even_values(numeric: str) -> None:
-    """Measured: rows that vary in one column alone, evenly over its bounds or levels, and the standard deviation of their scores."""
+    """Measured: rows that vary in one column alone, evenly over its bounds or levels, and the standard deviation of
+    their scores.
+    """
     features = [pf.Numeric("a", 0, 50), pf.Category("two", ["u", "v"]), pf.Category("three", ["x", "y", "z"])]
     schema = pf.Schema(features, target=pf.Category("goal", ["no", "yes"]))
-    rows = pd.DataFrame({"a": RNG.uniform(0, 50, 900), "two": RNG.choice(["u", "v"], 900), "three": RNG.choice(["x", "y", "z"], 900)})
+    rows = pd.DataFrame(
+        {"a": RNG.uniform(0, 50, 900), "two": RNG.choice(["u", "v"], 900), "three": RNG.choice(["x", "y", "z"], 900)}
+    )
     rows["goal"] = np.where(rows["a"] > 20, "yes", "no")
     model = pf.LogisticRegression(2.0, schema=schema, numeric=numeric, interactions=0, random_state=0).fit(rows)
     even = {"a": np.linspace(0, 50, 60_001), "two": np.array(["u", "v"]), "three": np.array(["x", "y", "z"])}
     for name, importance in zip(even, model.feature_importances_, strict=True):
-        varied = pd.DataFrame({"a": 1.0, "two": "u", "three": "x"}, index=range(len(even[name]))).assign(**{name: even[name]})
+        varied = pd.DataFrame({"a": 1.0, "two": "u", "three": "x"}, index=range(len(even[name]))).assign(
+            **{name: even[name]}
+        )
         assert importance == pytest.approx(np.std(model.decision_function(varied)), rel=1e-3)
 
 
@@ -83,7 +96,9 @@ def test_units_of_the_table_do_not_matter() -> None:
 
 
 def test_a_table_for_a_pair_gives_half_of_its_variance_to_each_and_one_for_a_number_all_of_it() -> None:
-    model = pf.LogisticRegression(3.0, schema=box(CLASSES), interactions=2, numeric="splines", random_state=0).fit(X, CLASSES)
+    model = pf.LogisticRegression(3.0, schema=box(CLASSES), interactions=2, numeric="splines", random_state=0).fit(
+        X, CLASSES
+    )
     names = len(model._geometry.feature_names)
     plain = np.zeros(5)
     coef = model.coef_[0, :names]
@@ -102,12 +117,14 @@ def test_a_table_for_a_pair_gives_half_of_its_variance_to_each_and_one_for_a_num
 
 def test_several_classes_count_by_their_mean_square() -> None:
     goal = np.array(["a", "b", "c"])[np.digitize(X[:, 2], [-0.3, 0.3])]
-    model = pf.LogisticRegression(5.0, schema=pf.Schema.box(-1, 1, target=["a", "b", "c"]), numeric="slope", random_state=0).fit(X, goal)
+    model = pf.LogisticRegression(
+        5.0, schema=pf.Schema.box(-1, 1, target=["a", "b", "c"]), numeric="slope", random_state=0
+    ).fit(X, goal)
     np.testing.assert_allclose(model.feature_importances_, np.sqrt(np.mean(model.coef_**2, axis=0) / 3), rtol=1e-9)
     assert np.argmax(model.feature_importances_) == 2
 
 
-# -- selectors -------------------------------------------------------------------------------------------------------------
+# -- selectors -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("kind", "y"), SLOPES + SPLINES)
@@ -161,7 +178,9 @@ def _first_mean(rows: np.ndarray) -> float:
 
 WITHOUT_IMPORTANCES = {
     "KMeans": lambda ledger: pf.KMeans(2, schema=pf.Schema.box(-1, 1), ledger=ledger),
-    "Aggregate": lambda ledger: pf.Aggregate(_first_mean, low=-1, high=1, n_outputs=1, schema=box(NUMBERS), ledger=ledger),
+    "Aggregate": lambda ledger: pf.Aggregate(
+        _first_mean, low=-1, high=1, n_outputs=1, schema=box(NUMBERS), ledger=ledger
+    ),
     "Majority": lambda ledger: pf.baselines.Majority(schema=box(CLASSES), ledger=ledger),
     "DPME": lambda ledger: pf.baselines.DPME(cells=2, schema=box(CLASSES), ledger=ledger),
 }
@@ -172,7 +191,9 @@ WITHOUT_IMPORTANCES = {
 @pytest.mark.parametrize("name", WITHOUT_IMPORTANCES)
 def test_a_model_without_importances_is_refused_before_spending(name: str, selector: type, getter: str) -> None:
     made = selector(WITHOUT_IMPORTANCES[name](pf.Ledger(epsilon=9.0)), importance_getter=getter)
-    with pytest.raises(pf.PrivacyError, match=rf"was given a {name} .*has no importances.*Use a linear model.*Nothing was charged"):
+    with pytest.raises(
+        pf.PrivacyError, match=rf"was given a {name} .*has no importances.*Use a linear model.*Nothing was charged"
+    ):
         made.fit(X, NUMBERS if name == "Aggregate" else CLASSES)
     assert charges(made) == 0
 
@@ -195,7 +216,9 @@ def test_clusters_are_selected_by_their_centres(getter: Any) -> None:
 def test_an_attribute_that_does_not_count_columns_is_refused_before_spending(selector: type, getter: str) -> None:
     """coef_ of splines, as with "auto"; a name that is not spelt right; one that is about something else."""
     made = selector(model_for(pf.LogisticRegression, CLASSES), importance_getter=getter)
-    with pytest.raises(pf.PrivacyError, match=rf"importance_getter='{getter}'.*'feature_importances_'\)\. Nothing was charged"):
+    with pytest.raises(
+        pf.PrivacyError, match=rf"importance_getter='{getter}'.*'feature_importances_'\)\. Nothing was charged"
+    ):
         made.fit(X, CLASSES)
     assert charges(made) == 0
 
@@ -219,7 +242,9 @@ def test_a_frame_with_categories_is_selected_from_by_name() -> None:
     columns = [*(pf.Numeric(name, -1, 1) for name in "abcde"), pf.Category("g", ["u", "v"])]
     schema = pf.Schema(columns, target=pf.Category("ill", ["no", "yes"]))
     ledger = pf.Ledger(epsilon=1.0)
-    selector = SelectFromModel(pf.LogisticRegression(1.0, schema=schema, ledger=ledger), importance_getter=GETTER).fit(rows, CLASSES)
+    selector = SelectFromModel(pf.LogisticRegression(1.0, schema=schema, ledger=ledger), importance_getter=GETTER).fit(
+        rows, CLASSES
+    )
     assert list(selector.get_feature_names_out()) == ["b", "d"]
     assert list(selector.set_output(transform="pandas").transform(rows)) == ["b", "d"]
     assert len(ledger.entries()) == 1

@@ -11,8 +11,8 @@ from sklearn.base import clone
 
 import privfit as pf
 from privfit.losses import LOGISTIC
-from privfit.mechanisms import PairedPerturbation, Risk
-from privfit.privacy import Budget, Terms
+from privfit.mechanisms import ERMProblem, PairedPerturbation
+from privfit.privacy import Budget, PrivacyParameters
 from privfit.rows import Crossing
 from tests.support.pairs import CROSSED, planted
 
@@ -70,7 +70,7 @@ def is_in(name: str, value: float) -> bool:
 def test_names_of_cells_tell_where_a_wide_number_is() -> None:
     column = pf.Numeric("gain", 0, 100_000)
     schema = pf.Schema([column, pf.Category("u", ["a", "b", "c"])], CROSSED.target)
-    crossing = Crossing.of(PairedPerturbation().geometry(schema, "splines", Risk(LOGISTIC)))
+    crossing = Crossing.of(PairedPerturbation().geometry(schema, ERMProblem(LOGISTIC), "splines"))
     names = crossing.names((0, 1))[::3]
     values = np.random.default_rng(0).uniform(0, 100_000, 2000) ** np.random.default_rng(1).uniform(0, 1, 2000)
     found = crossing.numbers((0, 1), [values, np.zeros(2000, dtype=np.int32)]) // 3
@@ -81,8 +81,11 @@ def test_names_of_cells_tell_where_a_wide_number_is() -> None:
 
 
 def test_fine_steps_of_numbers_tell_where_a_value_is_and_are_compared_with_alone() -> None:
-    schema = pf.Schema([pf.Numeric("gain", 0, 100_000), pf.Numeric("x", -1, 1, fill=0.25), pf.Category("u", ["a", "b"])], CROSSED.target)
-    crossing = Crossing.of(PairedPerturbation().geometry(schema, "splines", Risk(LOGISTIC)))
+    schema = pf.Schema(
+        [pf.Numeric("gain", 0, 100_000), pf.Numeric("x", -1, 1, fill=0.25), pf.Category("u", ["a", "b"])],
+        CROSSED.target,
+    )
+    crossing = Crossing.of(PairedPerturbation().geometry(schema, ERMProblem(LOGISTIC), "splines"))
     assert crossing.alone() == [(0, 0), (1, 1)]
     rng = np.random.default_rng(0)
     batch = [10 ** rng.uniform(-1, 5.2, 4000), rng.uniform(-1.5, 1.5, 4000), np.zeros(4000, dtype=np.int32)]
@@ -150,16 +153,16 @@ def test_a_file_whose_tables_do_not_fit_is_refused(tmp_path, changed: dict) -> N
 
 def test_very_close_bounds_have_fine_steps_with_names_of_their_own() -> None:
     narrow = pf.Schema([pf.Numeric("q", 1, 1 + 1e-14), pf.Category("u", ["a", "b"])], CROSSED.target)
-    names = Crossing.of(PairedPerturbation().geometry(narrow, "splines", Risk(LOGISTIC))).names((0, 0))
+    names = Crossing.of(PairedPerturbation().geometry(narrow, ERMProblem(LOGISTIC), "splines")).names((0, 0))
     assert len(set(names)) == 500
 
 
 def test_a_hundred_numbers_have_pairs_and_no_table_of_their_own() -> None:
     box = pf.Schema([pf.Numeric(f"x{i}", 0, 1) for i in range(100)], CROSSED.target)
     mechanism = PairedPerturbation()
-    geometry = mechanism.geometry(box, "splines", Risk(LOGISTIC))
-    assert mechanism.number(geometry, Terms(Budget(4.0)), Risk(LOGISTIC), 10**6) == 2
-    assert len(mechanism._menu(geometry, Risk(LOGISTIC))) == 4950
+    geometry = mechanism.geometry(box, ERMProblem(LOGISTIC), "splines")
+    assert mechanism.number(geometry, PrivacyParameters(Budget(4.0)), ERMProblem(LOGISTIC), 10**6) == 2
+    assert len(mechanism._menu(geometry, ERMProblem(LOGISTIC))) == 4950
 
 
 def test_a_second_fit_without_tables_forgets_them() -> None:
@@ -180,8 +183,8 @@ def test_auto_leaves_wide_tables_as_they_were() -> None:
     rng = np.random.default_rng(0)
     wide = pf.Schema([pf.Category("code", list(range(40_000))), *CROSSED.features[:2]], CROSSED.target)
     mechanism = PairedPerturbation()
-    geometry = mechanism.geometry(wide, "splines", Risk(LOGISTIC))
-    assert mechanism.number(geometry, Terms(Budget(10.0)), Risk(LOGISTIC), 10**6) == 0
+    geometry = mechanism.geometry(wide, ERMProblem(LOGISTIC), "splines")
+    assert mechanism.number(geometry, PrivacyParameters(Budget(10.0)), ERMProblem(LOGISTIC), 10**6) == 0
     many = pf.Schema([pf.Category(f"c{i}", [0, 1]) for i in range(102)], CROSSED.target)
     codes = pl.DataFrame({**{f"c{i}": rng.integers(2, size=len(FRAME)) for i in range(102)}, "y": FRAME["y"]})
     assert not has_tables(pf.LogisticRegression(10.0, schema=many, random_state=0).fit(codes))
@@ -215,7 +218,9 @@ def test_numbers_in_bins_have_tables_and_slopes_none() -> None:
     with pytest.raises(pf.PrivacyError, match="3 pairs of columns"):
         fitted(numeric="slope", interactions=4)
     straight = pf.Schema([pf.Numeric("x", 0, 1), pf.Numeric("z", -1, 1)], CROSSED.target)
-    assert not has_tables(pf.LogisticRegression(10.0, schema=straight, numeric="slope", random_state=0).fit(FRAME.drop("u", "v", "w")))
+    assert not has_tables(
+        pf.LogisticRegression(10.0, schema=straight, numeric="slope", random_state=0).fit(FRAME.drop("u", "v", "w"))
+    )
 
 
 @pytest.mark.parametrize("interactions", [-1, 21, 1.5, "two", None, True])
@@ -225,7 +230,13 @@ def test_numbers_that_mean_nothing_are_refused(interactions: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [{"mechanism": "output"}, {"mechanism": "functional"}, {"mechanism": "genetic"}, {"kernel": "rbf", "n_components": 20}]
+    "settings",
+    [
+        {"mechanism": "output"},
+        {"mechanism": "functional"},
+        {"mechanism": "genetic"},
+        {"kernel": "rbf", "n_components": 20},
+    ],
 )
 def test_mechanisms_and_kernels_without_tables_refuse_a_number(settings: dict) -> None:
     with pytest.raises(pf.PrivacyError, match="interactions=1"):

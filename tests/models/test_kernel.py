@@ -1,4 +1,6 @@
-"""A kernel by public random features: what a line cannot separate, with norms that noise is calibrated from, saved and loaded."""
+"""A kernel by public random features: what a line cannot separate, with norms that noise is calibrated from, saved and
+loaded.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +114,9 @@ def test_a_kernel_without_an_intercept_takes_signs() -> None:
     schema = pf.Schema([pf.Numeric("a", -1, 1), pf.Category("s", [0, 1])], target=pf.Category("y", [0, 1]))
     X, y = corners(200)
     X[:, 1] = X[:, 1] > 0
-    model = pf.LogisticRegression(10.0, schema=schema, kernel="rbf", n_components=10, numeric="slope", fit_intercept=False, random_state=0)
+    model = pf.LogisticRegression(
+        10.0, schema=schema, kernel="rbf", n_components=10, numeric="slope", fit_intercept=False, random_state=0
+    )
     assert np.isfinite(model.fit(X, y).decision_function(X)).all()
 
 
@@ -149,12 +153,15 @@ def test_a_perturbed_minimum_and_a_private_choice_take_kernels() -> None:
 
 
 REFUSED = {
-    "moments": ({"mechanism": "functional"}, ["kernel='rbf' was given with the functional mechanism", "fits linear models", "Use mechanism='objective'"]),
+    "moments": (
+        {"mechanism": "functional"},
+        ["kernel='rbf' was given with the functional mechanism", "fits linear models", "Use mechanism='objective'"],
+    ),
     "an unknown kernel": ({"kernel": "poly"}, ["kernel='poly' was given", "it is one of", "'linear' if in doubt"]),
     "a gamma of nothing": ({"gamma": 0.0}, ["gamma=0.0 was given", "a positive number", "Leave it out"]),
     "a gamma of text": ({"gamma": "scale"}, ["gamma='scale' was given", "a positive number", "Leave it out"]),
     "no components": ({"n_components": 0}, ["n_components=0 was given", "a positive whole number", "Leave it out"]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", REFUSED)
@@ -175,9 +182,12 @@ def test_a_gamma_that_is_no_number_is_refused_in_a_sentence() -> None:
 def test_without_a_gamma_of_its_own_a_kernel_has_four_over_the_columns_and_categories_count_three_times() -> None:
     model = fitted(pf.LogisticRegression, rows=100, gamma="auto", n_components=6)
     assert model._features.gamma == 2.0
-    assert fitted(pf.LogisticRegression, rows=100, gamma="auto", n_components=6, numeric="splines")._features.gamma == 2.0
+    assert (
+        fitted(pf.LogisticRegression, rows=100, gamma="auto", n_components=6, numeric="splines")._features.gamma == 2.0
+    )
     schema = pf.Schema(
-        [pf.Numeric("x", 0, 1), pf.Category("c", list("abc")), pf.Numeric("b", 0, 1, bins=4)], target=pf.Category("y", [0, 1])
+        [pf.Numeric("x", 0, 1), pf.Category("c", list("abc")), pf.Numeric("b", 0, 1, bins=4)],
+        target=pf.Category("y", [0, 1]),
     )
     frame = pl.DataFrame({"x": [0.1, 0.9], "c": ["a", "b"], "b": [0.3, 0.6], "y": [0, 1]})
     assert pf.LogisticRegression(schema=schema, kernel="rbf", random_state=0).fit(frame)._features.gamma == 4 / 7
@@ -186,7 +196,7 @@ def test_without_a_gamma_of_its_own_a_kernel_has_four_over_the_columns_and_categ
 @pytest.mark.parametrize("estimator", [pf.LogisticRegression, pf.LinearSVC])
 @pytest.mark.parametrize("epsilon", [0.3, 3.0])
 def test_a_kernel_sees_what_two_of_several_columns_say_together(estimator: Any, epsilon: float) -> None:
-    """By default, at any epsilon: numbers enter as they are, and not as a line through knots that a kernel cannot bend."""
+    """By default, at any epsilon: numbers enter as they are, and not as a line through knots."""
     rng = np.random.default_rng(3)
     X = rng.uniform(-1, 1, (30_000, 6))
     y = (X[:, 0] * X[:, 1] > 0).astype(int)

@@ -22,7 +22,10 @@ from privfit.rows import KeptRows, Rows
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (120, 3))
-TARGETS = {pf.LinearRegression: np.clip(X[:, 0] + RNG.normal(0, 0.1, 120), -1, 1), pf.LogisticRegression: (X[:, 0] > 0).astype(int)}
+TARGETS = {
+    pf.LinearRegression: np.clip(X[:, 0] + RNG.normal(0, 0.1, 120), -1, 1),
+    pf.LogisticRegression: (X[:, 0] > 0).astype(int),
+}
 SCHEMAS = {
     pf.LinearRegression: pf.Schema.box(-1, 1, target=(-1, 1)),
     pf.LogisticRegression: pf.Schema.box(-1, 1, target=[0, 1]),
@@ -78,7 +81,7 @@ def order(monkeypatch):
     return seen
 
 
-# -- the ways of fitting ----------------------------------------------------------------------------------------------
+# -- the ways of fitting ---------------------------------------------------------------------------
 
 
 def test_a_fit_is_one_entry_with_the_event_of_its_report(kind, ledger):
@@ -100,7 +103,11 @@ def test_an_entry_says_which_model_of_which_target_from_which_table_and_what_for
 def test_reports_and_saved_models_carry_the_head_of_the_chain_at_their_charge(kind, ledger, tmp_path):
     fits = [model(kind, ledger).fit(X, TARGETS[kind]) for _ in range(3)]
     for place, (fitted, entry) in enumerate(zip(fits, ledger.entries(), strict=True), 1):
-        assert fitted.report_.receipt == {"ledger": fits[0].report_.receipt["ledger"], "entry": place, "head": entry.hash}
+        assert fitted.report_.receipt == {
+            "ledger": fits[0].report_.receipt["ledger"],
+            "entry": place,
+            "head": entry.hash,
+        }
         fitted.save(tmp_path / "model.json")
         assert ledger.verify(pf.load_model(tmp_path / "model.json").report_.receipt).entries == 3
     without = replace(fits[0].report_, receipt={})
@@ -179,7 +186,9 @@ def test_cross_val_score_pays_for_every_fold(kind, ledger):
 def test_cross_validate_in_worker_processes_pays_for_every_fold_from_a_temporary_ledger():
     """One estimator only: worker processes take seconds to start."""
     ledger, y = pf.Ledger(epsilon=0.6), TARGETS[pf.LinearRegression]
-    results = cross_validate(model(pf.LinearRegression, ledger), X, y, cv=5, n_jobs=2, error_score="raise", return_estimator=True)
+    results = cross_validate(
+        model(pf.LinearRegression, ledger), X, y, cv=5, n_jobs=2, error_score="raise", return_estimator=True
+    )
     assert prices(ledger) == [0.1] * 5
     assert ledger.spent == 0.5
     returned = results["estimator"][0]
@@ -249,7 +258,7 @@ def test_every_form_of_the_mechanism_is_one_entry_at_its_epsilon(kind, ledger, c
 
 
 def test_a_mechanism_that_draws_again_pays_once_for_all_draws(kind, ledger, monkeypatch, order):
-    from privfit.mechanisms import functional
+    from privfit.mechanisms.functional import functional
 
     answers = iter([False, False, True])
     monkeypatch.setattr(functional, "is_bounded", lambda matrix: next(answers))
@@ -261,18 +270,22 @@ def test_a_mechanism_that_draws_again_pays_once_for_all_draws(kind, ledger, monk
 
 
 def test_a_mechanism_that_gives_up_has_paid(kind, ledger, monkeypatch, order):
-    from privfit.mechanisms import functional
+    from privfit.mechanisms.functional import functional
 
     coins = iter([False, True])
     monkeypatch.setattr(functional, "is_bounded", lambda matrix: False)
     monkeypatch.setattr(SecureNoise, "one_in", lambda self, count: next(coins))
     with pytest.raises(pf.PrivacyError, match="The charge stands"):
-        model(kind, ledger, 0.5, mechanism=pf.FunctionalMechanism(repair="rerun", noise="laplace")).fit(X, TARGETS[kind])
+        model(kind, ledger, 0.5, mechanism=pf.FunctionalMechanism(repair="rerun", noise="laplace")).fit(
+            X, TARGETS[kind]
+        )
     assert prices(ledger) == [0.5]
     assert order.count("draw") == 2
 
 
-@pytest.mark.parametrize("other", [{"adjacency": "add-remove"}, {"rows_per_person": 3}], ids=["adjacency", "rows per person"])
+@pytest.mark.parametrize(
+    "other", [{"adjacency": "add-remove"}, {"rows_per_person": 3}], ids=["adjacency", "rows per person"]
+)
 def test_a_fit_that_promises_something_else_than_the_ledger_s_entries_warns_and_pays(kind, ledger, other):
     model(kind, ledger).fit(X, TARGETS[kind])
     with pytest.warns(pf.PrivacyWarning, match="Use one ledger per kind of promise"):
@@ -289,7 +302,7 @@ def test_an_entry_says_whom_it_protects(kind, ledger, adjacency, rows_per_person
     assert entry.epsilon == 0.1
 
 
-# -- the order of things --------------------------------------------------------------------------------------------
+# -- the order of things ---------------------------------------------------------------------------
 
 
 def test_the_charge_is_written_before_the_first_draw_and_after_the_rows_are_read(kind, ledger, order):
@@ -336,7 +349,7 @@ def test_a_budget_spent_by_another_while_rows_are_read_refuses_before_noise_is_d
     assert prices(ledger) == [0.05]
 
 
-# -- exceptions ----------------------------------------------------------------------------------------------------
+# -- exceptions ------------------------------------------------------------------------------------
 
 
 class Broken(RuntimeError):
@@ -430,8 +443,12 @@ def test_a_fit_that_is_refused_costs_nothing_and_draws_nothing(kind, ledger, rea
 
 def test_an_unknown_level_costs_nothing_and_is_not_quoted(ledger, order):
     pd = pytest.importorskip("pandas")
-    table = pd.DataFrame({"age": [20.0, 30.0, 40.0], "region": ["north", "south", "secretville"], "income": [1.0, 2.0, 3.0]})
-    schema = pf.Schema([pf.Numeric("age", 0, 100), pf.Category("region", ["north", "south"])], target=pf.Numeric("income", 0, 10))
+    table = pd.DataFrame(
+        {"age": [20.0, 30.0, 40.0], "region": ["north", "south", "secretville"], "income": [1.0, 2.0, 3.0]}
+    )
+    schema = pf.Schema(
+        [pf.Numeric("age", 0, 100), pf.Category("region", ["north", "south"])], target=pf.Numeric("income", 0, 10)
+    )
     with pytest.raises(ValueError) as refusal:
         pf.LinearRegression(0.1, schema=schema, ledger=ledger).fit(table)
     assert "secretville" not in str(refusal.value)
@@ -449,7 +466,9 @@ def test_an_unknown_class_costs_nothing(ledger, order):
 
 
 @pytest.mark.parametrize(
-    "params", [{"random_state": 0}, {"random_state": np.random.default_rng(0)}, {"schema": "public"}], ids=["seed", "generator", "public"]
+    "params",
+    [{"random_state": 0}, {"random_state": np.random.default_rng(0)}, {"schema": "public"}],
+    ids=["seed", "generator", "public"],
 )
 def test_a_fit_that_is_not_private_is_refused_by_name_and_before_rows_are_read(kind, ledger, params, order):
     with pytest.raises(pf.PrivacyError, match="A ledger was given to a fit that is not private"):

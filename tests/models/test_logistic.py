@@ -17,7 +17,7 @@ from tests.support.patients import SCHEMA, dense, people
 HUGE = 1e7
 
 
-# -- the right minimum ----------------------------------------------------------------------------------------
+# -- the right minimum -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("ridge", [0.5, 20.0])
@@ -26,7 +26,9 @@ def test_at_a_huge_epsilon_the_minimum_is_that_of_scikit_learn(ridge: float, noi
     table, _ = people(1500)
     mechanism = pf.ObjectivePerturbation(ridge=ridge, steepest=1.0, noise=noise)
     model = pf.LogisticRegression(HUGE, schema=SCHEMA, mechanism=mechanism, numeric="slope", random_state=0).fit(table)
-    plain = Plain(C=1 / ridge, fit_intercept=False, tol=1e-10, max_iter=10_000).fit(dense(table), table["ill"].to_numpy())
+    plain = Plain(C=1 / ridge, fit_intercept=False, tol=1e-10, max_iter=10_000).fit(
+        dense(table), table["ill"].to_numpy()
+    )
     np.testing.assert_allclose(model.decision_function(table), plain.decision_function(dense(table)), atol=1e-3)
     np.testing.assert_allclose(model.predict_proba(table), plain.predict_proba(dense(table)), atol=1e-3)
     assert list(model.classes_) == list(plain.classes_)
@@ -38,7 +40,9 @@ def test_a_perturbed_minimum_at_a_huge_epsilon_is_the_same() -> None:
         pf.LogisticRegression(1e9, schema=SCHEMA, mechanism=mechanism, numeric="slope", random_state=0).fit(table)
         for mechanism in (pf.ObjectivePerturbation(ridge=5.0, steepest=1.0), pf.OutputPerturbation(ridge=5.0))
     ]
-    np.testing.assert_allclose(*[model.decision_function(table) for model in models], atol=2e-2)  # a lattice of 1/256 for four columns
+    np.testing.assert_allclose(
+        *[model.decision_function(table) for model in models], atol=2e-2
+    )  # a lattice of 1/256 for four columns
 
 
 def test_without_categories_an_intercept_of_its_own_is_fitted_and_has_the_ridge_too() -> None:
@@ -67,7 +71,7 @@ def test_every_way_that_numbers_enter_learns(numeric: str) -> None:
     assert model.coef_.shape == (1, 2 * widths[numeric] + 3 + 2) == (1, len(model.get_feature_names_out()))
 
 
-# -- what coefficients mean --------------------------------------------------------------------------------------------------------
+# -- what coefficients mean ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("numeric", ["slope", "bins", "splines"])
@@ -93,9 +97,9 @@ def test_levels_are_measured_from_their_mean_and_the_intercept_holds_the_rest(nu
 def test_without_an_intercept_there_is_none() -> None:
     table, _ = people(300)
     for mechanism in ("functional", "objective"):
-        model = pf.LogisticRegression(5.0, schema=SCHEMA, numeric="slope", fit_intercept=False, mechanism=mechanism, random_state=0).fit(
-            table
-        )
+        model = pf.LogisticRegression(
+            5.0, schema=SCHEMA, numeric="slope", fit_intercept=False, mechanism=mechanism, random_state=0
+        ).fit(table)
         assert model.intercept_[0] == 0
 
 
@@ -142,16 +146,22 @@ def test_a_missing_value_counts_as_its_fill_when_fitting_and_predicting(numeric:
     at = models[0].decision_function(np.array([[np.nan], [0.3]]))
     assert at[0] == at[1]
     with pytest.raises(pf.DataError, match="contains NaN"):
-        pf.LogisticRegression(schema=pf.Schema([pf.Numeric("x", -1, 1)], schema.target), random_state=0).fit(holes[:, None], y)
+        pf.LogisticRegression(schema=pf.Schema([pf.Numeric("x", -1, 1)], schema.target), random_state=0).fit(
+            holes[:, None], y
+        )
 
 
-# -- probabilities -----------------------------------------------------------------------------------------------------------------
+# -- probabilities ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("steepest", "off", "worse"), [("auto", 0.06, 1.02), (1.0, 0.02, 1.01), (0.3, 0.11, 1.04)])
 @pytest.mark.parametrize("numeric", ["slope", "splines"])
-def test_probabilities_are_close_to_shares_whatever_the_slopes(steepest: Any, off: float, worse: float, numeric: str) -> None:
-    """On fresh rows of a large table: the mean chance of each tenth of rows is near the share of its second class. The gentler the slopes, the less exactly, because
+def test_probabilities_are_close_to_shares_whatever_the_slopes(
+    steepest: Any, off: float, worse: float, numeric: str
+) -> None:
+    """On fresh rows of a large table: the mean chance of each tenth of rows is near the share of its second class.
+
+    The gentler the slopes, the less exactly, because
     a score that is linear in a row is then not quite so in log-odds."""
     table, _ = people(40_000)
     fresh, _ = people(40_000, seed=1)
@@ -165,7 +175,9 @@ def test_probabilities_are_close_to_shares_whatever_the_slopes(steepest: Any, of
 
 
 def test_scores_of_gentle_slopes_taken_for_log_odds_would_not_be_calibrated() -> None:
-    """So that the test above can fail: a loss that bends away from the logistic one has larger scores for the same chance."""
+    """So that the test above can fail: a loss that bends away from the logistic one has larger scores for the same
+    chance.
+    """
     table, _ = people(40_000)
     model = pf.LogisticRegression(
         5.0, schema=SCHEMA, numeric="slope", mechanism=pf.ObjectivePerturbation(steepest=0.3), random_state=0

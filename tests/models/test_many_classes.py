@@ -1,4 +1,6 @@
-"""More than two classes: softmax for the logistic loss, each against the rest for others; in order, with chances that add up and come true, saved and loaded."""
+"""More than two classes: softmax for the logistic loss, each against the rest for others; in order, with chances that
+add up and come true, saved and loaded.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,8 @@ from sklearn.metrics import log_loss
 
 import privfit as pf
 from privfit.losses import LOGISTIC, hinge, smooth_hinge
-from privfit.mechanisms import minima
-from privfit.mechanisms.rules import coupling_for
+from privfit.mechanisms.perturbation import certified_minimum as minima
+from privfit.mechanisms.perturbation.defaults import coupling_for
 from privfit.solvers import minimise_certified
 from tests.support.beats import assert_told_in_order
 
@@ -37,7 +39,9 @@ def schema_for(classes: int, levels: list | None = None) -> pf.Schema:
 
 
 def fitted(estimator: Any, classes: int, epsilon: float = 3.0, rows: int = 5000, **given_: Any) -> Any:
-    return estimator(epsilon=epsilon, schema=schema_for(classes), random_state=0, **given_).fit(*table_of(classes, rows))
+    return estimator(epsilon=epsilon, schema=schema_for(classes), random_state=0, **given_).fit(
+        *table_of(classes, rows)
+    )
 
 
 def test_classes_are_fitted_by_softmax_or_each_against_the_rest() -> None:
@@ -77,7 +81,9 @@ def test_chances_add_up_and_side_with_the_predicted_class(estimator: Any, classe
 
 @pytest.mark.parametrize(("classes", "worse"), [(3, 1.1), (5, 1.05)])
 def test_chances_are_about_as_good_as_those_of_scikit_learn(classes: int, worse: float) -> None:
-    """One against the rest is another model than softmax, which the classes here follow; its chances are made to add up."""
+    """One against the rest is another model than softmax, which the classes here follow; its chances are made to add
+    up.
+    """
     X, y = table_of(classes, 20_000, noise=0.4)
     model = pf.LogisticRegression(20.0, schema=schema_for(classes), numeric="slope", random_state=0).fit(X, y)
     plain = Plain(C=1e4).fit(X, y)
@@ -94,7 +100,9 @@ def test_softmax_at_a_huge_epsilon_is_that_of_scikit_learn() -> None:
     plain = Plain(C=1 / 2, fit_intercept=False, tol=1e-10, max_iter=10_000).fit(np.column_stack([np.ones(800), X]), y)
     np.testing.assert_allclose(model.coef_, plain.coef_[:, 1:], atol=1e-3)
     np.testing.assert_allclose(model.intercept_, plain.coef_[:, 0], atol=1e-3)
-    np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(np.column_stack([np.ones(800), X])), atol=1e-3)
+    np.testing.assert_allclose(
+        model.predict_proba(X), plain.predict_proba(np.column_stack([np.ones(800), X])), atol=1e-3
+    )
 
 
 def test_one_against_the_rest_at_a_huge_epsilon_is_a_fit_per_class() -> None:
@@ -103,7 +111,9 @@ def test_one_against_the_rest_at_a_huge_epsilon_is_a_fit_per_class() -> None:
     loss = replace(LOGISTIC, name="a logistic loss by another name")
     model = pf.ERM(loss, 2.0, epsilon=1e7, schema=schema_for(3), numeric="slope", random_state=0).fit(X, y)
     for k in range(3):
-        plain = Plain(C=1 / 2, fit_intercept=False, tol=1e-10, max_iter=10_000).fit(np.column_stack([np.ones(600), X]), y == k)
+        plain = Plain(C=1 / 2, fit_intercept=False, tol=1e-10, max_iter=10_000).fit(
+            np.column_stack([np.ones(600), X]), y == k
+        )
         np.testing.assert_allclose(model.coef_[k], plain.coef_[0, 1:], atol=1e-3)
         assert model.intercept_[k] == pytest.approx(plain.coef_[0, 0], abs=1e-3)
 
@@ -145,13 +155,17 @@ def test_moments_fit_two_classes_only(tmp_path: Path) -> None:
     for mechanism in ("functional", pf.FunctionalMechanism()):
         with pytest.raises(pf.SchemaError) as refused:
             pf.LogisticRegression(1.0, schema=schema_for(3), mechanism=mechanism, ledger=ledger).fit(*table_of(3, 50))
-        assert_told_in_order(str(refused.value), ["was given the target 'y' with 3 classes", "it fits two", "Use mechanism='objective'"])
+        assert_told_in_order(
+            str(refused.value), ["was given the target 'y' with 3 classes", "it fits two", "Use mechanism='objective'"]
+        )
     assert ledger.spent.epsilon == 0
 
 
 def test_many_classes_are_one_release_and_one_charge(tmp_path: Path) -> None:
     ledger = pf.Ledger(tmp_path / "ledger.db", epsilon=2.0)
-    report = pf.LogisticRegression(0.7, schema=schema_for(5), ledger=ledger, numeric="slope").fit(*table_of(5, 300)).report_
+    report = (
+        pf.LogisticRegression(0.7, schema=schema_for(5), ledger=ledger, numeric="slope").fit(*table_of(5, 300)).report_
+    )
     assert ledger.spent.epsilon == pytest.approx(0.7, abs=0)
     assert report.released_values == 5 * 3
 
@@ -172,7 +186,8 @@ def test_a_class_that_no_row_has_is_predicted_for_none() -> None:
 
 
 @pytest.mark.parametrize(
-    "estimator", [pf.LogisticRegression(1.0), pf.LogisticRegression(1.0, mechanism="output"), pf.ERM(), pf.ERM(smooth_hinge())]
+    "estimator",
+    [pf.LogisticRegression(1.0), pf.LogisticRegression(1.0, mechanism="output"), pf.ERM(), pf.ERM(smooth_hinge())],
 )
 @pytest.mark.parametrize("classes", [3, 5])
 def test_chances_come_true(estimator: Any, classes: int) -> None:
@@ -198,7 +213,9 @@ def test_a_hinge_that_is_certain_of_several_classes_still_has_chances() -> None:
 @pytest.mark.parametrize("classes", [4, 10])
 @pytest.mark.parametrize("epsilon", [0.5, 50.0])
 def test_softmax_needs_no_more_passes_than_a_few(classes: int, epsilon: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All weights of a column moved alike change no chance: only the ridge acts there, and a solver that takes it for curved needs hundreds of passes."""
+    """All weights of a column moved alike change no chance: only the ridge acts there, and a solver that takes it for
+    curved needs hundreds of passes.
+    """
     passes = []
 
     def counted(*given_: Any) -> Any:

@@ -15,7 +15,9 @@ AGE = pf.Numeric("age", 0, 100)
 
 
 def table() -> pd.DataFrame:
-    return pd.DataFrame({"age": np.tile([20.0, 60.0], 50), "ill": ["no", "yes"] * 50, "income": np.tile([1.0, 2.0], 50)})
+    return pd.DataFrame(
+        {"age": np.tile([20.0, 60.0], 50), "ill": ["no", "yes"] * 50, "income": np.tile([1.0, 2.0], 50)}
+    )
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -28,7 +30,12 @@ def test_no_model_tells_to_fill_a_target_with_a_number(estimator: type) -> None:
     with pytest.raises(pf.DataError, match=rf"target '{schema.target.name}' contains NaN or missing values") as caught:
         estimator(schema=schema, ledger=ledger).fit(rows)
     said = str(caught.value)
-    for part in ("Leave such rows out", "people whose target is known", "adjacency='add-remove'", "Nothing was charged"):
+    for part in (
+        "Leave such rows out",
+        "people whose target is known",
+        "adjacency='add-remove'",
+        "Nothing was charged",
+    ):
         assert part in said
     if isinstance(schema.target, pf.Numeric):
         assert "fill=" not in said

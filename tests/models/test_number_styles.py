@@ -44,7 +44,9 @@ def test_a_file_is_encoded_as_the_frame_that_it_holds(tmp_path, form: str) -> No
 
 def test_where_the_number_of_rows_is_private_a_public_guess_decides() -> None:
     for guess, names in ((None, 16), (300, 2), (600, 16)):
-        model = pf.LogisticRegression(1.0, schema=SCHEMA, adjacency="add-remove", expected_rows=guess, random_state=0).fit(table(50))
+        model = pf.LogisticRegression(
+            1.0, schema=SCHEMA, adjacency="add-remove", expected_rows=guess, random_state=0
+        ).fit(table(50))
         assert len(model.get_feature_names_out()) == names
 
 
@@ -56,7 +58,12 @@ def test_a_stream_is_not_used_up_to_count_it() -> None:
 def test_what_the_user_says_counts() -> None:
     for style, names in (("slope", 2), ("bins", 16), ("splines", 16)):
         assert (
-            len(pf.LogisticRegression(1.0, schema=SCHEMA, numeric=style, random_state=0).fit(table(600)).get_feature_names_out()) == names
+            len(
+                pf.LogisticRegression(1.0, schema=SCHEMA, numeric=style, random_state=0)
+                .fit(table(600))
+                .get_feature_names_out()
+            )
+            == names
         )
 
 

@@ -1,4 +1,6 @@
-"""Ridge, Lasso and ElasticNet: scikit-learn's objectives on what was released, and penalties that cost no privacy or are paid for."""
+"""Ridge, Lasso and ElasticNet: scikit-learn's objectives on what was released, and penalties that cost no privacy or
+are paid for.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,13 @@ MODELS = [
     (pf.ElasticNet, linear_model.ElasticNet, {"alpha": 0.2, "l1_ratio": 0.3}),
 ]
 SCHEMA = pf.Schema(
-    [pf.Numeric("a", 0, 10), pf.Numeric("b", -1, 1), pf.Category("c", list("xyz")), pf.Category("s", [0, 1]), pf.Numeric("idle", 0, 1)],
+    [
+        pf.Numeric("a", 0, 10),
+        pf.Numeric("b", -1, 1),
+        pf.Category("c", list("xyz")),
+        pf.Category("s", [0, 1]),
+        pf.Numeric("idle", 0, 1),
+    ],
     target=pf.Numeric("y", -6, 13),
 )
 
@@ -42,7 +50,9 @@ def shown(frame: pl.DataFrame) -> np.ndarray:
 
 @pytest.mark.parametrize(("ours", "theirs", "settings"), MODELS)
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
-def test_without_noise_to_speak_of_parameters_mean_what_they_mean_in_scikit_learn(ours, theirs, settings, adjacency) -> None:
+def test_without_noise_to_speak_of_parameters_mean_what_they_mean_in_scikit_learn(
+    ours, theirs, settings, adjacency
+) -> None:
     frame = table()
     model = ours(1e6, schema=SCHEMA, adjacency=adjacency, random_state=0, **settings).fit(frame)
     reference = theirs(tol=1e-10, **settings).fit(shown(frame), frame["y"])
@@ -93,7 +103,10 @@ def test_a_selected_penalty_costs_one_epsilon_and_says_so(ours) -> None:
 @pytest.mark.parametrize("ours", [pf.Ridge, pf.Lasso, pf.ElasticNet])
 def test_the_selection_finds_the_penalty_that_predicts(ours) -> None:
     frame = table()
-    chosen = [ours(2.0, alpha="select", alphas=[1e7, 0.001, 1e8], schema=SCHEMA, random_state=seed).fit(frame).alpha_ for seed in range(5)]
+    chosen = [
+        ours(2.0, alpha="select", alphas=[1e7, 0.001, 1e8], schema=SCHEMA, random_state=seed).fit(frame).alpha_
+        for seed in range(5)
+    ]
     np.testing.assert_allclose(chosen, 0.001)
 
 
@@ -125,17 +138,25 @@ def test_a_ratio_outside_its_bounds_is_refused() -> None:
 @pytest.mark.parametrize("repair", ["trim", "ridge", None])
 def test_penalised_fits_stay_finite_under_any_repair_and_much_noise(ours, settings, repair) -> None:
     for seed in range(5):
-        model = ours(0.01, schema=SCHEMA, random_state=seed, mechanism=pf.FunctionalMechanism(repair=repair), **settings).fit(table(500))
+        model = ours(
+            0.01, schema=SCHEMA, random_state=seed, mechanism=pf.FunctionalMechanism(repair=repair), **settings
+        ).fit(table(500))
         assert np.all(np.isfinite(model.coef_))
 
 
-@pytest.mark.parametrize("settings", [{"alpha": 0.01}, {}, {"alpha": "select"}, {"alpha": "select", "alphas": [0, 0.01]}])
+@pytest.mark.parametrize(
+    "settings", [{"alpha": 0.01}, {}, {"alpha": "select"}, {"alpha": "select", "alphas": [0, 0.01]}]
+)
 @pytest.mark.parametrize("ours", [pf.Ridge, pf.Lasso, pf.ElasticNet])
-@pytest.mark.parametrize("features", [[pf.Numeric("a", 0, 10)], [pf.Numeric("a", 0, 10), pf.Category("c", list("xyz"))]])
+@pytest.mark.parametrize(
+    "features", [[pf.Numeric("a", 0, 10)], [pf.Numeric("a", 0, 10), pf.Category("c", list("xyz"))]]
+)
 def test_a_private_number_of_rows_is_released_where_it_is_needed(ours, settings, features) -> None:
     """Add-remove without an intercept: nothing but the penalty and the intervals needs the number of rows."""
     schema = pf.Schema(features, target=pf.Numeric("y", -6, 13))
-    model = ours(5.0, schema=schema, adjacency="add-remove", fit_intercept=False, random_state=0, **settings).fit(table(3000))
+    model = ours(5.0, schema=schema, adjacency="add-remove", fit_intercept=False, random_state=0, **settings).fit(
+        table(3000)
+    )
     assert np.all(np.isfinite(model.coef_))
     assert np.all(np.isfinite(model.alpha_))
     low, high = model.coef_interval_.T
@@ -152,7 +173,9 @@ ORIGIN = [
 
 @pytest.mark.parametrize(("ours", "theirs", "settings"), ORIGIN)
 @pytest.mark.parametrize("columns", [["a", "b"], ["a", "b", "s"], ["a", "c", "s"]])
-def test_without_an_intercept_a_model_runs_through_the_origin_as_in_scikit_learn(ours, theirs, settings, columns) -> None:
+def test_without_an_intercept_a_model_runs_through_the_origin_as_in_scikit_learn(
+    ours, theirs, settings, columns
+) -> None:
     frame = table()
     features = [column for column in SCHEMA.features if column.name in columns]
     schema = pf.Schema(features, target=pf.Numeric("y", -6, 13))
@@ -166,7 +189,9 @@ def test_without_an_intercept_a_model_runs_through_the_origin_as_in_scikit_learn
     model = ours(1e7, schema=schema, fit_intercept=False, random_state=0, **settings).fit(frame)
     reference = theirs(fit_intercept=False, **settings).fit(X, frame["y"])
     assert model.intercept_ == 0
-    if ours is pf.LinearRegression or "s" not in columns or "c" not in columns:  # a second category's share of the constant is not unique
+    if (
+        ours is pf.LinearRegression or "s" not in columns or "c" not in columns
+    ):  # a second category's share of the constant is not unique
         np.testing.assert_allclose(model.predict(frame), reference.predict(X), atol=2e-3)
 
 
@@ -182,7 +207,9 @@ def test_a_saved_model_keeps_its_penalty_and_its_intervals(ours, settings, tmp_p
     for fitted in (model, automatic):
         fitted.save(tmp_path / "model.json")
         loaded = pf.load_model(tmp_path / "model.json")
-        assert {name: loaded.get_params()[name] for name in settings} == {name: fitted.get_params()[name] for name in settings}
+        assert {name: loaded.get_params()[name] for name in settings} == {
+            name: fitted.get_params()[name] for name in settings
+        }
         np.testing.assert_allclose(loaded.alpha_, fitted.alpha_)
         np.testing.assert_allclose(loaded.coef_interval_, fitted.coef_interval_)
         assert loaded.dual_gap_ == fitted.dual_gap_
@@ -192,6 +219,6 @@ def test_a_saved_model_keeps_its_penalty_and_its_intervals(ours, settings, tmp_p
 
 def test_a_delta_that_protects_nobody_is_remarked_on() -> None:
     with pytest.warns(pf.PrivacyWarning, match="more than one in 500 rows"):
-        pf.LinearRegression(1.0, delta=0.01, schema=SCHEMA, random_state=0, mechanism=pf.FunctionalMechanism(noise="gaussian")).fit(
-            table(500)
-        )
+        pf.LinearRegression(
+            1.0, delta=0.01, schema=SCHEMA, random_state=0, mechanism=pf.FunctionalMechanism(noise="gaussian")
+        ).fit(table(500))

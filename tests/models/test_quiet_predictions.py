@@ -45,7 +45,9 @@ def test_predictions_for_infinite_and_huge_rows_do_not_warn(estimator: type, num
     assert_quiet(fitted(estimator, numeric))
 
 
-@pytest.mark.parametrize("estimator", [pf.LogisticRegression, pf.LinearSVC, pf.ERM], ids=lambda estimator: estimator.__name__)
+@pytest.mark.parametrize(
+    "estimator", [pf.LogisticRegression, pf.LinearSVC, pf.ERM], ids=lambda estimator: estimator.__name__
+)
 def test_nor_do_those_of_many_classes(estimator: type) -> None:
     assert_quiet(fitted(estimator, "slope", classes=3))
 
@@ -54,5 +56,7 @@ def test_nor_does_a_kernel_or_an_exponential_link() -> None:
     X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
     schema = pf.Schema.box(-1, 1, 2, target=pf.Category("y", [0, 1]))
     assert_quiet(pf.LinearSVC(schema=schema, kernel="rbf", random_state=0).fit(X, (X[:, 0] > 0).astype(int)))
-    counts = pf.FunctionalRegressor(schema=pf.Schema.box(-1, 1, 2, target=(0, 3)), loss=pf.losses.poisson(), random_state=0)
+    counts = pf.FunctionalRegressor(
+        schema=pf.Schema.box(-1, 1, 2, target=(0, 3)), loss=pf.losses.poisson(), random_state=0
+    )
     assert_quiet(counts.fit(X, np.abs(X[:, 0])))

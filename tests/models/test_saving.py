@@ -18,6 +18,7 @@ def named(estimator: type, **parameters):
     return estimator(epsilon=1.0, schema=schema_for(estimator), random_state=0, **parameters).fit(table), table
 
 
+@pytest.mark.usefixtures("few_refits")
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_a_loaded_model_predicts_the_same_to_the_bit(estimator, tmp_path) -> None:
     for variant in variants(estimator):
@@ -78,7 +79,11 @@ def test_what_is_not_a_model_is_refused_in_a_sentence(content, tmp_path) -> None
 def test_the_report_says_what_was_promised(estimator) -> None:
     table = frame(_rows(estimator, 60))
     model = estimator(
-        epsilon=0.5, schema=schema_for(estimator), adjacency="add-remove", rows_per_person=2, ledger=pf.Ledger(epsilon=1.0)
+        epsilon=0.5,
+        schema=schema_for(estimator),
+        adjacency="add-remove",
+        rows_per_person=2,
+        ledger=pf.Ledger(epsilon=1.0),
     ).fit(table)
     report = model.report_
     text, plain = str(report), report.to_dict()

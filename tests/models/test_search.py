@@ -38,7 +38,10 @@ FITNESSES = {
     "domain": pf.RowFitness(distance, domain=range(11)),
     "a spread that lies": pf.RowFitness(lambda rows, w: 1e6 * distance(rows, w), spread=1.0),
     "no numbers": pf.RowFitness(
-        lambda rows, w: np.where((rows > 9) & (w.T > 5), np.nan, np.where((rows < 1) & (w.T < 3), np.inf, distance(rows, w))), spread=1.0
+        lambda rows, w: np.where(
+            (rows > 9) & (w.T > 5), np.nan, np.where((rows < 1) & (w.T < 3), np.inf, distance(rows, w))
+        ),
+        spread=1.0,
     ),
     "prior": pf.RowFitness(distance, spread=span, prior=lambda w: -(w[:, 0] ** 2)),
     "table": pf.TableFitness(lambda rows, w: distance(rows, w).sum(axis=0), sensitivity=10.0),
@@ -71,7 +74,16 @@ class Replaying(OwnCoins, ReplayingNoise):
 def fitted(monkeypatch, values, noise, fitness, **params):
     monkeypatch.setattr(private, "noise_source", lambda random_state: noise)
     ledger = pf.Ledger(epsilon=10.0, delta=1e-2)
-    options = {"low": LOW, "high": HIGH, "schema": SCHEMA, "rounds": 4, "candidates": 12, "ledger": ledger, "expected_rows": 60, **params}
+    options = {
+        "low": LOW,
+        "high": HIGH,
+        "schema": SCHEMA,
+        "rounds": 4,
+        "candidates": 12,
+        "ledger": ledger,
+        "expected_rows": 60,
+        **params,
+    }
     model = pf.GeneticSearch(fitness, **options)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -99,17 +111,23 @@ CASES = [
 
 @pytest.mark.parametrize("adjacency", PAIRS)
 @pytest.mark.parametrize(("name", "variant"), CASES, ids=str)
-def test_choices_replayed_on_a_neighbouring_table_cost_no_more_than_was_paid(monkeypatch, name, variant, adjacency) -> None:
+def test_choices_replayed_on_a_neighbouring_table_cost_no_more_than_was_paid(
+    monkeypatch, name, variant, adjacency
+) -> None:
     fitness, most = FITNESSES[name], 0.0
     for left_rows, right_rows in PAIRS[adjacency]:
         first = Recording(seed=3)
         left, ledger, left_warnings = fitted(monkeypatch, left_rows, first, fitness, adjacency=adjacency, **variant)
         second = Replaying(first.calls)
-        right, right_ledger, right_warnings = fitted(monkeypatch, right_rows, second, fitness, adjacency=adjacency, **variant)
+        right, right_ledger, right_warnings = fitted(
+            monkeypatch, right_rows, second, fitness, adjacency=adjacency, **variant
+        )
 
         shape = [(call.kind, call.values.shape, call.scale) for call in first.calls]
         assert shape, "nothing was chosen"
-        assert shape == [(call.kind, call.values.shape, call.scale) for call in second.calls], "calls to noise depend on data"
+        assert shape == [(call.kind, call.values.shape, call.scale) for call in second.calls], (
+            "calls to noise depend on data"
+        )
         np.testing.assert_array_equal(left.best_, right.best_)
         assert left_warnings == right_warnings
         assert str(left.report_) == str(right.report_)
@@ -133,9 +151,9 @@ def test_choices_replayed_on_a_neighbouring_table_cost_no_more_than_was_paid(mon
 
 def test_the_replay_catches_a_spread_that_is_not_kept(monkeypatch) -> None:
     """The attack works: where scores are not clipped, a lie about the spread shows."""
-    from privfit.mechanisms import search
+    from privfit.mechanisms.genetic.privgene import scores
 
-    monkeypatch.setattr(search.np, "minimum", lambda short, spread: short)
+    monkeypatch.setattr(scores.np, "minimum", lambda short, spread: short)
     fitness = pf.RowFitness(lambda rows, w: 5 * distance(rows, w), spread=1.0)
     first = Recording(seed=3)
     _, ledger, _ = fitted(monkeypatch, PAIRS["replace-one"][0][0], first, fitness)
@@ -145,7 +163,7 @@ def test_the_replay_catches_a_spread_that_is_not_kept(monkeypatch) -> None:
     assert sum((max(moved) - min(moved)) / scale for moved, scale in moves) > ledger.spent.epsilon
 
 
-# -- what is paid ----------------------------------------------------------------------------------------------------------
+# -- what is paid ----------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -154,7 +172,9 @@ def ledger():
 
 
 def search(fitness=MEDIAN, **params) -> pf.GeneticSearch:
-    return pf.GeneticSearch(fitness, **{"low": LOW, "high": HIGH, "schema": SCHEMA, "rounds": 3, "candidates": 10, **params})
+    return pf.GeneticSearch(
+        fitness, **{"low": LOW, "high": HIGH, "schema": SCHEMA, "rounds": 3, "candidates": 10, **params}
+    )
 
 
 TABLE = np.tile(np.arange(11.0), 20)[:, None]
@@ -203,7 +223,12 @@ def test_a_delta_never_makes_choices_blunter(ledger, selection) -> None:
         ({"start": [[np.nan]]}, TABLE, pf.PrivacyError, "all of them numbers"),
         ({"start": np.empty((0, 1))}, TABLE, pf.PrivacyError, "start has the shape"),
         ({"start": "here"}, TABLE, pf.PrivacyError, "start"),
-        ({"fitness": distance}, TABLE, pf.PrivacyError, "fitness=function was given; it is a pf.RowFitness or a pf.TableFitness"),
+        (
+            {"fitness": distance},
+            TABLE,
+            pf.PrivacyError,
+            "fitness=function was given; it is a pf.RowFitness or a pf.TableFitness",
+        ),
         ({"selection": "best"}, TABLE, pf.PrivacyError, "selection='best' was given"),
         ({"selection": "exponential"}, TABLE, pf.PrivacyError, "that rule needs bounds"),
         ({"rounds": 0}, TABLE, pf.PrivacyError, "rounds=0 was given"),
@@ -266,20 +291,24 @@ def test_a_score_that_writes_to_the_candidates_cannot_have_rows_released(ledger)
     assert ledger.entries() == []
 
 
-# -- of use ----------------------------------------------------------------------------------------------------------------
+# -- of use ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("selection", ["auto", "enhanced", "permute-and-flip"])
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_it_finds_a_median(selection, adjacency) -> None:
     values = np.random.default_rng(1).beta(2, 6, 4000)[:, None] * 10
-    model = search(selection=selection, adjacency=adjacency, rounds=12, candidates=100, epsilon=2.0, random_state=0).fit(values)
+    model = search(
+        selection=selection, adjacency=adjacency, rounds=12, candidates=100, epsilon=2.0, random_state=0
+    ).fit(values)
     assert abs(model.best_[0] - np.median(values)) < 0.3
 
 
 def test_it_finds_a_mean() -> None:
     values = np.random.default_rng(2).beta(2, 6, 4000)[:, None] * 10
-    fitness = pf.RowFitness(lambda rows, w: -((rows - w.T) ** 2), bounds=lambda w: (-(np.maximum(w[:, 0], 10 - w[:, 0]) ** 2), 0.0))
+    fitness = pf.RowFitness(
+        lambda rows, w: -((rows - w.T) ** 2), bounds=lambda w: (-(np.maximum(w[:, 0], 10 - w[:, 0]) ** 2), 0.0)
+    )
     model = search(fitness, rounds=10, candidates=100, epsilon=2.0, random_state=0).fit(values)
     assert abs(model.best_[0] - values.mean()) < 0.4
 
@@ -318,13 +347,23 @@ def test_it_finds_the_commonest_of_categories() -> None:
     frame = pd.DataFrame({"town": ["c"] * 300 + ["a"] * 100 + ["b"] * 50})
     fitness = pf.RowFitness(lambda rows, w: rows == np.rint(w.T), bounds=(0, 1))
     model = pf.GeneticSearch(
-        fitness, low=[-0.49], high=[2.49], schema=pf.Schema([pf.Category("town", ["a", "b", "c"])]), rounds=1, random_state=1
+        fitness,
+        low=[-0.49],
+        high=[2.49],
+        schema=pf.Schema([pf.Category("town", ["a", "b", "c"])]),
+        rounds=1,
+        random_state=1,
     )
     assert np.rint(model.fit(frame).best_[0]) == 2
 
 
 def test_a_start_is_where_it_begins() -> None:
-    model = search(pf.RowFitness(lambda rows, w: np.zeros((len(rows), len(w))), spread=1.0), start=[[2.0], [3.0]], rounds=1, random_state=0)
+    model = search(
+        pf.RowFitness(lambda rows, w: np.zeros((len(rows), len(w))), spread=1.0),
+        start=[[2.0], [3.0]],
+        rounds=1,
+        random_state=0,
+    )
     assert model.fit(TABLE).best_[0] in (2.0, 3.0)
 
 
@@ -357,7 +396,9 @@ def test_clones_and_parameters_are_those_of_scikit_learn() -> None:
     copied = clone(model)
     assert copied is not model
     assert not hasattr(copied, "best_")
-    assert copied.get_params().keys() == model.get_params().keys() >= {"fitness", "low", "high", "start", "random_state"}
+    assert (
+        copied.get_params().keys() == model.get_params().keys() >= {"fitness", "low", "high", "start", "random_state"}
+    )
     assert copied.get_params()["parents"] == 2
     assert copied.get_params()["start"] == [[1.0]]
     assert copied.set_params(parents=3).parents == 3

@@ -1,4 +1,6 @@
-"""scikit-learn to the letter: its own checks, its tools around our estimators, its rules about names, its public modules only."""
+"""scikit-learn to the letter: its own checks, its tools around our estimators, its rules about names, its public
+modules only.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import privfit as pf
 from privfit.models import ESTIMATORS
 
-SRC = Path(pf.__file__).parent
+ROOT = Path(__file__).parents[2]
+SOURCES = [path for folder in ("src", "papers/src") for path in sorted((ROOT / folder).rglob("*.py"))]
 
-# -- scikit-learn's own checks -------------------------------------------------------------------------------------------
+# -- scikit-learn's own checks ---------------------------------------------------------------------
 
 EXCEPTIONS: dict[type, dict[str, str]] = {}
 """Checks that an estimator may fail, by name, with the reason. Empty: all pass."""
@@ -40,7 +43,7 @@ def test_every_check_of_scikit_learn_passes(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
-# -- a table, in two guises ------------------------------------------------------------------------------------------------
+# -- a table, in two guises ------------------------------------------------------------------------
 
 
 def box(model: type) -> pf.Schema:
@@ -87,7 +90,7 @@ def scores(model: Any, X: Any) -> np.ndarray:
 
 each_model = pytest.mark.parametrize("model", ESTIMATORS)
 
-# -- scikit-learn's tools -------------------------------------------------------------------------------------------------
+# -- scikit-learn's tools --------------------------------------------------------------------------
 
 
 @each_model
@@ -97,7 +100,9 @@ def test_a_clone_has_the_same_parameters_the_same_ledger_and_no_fit(model: type)
     twin = clone(fitted)
     assert twin.ledger is ledger
     assert twin.schema == fitted.schema
-    assert {name: repr(value) for name, value in twin.get_params().items()} == {n: repr(v) for n, v in fitted.get_params().items()}
+    assert {name: repr(value) for name, value in twin.get_params().items()} == {
+        n: repr(v) for n, v in fitted.get_params().items()
+    }
     with pytest.raises(NotFittedError):
         twin.predict(numbers(model)[0])
     twin.fit(*numbers(model))
@@ -107,9 +112,18 @@ def test_a_clone_has_the_same_parameters_the_same_ledger_and_no_fit(model: type)
 @each_model
 def test_parameters_can_be_set_and_are_never_overwritten_by_a_fit(model: type) -> None:
     mechanism = next(
-        known for known in (pf.FunctionalMechanism(repair="ridge"), pf.ObjectivePerturbation(ridge=3.0)) if knows(model, known)
+        known
+        for known in (pf.FunctionalMechanism(repair="ridge"), pf.ObjectivePerturbation(ridge=3.0))
+        if knows(model, known)
     )
-    given = {"epsilon": 0.7, "mechanism": mechanism, "adjacency": "add-remove", "numeric": "bins", "rows_per_person": 2, "random_state": 3}
+    given = {
+        "epsilon": 0.7,
+        "mechanism": mechanism,
+        "adjacency": "add-remove",
+        "numeric": "bins",
+        "rows_per_person": 2,
+        "random_state": 3,
+    }
     estimator = model().set_params(schema=box(model), **given)
     before = estimator.get_params(deep=False)
     estimator.fit(*numbers(model))
@@ -122,14 +136,18 @@ def test_parameters_can_be_set_and_are_never_overwritten_by_a_fit(model: type) -
 @each_model
 def test_a_pipeline_fits_predicts_and_scores(model: type) -> None:
     X, y = numbers(model)
-    pipeline = Pipeline([("scale", MinMaxScaler((-1, 1), clip=True)), ("fit", model(epsilon=1e6, schema=box(model), random_state=0))])
+    pipeline = Pipeline(
+        [("scale", MinMaxScaler((-1, 1), clip=True)), ("fit", model(epsilon=1e6, schema=box(model), random_state=0))]
+    )
     assert pipeline.fit(X, y).score(X, y) > 0.9
     assert pipeline.predict(X).shape == y.shape
     assert pipeline[-1].n_features_in_ == 3
 
 
 @each_model
-@pytest.mark.parametrize(("output", "columns"), [("pandas", ["x0", "x1", "x2"]), ("polars", ["x0", "x1", "x2"]), ("default", None)])
+@pytest.mark.parametrize(
+    ("output", "columns"), [("pandas", ["x0", "x1", "x2"]), ("polars", ["x0", "x1", "x2"]), ("default", None)]
+)
 def test_a_box_counts_the_columns_that_set_output_hands_on(model: type, output: str, columns: list[str] | None) -> None:
     X, y = numbers(model)
     estimator = model(epsilon=1e6, schema=box(model), numeric="slope", random_state=0)
@@ -146,7 +164,9 @@ def test_a_column_transformer_can_stand_before_a_box(model: type) -> None:
     X, y = numbers(model)
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     chosen = make_column_transformer((MinMaxScaler((-1, 1)), ["c", "a"])).set_output(transform="pandas")
-    pipeline = make_pipeline(chosen, model(epsilon=1e6, schema=box(model), numeric="slope", random_state=0)).fit(frame, y)
+    pipeline = make_pipeline(chosen, model(epsilon=1e6, schema=box(model), numeric="slope", random_state=0)).fit(
+        frame, y
+    )
     assert list(pipeline[-1].feature_names_in_) == ["x0", "x1"]
     assert np.ravel(pipeline[-1].coef_).shape == (2,)
 
@@ -179,7 +199,9 @@ def test_a_grid_search_finds_the_better_setting_and_charges_every_fit(model: typ
 def test_a_grid_search_in_other_processes_charges_the_same_ledger(model: type) -> None:
     X, y = numbers(model)
     ledger = pf.Ledger(epsilon=10)
-    GridSearchCV(model(schema=box(model), ledger=ledger), {"epsilon": [0.5, 1.0]}, cv=2, n_jobs=2, error_score="raise").fit(X, y)
+    GridSearchCV(
+        model(schema=box(model), ledger=ledger), {"epsilon": [0.5, 1.0]}, cv=2, n_jobs=2, error_score="raise"
+    ).fit(X, y)
     assert len(ledger.entries()) == 5
     assert {entry.epsilon for entry in ledger.entries()} <= {0.5, 1.0}
 
@@ -191,7 +213,9 @@ def test_cross_validation_takes_frames_with_a_named_schema(model: type, kind: An
     estimator = model(epsilon=1e6, schema=people(model), random_state=0)
     predicted = cross_val_predict(estimator, kind(frame.drop(columns="goal")), frame["goal"], cv=3)
     assert predicted.shape == (len(frame),)
-    assert (cross_val_score(estimator, kind(frame.drop(columns="goal")), frame["goal"], cv=3, error_score="raise") > 0.6).all()
+    assert (
+        cross_val_score(estimator, kind(frame.drop(columns="goal")), frame["goal"], cv=3, error_score="raise") > 0.6
+    ).all()
 
 
 def test_one_against_the_rest_makes_many_classes_of_two() -> None:
@@ -214,7 +238,7 @@ def test_a_fitted_model_survives_a_pickle(model: type) -> None:
     assert repr(again.report_) == repr(fitted.report_)
 
 
-# -- names and their order --------------------------------------------------------------------------------------------------
+# -- names and their order -------------------------------------------------------------------------
 
 
 @each_model
@@ -260,7 +284,13 @@ def test_a_box_knows_columns_by_position_whatever_they_are_called(model: type) -
     for fitted in (named, placed):
         expected = scores(fitted, X)
         assert np.ptp(expected) > 0.5  # columns matter, and so does their order
-        for table in (frame, pl.from_pandas(frame), frame.rename(columns={"a": "z"}), frame.assign(target=0.0), pd.DataFrame(X)):
+        for table in (
+            frame,
+            pl.from_pandas(frame),
+            frame.rename(columns={"a": "z"}),
+            frame.assign(target=0.0),
+            pd.DataFrame(X),
+        ):
             assert np.array_equal(scores(fitted, table), expected)
         for wrong in (frame.assign(d=0.0), frame[["a", "b"]], X[:, :2]):
             with pytest.raises(ValueError, match=r"X has [24] features, but \w+ is expecting 3"):
@@ -274,7 +304,9 @@ def test_numbered_columns_are_no_names(model: type) -> None:
     assert not hasattr(fitted, "feature_names_in_")
     assert np.array_equal(scores(fitted, pd.DataFrame(X)), scores(fitted, X))
     with pytest.raises(pf.DataError, match=r"some column names that are texts and some that are not"):
-        model(schema=box(model), epsilon=1e5, ledger=pf.Ledger(epsilon=1e5)).fit(pd.DataFrame(X, columns=["a", 1, 2]), y)
+        model(schema=box(model), epsilon=1e5, ledger=pf.Ledger(epsilon=1e5)).fit(
+            pd.DataFrame(X, columns=["a", 1, 2]), y
+        )
 
 
 @each_model
@@ -293,18 +325,25 @@ def test_a_box_from_a_file_remembers_its_width(model: type, tmp_path: Path) -> N
     pl.from_pandas(frame.assign(target=y)).write_parquet(tmp_path / "t.parquet")
     schema = box(model)
     schema.save(tmp_path / "box.toml")
-    fitted = model(schema=str(tmp_path / "box.toml"), epsilon=1e5, ledger=pf.Ledger(epsilon=1e5)).fit(tmp_path / "t.parquet")
+    fitted = model(schema=str(tmp_path / "box.toml"), epsilon=1e5, ledger=pf.Ledger(epsilon=1e5)).fit(
+        tmp_path / "t.parquet"
+    )
     assert (fitted.n_features_in_, list(fitted.feature_names_in_)) == (3, ["x0", "x1", "x2"])
     expected = scores(fitted, frame)
     assert np.ptp(expected) > 0.5  # columns matter, and so does their order
     lazy = pl.scan_parquet(tmp_path / "t.parquet")
-    for table in (tmp_path / "t.parquet", lazy, lazy.collect().to_arrow().to_reader(), lazy.collect().to_arrow().to_batches()[0]):
+    for table in (
+        tmp_path / "t.parquet",
+        lazy,
+        lazy.collect().to_arrow().to_reader(),
+        lazy.collect().to_arrow().to_batches()[0],
+    ):
         assert np.array_equal(scores(fitted, table), expected)
     with pytest.raises(ValueError, match="2 features, but"):
         fitted.predict(X[:, :2])
 
 
-# -- coefficients and their names --------------------------------------------------------------------------------------------
+# -- coefficients and their names ------------------------------------------------------------------
 
 
 def shown(names: list[str], frame: pd.DataFrame) -> np.ndarray:
@@ -339,10 +378,17 @@ def knows(model: type, mechanism: Any) -> bool:
 @pytest.mark.parametrize("numeric", ["slope", "bins"])
 @pytest.mark.parametrize(
     "mechanism",
-    [pf.FunctionalMechanism(), pf.FunctionalMechanism(calibration="paper"), pf.ObjectivePerturbation(), pf.OutputPerturbation()],
+    [
+        pf.FunctionalMechanism(),
+        pf.FunctionalMechanism(calibration="paper"),
+        pf.ObjectivePerturbation(),
+        pf.OutputPerturbation(),
+    ],
 )
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_predictions_are_what_names_coefficients_and_intercept_say(model: type, numeric: str, mechanism: Any, fit_intercept: bool) -> None:
+def test_predictions_are_what_names_coefficients_and_intercept_say(
+    model: type, numeric: str, mechanism: Any, fit_intercept: bool
+) -> None:
     if not knows(model, mechanism):
         pytest.skip("this model does not know this mechanism")
     frame = people_table(model, 200)
@@ -400,7 +446,9 @@ def test_with_much_budget_the_fit_is_good(model: type) -> None:
 def test_with_much_budget_coefficients_are_the_effects_in_the_units_of_the_table() -> None:
     frame = people_table(pf.LinearRegression, 5000)
     wage = np.digitize(frame["wage"], [10, 20]) * 7.0
-    frame["goal"] = 0.8 * frame["age"] + 30 * (frame["city"] == "Rome") - 20 * (frame["sex"] == "M") + wage + 10 * frame["height"]
+    frame["goal"] = (
+        0.8 * frame["age"] + 30 * (frame["city"] == "Rome") - 20 * (frame["sex"] == "M") + wage + 10 * frame["height"]
+    )
     model = pf.LinearRegression(epsilon=1e8, schema=people(pf.LinearRegression), random_state=0).fit(frame)
     effect = dict(zip(model.get_feature_names_out(), model.coef_, strict=True))
     assert effect["age"] == pytest.approx(0.8, abs=0.01)
@@ -419,7 +467,7 @@ def test_with_much_budget_coefficients_of_a_classifier_point_the_right_way() -> 
     assert effect["sex_M"] - effect["sex_F"] > 1
 
 
-# -- public modules only ---------------------------------------------------------------------------------------------------------
+# -- public modules only ---------------------------------------------------------------------------
 
 
 def private_uses(source: str) -> list[str]:
@@ -453,6 +501,8 @@ def test_a_private_module_of_scikit_learn_would_be_found(source: str) -> None:
 
 
 def test_only_public_modules_of_scikit_learn_are_used() -> None:
-    sources = {path: path.read_text(encoding="utf-8") for path in SRC.rglob("*.py")}
+    sources = {path: path.read_text(encoding="utf-8") for path in SOURCES}
     assert sum("sklearn" in source for source in sources.values()) >= 3
-    assert {str(path.relative_to(SRC)): uses for path, source in sources.items() if (uses := private_uses(source))} == {}
+    assert {
+        str(path.relative_to(ROOT)): uses for path, source in sources.items() if (uses := private_uses(source))
+    } == {}

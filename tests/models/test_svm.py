@@ -13,7 +13,10 @@ import privfit as pf
 from privfit.losses import smooth_hinge
 from tests.support.beats import assert_told_in_order
 
-SCHEMA = pf.Schema([pf.Numeric("a", -1, 1), pf.Numeric("b", -1, 1), pf.Category("c", [0, 1, 2])], target=pf.Category("y", ["no", "yes"]))
+SCHEMA = pf.Schema(
+    [pf.Numeric("a", -1, 1), pf.Numeric("b", -1, 1), pf.Category("c", [0, 1, 2])],
+    target=pf.Category("y", ["no", "yes"]),
+)
 
 
 def table_of(rows: int = 1500, seed: int = 0, noise: float = 0.2) -> tuple[np.ndarray, np.ndarray]:
@@ -39,13 +42,17 @@ def test_at_a_huge_epsilon_the_rounded_hinge_is_minimised(width: float) -> None:
         z = design @ w
         return float(loss.value(z, sides).sum() + 2.5 * w @ w), design.T @ loss.slope(z, sides) + 5.0 * w
 
-    found = minimize(objective, np.zeros(5), jac=True, method="L-BFGS-B", options={"gtol": 1e-9, "ftol": 1e-15, "maxiter": 5000})
+    found = minimize(
+        objective, np.zeros(5), jac=True, method="L-BFGS-B", options={"gtol": 1e-9, "ftol": 1e-15, "maxiter": 5000}
+    )
     np.testing.assert_allclose(model.decision_function(X), design @ found.x, atol=2e-3)
 
 
 def test_the_hinge_itself_is_minimised_by_its_perturbed_minimum() -> None:
     X, y = table_of(400)
-    model = pf.LinearSVC(1e7, schema=SCHEMA, loss="hinge", mechanism=pf.OutputPerturbation(ridge=5.0), numeric="slope", random_state=0)
+    model = pf.LinearSVC(
+        1e7, schema=SCHEMA, loss="hinge", mechanism=pf.OutputPerturbation(ridge=5.0), numeric="slope", random_state=0
+    )
     scores = model.fit(X, y).decision_function(X)
     sides = np.where(y == "yes", 1.0, -1.0)
     norm = np.linalg.norm(np.concatenate([model.coef_[0, :2], model.coef_[0, 2:] + model.intercept_[0]]))
@@ -79,7 +86,12 @@ def test_the_usual_mechanism_suits_the_loss(given: dict, told: str) -> None:
 def test_it_separates_at_a_moderate_epsilon() -> None:
     X, y = table_of(6000)
     assert pf.LinearSVC(1.0, schema=SCHEMA, random_state=0).fit(X, y).score(*table_of(3000, seed=1)) > 0.85
-    assert pf.LinearSVC(1.0, schema=SCHEMA, numeric="slope", delta=1e-6, random_state=0).fit(X, y).score(*table_of(3000, seed=1)) > 0.85
+    assert (
+        pf.LinearSVC(1.0, schema=SCHEMA, numeric="slope", delta=1e-6, random_state=0)
+        .fit(X, y)
+        .score(*table_of(3000, seed=1))
+        > 0.85
+    )
 
 
 def test_it_has_sides_and_no_probabilities() -> None:
@@ -92,14 +104,29 @@ def test_it_has_sides_and_no_probabilities() -> None:
 
 
 REFUSED = {
-    "the hinge in an objective": ({"loss": "hinge", "mechanism": "objective"}, ["The hinge loss states no most_curvature", "private only if", "mechanism='output'"]),
-    "the hinge in an objective of one's own": ({"loss": "hinge", "mechanism": pf.ObjectivePerturbation(ridge=3.0)}, ["The hinge loss states no", "private only if", "mechanism='output'"]),
-    "another loss": ({"loss": "square"}, ["loss='square' was given to LinearSVC", "it is one of", "'huber' if in doubt"]),
-    "moments": ({"mechanism": "functional"}, ["mechanism='functional' was given to LinearSVC", "it knows", "'auto' if in doubt"]),
-    "moments of one's own": ({"mechanism": pf.FunctionalMechanism()}, ["was given to LinearSVC", "it knows", "'auto' if in doubt"]),
+    "the hinge in an objective": (
+        {"loss": "hinge", "mechanism": "objective"},
+        ["The hinge loss states no most_curvature", "private only if", "mechanism='output'"],
+    ),
+    "the hinge in an objective of one's own": (
+        {"loss": "hinge", "mechanism": pf.ObjectivePerturbation(ridge=3.0)},
+        ["The hinge loss states no", "private only if", "mechanism='output'"],
+    ),
+    "another loss": (
+        {"loss": "square"},
+        ["loss='square' was given to LinearSVC", "it is one of", "'huber' if in doubt"],
+    ),
+    "moments": (
+        {"mechanism": "functional"},
+        ["mechanism='functional' was given to LinearSVC", "it knows", "'auto' if in doubt"],
+    ),
+    "moments of one's own": (
+        {"mechanism": pf.FunctionalMechanism()},
+        ["was given to LinearSVC", "it knows", "'auto' if in doubt"],
+    ),
     "no width": ({"width": 0.0}, ["width=0.0", "a positive number", "0.5 if in doubt"]),
     "another kernel": ({"kernel": "cubic"}, ["kernel='cubic' was given", "it is one of", "'linear' if in doubt"]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", REFUSED)

@@ -1,4 +1,4 @@
-"""What a private choice comes out as, exactly: by enumeration of all orders, or by weights."""
+"""What a private choice comes out as, exactly."""
 
 from __future__ import annotations
 
@@ -8,7 +8,26 @@ from collections.abc import Sequence
 
 
 def flip_law(scores: Sequence[int], scale: float) -> list[float]:
-    """Permute-and-flip, by enumeration of all orders."""
+    """Permute-and-flip, by what came before: in a random order, k given others are all that come before a candidate
+    with probability k! (n - 1 - k)! / n!, and it is their turn to be passed over.
+
+    Products over all sets of k others are added up by their elementary symmetric polynomial.
+    """
+    keep = [math.exp((score - max(scores)) / scale) for score in scores]
+    n = len(scores)
+    law = []
+    for place in range(n):
+        products = [1.0]
+        for other in range(n):
+            if other != place:
+                passed = 1 - keep[other]
+                products = [a + passed * b for a, b in zip([*products, 0.0], [0.0, *products], strict=True)]
+        law.append(keep[place] * math.fsum(p / (n * math.comb(n - 1, k)) for k, p in enumerate(products)))
+    return law
+
+
+def listed_flip_law(scores: Sequence[int], scale: float) -> list[float]:
+    """The same, by enumeration of all orders: n! of them."""
     keep = [math.exp((score - max(scores)) / scale) for score in scores]
     law = [0.0] * len(scores)
     for order in itertools.permutations(range(len(scores))):

@@ -14,14 +14,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privfit.privacy import Adjacency, Amount, Budget, PrivacyError, Terms, checked_adjacency, exact
+from privfit.privacy import Adjacency, Amount, Budget, PrivacyError, PrivacyParameters, checked_adjacency, exact
 
 POSITIVE = st.floats(min_value=0, exclude_min=True, allow_infinity=False, allow_nan=False)
 
 
 @pytest.mark.parametrize(
     "epsilon",
-    [0, 0.0, -0.0, -1, -1e-300, math.inf, -math.inf, math.nan, True, False, "1", None, 1 + 0j, [1.0], np.array([1.0]), Decimal(1), b"1"],
+    [
+        0,
+        0.0,
+        -0.0,
+        -1,
+        -1e-300,
+        math.inf,
+        -math.inf,
+        math.nan,
+        True,
+        False,
+        "1",
+        None,
+        1 + 0j,
+        [1.0],
+        np.array([1.0]),
+        Decimal(1),
+        b"1",
+    ],
     ids=repr,
 )
 def test_an_epsilon_that_is_no_positive_finite_number_is_refused(epsilon):
@@ -29,14 +47,18 @@ def test_an_epsilon_that_is_no_positive_finite_number_is_refused(epsilon):
         Budget(epsilon)
 
 
-@pytest.mark.parametrize("epsilon", [10**400, Fraction(10) ** 400, Fraction(1, 10**400)], ids=["int", "fraction", "small fraction"])
+@pytest.mark.parametrize(
+    "epsilon", [10**400, Fraction(10) ** 400, Fraction(1, 10**400)], ids=["int", "fraction", "small fraction"]
+)
 def test_an_epsilon_that_no_float_can_hold_is_refused_and_never_becomes_zero_or_infinite(epsilon):
     with pytest.raises(PrivacyError, match="epsilon="):
         Budget(epsilon)
 
 
 @pytest.mark.parametrize(
-    "delta", [1, 1.0, 1.5, -1e-300, -1, math.inf, math.nan, True, False, "0", None, Decimal(0), Fraction(10**30 - 1, 10**30)], ids=repr
+    "delta",
+    [1, 1.0, 1.5, -1e-300, -1, math.inf, math.nan, True, False, "0", None, Decimal(0), Fraction(10**30 - 1, 10**30)],
+    ids=repr,
 )
 def test_a_delta_outside_zero_to_one_is_refused(delta):
     with pytest.raises(PrivacyError, match="delta="):
@@ -99,7 +121,7 @@ def test_an_unknown_adjacency_is_refused(adjacency):
     with pytest.raises(PrivacyError, match="adjacency="):
         checked_adjacency(adjacency)
     with pytest.raises(PrivacyError, match="adjacency="):
-        Terms(Budget(1.0), adjacency)
+        PrivacyParameters(Budget(1.0), adjacency)
 
 
 def test_both_adjacencies_are_known():
@@ -110,10 +132,10 @@ def test_both_adjacencies_are_known():
 @pytest.mark.parametrize("count", [0, -1, 1.0, 1.5, "1", True, math.nan])
 def test_a_count_of_rows_that_is_no_positive_whole_number_is_refused(name, count):
     with pytest.raises(PrivacyError, match=f"{name}="):
-        Terms(Budget(1.0), **{name: count})
+        PrivacyParameters(Budget(1.0), **{name: count})
 
 
 def test_rows_per_person_is_never_left_open():
     with pytest.raises(PrivacyError, match="rows_per_person"):
-        Terms(Budget(1.0), rows_per_person=None)
-    assert Terms(Budget(1.0), rows_per_person=np.int64(3)).rows_per_person == 3
+        PrivacyParameters(Budget(1.0), rows_per_person=None)
+    assert PrivacyParameters(Budget(1.0), rows_per_person=np.int64(3)).rows_per_person == 3

@@ -1,4 +1,6 @@
-"""The promise of a private search, exactly: on small domains all neighbouring tables are listed, and the law of everything that is chosen is computed from the scores and scales that the mechanism itself uses."""
+"""The promise of a private search, exactly: on small domains all neighbouring tables are listed, and the law of
+everything that is chosen is computed from the scores and scales that the mechanism itself uses.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import numpy as np
 import pytest
 
 from privfit.mechanisms import Breeding, GeneticMechanism, Search
-from privfit.privacy import Budget, SeededNoise, Terms
+from privfit.privacy import Budget, PrivacyParameters, SeededNoise
 from privfit.rows import Rows
 from privfit.schema import Schema
 from privfit.statistics import RowFitness, TableFitness
@@ -71,7 +73,7 @@ def scripts(rounds: int, parents: int, size: int) -> Iterator[tuple[int, ...]]:
 
 def law_of(rows: tuple[float, ...], fitness, selection: str, adjacency: str, delta: float, rounds: int, parents: int):
     """The chance of every sequence of choices on this table, and what was asked for and released on the way."""
-    terms = Terms(Budget(EPSILON, delta), adjacency, 1, 100)
+    terms = PrivacyParameters(Budget(EPSILON, delta), adjacency, 1, 100)
     mechanism = GeneticMechanism(selection, Breeding(candidates=3, parents=parents, mutation=0.25), rounds)
     law, asked, event = [], [], None
     for script in scripts(rounds, parents, 3):
@@ -99,7 +101,9 @@ def neighbours(adjacency: str, size: int) -> list[tuple[tuple[float, ...], tuple
     return sorted(found)
 
 
-def compared(fitness, selection: str, adjacency: str, delta: float = 0.0, rounds: int = 1, parents: int = 1, size: int = 5):
+def compared(
+    fitness, selection: str, adjacency: str, delta: float = 0.0, rounds: int = 1, parents: int = 1, size: int = 5
+):
     laws = {}
     for pair in neighbours(adjacency, size):
         for table in pair:
@@ -139,17 +143,25 @@ def test_the_range_bound_wastes_next_to_nothing(name, selection, adjacency) -> N
 
 def test_less_noise_than_the_range_asks_for_is_caught(monkeypatch) -> None:
     """The check works: at three quarters of the scale it fails."""
-    from privfit.mechanisms.choices import Choices
+    from privfit.mechanisms.genetic.selections import Choices
 
     paid = Choices.scale
-    monkeypatch.setattr(Choices, "scale", lambda self, place, reach: 0.75 * paid(self, place, reach))
-    assert max(most_told(one, other) for one, other, _event in compared(FITNESSES["domain"], "enhanced", "replace-one", size=8)) > EPSILON
+    monkeypatch.setattr(Choices, "scale", lambda self, place, most: 0.75 * paid(self, place, most))
+    assert (
+        max(
+            most_told(one, other)
+            for one, other, _event in compared(FITNESSES["domain"], "enhanced", "replace-one", size=8)
+        )
+        > EPSILON
+    )
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("parents", [1, 2])
 @pytest.mark.parametrize(("name", "selection"), cases(["domain", "spread", "bounds", "table"]))
-def test_rounds_that_depend_on_rounds_before_give_away_no_more_than_epsilon_together(name, parents, selection, adjacency) -> None:
+def test_rounds_that_depend_on_rounds_before_give_away_no_more_than_epsilon_together(
+    name, parents, selection, adjacency
+) -> None:
     worst = 0.0
     for one, other, event in compared(FITNESSES[name], selection, adjacency, rounds=2, parents=parents, size=3):
         worst = max(worst, most_told(one, other))
@@ -161,12 +173,16 @@ def test_rounds_that_depend_on_rounds_before_give_away_no_more_than_epsilon_toge
 @pytest.mark.parametrize("selection", ["enhanced", "exponential"])
 @pytest.mark.parametrize("parents", [1, 2])
 @pytest.mark.parametrize("name", ["domain", "bounds"])
-def test_with_a_delta_all_rounds_together_stay_within_rho_and_within_epsilon_and_delta(name, parents, selection, adjacency) -> None:
+def test_with_a_delta_all_rounds_together_stay_within_rho_and_within_epsilon_and_delta(
+    name, parents, selection, adjacency
+) -> None:
     used = 0.0
     for one, other, event in compared(FITNESSES[name], selection, adjacency, DELTA, rounds=2, parents=parents, size=3):
         assert event.delta == DELTA
         assert event.rho > 0
         for order in (1.001, 2.0, 10.0, 60.0):
-            used = max(used, renyi(one, other, order) / (order * event.rho), renyi(other, one, order) / (order * event.rho))
+            used = max(
+                used, renyi(one, other, order) / (order * event.rho), renyi(other, one, order) / (order * event.rho)
+            )
         assert max(excess(one, other, EPSILON), excess(other, one, EPSILON)) <= DELTA
     assert 0.05 < used <= 1 + 1e-9

@@ -15,7 +15,17 @@ from scipy.special import log_ndtr
 from scipy.stats import norm
 
 from privfit.privacy import Budget, PrivacyError, exact
-from privfit.privacy.composition import Cost, History, _fixed_part, affordable, epsilon_of, order_for, rho_of, stated_epsilon, total
+from privfit.privacy.composition import (
+    Cost,
+    History,
+    _fixed_part,
+    affordable,
+    epsilon_of,
+    order_for,
+    rho_of,
+    stated_epsilon,
+    total,
+)
 
 WHOLE = (5.0, 1e-6)
 EPSILONS = st.floats(1e-3, 50)
@@ -35,10 +45,12 @@ def fits(costs, epsilon, delta=0.0) -> bool:
     return affordable(total(costs, epsilon, delta), Budget(epsilon, delta))
 
 
-# -- pure and approximate costs add up ------------------------------------------------------------------------------
+# -- pure and approximate costs add up -------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("part", "times", "whole"), [(0.1, 10, 1.0), (0.1, 3, 0.3), (0.01, 100, 1.0), (0.7, 10, 7.0), (1e-4, 3000, 0.3)])
+@pytest.mark.parametrize(
+    ("part", "times", "whole"), [(0.1, 10, 1.0), (0.1, 3, 0.3), (0.01, 100, 1.0), (0.7, 10, 7.0), (1e-4, 3000, 0.3)]
+)
 def test_as_many_parts_fit_as_a_person_would_count_and_not_one_more(part, times, whole):
     assert fits(pure(*[part] * times), whole)
     assert not fits(pure(*[part] * (times + 1)), whole)
@@ -64,11 +76,12 @@ def test_nothing_costs_nothing():
     assert total([], 1.0, 0.0) == (0, 0)
 
 
-# -- zCDP -------------------------------------------------------------------------------------------------------------
+# -- zCDP ------------------------------------------------------------------------------------------
 
 
 def epsilon_at(order: float, rho: float, delta: float) -> Decimal:
-    """The epsilon that a Renyi divergence of order * rho implies (Balle et al. 2020; Canonne, Kamath, Steinke 2020), to 60 digits.
+    """The epsilon that a Renyi divergence of order * rho implies (Balle et al. 2020; Canonne, Kamath, Steinke 2020), to
+    60 digits.
 
     Rho and delta are the numbers that a person wrote; the order is the float itself.
     """
@@ -156,7 +169,7 @@ def test_a_ledger_can_spend_on_one_gaussian_all_the_rho_that_its_budget_buys_and
     assert not fits(gaussian(rho * (1 + 1e-9) + 1e-12), epsilon, delta)
 
 
-# -- a Gaussian release that states more than half of the ledger's delta ---------------------------------------------
+# -- a Gaussian release that states more than half of the ledger's delta ---------------------------
 
 
 def test_one_gaussian_fit_can_have_the_whole_ledger():
@@ -190,11 +203,15 @@ def test_a_few_gaussians_add_up_as_stated_and_many_are_pooled():
 def test_stated_deltas_beyond_half_of_the_ledger_s_are_not_added_up_as_stated():
     cost = Cost(exact(0.01), exact(3e-6), exact(rho_of(0.01, 3e-6)))
     assert total([cost], 10.0, 1e-5)[1] == exact(3e-6)
-    assert total([cost] * 2, 10.0, 1e-5)[1] == exact(3e-6) + exact(1e-5) / 2  # 6e-6 is more than half: pooled, and the first stays spent
+    assert (
+        total([cost] * 2, 10.0, 1e-5)[1] == exact(3e-6) + exact(1e-5) / 2
+    )  # 6e-6 is more than half: pooled, and the first stays spent
 
 
 def test_who_stops_when_a_stated_delta_has_failed_and_goes_on_otherwise_cannot_fail_more_often_than_delta():
-    """Stated deltas, then the pool, then direct deltas: a history that stops at its first failure meets all three, and they must fit together."""
+    """Stated deltas, then the pool, then direct deltas: a history that stops at its first failure meets all three, and
+    they must fit together.
+    """
     epsilon, delta = 1.0, exact(1e-3)
     gauss = Cost(exact(0.2), exact(1e-4), exact(rho_of(0.2, 1e-4)))
     for stated in range(1, 6):
@@ -209,7 +226,9 @@ def test_who_stops_when_a_stated_delta_has_failed_and_goes_on_otherwise_cannot_f
 
 
 def test_a_history_that_chooses_its_rule_by_what_it_saw_stays_within_the_budget():
-    """After one fair answer a transcript goes on either as stated or pooled: the two failures together stay below delta."""
+    """After one fair answer a transcript goes on either as stated or pooled: the two failures together stay below
+    delta.
+    """
     epsilon, delta = 1.0, 1e-3
     stated = [Cost(exact(0.3), exact(1e-4), exact(rho_of(0.3, 1e-4)))] * 3
     assert fits(stated, epsilon, delta)
@@ -346,7 +365,7 @@ def test_half_of_delta_is_kept_for_gaussians_once_there_is_one():
     assert not fits([half, half, *gaussian(0.001)], *WHOLE)
 
 
-# -- sums instead of all entries --------------------------------------------------------------------------------------
+# -- sums instead of all entries -------------------------------------------------------------------
 
 
 def total_of_all(costs, epsilon, delta):
@@ -376,7 +395,12 @@ def total_of_all(costs, epsilon, delta):
 
 prices = st.one_of(
     st.builds(Cost, st.floats(1e-300, 0.4).map(exact), st.sampled_from([0.0, 1e-9, 3e-7, 1e-320]).map(exact)),
-    st.builds(Cost, st.floats(0, 0.4).map(exact), st.sampled_from([0.0, 1e-9, 2e-7, 6e-7]).map(exact), st.floats(1e-8, 0.05).map(exact)),
+    st.builds(
+        Cost,
+        st.floats(0, 0.4).map(exact),
+        st.sampled_from([0.0, 1e-9, 2e-7, 6e-7]).map(exact),
+        st.floats(1e-8, 0.05).map(exact),
+    ),
 )
 
 
@@ -405,8 +429,12 @@ def test_a_sum_that_is_none_is_not_read(field, value):
 
 
 def test_sums_do_not_grow_with_the_number_of_costs():
-    """Prices of all sizes that floats have, all different: what is kept of ten thousand is hardly longer than of a hundred."""
-    sizes = np.concatenate([[5e-324, 1.7e308, 2.2250738585072014e-308], 10.0 ** np.random.default_rng(3).uniform(-320, 300, 10_000)])
+    """Prices of all sizes that floats have, all different: what is kept of ten thousand is hardly longer than of a
+    hundred.
+    """
+    sizes = np.concatenate(
+        [[5e-324, 1.7e308, 2.2250738585072014e-308], 10.0 ** np.random.default_rng(3).uniform(-320, 300, 10_000)]
+    )
     history, lengths = History(), []
     for size in sizes:
         cost = Cost(exact(float(size)))

@@ -1,4 +1,6 @@
-"""Functions of the user's own: whatever one does, nothing of it gets out, other rows count as before, and a real Ctrl-C still ends it."""
+"""Functions of the user's own: whatever one does, nothing of it gets out, other rows count as before, and a real Ctrl-C
+still ends it.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ def raising(error):
     return function
 
 
-# -- one call ------------------------------------------------------------------------------------------------------------------------
+# -- one call --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=repr)
@@ -94,7 +96,18 @@ def test_numpy_is_quiet_whatever_the_user_set(users, capsys) -> None:
 
 
 @pytest.mark.parametrize(
-    "found", [["1.0"], 1j, np.array([1 + 0j]), [None], object(), [[1.0], [1.0, 2.0]], np.array(["2020-01-01"], dtype="M8[D]"), b"1", {1: 2}]
+    "found",
+    [
+        ["1.0"],
+        1j,
+        np.array([1 + 0j]),
+        [None],
+        object(),
+        [[1.0], [1.0, 2.0]],
+        np.array(["2020-01-01"], dtype="M8[D]"),
+        b"1",
+        {1: 2},
+    ],
 )
 def test_what_is_no_real_number_is_refused(found) -> None:
     with pytest.raises((ValueError, TypeError)):
@@ -109,7 +122,7 @@ def test_real_numbers_are_a_copy() -> None:
     assert real_numbers([True, 2, np.nan, np.float32(0.5)])[:2].tolist() == [1.0, 2.0]
 
 
-# -- a real Ctrl-C --------------------------------------------------------------------------------------------------------------------
+# -- a real Ctrl-C ---------------------------------------------------------------------------------
 
 
 CHILD = """
@@ -131,9 +144,12 @@ def real(function, made_up):
         return function(rows, *rest) if (np.asarray(rows) == 3.0).all() else made_up(rows, *rest)
     return called
 
+def search(fitness):
+    return pf.GeneticSearch(fitness, low=[0], high=[10], rounds=2, candidates=4, schema=SCHEMA)
+
 MODELS = dict(
-    search=lambda: pf.GeneticSearch(pf.RowFitness(real(slow, lambda r, w: -np.abs(r - w.T)), spread=10.0), low=[0], high=[10], rounds=2, candidates=4, schema=SCHEMA),
-    table=lambda: pf.GeneticSearch(pf.TableFitness(real(slow, lambda r, w: -np.abs(r - w.T).sum(axis=0)), 10.0), low=[0], high=[10], rounds=2, candidates=4, schema=SCHEMA),
+    search=lambda: search(pf.RowFitness(real(slow, lambda r, w: -np.abs(r - w.T)), spread=10.0)),
+    table=lambda: search(pf.TableFitness(real(slow, lambda r, w: -np.abs(r - w.T).sum(axis=0)), 10.0)),
     blocks=lambda: pf.Aggregate(real(slow, lambda r: 1.0), low=0, high=10, schema=SCHEMA),
 )
 try:
@@ -199,7 +215,7 @@ def test_after_a_signal_no_further_row_is_tried() -> None:
     assert len(seen) < 1_000
 
 
-# -- rows one by one -------------------------------------------------------------------------------------------------------------------
+# -- rows one by one -------------------------------------------------------------------------------
 
 
 ROWS = np.random.default_rng(0).uniform(0, 10, (203, 3))
@@ -252,7 +268,7 @@ def test_few_failures_take_few_calls() -> None:
     assert len(calls) <= 2 * 14 + 2
 
 
-# -- losses ----------------------------------------------------------------------------------------------------------------------------
+# -- losses ----------------------------------------------------------------------------------------
 
 
 SCORES, TARGET = np.linspace(-3, 3, 50), np.tile([-1.0, 1.0], 25)
@@ -363,7 +379,7 @@ def test_losses_of_many_rows_and_classes_in_many_threads_at_once() -> None:
     assert caught == []
 
 
-# -- warnings --------------------------------------------------------------------------------------------------------------------------
+# -- warnings --------------------------------------------------------------------------------------
 
 
 def warn(text="told", category=UserWarning) -> None:

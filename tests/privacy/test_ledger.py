@@ -24,8 +24,8 @@ from sklearn.base import clone
 
 import privfit as pf
 from privfit.privacy import Budget, Event, exact, process_ledger
-from privfit.privacy import ledger as ledger_module
 from privfit.privacy.composition import rho_of
+from privfit.privacy.ledger import ledger as ledger_module
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def charges_that_succeed(ledger, epsilon, tries) -> int:
     return done
 
 
-# -- spending ---------------------------------------------------------------------------------------------------------
+# -- spending --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("part", "times", "whole"), [(0.1, 10, 1.0), (0.1, 3, 0.3), (0.01, 7, 0.07)])
@@ -134,7 +134,9 @@ def test_a_price_that_is_no_price_is_refused_and_nothing_is_written(price):
     assert ledger.entries() == []
 
 
-@pytest.mark.parametrize("refund", [{"epsilon": -0.5}, {"epsilon": 0.1, "delta": -1e-6}, {"epsilon": 0.1, "rho": -0.5}], ids=repr)
+@pytest.mark.parametrize(
+    "refund", [{"epsilon": -0.5}, {"epsilon": 0.1, "delta": -1e-6}, {"epsilon": 0.1, "rho": -0.5}], ids=repr
+)
 def test_no_event_can_give_budget_back(refund):
     ledger = pf.Ledger(epsilon=1.0, delta=1e-6)
     ledger.charge(1.0)
@@ -163,11 +165,11 @@ def test_gaussian_releases_compose_by_rho_and_need_a_delta():
     ledger = pf.Ledger(epsilon=1.0, delta=1e-6)
     rho = rho_of(1.0, 5e-7) / 16
     for _ in range(15):
-        ledger.charge(Event("gaussian", 0.25, 1e-7, rho, noise="gaussian"))
+        ledger.charge(Event("gaussian", 0.25, 1e-7, rho))
     assert ledger.spent < 1.0
     assert ledger.spent.delta == 9e-7  # half for the pool, and four releases that could have been added up as stated
     with pytest.raises(pf.BudgetExceeded):
-        ledger.charge(Event("gaussian", 0.25, 1e-7, 2 * rho, noise="gaussian"))
+        ledger.charge(Event("gaussian", 0.25, 1e-7, 2 * rho))
     ledger.charge(float(ledger.remaining))
     assert len(ledger.entries()) == 16
 
@@ -188,7 +190,7 @@ def test_a_ledger_without_a_limit_adds_gaussian_releases_up_as_they_state_themse
     assert (ledger.spent.epsilon, ledger.spent.delta) == (1.0, 2e-7)
 
 
-# -- making and opening -----------------------------------------------------------------------------------------------
+# -- making and opening ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("epsilon", [0, -1.0, math.nan, -math.inf, "1", True, [1.0]], ids=repr)
@@ -229,7 +231,14 @@ def test_a_reopened_ledger_remembers_everything(path):
     assert (again.epsilon, again.delta) == (1.0, 1e-6)
     assert tuple(again.spent) == (0.75, 1e-7)
     one, two = again.entries()
-    assert (one.id, one.dataset, one.mechanism, one.epsilon, one.delta, one.event) == (1, "people.parquet", "test", 0.25, 0.0, event(0.25))
+    assert (one.id, one.dataset, one.mechanism, one.epsilon, one.delta, one.event) == (
+        1,
+        "people.parquet",
+        "test",
+        0.25,
+        0.0,
+        event(0.25),
+    )
     assert (two.id, two.dataset, two.mechanism, two.epsilon, two.delta) == (2, "", "elsewhere", 0.5, 1e-7)
     assert abs(datetime.now(UTC) - datetime.fromisoformat(one.time)) < timedelta(minutes=5)
     again.charge(0.25)
@@ -244,7 +253,8 @@ def test_the_same_budget_may_be_repeated_when_opening(path, path_type):
 
 
 @pytest.mark.parametrize(
-    "other", [{"epsilon": 2.0}, {"epsilon": math.inf}, {"epsilon": math.nan}, {"delta": 1e-5}, {"delta": 0.0}, {"epsilon": "x"}]
+    "other",
+    [{"epsilon": 2.0}, {"epsilon": math.inf}, {"epsilon": math.nan}, {"delta": 1e-5}, {"delta": 0.0}, {"epsilon": "x"}],
 )
 def test_a_different_budget_is_refused_and_the_first_one_stands(path, other):
     pf.Ledger(path, epsilon=1.0, delta=1e-6)
@@ -290,13 +300,15 @@ def test_many_who_make_the_same_ledger_at_once_get_one(path):
 
 
 def test_charges_are_synced_with_their_folder(path):
-    """synchronous = EXTRA (3): with less, power lost after a commit can bring the journal back and take the charge away."""
+    """synchronous = EXTRA (3): with less, power lost after a commit can bring the journal back and take the charge
+    away.
+    """
     with pf.Ledger(path, epsilon=1.0)._file.connection() as connection:
         assert connection.execute("PRAGMA synchronous").fetchone() == (3,)
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
 
-# -- copies are references --------------------------------------------------------------------------------------------
+# -- copies are references -------------------------------------------------------------------------
 
 
 def through_joblib(ledger):
@@ -352,9 +364,9 @@ def test_a_pickle_of_a_ledger_that_is_gone_is_refused_when_it_is_used(path):
 
 def test_a_pickled_model_predicts_without_its_ledger(path):
     table = np.linspace(-1, 1, 50).reshape(-1, 1)
-    model = pf.LinearRegression(0.5, schema=pf.Schema.box(-1, 1, target=(-1, 1)), ledger=pf.Ledger(path, epsilon=1.0)).fit(
-        table, table[:, 0]
-    )
+    model = pf.LinearRegression(
+        0.5, schema=pf.Schema.box(-1, 1, target=(-1, 1)), ledger=pf.Ledger(path, epsilon=1.0)
+    ).fit(table, table[:, 0])
     stored = pickle.dumps(model)
     path.unlink()
     loaded = pickle.loads(stored)
@@ -430,7 +442,7 @@ def test_a_ledger_that_was_moved_away_and_back_goes_on(path):
     assert ledger.remaining == 0
 
 
-# -- many at once ----------------------------------------------------------------------------------------------------
+# -- many at once ----------------------------------------------------------------------------------
 
 
 def test_threads_spend_exactly_what_there_is(path):
@@ -448,7 +460,7 @@ def test_spawned_processes_that_are_handed_a_ledger_spend_from_it():
         assert sum(future.result() for future in succeeded) == len(ledger.entries()) == 10
 
 
-# -- order and time ---------------------------------------------------------------------------------------------------
+# -- order and time --------------------------------------------------------------------------------
 
 
 def test_a_clock_that_jumps_changes_neither_order_nor_total(path, monkeypatch):
@@ -483,7 +495,7 @@ def test_ids_are_never_used_twice(path):
     connection.close()
 
 
-# -- the ledger of fits that were given none -------------------------------------------------------------------------
+# -- the ledger of fits that were given none -------------------------------------------------------
 
 
 @pytest.fixture
@@ -511,7 +523,9 @@ def test_fits_without_a_ledger_warn_of_the_running_total_from_the_second_on(fres
     assert [w for w in recwarn if issubclass(w.category, pf.PrivacyWarning)] == []
     with pytest.warns(pf.PrivacyWarning, match=r"^2 private fits in this process have spent epsilon 0\.75 together"):
         fit_without_ledger(0.25)
-    with pytest.warns(pf.PrivacyWarning, match=r"^3 private fits in this process have spent epsilon 1\.75 together") as caught:
+    with pytest.warns(
+        pf.PrivacyWarning, match=r"^3 private fits in this process have spent epsilon 1\.75 together"
+    ) as caught:
         fit_without_ledger(1.0)
     assert caught[0].filename == __file__
     assert len(fresh_process_ledger.entries()) == 3

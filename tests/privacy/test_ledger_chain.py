@@ -16,8 +16,10 @@ from pathlib import Path
 import pytest
 
 import privfit as pf
-from privfit.privacy import Budget, Event, Receipt, ledger_state
-from privfit.privacy.ledger_chain import COLUMNS
+from privfit.privacy import Budget, Event, Receipt
+from privfit.privacy.ledger import state as ledger_state
+from privfit.privacy.ledger.chain import COLUMNS
+from privfit.privacy.parts import Laplace, RandomBits, Repeat
 from tests.support.ledgers import charge_all
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "ledger-version-1.sqlite"
@@ -57,7 +59,8 @@ def without_mark(path):
 EDITS = {
     "rho": ["UPDATE entry SET event = replace(event, '\"rho\": ', '\"rho\": 0.0') WHERE id = {id}"],
     "epsilon and its event": [
-        "UPDATE entry SET event = replace(event, '\"epsilon\": ' || epsilon, '\"epsilon\": 0.001'), epsilon = 0.001 WHERE id = {id}"
+        "UPDATE entry SET event = replace(event, '\"epsilon\": ' || epsilon, '\"epsilon\": 0.001'), epsilon = 0.001 "
+        "WHERE id = {id}"
     ],
     "time": ["UPDATE entry SET time = '2001-01-01' WHERE id = {id}"],
     "dataset": ["UPDATE entry SET dataset = 'another' WHERE id = {id}"],
@@ -139,27 +142,31 @@ def test_verify_names_the_first_entry_that_does_not_fit(path):
 
 def test_a_ledger_can_be_charged_while_it_is_verified(path, monkeypatch):
     ledger = filled(path)
-    monkeypatch.setattr("privfit.privacy.ledger_check.PAGE", 10)
+    monkeypatch.setattr("privfit.privacy.ledger.check.PAGE", 10)
     read = ledger_state.read_rows
 
     def charging(*args):
         pf.Ledger(path).charge(0.001)
         return read(*args)
 
-    monkeypatch.setattr("privfit.privacy.ledger_check.read_rows", lambda *args: (args[0].execute("ROLLBACK"), charging(*args))[1])
+    monkeypatch.setattr(
+        "privfit.privacy.ledger.check.read_rows", lambda *args: (args[0].execute("ROLLBACK"), charging(*args))[1]
+    )
     assert ledger.verify().entries == LONG
     monkeypatch.undo()
     assert ledger.verify().entries > LONG
 
 
-# -- rolled back -------------------------------------------------------------------------------------------------------
+# -- rolled back -----------------------------------------------------------------------------------
 
 
 def keep_no_marks(monkeypatch):
-    monkeypatch.setattr("privfit.privacy.ledger_file._mark", lambda *facts: None)
+    monkeypatch.setattr("privfit.privacy.ledger.file._mark", lambda *facts: None)
 
 
-@pytest.mark.parametrize("again", [lambda ledger: ledger, lambda ledger: pickle.loads(pickle.dumps(ledger))], ids=["live", "pickled"])
+@pytest.mark.parametrize(
+    "again", [lambda ledger: ledger, lambda ledger: pickle.loads(pickle.dumps(ledger))], ids=["live", "pickled"]
+)
 @pytest.mark.parametrize("grown", [False, True])
 def test_a_file_rolled_back_under_a_ledger_is_found(path, monkeypatch, again, grown):
     keep_no_marks(monkeypatch)
@@ -196,7 +203,7 @@ def frozen_clock(monkeypatch):
         def now(cls, tz=None):
             return datetime(2030, 1, 1, tzinfo=tz)
 
-    monkeypatch.setattr("privfit.privacy.ledger.datetime", Frozen)
+    monkeypatch.setattr("privfit.privacy.ledger.ledger.datetime", Frozen)
 
 
 def test_a_file_rolled_back_and_charged_again_alike_in_the_same_second_is_found(path, monkeypatch):
@@ -211,7 +218,7 @@ def test_a_file_rolled_back_and_charged_again_alike_in_the_same_second_is_found(
         ledger.charge(0.5)
 
 
-# -- receipts ----------------------------------------------------------------------------------------------------------
+# -- receipts --------------------------------------------------------------------------------------
 
 
 def test_a_receipt_fits_the_ledger_that_wrote_it_for_ever(path):
@@ -295,7 +302,7 @@ def test_receipts_of_threads_are_their_own(path):
     assert ledger.last_receipt is None
 
 
-# -- what entries say ----------------------------------------------------------------------------------------------------
+# -- what entries say ------------------------------------------------------------------------------
 
 
 def test_entries_say_who_and_what_for(path):
@@ -342,12 +349,22 @@ def test_a_text_that_no_entry_can_hold_is_refused_and_nothing_is_charged(path, n
 
 
 @pytest.mark.parametrize("use", ["check", "charge"])
-def test_noise_that_cannot_be_printed_is_refused_before_the_charge(path, use):
+@pytest.mark.parametrize(
+    "part",
+    [
+        RandomBits(purpose="\ud800"),
+        Repeat(parts=(RandomBits(purpose="\ud800"),), times=2),
+        Repeat(parts=(RandomBits(),), times=2, purpose="\ud800"),
+    ],
+)
+def test_a_purpose_that_cannot_be_printed_is_refused_before_the_charge(path, use, part):
     ledger = pf.Ledger(path, epsilon=1.0)
-    with pytest.raises(pf.LedgerError, match=r"a noise that is no valid Unicode.*Nothing was charged"):
-        getattr(ledger, use)(Event("m", 0.01, noise="\ud800"))
+    with pytest.raises(pf.LedgerError, match=r"a purpose that is no valid Unicode.*Nothing was charged"):
+        getattr(ledger, use)(Event("m", 0.01, parts=(Laplace(size=1), part)))
     assert ledger.entries() == []
-    ledger.charge(Event("m", 0.01, noise="+".join(["laplace"] * 900)))  # a kind for each of many parts
+    many = Event("m", 0.01, parts=[Laplace(size=place + 1, purpose="p" * 1000) for place in range(900)])
+    ledger.charge(many)
+    assert ledger.entries()[0].event == many
 
 
 def test_a_mark_or_a_pickle_with_a_number_that_no_entry_has_is_a_ledger_that_was_rolled_back(path):
@@ -357,7 +374,9 @@ def test_a_mark_or_a_pickle_with_a_number_that_no_entry_has_is_a_ledger_that_was
         ledger.charge(0.1)
 
 
-@pytest.mark.parametrize("name", ["a\0b.db", "x" * 300, "x" * 10_000, "~nobody-of-this-name/l.db", "\ud800.db", os.sep.join(["d"] * 3_000)])
+@pytest.mark.parametrize(
+    "name", ["a\0b.db", "x" * 300, "x" * 10_000, "~nobody-of-this-name/l.db", "\ud800.db", os.sep.join(["d"] * 3_000)]
+)
 def test_a_path_that_no_file_can_have_is_refused_with_our_own_error(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(pf.LedgerError):
@@ -365,7 +384,7 @@ def test_a_path_that_no_file_can_have_is_refused_with_our_own_error(tmp_path, mo
     assert list(tmp_path.iterdir()) == []
 
 
-# -- damaged bytes ---------------------------------------------------------------------------------------------------------
+# -- damaged bytes ---------------------------------------------------------------------------------
 
 
 def test_bytes_overwritten_anywhere_raise_our_own_error_or_change_nothing_that_is_told(path):

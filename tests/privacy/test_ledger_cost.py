@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 import privfit as pf
-from privfit.privacy import Event, ledger_file, ledger_state
+from privfit.privacy import Event
+from privfit.privacy.ledger import file as ledger_file
+from privfit.privacy.ledger import state as ledger_state
 from tests.support.ledgers import charge_all
 
 
@@ -25,14 +27,16 @@ def different_prices(count):
     for place in range(count):
         epsilon = 0.01 + place * 1.23456789e-7
         if place % 100 == 0:  # few: each takes a search for its best Renyi order
-            yield Event("gaussian", epsilon, 1e-12, 1e-7 * (1 + place), noise="gaussian")
+            yield Event("gaussian", epsilon, 1e-12, 1e-7 * (1 + place))
         else:
             yield Event("pure", epsilon, 1e-15 * place if place % 3 == 1 else 0.0)
 
 
 @pytest.fixture
 def steps(monkeypatch):
-    """Counts the instructions that SQLite's virtual machine executes: work that does not depend on how busy the machine is."""
+    """Counts the instructions that SQLite's virtual machine executes: work that does not depend on how busy the machine
+    is.
+    """
     count = [0]
     connect = ledger_file._connect
 
@@ -80,7 +84,8 @@ package = types.ModuleType("privfit")
 package.__path__ = [sys.argv[2]]
 sys.modules["privfit"] = package
 from privfit.privacy import Event, Ledger
-most = lambda: int(re.search(r"VmHWM:\s+([0-9]+)", open("/proc/self/status").read())[1]) / 1024  # ru_maxrss would be the parent's
+# ru_maxrss would be the parent's
+most = lambda: int(re.search(r"VmHWM:\s+([0-9]+)", open("/proc/self/status").read())[1]) / 1024
 before = most()
 ledger = Ledger(sys.argv[1])
 wall, cpu = [], []
@@ -102,7 +107,7 @@ def measured(path) -> dict[str, float]:
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is measured as Linux tells it")
 def test_a_charge_to_a_ledger_of_a_million_entries_takes_below_20_ms_and_50_mb(path):
-    """Most of the time by the clock is the disk's, at any length; so the clock is compared with that of a new ledger."""
+    """Most of the time by the clock is the disk's, at any length; so it is compared with that of a new ledger."""
     ledger = pf.Ledger(path, epsilon=1e9, delta=0.5)
     charge_all(ledger, different_prices(1_000_000))
     late, early = measured(path), measured(pf.Ledger(path.with_name("new.db"), epsilon=1e9).path)

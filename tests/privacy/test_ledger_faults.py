@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 
 import privfit as pf
-from privfit.privacy import Event, SecureNoise, ledger_file
+from privfit.privacy import Event, SecureNoise
+from privfit.privacy.ledger import file as ledger_file
 from tests.support.processes import finish, go, in_child, start
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="faults are made with POSIX signals, limits and forks")
@@ -42,7 +43,7 @@ def fit(ledger):
     return pf.LinearRegression(0.1, schema=pf.Schema.box(-1, 1, target=(-1, 1)), ledger=ledger).fit(X, X[:, 0])
 
 
-# -- killed ------------------------------------------------------------------------------------------------------------
+# -- killed ----------------------------------------------------------------------------------------
 
 
 CHARGE_FOREVER = """
@@ -120,7 +121,7 @@ def test_a_fit_killed_at_its_first_draw_has_paid(path):
     assert ledger.spent == 0.1
 
 
-# -- many processes ----------------------------------------------------------------------------------------------------
+# -- many processes --------------------------------------------------------------------------------
 
 
 CHARGE_OFTEN = """
@@ -145,7 +146,7 @@ def test_many_processes_never_pass_the_budget_and_spend_all_of_it(path):
 
 
 def test_a_process_forked_while_a_thread_charges_can_charge_too(path, monkeypatch):
-    """SQLite's note of its own locks is inherited by a fork though the locks are not: the child would wait for itself."""
+    """A fork inherits SQLite's note of its locks but not the locks themselves: the child would wait for itself."""
     monkeypatch.setattr(ledger_file, "_WAIT_SECONDS", 15.0)
     ledger = pf.Ledger(path, epsilon=1e6)
     charged, stop = [], threading.Event()
@@ -167,7 +168,9 @@ def test_a_process_forked_while_a_thread_charges_can_charge_too(path, monkeypatc
     assert len(ledger.entries()) == len(charged) + 12
 
 
-def test_a_charge_that_waits_too_long_for_another_process_is_refused_and_nothing_is_written(path, monkeypatch, no_noise):
+def test_a_charge_that_waits_too_long_for_another_process_is_refused_and_nothing_is_written(
+    path, monkeypatch, no_noise
+):
     ledger = pf.Ledger(path, epsilon=1.0)
     monkeypatch.setattr(ledger_file, "_WAIT_SECONDS", 0.05)
     other = sqlite3.connect(path, isolation_level=None)
@@ -180,7 +183,7 @@ def test_a_charge_that_waits_too_long_for_another_process_is_refused_and_nothing
     assert ledger.entries() == []
 
 
-# -- no room ----------------------------------------------------------------------------------------------------------
+# -- no room ---------------------------------------------------------------------------------------
 
 
 def limit_files_to(size: int) -> None:
@@ -237,7 +240,7 @@ def test_a_ledger_that_there_is_no_room_for_is_not_made_and_leaves_nothing_behin
     assert list(path.parent.iterdir()) == []
 
 
-# -- no right -----------------------------------------------------------------------------------------------------------
+# -- no right --------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -288,15 +291,21 @@ def test_a_read_only_folder_refuses_every_charge(open_folder):
     ledger = pf.Ledger(path, epsilon=1.0)
     path.chmod(0o666)
     open_folder.chmod(0o555)
-    assert as_nobody(lambda: ledger.charge(0.1)).startswith("LedgerError: The ledger 'ledger.db' cannot be read or written")
-    assert as_nobody(lambda: pf.Ledger(open_folder / "new.db", epsilon=1.0)).startswith("LedgerError: The ledger 'new.db' cannot be made")
+    assert as_nobody(lambda: ledger.charge(0.1)).startswith(
+        "LedgerError: The ledger 'ledger.db' cannot be read or written"
+    )
+    assert as_nobody(lambda: pf.Ledger(open_folder / "new.db", epsilon=1.0)).startswith(
+        "LedgerError: The ledger 'new.db' cannot be made"
+    )
     assert ledger.entries() == []
 
 
 def test_a_folder_that_may_not_be_entered_refuses(open_folder):
     ledger = pf.Ledger(open_folder / "ledger.db", epsilon=1.0)
     open_folder.chmod(0o700 if os.getuid() == 0 else 0o000)
-    assert as_nobody(lambda: ledger.charge(0.1)).startswith("LedgerError: The ledger 'ledger.db' cannot be read or written")
+    assert as_nobody(lambda: ledger.charge(0.1)).startswith(
+        "LedgerError: The ledger 'ledger.db' cannot be read or written"
+    )
 
 
 def test_a_folder_that_does_not_exist_is_not_made(tmp_path):
@@ -321,7 +330,7 @@ def test_a_folder_in_the_place_of_a_ledger_is_refused(tmp_path):
         pf.Ledger(tmp_path, epsilon=1.0)
 
 
-# -- damage ------------------------------------------------------------------------------------------------------------
+# -- damage ----------------------------------------------------------------------------------------
 
 
 def run_sql(statement):
@@ -362,11 +371,17 @@ ENTRY_DAMAGE = {
     "all entries deleted": run_sql("DELETE FROM entry"),
     "a price changed": run_sql("UPDATE entry SET epsilon = 0.01 WHERE id = 2"),
     "a delta changed": run_sql("UPDATE entry SET delta = 0.01 WHERE id = 2"),
-    "an event changed": run_sql("UPDATE entry SET event = replace(event, '\"epsilon\": 0.25', '\"epsilon\": 0.01') WHERE id = 2"),
-    "a refund": run_sql("UPDATE entry SET epsilon = -1, event = replace(event, '\"epsilon\": 0.25', '\"epsilon\": -1') WHERE id = 2"),
+    "an event changed": run_sql(
+        "UPDATE entry SET event = replace(event, '\"epsilon\": 0.25', '\"epsilon\": 0.01') WHERE id = 2"
+    ),
+    "a refund": run_sql(
+        "UPDATE entry SET epsilon = -1, event = replace(event, '\"epsilon\": 0.25', '\"epsilon\": -1') WHERE id = 2"
+    ),
     "an event cut": run_sql("UPDATE entry SET event = '{' WHERE id = 2"),
     "an event of another kind": run_sql("UPDATE entry SET event = '[1]' WHERE id = 2"),
-    "an event with an unknown field": run_sql("UPDATE entry SET event = replace(event, '{', '{\"new\": 1, ') WHERE id = 2"),
+    "an event with an unknown field": run_sql(
+        "UPDATE entry SET event = replace(event, '{', '{\"new\": 1, ') WHERE id = 2"
+    ),
     "an event that is no text": run_sql("UPDATE entry SET event = x'ff00ff' WHERE id = 2"),
 }
 
@@ -385,7 +400,12 @@ def test_a_damaged_ledger_refuses_with_its_own_error_and_draws_nothing(charged, 
     before = charged.path.read_bytes()
     with pytest.raises(pf.LedgerError) as refusal:
         fit(charged)
-    for use in (lambda: charged.charge(0.1), lambda: charged.check(Event("test", 0.1)), lambda: charged.spent, lambda: charged.remaining):
+    for use in (
+        lambda: charged.charge(0.1),
+        lambda: charged.check(Event("test", 0.1)),
+        lambda: charged.spent,
+        lambda: charged.remaining,
+    ):
         with pytest.raises(pf.LedgerError):
             use()
     assert not isinstance(refusal.value, pf.BudgetExceeded)

@@ -1,4 +1,6 @@
-"""kill -9 at random moments, with hot journals and second names: nothing that was released is lost, and nothing passes the budget."""
+"""kill -9 at random moments, with hot journals and second names: nothing that was released is lost, and nothing passes
+the budget.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +88,9 @@ class Run:
                 if self.rng.random() < 0.5:
                     self.after_a_kill()
             written = len(self.ledger.entries())
-            assert self.released <= written <= self.released + 2, "lost, or more than one charge a kill without its release"
+            assert self.released <= written <= self.released + 2, (
+                "lost, or more than one charge a kill without its release"
+            )
             self.released = written
 
     def after_a_kill(self):
@@ -122,7 +126,8 @@ def check(path, kills, capacity) -> Run:
     assert run.accepted_names == 0
     assert run.refused_names > 0
     print(
-        f"{kills} kills, {run.hot} hot journals seen, {run.refused_names} charges by a second name refused, {run.released} entries before the end"
+        f"{kills} kills, {run.hot} hot journals seen, {run.refused_names} charges by a second name refused, "
+        f"{run.released} entries before the end"
     )
     return run
 

@@ -1,4 +1,4 @@
-"""A ledger's own lock: code of the same process that opens and closes the file drops SQLite's locks, and not this one."""
+"""A ledger's own lock: code in the same process that opens and closes the file drops SQLite's locks, but not this."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import threading
 import pytest
 
 import privfit as pf
-from privfit.privacy import ledger_file, ledger_lock
+from privfit.privacy.ledger import file as ledger_file
+from privfit.privacy.ledger import lock as ledger_lock
 from tests.support.processes import finish, go, in_child, start
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there are SQLite's locks alone")
@@ -25,7 +26,8 @@ def path(tmp_path):
     return tmp_path / "ledger.db"
 
 
-# In the middle of a charge, other code of the process looks at the file; then the charge waits until it is told to go on.
+# In the middle of a charge, other code of the process looks at the file; then the charge waits until it is told to go
+# on.
 INTERRUPTED = """
 refuse = Ledger._refuse_overdraft
 
@@ -39,7 +41,7 @@ Ledger._refuse_overdraft = paused
 os.write(1, b"released %d\\n" % ledger.charge(0.9).entry)
 """
 IMPATIENT = """
-from privfit.privacy import ledger_file
+from privfit.privacy.ledger import file as ledger_file
 ledger_file._WAIT_SECONDS = 0.2
 try:
     {use}
@@ -70,7 +72,9 @@ def outcome(process: subprocess.Popen) -> bytes:
     return b"".join(finish(process))
 
 
-@pytest.mark.parametrize("use", ["ledger.charge(0.9)", "ledger.spent", "ledger.entries()", "Ledger(sys.argv[1]).verify()"])
+@pytest.mark.parametrize(
+    "use", ["ledger.charge(0.9)", "ledger.spent", "ledger.entries()", "Ledger(sys.argv[1]).verify()"]
+)
 def test_nobody_uses_a_ledger_while_another_process_charges_it_though_that_one_has_lost_sqlite_s_locks(path, use):
     """A budget of 1.0 took 0.9 twice."""
     ledger = pf.Ledger(path, epsilon=1.0)
@@ -134,7 +138,7 @@ def test_others_can_read_the_file_while_it_is_locked(path):
         assert subprocess.run([*command, path], capture_output=True, check=True).stdout == b"(1,)\n"
 
 
-# -- one process -------------------------------------------------------------------------------------------------------
+# -- one process -----------------------------------------------------------------------------------
 
 
 def descriptors() -> set[str]:
@@ -235,7 +239,7 @@ def test_another_failure_to_lock_is_a_refusal(path, monkeypatch):
     assert ledger.entries() == []
 
 
-# -- another journal ---------------------------------------------------------------------------------------------------
+# -- another journal -------------------------------------------------------------------------------
 
 
 def set_mode(path, mode):
@@ -250,11 +254,19 @@ def test_a_ledger_that_a_database_browser_has_put_into_wal_mode_is_refused_until
     ledger.charge(0.5)
     set_mode(path, "wal")
     uses = (
-        *(lambda: ledger.charge(0.1), lambda: ledger.spent, lambda: ledger.entries(), lambda: ledger.verify(), lambda: pf.Ledger(path)),
+        *(
+            lambda: ledger.charge(0.1),
+            lambda: ledger.spent,
+            lambda: ledger.entries(),
+            lambda: ledger.verify(),
+            lambda: pf.Ledger(path),
+        ),
         lambda: pickle.loads(pickle.dumps(ledger)).charge(0.1),
     )
     for use in uses:
-        with pytest.raises(pf.LedgerError, match=r"journal mode 'wal'.*Nothing was charged.*PRAGMA journal_mode=delete"):
+        with pytest.raises(
+            pf.LedgerError, match=r"journal mode 'wal'.*Nothing was charged.*PRAGMA journal_mode=delete"
+        ):
             use()
     set_mode(path, "delete")
     assert ledger.charge(0.5).entry == 2

@@ -1,4 +1,6 @@
-"""A ledger has one name: a charge under another would be undone by the journal of a process that was killed under the first."""
+"""A ledger has one name: a charge under another would be undone by the journal of a process that was killed under the
+first.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ import shutil
 import pytest
 
 import privfit as pf
-from privfit.privacy import Event, ledger_file
+from privfit.privacy import Event
+from privfit.privacy.ledger import file as ledger_file
 from tests.support.journals import leave_hot_journal
 
 USES = {
@@ -53,7 +56,9 @@ def test_a_hot_journal_is_undone_under_the_name_it_was_left_under(path):
 
 
 def test_a_budget_is_not_spent_twice_through_a_second_name(path):
-    """A budget of 1.0 took 0.9 twice: once under the second name, unseen by the journal, and again after that journal undid it."""
+    """A budget of 1.0 took 0.9 twice: once under the second name, unseen by the journal, and again after that journal
+    undid it.
+    """
     pf.Ledger(path, epsilon=1.0)
     leave_hot_journal(path)
     second = path.with_name("second.db")

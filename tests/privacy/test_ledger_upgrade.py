@@ -1,4 +1,6 @@
-"""Ledgers and models of earlier versions: files written before a change are read, with the same entries and totals, after it."""
+"""Ledgers and models of earlier versions: files written before a change are read, with the same entries and totals,
+after it.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ def test_the_first_charge_upgrades_an_old_ledger_and_loses_nothing(old):
     receipt = ledger.charge(0.01)
     assert receipt.entry == said["entries"] + 1
     assert rows(path)[:-1] == before
-    assert [(entry.id, entry.event) for entry in ledger.entries()[:-1]] == [(entry.id, entry.event) for entry in entries]
+    assert [(entry.id, entry.event) for entry in ledger.entries()[:-1]] == [
+        (entry.id, entry.event) for entry in entries
+    ]
     assert float(ledger.spent) == pytest.approx(said["spent"][0] + 0.01, rel=1e-12)
     assert ledger.spent.delta == said["spent"][1]
     run_sql(path, "INSERT INTO sqlite_sequence VALUES ('none', 1)")  # the file is still an ordinary database
@@ -113,7 +117,10 @@ def test_code_of_version_1_that_is_still_running_cannot_charge_an_upgraded_ledge
     path, said = old
     pf.Ledger(path).charge(0.01)
     with pytest.raises(sqlite3.IntegrityError):
-        run_sql(path, "INSERT INTO entry (time, dataset, mechanism, epsilon, delta, event) VALUES ('', '', '', 0.1, 0.0, '{}')")
+        run_sql(
+            path,
+            "INSERT INTO entry (time, dataset, mechanism, epsilon, delta, event) VALUES ('', '', '', 0.1, 0.0, '{}')",
+        )
     assert pf.Ledger(path).verify().entries == said["entries"] + 1
 
 

@@ -1,4 +1,6 @@
-"""kill -9 during the upgrade of a ledger of version 1: the old file or the new one, never something between, and nothing is lost."""
+"""kill -9 during the upgrade of a ledger of version 1: the old file or the new one, never something between, and
+nothing is lost.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,15 @@ from pathlib import Path
 import pytest
 
 import privfit as pf
-from privfit.privacy import ledger_file
+from privfit.privacy.ledger import file as ledger_file
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked and killed")
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "ledger-version-1.sqlite"
 MAGIC = bytes.fromhex("d9d505f920a163d7")
-COPIES = 25  # of the fixture's entries: with a cache of a few pages, an upgrade writes to the file long before it commits
+COPIES = (
+    25  # of the fixture's entries: with a cache of a few pages, an upgrade writes to the file long before it commits
+)
 PRICE = 0.001
 
 
@@ -40,13 +44,17 @@ def old(tmp_path_factory):
 
 def rows(path) -> list[tuple]:
     connection = sqlite3.connect(path)
-    found = connection.execute("SELECT id, time, dataset, mechanism, epsilon, delta, event FROM entry ORDER BY id").fetchall()
+    found = connection.execute(
+        "SELECT id, time, dataset, mechanism, epsilon, delta, event FROM entry ORDER BY id"
+    ).fetchall()
     connection.close()
     return found
 
 
 def small_cache(path):
-    """As when the file is much larger than the memory that SQLite takes: changed pages go to the file before the commit."""
+    """As when the file is much larger than the memory that SQLite takes: changed pages go to the file before the
+    commit.
+    """
     connection = CONNECT(path)
     connection.execute("PRAGMA cache_size = 5")
     return connection

@@ -10,7 +10,8 @@ import pytest
 from scipy import stats
 
 import privfit as pf
-from privfit.privacy import SecureNoise, SeededNoise, noise, noise_source, seeded_generator
+from privfit.privacy import SecureNoise, SeededNoise, noise_source, seeded_generator
+from privfit.privacy.samplers import sources as noise
 
 FALSE_ALARM = 1e-6
 DRAWS = 40_000
@@ -33,7 +34,7 @@ def p_value(sample: np.ndarray, kind: str, scale: float) -> float:
 
 
 def body_p_value(sample: np.ndarray, kind: str, scale: float) -> float:
-    """Zero alone, then bins to either side that expect at least 25 draws each; the outermost ones are the whole tails."""
+    """Zero alone, then bins to either side that expect at least 25 draws each; the outermost are the whole tails."""
     k, probabilities = law(kind, scale)
     expected = probabilities * len(sample)
     counts = np.bincount(sample - k[0], minlength=len(k))
@@ -68,7 +69,7 @@ def draws(source, kind: str, scale: float, n: int = DRAWS) -> np.ndarray:
     return getattr(source, kind)(np.zeros(n, dtype=np.int64), scale)
 
 
-# -- the laws -------------------------------------------------------------------------------------------------------
+# -- the laws --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -85,7 +86,9 @@ def broken(kind: str, scale: float) -> dict[str, np.ndarray]:
     return {
         "half the scale": draws(SeededNoise(7), kind, scale / 2),
         "a twentieth too little": draws(SeededNoise(8), kind, scale * 0.95),
-        "rounded floats": np.rint(rng.laplace(0, scale, DRAWS) if kind == "laplace" else rng.normal(0, scale, DRAWS)).astype(np.int64),
+        "rounded floats": np.rint(
+            rng.laplace(0, scale, DRAWS) if kind == "laplace" else rng.normal(0, scale, DRAWS)
+        ).astype(np.int64),
         "two zeros": np.where(rng.random(DRAWS) < 0.5, 1, -1) * (rng.geometric(-np.expm1(-1 / scale), DRAWS) - 1),
         "cut tails": right[np.abs(right) < np.quantile(np.abs(right), 0.9985)],
         "one-sided": np.abs(right),
@@ -98,7 +101,11 @@ def broken(kind: str, scale: float) -> dict[str, np.ndarray]:
     ("kind", "scale", "fault"),
     [
         *((kind, 1.0, fault) for kind in LAWS for fault in broken("laplace", 1.0)),
-        *((kind, 3.7, fault) for kind in LAWS for fault in ("half the scale", "a twentieth too little", "cut tails", "even numbers only")),
+        *(
+            (kind, 3.7, fault)
+            for kind in LAWS
+            for fault in ("half the scale", "a twentieth too little", "cut tails", "even numbers only")
+        ),
     ],
 )
 def test_the_check_of_a_law_catches_a_wrong_sampler(kind, scale, fault):
@@ -147,7 +154,7 @@ def test_shape_order_and_type_are_kept_and_the_input_is_not_changed(name, kind, 
         assert (given == before).all()
 
 
-# -- where it comes from --------------------------------------------------------------------------------------------
+# -- where it comes from ---------------------------------------------------------------------------
 
 
 def test_secure_noise_is_private_and_no_seed_repeats_it():
@@ -172,7 +179,9 @@ def test_seeded_noise_is_repeatable_and_says_that_it_is_not_private(kind, seed):
     assert (draws(first, kind, 100.0, 50) != wanted).any()
 
 
-@pytest.mark.parametrize("state", [lambda: np.random.default_rng(4), lambda: np.random.RandomState(4)], ids=["generator", "random state"])
+@pytest.mark.parametrize(
+    "state", [lambda: np.random.default_rng(4), lambda: np.random.RandomState(4)], ids=["generator", "random state"]
+)
 def test_generators_are_used_and_moved_on(state):
     first, again = state(), state()
     assert (draws(SeededNoise(first), "laplace", 100.0, 50) == draws(SeededNoise(again), "laplace", 100.0, 50)).all()
@@ -250,7 +259,11 @@ def pieces(monkeypatch):
 def fitted(width, **settings):
     X = np.random.default_rng(0).uniform(-1, 1, (50, width))
     ledger = pf.Ledger(epsilon=1.0, delta=1e-6)
-    return pf.LinearRegression(schema=pf.Schema.box(-1, 1, target=(-1, 1)), ledger=ledger, **settings).fit(X, X[:, 0]).report_
+    return (
+        pf.LinearRegression(schema=pf.Schema.box(-1, 1, target=(-1, 1)), ledger=ledger, **settings)
+        .fit(X, X[:, 0])
+        .report_
+    )
 
 
 @pytest.mark.parametrize(("width", "settings"), [(1, {}), (6, {"mechanism": pf.FunctionalMechanism(noise="laplace")})])

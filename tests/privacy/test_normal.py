@@ -1,4 +1,6 @@
-"""What normal noise hides, against sums with hundreds of digits, against integrals and against the best attack; and that it is normal."""
+"""What normal noise hides, against sums with hundreds of digits, against integrals and against the best attack; and
+that it is normal.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,9 @@ from scipy import stats
 from scipy.integrate import quad
 
 from privfit.privacy import Event, PrivacyError, SecureNoise, SeededNoise, noised
-from privfit.privacy.normal import gaussian_delta, least_scale
-from privfit.privacy.shapes import rounded_normal
+from privfit.privacy.gaussian import gaussian_delta, least_scale
+from privfit.privacy.parts import RoundedGaussian
+from privfit.privacy.samplers.norms import rounded_normal
 
 FALSE_ALARM = 1e-7
 DIGITS = Context(prec=220)
@@ -23,7 +26,7 @@ shifts = st.floats(-3, 1).map(lambda power: 10.0**power)
 places = st.floats(-6, 9)
 
 
-# -- hundreds of digits --------------------------------------------------------------------------------------------------------------
+# -- hundreds of digits ----------------------------------------------------------------------------
 
 
 def below(x: Decimal) -> Decimal:
@@ -78,7 +81,9 @@ def test_delta_agrees_with_hundreds_of_digits(shift: float, place: float) -> Non
 
 @given(st.floats(0.01, 20), st.floats(-12, -1).map(lambda power: 10.0**power))
 @settings(max_examples=60)
-def test_usual_deltas_are_never_told_smaller_than_they_are_by_more_than_callers_allow_for(epsilon: float, delta: float) -> None:
+def test_usual_deltas_are_never_told_smaller_than_they_are_by_more_than_callers_allow_for(
+    epsilon: float, delta: float
+) -> None:
     """Callers ask for a millionth of a millionth less than they may have."""
     scale = least_scale(lambda sd: gaussian_delta(epsilon, 1 / sd), delta * (1 - 1e-12), 1 / epsilon)
     assert exact_delta(epsilon, 1 / scale) <= Decimal(delta)
@@ -125,16 +130,21 @@ def test_no_shift_needs_no_delta_unless_epsilon_is_negative() -> None:
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "shift", "delta"), [(1e5, 1e-3, 0.0), (1e300, 1e-9, 0.0), (1.0, 1e6, 1.0), (-1e5, 0.1, 1.0), (800.0, 1.0, 0.0)]
+    ("epsilon", "shift", "delta"),
+    [(1e5, 1e-3, 0.0), (1e300, 1e-9, 0.0), (1.0, 1e6, 1.0), (-1e5, 0.1, 1.0), (800.0, 1.0, 0.0)],
 )
 def test_extremes_are_numbers(epsilon: float, shift: float, delta: float) -> None:
     assert gaussian_delta(epsilon, shift) == pytest.approx(delta, abs=1e-9)
 
 
-# -- the least scale --------------------------------------------------------------------------------------------------------------------
+# -- the least scale -------------------------------------------------------------------------------
 
 
-@given(st.floats(0.01, 20), st.floats(-12, -0.5).map(lambda power: 10.0**power), st.floats(-6, 6).map(lambda power: 10.0**power))
+@given(
+    st.floats(0.01, 20),
+    st.floats(-12, -0.5).map(lambda power: 10.0**power),
+    st.floats(-6, 6).map(lambda power: 10.0**power),
+)
 @settings(max_examples=80)
 def test_the_least_scale_is_enough_and_hardly_less_would_not_be(epsilon: float, delta: float, start: float) -> None:
     def at(scale: float) -> float:
@@ -163,7 +173,7 @@ def test_a_known_scale() -> None:
     assert least_scale(lambda sd: gaussian_delta(1.0, 1 / sd), 1e-5, 1.0) == pytest.approx(3.7304, abs=5e-4)
 
 
-# -- normal noise is normal ------------------------------------------------------------------------------------------------------------------
+# -- normal noise is normal ------------------------------------------------------------------------
 
 
 def rounded_law(scale: float, cells: int) -> np.ndarray:
@@ -200,7 +210,9 @@ def test_fine_noise_has_the_mean_the_variance_and_the_law_of_a_normal_number(nam
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_values_of_one_draw_do_not_know_of_one_another(name: str) -> None:
-    """Normal numbers are made in pairs: neither they nor their sizes may be tied, within a pair or from one to the next."""
+    """Normal numbers are made in pairs: neither they nor their sizes may be tied, within a pair or from one to the
+    next.
+    """
     sample = SOURCES[name]().normal(np.zeros(6000, dtype=np.int64), 1000.0).astype(float)
     for one, other in ((sample[::2], sample[1::2]), (sample[:-2:2], sample[2::2]), (sample[1:-1:2], sample[2::2])):
         assert stats.pearsonr(one, other).pvalue > FALSE_ALARM
@@ -260,8 +272,8 @@ def test_a_lattice_that_does_not_suit_the_scale_is_refused(size: int, scale: flo
 
 
 def test_an_event_of_normal_noise_is_drawn_as_such() -> None:
-    facts = {"mechanism": "test", "adjacency": "replace-one", "noise": "normal", "sensitivity": 10, "unit": 1, "n_values": 2000}
-    event = Event(epsilon=1.0, delta=1e-5, scale=300.0, **facts)  # type: ignore[arg-type]
-    sample = noised(SecureNoise(), np.zeros(2000, dtype=np.int64), event) / 300.0
+    part = RoundedGaussian(size=2000, scale=300.0, sensitivity=10)
+    event = Event("test", 1.0, 1e-5, parts=(part,))
+    sample = noised(SecureNoise(), np.zeros(2000, dtype=np.int64), event.parts) / 300.0
     assert event.noise_sd == pytest.approx(300.0)
     assert stats.kstest(sample, "norm").pvalue > FALSE_ALARM

@@ -1,4 +1,7 @@
-"""Noise in cut octahedra against its exact law, point by point. Every statistical check raises a false alarm less than once in a million runs."""
+"""Noise in cut octahedra against its exact law, point by point.
+
+Every statistical check raises a false alarm less than once in a million runs.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from privfit.privacy import PrivacyError, SecureNoise, SeededNoise
-from privfit.privacy.octahedra import (
+from privfit.privacy.samplers.block_norm import (
     _block,
     _comes_up,
     _distinct,
@@ -27,25 +30,39 @@ from privfit.privacy.octahedra import (
     octahedra_sum_sd,
     points_between,
 )
+from tests.support.effort import quick_or_full
 from tests.support.lengths import length
 from tests.support.pooled import PooledNoise
 
 FALSE_ALARM = 1e-7
 LEAST_EXPECTED = 25
+DRAWS = 2500
+"""As many as every fault below needs to be caught (p of 1e-10 at most, with its seed)."""
 SOURCES = {"secure": PooledNoise, "seeded": lambda: SeededNoise(20_261_116)}
 
-LAWS = [((2,), 0.8), ((2, 2), 1.0), ((2, 3), 1.0), ((3, 3), 1.0), ((1, 2), 1.0), ((1, 1, 3), 1.0), ((2, 2, 2), 1.0), ((4, 2), 1.1)]
+LAWS = [
+    ((2,), 0.8),
+    ((2, 2), 1.0),
+    ((2, 3), 1.0),
+    ((3, 3), 1.0),
+    ((1, 2), 1.0),
+    ((1, 1, 3), 1.0),
+    ((2, 2, 2), 1.0),
+    ((4, 2), 1.1),
+]
 
 
 def blocks_of(point: np.ndarray, widths: tuple[int, ...]) -> list[np.ndarray]:
     return np.split(np.asarray(point), np.cumsum(widths)[:-1])
 
 
-# -- counting ------------------------------------------------------------------------------------------------------------------------
+# -- counting --------------------------------------------------------------------------------------
 
 
 def between(width: int, up: int, down: int) -> list[tuple[int, ...]]:
-    """All blocks whose positive values add up to at most `up`, negative ones to at most `down`, and all to the difference, one by one."""
+    """All blocks whose positive values add up to at most `up`, negative ones to at most `down`, and all to the
+    difference, one by one.
+    """
     return [
         point
         for point in itertools.product(range(-down, up + 1), repeat=width)
@@ -59,18 +76,27 @@ def test_points_are_counted_as_they_are_listed(width: int, up: int, down: int) -
     assert sum(points_between(width - 1, up, down)) == len(between(width, up, down))
 
 
-@given(st.integers(1, 30), st.one_of(st.integers(0, 50), st.integers(0, 2**55)), st.one_of(st.integers(0, 50), st.integers(0, 2**55)))
+@given(
+    st.integers(1, 30),
+    st.one_of(st.integers(0, 50), st.integers(0, 2**55)),
+    st.one_of(st.integers(0, 50), st.integers(0, 2**55)),
+)
 def test_points_are_as_many_with_signs_turned_round(free: int, up: int, down: int) -> None:
     assert sum(points_between(free, up, down)) == sum(points_between(free, down, up))
 
 
-@given(st.lists(st.integers(1, 12), min_size=1, max_size=6), st.one_of(st.integers(0, 200), st.integers(0, 2**50)), st.floats(0, 1))
+@given(
+    st.lists(st.integers(1, 12), min_size=1, max_size=6),
+    st.one_of(st.integers(0, 200), st.integers(0, 2**50)),
+    st.floats(0, 1),
+)
 def test_a_proposal_is_kept_with_a_chance_of_at_most_one(frees: list[int], both: int, share: float) -> None:
     """Lemma 3, and the bound from below by which a draw ends soon."""
     up = round(share * both)
     size, widest = sum(frees), max(frees)
     counts = [
-        Fraction(sum(points_between(free, up, both - up)) * math.factorial(free) * 2**free, math.comb(2 * free, free)) for free in frees
+        Fraction(sum(points_between(free, up, both - up)) * math.factorial(free) * 2**free, math.comb(2 * free, free))
+        for free in frees
     ]
     kept = math.prod(counts) * (both + 1) / math.prod(both + widest + i for i in range(size + 1))
     assert kept <= 1
@@ -78,11 +104,13 @@ def test_a_proposal_is_kept_with_a_chance_of_at_most_one(frees: list[int], both:
         assert kept >= 0.4
 
 
-# -- the law -------------------------------------------------------------------------------------------------------------------------
+# -- the law ---------------------------------------------------------------------------------------
 
 
 def blocks_by_size_and_sum(width: int, furthest: int) -> np.ndarray:
-    """How many blocks have these sizes in all (rows) and this sum (columns, 0 in the middle), value by value; of a value that stands alone, which sums of blocks go with it."""
+    """How many blocks have these sizes in all (rows) and this sum (columns, 0 in the middle), value by value; of a
+    value that stands alone, which sums of blocks go with it.
+    """
     if width == 1:
         table = np.zeros((furthest + 1, 2 * furthest + 1))
         for size, total in itertools.product(range(furthest + 1), range(-furthest, furthest + 1)):
@@ -117,7 +145,11 @@ def shell_chances(widths: tuple[int, ...], scale: float) -> tuple[np.ndarray, np
 def near_points(widths: tuple[int, ...], distance: int) -> list[tuple[int, ...]]:
     """All points up to this distance: blocks with one sum, and values alone that are even or odd as it is."""
     kinds = [
-        [part for part in itertools.product(range(-distance, distance + 1), repeat=width) if sum(map(abs, part)) <= distance]
+        [
+            part
+            for part in itertools.product(range(-distance, distance + 1), repeat=width)
+            if sum(map(abs, part)) <= distance
+        ]
         for width in widths
     ]
     whole = [place for place, width in enumerate(widths) if width > 1]
@@ -130,13 +162,18 @@ def near_points(widths: tuple[int, ...], distance: int) -> list[tuple[int, ...]]
 
 
 def p_value(sample: np.ndarray, widths: tuple[int, ...], scale: float) -> float:
-    """Points that expect enough draws are cells of their own; further out a shell is one, and far shells are one together. Points that the law does not know are far."""
+    """Points that expect enough draws are cells of their own; further out a shell is one, and far shells are one
+    together. Points that the law does not know are far.
+    """
     n = len(sample)
     shells, points = shell_chances(widths, scale)
     near = int((n * points >= LEAST_EXPECTED).sum())  # shells whose points are cells
-    far = int(np.flatnonzero(n * np.cumsum(shells[::-1])[::-1] >= LEAST_EXPECTED)[-1])  # from here on all shells are one
+    far = int(
+        np.flatnonzero(n * np.cumsum(shells[::-1])[::-1] >= LEAST_EXPECTED)[-1]
+    )  # from here on all shells are one
     wanted: dict[object, float] = {
-        point: n * points[round(length("octahedra", np.array(point), widths))] for point in near_points(widths, near - 1)
+        point: n * points[round(length("octahedra", np.array(point), widths))]
+        for point in near_points(widths, near - 1)
     }
     wanted |= {shell: n * shells[shell] for shell in range(near, far) if n * shells[shell] >= LEAST_EXPECTED}
     seen = dict.fromkeys(wanted, 0)
@@ -158,14 +195,16 @@ def drawn(source, widths: tuple[int, ...], scale: float, n: int) -> np.ndarray:
 
 @pytest.mark.parametrize(("widths", "scale"), LAWS)
 @pytest.mark.parametrize("name", SOURCES)
-def test_every_point_has_its_exact_chance(name: str, widths: tuple[int, ...], scale: float) -> None:
-    sample = drawn(SOURCES[name](), widths, scale, 600 if name == "secure" else 5000)
+@quick_or_full("times", quick=[1], full=[3])
+def test_every_point_has_its_exact_chance(times: int, name: str, widths: tuple[int, ...], scale: float) -> None:
+    sample = drawn(SOURCES[name](), widths, scale, times * (600 if name == "secure" else DRAWS))
     assert sample.dtype == np.int64
     assert p_value(sample, widths, scale) > FALSE_ALARM
 
 
-def test_the_law_holds_straight_from_the_secure_source() -> None:
-    assert p_value(drawn(SecureNoise(), (2, 3), 0.5, 400), (2, 3), 0.5) > FALSE_ALARM
+@quick_or_full("draws", quick=[200], full=[1000])
+def test_the_law_holds_straight_from_the_secure_source(draws: int) -> None:
+    assert p_value(drawn(SecureNoise(), (2, 3), 0.5, draws), (2, 3), 0.5) > FALSE_ALARM
 
 
 def test_the_law_is_the_one_that_is_claimed() -> None:
@@ -179,7 +218,7 @@ def test_the_law_is_the_one_that_is_claimed() -> None:
         np.testing.assert_allclose(points[1:] / points[:-1], math.exp(-1 / scale))
 
 
-def wrong(fault: str, widths: tuple[int, ...], scale: float, n: int = 6000) -> np.ndarray:
+def wrong(fault: str, widths: tuple[int, ...], scale: float, n: int = DRAWS) -> np.ndarray:
     """Cut octahedra as they could be written by mistake."""
     rng = np.random.default_rng(5)
     frees = [width - 1 for width in widths]
@@ -187,7 +226,9 @@ def wrong(fault: str, widths: tuple[int, ...], scale: float, n: int = 6000) -> n
     source = SeededNoise(6)
 
     def points(up: int, down: int) -> np.ndarray:
-        return np.concatenate([_block(width, up, down, points_between(width - 1, up, down), source) for width in widths])
+        return np.concatenate(
+            [_block(width, up, down, points_between(width - 1, up, down), source) for width in widths]
+        )
 
     match fault:
         case "Laplace noise":
@@ -196,20 +237,26 @@ def wrong(fault: str, widths: tuple[int, ...], scale: float, n: int = 6000) -> n
             return np.hstack([drawn(source, (width,), scale, n) for width in widths])
         case "every proposal kept":
             sums = source.geometric(n * (size + 2), scale).reshape(n, -1).sum(axis=1) + 1 - max(frees)
-            return np.array([points(up := int(source.below(np.array([both + 1]))[0]), int(both) - up) for both in sums[sums >= 0]])
+            return np.array(
+                [points(up := int(source.below(np.array([both + 1]))[0]), int(both) - up) for both in sums[sums >= 0]]
+            )
         case "as much up as down":
             sums = source.geometric(n * (size + 2), scale).reshape(n, -1).sum(axis=1)
             return np.array([points(int(both) // 2, int(both) // 2) for both in sums])
         case "points on the surface alone":
             sample = drawn(source, widths, scale, 3 * n)
-            return sample[np.abs(sample[:, : widths[0]]).sum(axis=1) == [length("octahedra", point, widths) for point in sample]][:n]
+            return sample[
+                np.abs(sample[:, : widths[0]]).sum(axis=1) == [length("octahedra", point, widths) for point in sample]
+            ][:n]
         case "a tenth too narrow":
             return drawn(source, widths, 0.85 * scale, n)
         case "the last value left out of the distance":
             found = []
             for point in drawn(source, widths, 1.3 * scale, 4 * n):
                 free = [block[:-1] for block in blocks_of(point, widths)]
-                far = length("octahedra", point, widths) / (1.3 * scale) - max(np.abs(own).sum() for own in free) / scale
+                far = (
+                    length("octahedra", point, widths) / (1.3 * scale) - max(np.abs(own).sum() for own in free) / scale
+                )
                 if rng.random() < min(1.0, math.exp(far)):
                     found.append(point)
             return np.array(found[:n])
@@ -255,7 +302,9 @@ def test_one_block_is_laplace_noise() -> None:
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_fine_octahedra_have_the_moments_that_reports_state(name: str) -> None:
-    """The largest sum over a block is a Gamma number, and values of every block have the deviations that are stated, the last ones too."""
+    """The largest sum over a block is a Gamma number, and values of every block have the deviations that are stated,
+    the last ones too.
+    """
     widths, scale, n = (1, 3, 3, 8, 12, 1), 2.0**30 + 0.5, 1500
     sample = drawn(SOURCES[name](), widths, scale, n) / scale
     blocks = [block.T for block in blocks_of(sample.T, widths)]
@@ -283,7 +332,7 @@ def test_every_low_bit_is_fair(name: str) -> None:
         assert stats.chisquare(np.bincount(bits.ravel(), minlength=16)).pvalue > FALSE_ALARM
 
 
-# -- what it is made of --------------------------------------------------------------------------------------------------------------
+# -- what it is made of ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("width", "up", "down"), [(2, 0, 0), (2, 3, 1), (3, 2, 2), (3, 0, 2), (4, 1, 2)])
@@ -306,7 +355,9 @@ def test_all_choices_of_places_and_of_numbers_are_equally_likely() -> None:
         assert stats.chisquare(list(seen.values())).pvalue > FALSE_ALARM
 
 
-@pytest.mark.parametrize(("part", "whole"), [(1, 3), (2**40 + 1, 2**41), (5, 2**33), (3**60, 3**60 + 2 * 3**59), (10**30 - 1, 10**30)])
+@pytest.mark.parametrize(
+    ("part", "whole"), [(1, 3), (2**40 + 1, 2**41), (5, 2**33), (3**60, 3**60 + 2 * 3**59), (10**30 - 1, 10**30)]
+)
 def test_coins_of_large_fractions_come_up_with_their_odds(part: int, whole: int) -> None:
     source, n = SeededNoise(4), 4000
     up = sum(_comes_up(part, whole, source) for _ in range(n))
@@ -327,7 +378,12 @@ class Told:
 def test_a_coin_is_decided_by_the_first_digit_that_differs() -> None:
     """One third is 0.5555... in digits of sixteen: of 2^32, each is 0x55555555."""
     same = 0x55555555
-    for digits, up in [([same - 1], True), ([same + 1], False), ([same, same, same - 1], True), ([same, same + 1], False)]:
+    for digits, up in [
+        ([same - 1], True),
+        ([same + 1], False),
+        ([same, same, same - 1], True),
+        ([same, same + 1], False),
+    ]:
         assert _comes_up(1, 3, Told(list(digits))) is up  # type: ignore[arg-type]
     assert _comes_up(1, 2**32, Told([0])) is True  # type: ignore[arg-type]
     assert _comes_up(1, 2**32, Told([1])) is False  # type: ignore[arg-type]
@@ -335,7 +391,7 @@ def test_a_coin_is_decided_by_the_first_digit_that_differs() -> None:
     assert _comes_up(0, 3, Told([])) is False  # type: ignore[arg-type]
 
 
-# -- use and refusals ----------------------------------------------------------------------------------------------------------------
+# -- use and refusals ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("make", [SecureNoise, lambda: SeededNoise(1)], ids=["secure", "seeded"])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from privfit.privacy import SecureNoise, SeededNoise
-from privfit.privacy.patterns import DOWN, UP, Chain, choose_pattern
+from privfit.privacy.samplers.patterns import DOWN, UP, Chain, choose_pattern
 from tests.privacy.laws import most_told
 
 BITS = 200
@@ -30,7 +30,11 @@ def random_chain(rng: np.random.Generator, levels: int, linked: bool, size: int 
 
 
 def patterns(chains: Sequence[Chain]) -> list[tuple[int, tuple[int, ...]]]:
-    return [(place, signs) for place, chain in enumerate(chains) for signs in itertools.product((DOWN, UP), repeat=chain.levels)]
+    return [
+        (place, signs)
+        for place, chain in enumerate(chains)
+        for signs in itertools.product((DOWN, UP), repeat=chain.levels)
+    ]
 
 
 def by_hand(chain: Chain, signs: Sequence[int]) -> int:
@@ -49,7 +53,8 @@ def listed(chains: Sequence[Chain], scale: float) -> dict[tuple[int, tuple[int, 
         context.prec = 100
         rate = 1 / (Decimal(scale) * (1 + Decimal(2) ** -50))
         weights = {
-            (place, signs): (by_hand(chains[place], signs) * rate).exp() / 2 ** chains[place].levels for place, signs in patterns(chains)
+            (place, signs): (by_hand(chains[place], signs) * rate).exp() / 2 ** chains[place].levels
+            for place, signs in patterns(chains)
         }
         total = sum(weights.values())
         return {pattern: weight / total for pattern, weight in weights.items()}
@@ -60,12 +65,18 @@ CASES = {
     "three levels": [plain((3, -4), (0, 0), (-10, 9))],
     "columns of other lengths": [plain((3, -4)), plain((1, 2), (5, -5), (0, 7)), plain((-3, 3), (2, 2))],
     "linked": [Chain(np.zeros((3, 2), dtype=np.int64), np.array([[[4, -9], [0, 3]], [[-2, 8], [6, 5]]]))],
-    "linked and plain": [random_chain(np.random.default_rng(1), 3, True), random_chain(np.random.default_rng(2), 2, False)],
-    "alone and linked": [random_chain(np.random.default_rng(3), 2, True), random_chain(np.random.default_rng(4), 3, True)],
+    "linked and plain": [
+        random_chain(np.random.default_rng(1), 3, True),
+        random_chain(np.random.default_rng(2), 2, False),
+    ],
+    "alone and linked": [
+        random_chain(np.random.default_rng(3), 2, True),
+        random_chain(np.random.default_rng(4), 3, True),
+    ],
 }
 
 
-# -- exactly -----------------------------------------------------------------------------------------------------------------------------
+# -- exactly ---------------------------------------------------------------------------------------
 
 
 class Told:
@@ -95,7 +106,9 @@ def first_with(at_least: int, drawn: Callable[[int], int]) -> int:
 
 
 def drawn_law(chains: Sequence[Chain], scale: float) -> dict[tuple[int, tuple[int, ...]], Decimal]:
-    """The law of what the code draws, from the numbers that lead to each answer: every draw is followed to its last bit."""
+    """The law of what the code draws, from the numbers that lead to each answer: every draw is followed to its last
+    bit.
+    """
 
     def answers(numbers: Sequence[int]) -> tuple[int, ...]:
         column, signs = choose_pattern(chains, scale, Told(numbers))
@@ -141,9 +154,15 @@ def test_without_anything_to_gain_columns_are_equally_likely_and_so_are_their_pa
 
 @pytest.mark.parametrize("linked", [False, True])
 def test_neighbours_are_told_apart_by_less_than_epsilon_and_nearly_by_it(linked) -> None:
-    """All gains move against each other as far as is allowed: differences of two change by at most 12, at a scale of 12 / epsilon."""
+    """All gains move against each other as far as is allowed: differences of two change by at most 12, at a scale of 12
+    / epsilon.
+    """
     epsilon, reach = 0.9, 12
-    here = [Chain(np.array([[-60, 60]]))] if not linked else [Chain(np.zeros((2, 2), np.int64), np.array([[[-60, 60], [60, 60]]]))]
+    here = (
+        [Chain(np.array([[-60, 60]]))]
+        if not linked
+        else [Chain(np.zeros((2, 2), np.int64), np.array([[[-60, 60], [60, 60]]]))]
+    )
     there = [
         Chain(
             chain.alone + (0 if linked else np.array([[6, -6]])),
@@ -155,7 +174,7 @@ def test_neighbours_are_told_apart_by_less_than_epsilon_and_nearly_by_it(linked)
     assert 0.95 * epsilon < most_told(*laws) < epsilon
 
 
-# -- by sampling -------------------------------------------------------------------------------------------------------------------------
+# -- by sampling -----------------------------------------------------------------------------------
 
 
 def surprise(chains: Sequence[Chain], scale: float, source, draws: int) -> float:
@@ -187,10 +206,13 @@ def test_frequencies_of_another_scale_are_told_apart() -> None:
     law = {pattern: float(chance) for pattern, chance in listed(chains, 9.0).items()}
     drawn = [choose_pattern(chains, 4.5, SeededNoise(seed)) for seed in range(1500)]
     counts = [drawn.count(pattern) for pattern in law]
-    assert chi2.sf(sum((n - 1500 * p) ** 2 / (1500 * p) for n, p in zip(counts, law.values(), strict=True)), len(law) - 1) < 1e-6
+    assert (
+        chi2.sf(sum((n - 1500 * p) ** 2 / (1500 * p) for n, p in zip(counts, law.values(), strict=True)), len(law) - 1)
+        < 1e-6
+    )
 
 
-# -- what may be asked of it -------------------------------------------------------------------------------------------------------------
+# -- what may be asked of it -----------------------------------------------------------------------
 
 
 @given(st.integers(0, 10_000), st.integers(1, 6), st.booleans())

@@ -10,12 +10,18 @@ import pytest
 from scipy.stats import chisquare
 
 from privfit.privacy import SecureNoise, SeededNoise
-from privfit.privacy.selection import HEADS_OF_256, KeyedCoins, exponential
-from tests.privacy.laws import LAWS, flip_law, most_told, renyi, weight_law
+from privfit.privacy.samplers.selection import HEADS_OF_256, KeyedCoins, exponential
+from tests.privacy.laws import LAWS, flip_law, listed_flip_law, most_told, renyi, weight_law
 
 SOURCES = pytest.mark.parametrize("noise", [SecureNoise(), SeededNoise(1)], ids=["secure", "seeded"])
 RULES = pytest.mark.parametrize("rule", LAWS)
 DRAWS = 4000
+
+
+@pytest.mark.parametrize("scores", [[0, 1, 2], [5, 5, -3, 4], [7], [0, -40, 3, 3, -1, 2, 0], [900, -900]])
+@pytest.mark.parametrize("scale", [2.0, 0.3])
+def test_the_law_of_permute_and_flip_is_that_of_all_orders(scores, scale) -> None:
+    np.testing.assert_allclose(flip_law(scores, scale), listed_flip_law(scores, scale), rtol=1e-12)
 
 
 @SOURCES
@@ -45,11 +51,15 @@ def test_each_menu_of_a_batch_follows_the_exact_law_of_the_rule(noise, rule, sca
 @SOURCES
 @RULES
 def test_menus_of_a_batch_are_independent(noise, rule) -> None:
-    """All pairs of outcomes as often as the product of the laws says, next to each other and one apart, so also where one menu needs more tries than another."""
+    """All pairs of outcomes as often as the product of the laws says, next to each other and one apart, so also where
+    one menu needs more tries than another.
+    """
     menus = [[0, 1, 2], [4, 0, 0], [0, 0]]
     drawn = np.array(noise.select_each(menus * DRAWS, 1.5, rule)).reshape(DRAWS, len(menus))
     for one, other in itertools.combinations(range(len(menus)), 2):
-        pairs = np.bincount(drawn[:, one] * len(menus[other]) + drawn[:, other], minlength=len(menus[one]) * len(menus[other]))
+        pairs = np.bincount(
+            drawn[:, one] * len(menus[other]) + drawn[:, other], minlength=len(menus[one]) * len(menus[other])
+        )
         law = np.outer(LAWS[rule](menus[one], 1.5), LAWS[rule](menus[other], 1.5)).ravel()
         assert chisquare(pairs, law * DRAWS).pvalue > 1e-7
 
@@ -64,12 +74,18 @@ def test_the_two_rules_differ_where_they_should() -> None:
 
 
 def changes(reach: int, size: int) -> list[tuple[int, ...]]:
-    return [change for change in itertools.product(range(-reach, reach + 1), repeat=size) if max(change) - min(change) <= reach]
+    return [
+        change
+        for change in itertools.product(range(-reach, reach + 1), repeat=size)
+        if max(change) - min(change) <= reach
+    ]
 
 
 @RULES
 def test_no_choice_gives_away_more_than_claimed(rule) -> None:
-    """All score vectors on a small grid, and all changes whose differences stay within R: the claims of Lemmas 1 and 3, exactly."""
+    """All score vectors on a small grid, and all changes whose differences stay within R: the claims of Lemmas 1 and 3,
+    exactly.
+    """
     scale, reach = 3.0, 2
     worst = 0.0
     for scores in itertools.product(range(-3, 4), repeat=3):
@@ -81,7 +97,9 @@ def test_no_choice_gives_away_more_than_claimed(rule) -> None:
 
 
 def test_the_exponential_rule_costs_an_eighth_of_epsilon_squared() -> None:
-    """Lemma 3 by enumeration: its Renyi divergence of order a is at most a epsilon^2 / 8, at all orders tried, and close to that somewhere."""
+    """Lemma 3 by enumeration: its Renyi divergence of order a is at most a epsilon^2 / 8, at all orders tried, and
+    close to that somewhere.
+    """
     scale, reach = 3.0, 2
     epsilon, used = reach / scale, 0.0
     for scores in itertools.product(range(-4, 5, 2), repeat=3):

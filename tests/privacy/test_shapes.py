@@ -1,4 +1,7 @@
-"""Noise in one piece against its exact law. Every statistical check raises a false alarm less than once in a million runs."""
+"""Noise in one piece against its exact law.
+
+Every statistical check raises a false alarm less than once in a million runs.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from scipy import stats
 
 import privfit as pf
 from privfit.privacy import Budget, Event, PrivacyError, SecureNoise, SeededNoise
-from privfit.privacy.shapes import _exp_coins, ball, cube, secret_below, secret_geometric
+from privfit.privacy.samplers.norms import _exp_coins, ball, cube, secret_below, secret_geometric
 from tests.support.pooled import PooledNoise
 
 FALSE_ALARM = 1e-7
@@ -21,7 +24,7 @@ LEAST_EXPECTED = 25
 SOURCES = {"secure": PooledNoise, "seeded": lambda: SeededNoise(20_240_917)}
 
 
-# -- the cube, point by point ---------------------------------------------------------------------------------------
+# -- the cube, point by point ----------------------------------------------------------------------
 
 
 def shells(p: int, scale: float) -> np.ndarray:
@@ -33,7 +36,9 @@ def shells(p: int, scale: float) -> np.ndarray:
 
 
 def cube_p_value(sample: np.ndarray, scale: float) -> float:
-    """Every point that expects enough draws is a cell of its own; the rest of a shell is one, and so are far shells together."""
+    """Every point that expects enough draws is a cell of its own; the rest of a shell is one, and so are far shells
+    together.
+    """
     n, p = sample.shape
     expected = shells(p, scale) * n
     distance = np.abs(sample).max(axis=1)
@@ -136,13 +141,14 @@ def test_the_check_catches_a_wrong_cube(p: int, scale: float, fault: str) -> Non
     assert cube_p_value(wrong_cube(fault, p, scale), scale) < FALSE_ALARM
 
 
-# -- the cube, many values ------------------------------------------------------------------------------------------
+# -- the cube, many values -------------------------------------------------------------------------
 
 
 def one_of_a_cube(p: int):
     """The distribution of one value over the scale: a uniform number times a Gamma(p + 1) half-width G.
 
-    P(|value| <= t) = E[min(t / G, 1)] = P(G <= t) + t E[1 / G; G > t], and 1 / G makes a Gamma(p) of a Gamma(p + 1), over p.
+    P(|value| <= t) = E[min(t / G, 1)] = P(G <= t) + t E[1 / G; G > t], and 1 / G makes a Gamma(p) of a Gamma(p + 1),
+    over p.
     """
 
     def cdf(t: np.ndarray) -> np.ndarray:
@@ -156,7 +162,9 @@ def one_of_a_cube(p: int):
 def test_one_value_of_a_wide_cube_has_the_moments_and_the_law_that_reports_state(name: str) -> None:
     p, scale, n = 50, 2.0**30 + 0.5, 1500
     sample = cubes(SOURCES[name](), p, scale, n) / scale
-    event = Event.pure("test", Budget(1.0), noise="linf", sensitivity=2**30, adjacency="replace-one", n_values=p, unit=2**30)
+    event = Event.pure(
+        "test", Budget(1.0), noise="linf", sensitivity=2**30, adjacency="replace-one", n_values=p, unit=2**30
+    )
     variance = (p + 1) * (p + 2) / 3
     assert event.noise_sd == pytest.approx(math.sqrt(variance))
     fourth = (p + 1) * (p + 2) * (p + 3) * (p + 4) / 5
@@ -190,7 +198,7 @@ def test_cubes_follow_one_another_without_memory(name: str) -> None:
     assert stats.pearsonr(widths[:-1], widths[1:]).pvalue > FALSE_ALARM
 
 
-# -- what a cube is made of -----------------------------------------------------------------------------------------
+# -- what a cube is made of ------------------------------------------------------------------------
 
 SMALL = [1, 2, 3, 5, 6, 7, 10, 64, 100]
 LARGE = [2**62, 2**62 - 1, 2**61 + 1, 3 * 2**60, 5 * 2**59 + 3, 10**18]
@@ -224,7 +232,9 @@ def test_the_check_catches_numbers_that_were_not_rejected() -> None:
 
 
 def test_limits_of_one_call_do_not_mix() -> None:
-    limits = np.array([1, 3 * 2**61, 2, 3 * 2**61, 3] * 200, dtype=np.int64)  # a quarter of the tries at the large ones is rejected
+    limits = np.array(
+        [1, 3 * 2**61, 2, 3 * 2**61, 3] * 200, dtype=np.int64
+    )  # a quarter of the tries at the large ones is rejected
     drawn = secret_below(limits)
     assert (drawn < limits).all()
     assert (drawn[::5] == 0).all()
@@ -241,7 +251,9 @@ def test_geometric_numbers_have_their_exact_law(name: str, scale: float) -> None
     assert drawn.shape == (n,)
     assert drawn.min() == 0
     stop = -math.expm1(-1 / scale)
-    cells = max(int(scale * math.log(n * stop / LEAST_EXPECTED)), 1)  # the last cell that expects enough alone; the tail expects more
+    cells = max(
+        int(scale * math.log(n * stop / LEAST_EXPECTED)), 1
+    )  # the last cell that expects enough alone; the tail expects more
     expected = n * stop * np.exp(-np.arange(cells) / scale)
     expected = np.append(expected, n - expected.sum())
     assert stats.chisquare(np.bincount(np.minimum(drawn, cells), minlength=cells + 1), expected).pvalue > FALSE_ALARM
@@ -260,7 +272,7 @@ def test_as_many_geometric_numbers_come_as_were_asked_for(size: int) -> None:
     assert len(SecureNoise().geometric(size, 2.0)) == size
 
 
-# -- the ball -------------------------------------------------------------------------------------------------------
+# -- the ball --------------------------------------------------------------------------------------
 
 
 def balls(source, p: int, scale: float, n: int) -> np.ndarray:
@@ -268,11 +280,18 @@ def balls(source, p: int, scale: float, n: int) -> np.ndarray:
 
 
 def ball_p_value(sample: np.ndarray, scale: float) -> float:
-    """The length is Gamma(p, scale); the direction has the same law along every axis, and no corners; and the two are independent."""
+    """The length is Gamma(p, scale); the direction has the same law along every axis, and no corners; and the two are
+    independent.
+    """
     n, p = sample.shape
     length = np.sqrt((sample.astype(float) ** 2).sum(axis=1))
     lowest = float(stats.kstest(length / scale, stats.gamma(p).cdf).pvalue)
-    axes = [np.eye(p)[0], np.eye(p)[-1], np.ones(p) / math.sqrt(p), np.where(np.arange(p) % 2, 1.0, -1.0) / math.sqrt(p)]
+    axes = [
+        np.eye(p)[0],
+        np.eye(p)[-1],
+        np.ones(p) / math.sqrt(p),
+        np.where(np.arange(p) % 2, 1.0, -1.0) / math.sqrt(p),
+    ]
     for axis in axes:
         along = sample @ axis / length
         if p > 1:
@@ -340,7 +359,9 @@ def test_the_check_catches_a_wrong_ball(fault: str) -> None:
 
 def test_the_deviation_of_a_ball_is_the_one_that_reports_state() -> None:
     p, n, scale = 12, 500, 2.0**30
-    event = Event.pure("test", Budget(1.0), noise="l2", sensitivity=2**30, adjacency="replace-one", n_values=p, unit=2**30)
+    event = Event.pure(
+        "test", Budget(1.0), noise="l2", sensitivity=2**30, adjacency="replace-one", n_values=p, unit=2**30
+    )
     squares = (balls(SecureNoise(), p, scale, n) / scale) ** 2
     length_variance = (p * (p + 1) * (p + 2) * (p + 3) - (p * (p + 1)) ** 2) / p**2  # of the mean square of a row
     assert abs(squares.mean() - event.noise_sd**2) < 6 * math.sqrt(length_variance / n)
@@ -372,12 +393,14 @@ def test_no_two_balls_or_cubes_are_alike() -> None:
 
 def test_seeded_shapes_are_repeatable() -> None:
     for kind in ("linf", "l2"):
-        first, again, other = (getattr(SeededNoise(seed), kind)(np.zeros(5, dtype=np.int64), 1000.0) for seed in (1, 1, 2))
+        first, again, other = (
+            getattr(SeededNoise(seed), kind)(np.zeros(5, dtype=np.int64), 1000.0) for seed in (1, 1, 2)
+        )
         assert (first == again).all()
         assert (first != other).any()
 
 
-# -- refusals -------------------------------------------------------------------------------------------------------
+# -- refusals --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("size", "scale"), [(41, 1.0), (2, 0.04), (10_000, 3.0)])
@@ -395,11 +418,13 @@ def test_a_cube_that_64_bits_cannot_hold_is_refused(size: int, scale: float) -> 
             cube(size, scale, source)
 
 
-# -- what was found and mended -----------------------------------------------------------------------------------------
+# -- what was found and mended ---------------------------------------------------------------------
 
 
 def test_whether_a_cube_is_refused_depends_on_public_facts_alone() -> None:
-    """A draw that is refused when it is large tells neighbours apart: what lies just within reach of one is out of reach of the other."""
+    """A draw that is refused when it is large tells neighbours apart: what lies just within reach of one is out of
+    reach of the other.
+    """
     source, refused = SeededNoise(2), 0
     for _ in range(200):
         try:
@@ -449,7 +474,7 @@ def test_a_seeded_ball_is_added_to_the_values_to_the_last_bit() -> None:
     assert (SeededNoise(0).l2(values, 1e-6) == values).all()
 
 
-# -- geometric numbers made of secret bits -----------------------------------------------------------------------------------
+# -- geometric numbers made of secret bits ---------------------------------------------------------
 
 
 @pytest.mark.parametrize("scale", [1, 2, 7, 50])

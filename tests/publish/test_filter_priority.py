@@ -1,4 +1,6 @@
-"""Filter-Priority: its law is that of noising every cell, by exact chances and against the materialised table; nothing that is empty is listed."""
+"""Filter-Priority: its law is that of noising every cell, by exact chances and against the materialised table; nothing
+that is empty is listed.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,20 @@ import pytest
 from scipy.stats import binom, chisquare
 
 import privfit as pf
-from privfit.privacy import Budget, SecureNoise, SeededNoise, Terms
-from privfit.publish import passing
-from privfit.publish.filter_priority import FilteredSample, filtered, priority_sample
-from privfit.publish.histograms import CellTable, Counting, histogram_event
-from privfit.publish.passing import below, binomial, distinct, inverted, lifted
-from privfit.rows import Grid, Rows, cell_geometry
+from privfit.mechanisms.base import PublicFacts
+from privfit.mechanisms.histograms.filtered_sample import (
+    CellCounts,
+    FilteredSample,
+    cell_noise,
+    filtered,
+    priority_sample,
+)
+from privfit.mechanisms.histograms.noisy_histogram import CellTable, Counting
+from privfit.privacy import Budget, Draws, Event, PrivacyParameters, SecureNoise, SeededNoise
+from privfit.privacy.parts import RandomBits, Threshold
+from privfit.privacy.samplers import threshold as passing
+from privfit.privacy.samplers.threshold import below, binomial, distinct, inverted, lifted
+from privfit.rows import Rows, cell_geometry
 from privfit.tables import open_table
 from tests.support.beats import assert_told_in_order
 from tests.support.pooled import PooledNoise
@@ -38,7 +48,12 @@ class Told(SeededNoise):
         self._answers = list(answers)
 
     def below(self, limits):
-        return np.array([self._answers.pop(0) if self._answers else int(super(Told, self).below(np.array([limit]))[0]) for limit in limits])
+        return np.array(
+            [
+                self._answers.pop(0) if self._answers else int(super(Told, self).below(np.array([limit]))[0])
+                for limit in limits
+            ]
+        )
 
 
 def mass(k: int, scale: float) -> float:
@@ -53,13 +68,17 @@ def at_least(k: int, scale: float) -> float:
     return alpha**k / (1 + alpha) if k >= 1 else 1 - alpha ** (1 - k) / (1 + alpha)
 
 
-# -- the binomial number ---------------------------------------------------------------------------------------------------
+# -- the binomial number ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("trials", "threshold", "scale"), [(1, 1, 2.0), (7, 2, 3.0), (40, 1, 0.5), (500, 9, 2.0), (6, 1, 1e6)])
+@pytest.mark.parametrize(
+    ("trials", "threshold", "scale"), [(1, 1, 2.0), (7, 2, 3.0), (40, 1, 0.5), (500, 9, 2.0), (6, 1, 1e6)]
+)
 @pytest.mark.parametrize("share", [0.001, 0.1, 0.37, 0.5, 0.9, 0.9999])
 def test_inversion_agrees_with_the_binomial_law(trials, threshold, scale, share) -> None:
-    """A uniform number u is mapped to the k with F(k - 1) <= u < F(k), F the sum of chances: here from exact fractions of a coin's chance to 60 digits."""
+    """A uniform number u is mapped to the k with F(k - 1) <= u < F(k), F the sum of chances: here from exact fractions
+    of a coin's chance to 60 digits.
+    """
     bits = 240
     drawn = int(share * 2**53) << (bits - 53)
     found = inverted(trials, threshold, scale, drawn, bits, passing.DIGITS)
@@ -73,7 +92,7 @@ def test_inversion_agrees_with_the_binomial_law(trials, threshold, scale, share)
 
 
 def test_a_uniform_number_too_close_to_call_is_refined() -> None:
-    """The first words put u at the first sum of chances, to 240 bits: it takes more to decide, and the next words do."""
+    """The first words put u at the first sum of probabilities, to 240 bits: the next words decide."""
     trials, threshold, scale = 3, 1, 2.0
     with passing.localcontext(passing.Context(prec=300)):
         coin = (-Decimal(threshold) / Decimal(scale)).exp()
@@ -104,7 +123,9 @@ def test_binomial_numbers_have_their_law(trials, threshold, scale) -> None:
     wanted = runs * np.append(chances, 1 - chances.sum())
     seen = np.append(np.bincount(drawn, minlength=last)[:last], (drawn >= last).sum())
     kept = wanted > 5
-    assert chisquare(np.append(seen[kept], seen[~kept].sum()), np.append(wanted[kept], wanted[~kept].sum())).pvalue > RARE
+    assert (
+        chisquare(np.append(seen[kept], seen[~kept].sum()), np.append(wanted[kept], wanted[~kept].sum())).pvalue > RARE
+    )
 
 
 def _poisson_like(trials: int, mean: float, k: int) -> float:
@@ -113,7 +134,7 @@ def _poisson_like(trials: int, mean: float, k: int) -> float:
     return math.exp(-mean + k * math.log(mean) - math.lgamma(k + 1))  # equal to twelve digits for so many trials
 
 
-# -- which cells -----------------------------------------------------------------------------------------------------------
+# -- which cells -----------------------------------------------------------------------------------
 
 
 def test_every_choice_of_cells_is_equally_likely() -> None:
@@ -137,13 +158,15 @@ def test_numbers_below_any_limit(limit) -> None:
     assert chisquare([low_bits[i] for i in range(3)]).pvalue > RARE
 
 
-# -- the law of the filtered table -----------------------------------------------------------------------------------------
+# -- the law of the filtered table -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("threshold", [1, 2, 5])
 @pytest.mark.parametrize("scale", [0.7, 2.0, 9.0])
 def test_the_chance_of_every_value_is_that_of_noising_the_cell(threshold, scale) -> None:
-    """By exact chances: a coin of exp(-threshold / scale) and a number k >= 0 of noise make threshold + k as likely as noise alone does."""
+    """By exact chances: a coin of exp(-threshold / scale) and a number k >= 0 of noise make threshold + k as likely as
+    noise alone does.
+    """
     for k in range(60):
         assert math.exp(-threshold / scale) * mass(k, scale) == pytest.approx(mass(threshold + k, scale), rel=1e-12)
     total = sum(math.exp(-threshold / scale) * mass(k, scale) for k in range(2000))
@@ -152,22 +175,30 @@ def test_the_chance_of_every_value_is_that_of_noising_the_cell(threshold, scale)
 
 COUNTS = {1: 3, 4: 1}
 CELLS, THRESHOLD, SCALE = 5, 2, 2.0
+FILTERED = Event("test", 1.0, parts=(Threshold(size=CELLS, scale=SCALE, threshold=THRESHOLD),))
 
 
 def materialised(noise) -> tuple:
     """Noise on every cell, then the threshold."""
     values = np.array([COUNTS.get(cell, 0) for cell in range(CELLS)], dtype=np.int64)
-    return tuple((cell, value) for cell, value in enumerate(noise.laplace(values, SCALE).tolist()) if value >= THRESHOLD)
+    return tuple(
+        (cell, value) for cell, value in enumerate(noise.laplace(values, SCALE).tolist()) if value >= THRESHOLD
+    )
 
 
 def sparse(noise) -> tuple:
-    table = filtered(COUNTS, CELLS, THRESHOLD, SCALE, noise)
+    draws = Draws(FILTERED, noise, paid=True)
+    table = filtered(CellCounts(COUNTS, 0), THRESHOLD, draws)
+    draws.finish()
     return tuple(zip(table.cells, table.weights.astype(int).tolist(), strict=True))
 
 
 @pytest.mark.parametrize("make", [lambda: SeededNoise(11), PooledNoise], ids=["seeded", "secret"])
 def test_filtered_tables_have_the_law_of_noising_every_cell(make) -> None:
-    """Outcomes are whole tables: cells and values, values from 5 on taken together. Exact chances, the materialised version and ours agree."""
+    """Outcomes are whole tables: cells and values, values from 5 on taken together.
+
+    Exact chances, the materialised version and ours agree.
+    """
     noise = make()
     runs = 20_000 if isinstance(noise, SeededNoise) else 1_000
     most = 5
@@ -240,8 +271,12 @@ def test_a_broken_version_is_caught() -> None:
 def test_exact_chances_of_neighbours_differ_by_epsilon_at_most(adjacency, moves) -> None:
     """Enumerated: every filtered table on four cells, for all neighbours of small tables."""
     epsilon, cells, threshold = 0.8, 3, 2
-    scale = histogram_event("Filter-Priority", Grid(cell_geometry(pf.Schema.box(0, 1, 1), cells)), Terms(Budget(epsilon), adjacency)).scale
-    assert scale == moves / epsilon
+    facts = PublicFacts(
+        cell_geometry(pf.Schema.box(0, 1, 1), cells), PrivacyParameters(Budget(epsilon), adjacency), None
+    )
+    event = FilteredSample(threshold=threshold).plan(facts, Counting(cells, None)).event
+    scale = event.scale
+    assert (event.sensitivity, scale) == cell_noise(facts.parameters) == (moves, moves / epsilon)
     values = [None, *range(threshold, 9)]
 
     def law(counts) -> np.ndarray:
@@ -249,7 +284,10 @@ def test_exact_chances_of_neighbours_differ_by_epsilon_at_most(adjacency, moves)
         for count in counts:
             chances.append([1 - at_least(threshold - count, scale)] + [mass(v - count, scale) for v in values[1:]])
         return np.array(
-            [math.prod(chances[i][place] for i, place in enumerate(one)) for one in itertools.product(range(len(values)), repeat=cells)]
+            [
+                math.prod(chances[i][place] for i, place in enumerate(one))
+                for one in itertools.product(range(len(values)), repeat=cells)
+            ]
         )
 
     tables = list(itertools.product(range(3), repeat=cells))
@@ -263,7 +301,7 @@ def test_exact_chances_of_neighbours_differ_by_epsilon_at_most(adjacency, moves)
     assert worst > 0.98 * epsilon
 
 
-# -- priority sampling -----------------------------------------------------------------------------------------------------
+# -- priority sampling -----------------------------------------------------------------------------
 
 
 def test_a_priority_sample_keeps_totals_on_average() -> None:
@@ -280,26 +318,34 @@ def test_a_priority_sample_keeps_totals_on_average() -> None:
     assert abs(np.mean(first) - 50.0) < 5 * np.std(first) / math.sqrt(len(first))
 
 
+def test_the_event_is_a_threshold_and_the_random_bits_of_the_sample() -> None:
+    facts = PublicFacts(cell_geometry(SIX, 6), PrivacyParameters(Budget(0.5), "replace-one", 3), 8)
+    event = FilteredSample(threshold=7).plan(facts, Counting(6, 8)).event
+    passed, bits = event.parts
+    assert passed == Threshold(size=6, scale=12.0, threshold=7, sensitivity=6, epsilon=0.5)
+    assert isinstance(bits, RandomBits)
+    assert (event.n_values, event.sensitivity, event.scale) == (6, 6, 12.0)
+    assert event.in_words == "discrete Laplace"
+    assert Event.from_json(event.to_json()) == event
+
+
 def test_a_small_table_is_published_as_it_is() -> None:
     table = CellTable([3, 9], np.array([4.0, 2.0]))
     assert priority_sample(table, 2, SeededNoise(0)) is table
 
 
-# -- rules, refusals, size -------------------------------------------------------------------------------------------------
+# -- rules, refusals, size -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n_cells", [100, 10**6, 10**12, 10**40])
 @pytest.mark.parametrize("rows", [None, 500, 50_000])
 @pytest.mark.parametrize("scale", [0.6, 2.0, 40.0])
 def test_the_automatic_threshold_lets_no_more_empty_cells_pass_than_are_sampled(n_cells, rows, scale) -> None:
-    class Many:
-        pass
-
-    grid = Many()
-    grid.n_cells = n_cells
-    threshold, size = FilteredSample().settled(grid, scale, rows)
+    threshold, size = FilteredSample().settled(n_cells, scale, rows)
     assert 1 <= size <= n_cells
-    expected = [math.log(n_cells) + math.log(at_least(1, scale)) - (least - 1) / scale for least in (threshold, threshold - 1)]
+    expected = [
+        math.log(n_cells) + math.log(at_least(1, scale)) - (least - 1) / scale for least in (threshold, threshold - 1)
+    ]
     assert expected[0] <= math.log(size) + 1e-9
     assert threshold == 1 or expected[1] > math.log(size) - 1e-9
 
@@ -338,7 +384,12 @@ def test_both_adjacencies_and_persons_with_several_rows_charge_the_ledger() -> N
     for adjacency, people, scale in (("replace-one", 1, 4.0), ("add-remove", 1, 2.0), ("add-remove", 3, 6.0)):
         ledger = pf.Ledger(epsilon=1.0)
         model = FilterPriority(
-            0.5, schema=pf.Schema.box(0, 1), adjacency=adjacency, rows_per_person=people, expected_rows=500, ledger=ledger
+            0.5,
+            schema=pf.Schema.box(0, 1),
+            adjacency=adjacency,
+            rows_per_person=people,
+            expected_rows=500,
+            ledger=ledger,
         ).fit(rows)
         assert float(ledger.spent) == 0.5
         assert model.report_.noise_scale == scale
@@ -357,7 +408,9 @@ def test_how_many_numbers_are_drawn_for_cells_with_rows_depends_on_public_facts(
     for table in (np.zeros((50, 2)), np.random.default_rng(0).uniform(0, 1, (50, 2))):
         schema = pf.Schema.box(0, 1, 2)
         rows = Rows(open_table(table), schema, cell_geometry(schema, 20))
-        FilteredSample(threshold=1000).release(rows, Terms(Budget(1.0)), None, Counting_(0), Counting(20, 50))
+        FilteredSample(threshold=1000).release(
+            rows, PrivacyParameters(Budget(1.0)), None, Counting_(0), Counting(20, 50)
+        )
     assert sizes == [50, 50]  # and none for empty cells, of which none pass
 
 
@@ -365,7 +418,9 @@ def test_a_threshold_that_lets_everything_pass_is_refused_and_charges_nothing() 
     ledger = pf.Ledger(epsilon=1.0)
     with pytest.raises(pf.PrivacyError) as refusal:
         FilterPriority(schema=pf.Schema.box(0, 1), cells=10, threshold=1, ledger=ledger).fit(np.zeros((5, 12)))
-    assert_told_in_order(str(refusal.value), ["threshold=1", "about 10^12.0 cells", "larger threshold", "'auto'", "Nothing was charged"])
+    assert_told_in_order(
+        str(refusal.value), ["threshold=1", "about 10^12.0 cells", "larger threshold", "'auto'", "Nothing was charged"]
+    )
     assert float(ledger.spent) == 0.0
 
 
@@ -385,7 +440,9 @@ def test_a_threshold_that_lets_everything_pass_is_refused_and_charges_nothing() 
 def test_parameters_that_mean_nothing_are_refused(parameters) -> None:
     ledger = pf.Ledger(epsilon=1.0)
     with pytest.raises(pf.PrivacyError):
-        FilterPriority(**{"schema": pf.Schema.box(0, 1), "ledger": ledger, "cells": 5, **parameters}).fit(np.zeros((5, 2)))
+        FilterPriority(**{"schema": pf.Schema.box(0, 1), "ledger": ledger, "cells": 5, **parameters}).fit(
+            np.zeros((5, 2))
+        )
     assert float(ledger.spent) == 0.0
 
 
@@ -411,14 +468,20 @@ def test_the_secret_sampler_of_lifted_cells_has_the_right_rate() -> None:
 
 @pytest.mark.parametrize(("adjacency", "scale"), [("replace-one", 4.0), ("add-remove", 2.0)])
 def test_fitted_from_end_to_end_every_cell_passes_as_often_as_if_it_were_noised(adjacency, scale) -> None:
-    """Six cells with 5, 2, 1, 0, 0, 0 rows at epsilon 0.5, threshold 3: rates of passing and mean excesses, by their closed forms."""
+    """Six cells with 5, 2, 1, 0, 0, 0 rows at epsilon 0.5, threshold 3: rates of passing and mean excesses, by their
+    closed forms.
+    """
     counts, runs = [5, 2, 1, 0, 0, 0], 3000
     rows = np.repeat((np.arange(6) + 0.5) / 6, counts)[:, None]
     passed, above = np.zeros(6), np.zeros(6)
     noise = SeededNoise(8)
     for _ in range(runs):
         release = FilteredSample(threshold=3, sample_size=6).release(
-            Rows(open_table(rows), SIX, cell_geometry(SIX, 6)), Terms(Budget(0.5), adjacency), None, noise, Counting(6, 8)
+            Rows(open_table(rows), SIX, cell_geometry(SIX, 6)),
+            PrivacyParameters(Budget(0.5), adjacency),
+            None,
+            noise,
+            Counting(6, 8),
         )
         passed[release.value.cells] += 1
         above[release.value.cells] += release.value.weights - 3
@@ -452,7 +515,9 @@ def test_cells_with_and_without_rows_end_at_the_same_number() -> None:
 def test_grids_beyond_floats_are_published_or_refused_in_words() -> None:
     rows = np.zeros((50, 200))
     ledger = pf.Ledger(epsilon=1.0)
-    model = pf.baselines.FilterPriority(1.0, schema=pf.Schema.box(-1, 1), cells=10, sample_size=1000, ledger=ledger).fit(rows)
+    model = pf.baselines.FilterPriority(
+        1.0, schema=pf.Schema.box(-1, 1), cells=10, sample_size=1000, ledger=ledger
+    ).fit(rows)
     assert len(model.weights_) <= 1000
     assert ledger.spent.epsilon == 1
 

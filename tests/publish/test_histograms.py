@@ -13,9 +13,10 @@ from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 
 import privfit as pf
+from privfit.mechanisms.histograms.noisy_histogram import MOST_CELLS, histogram_event
 from privfit.models import private
-from privfit.privacy import Budget, SeededNoise, Terms
-from privfit.publish.histograms import MOST_CELLS, cells_per_axis, histogram_event
+from privfit.privacy import Budget, PrivacyParameters, SeededNoise
+from privfit.publish.histograms import cells_per_axis
 from privfit.rows import Cells, Grid, Rows, cell_geometry
 from privfit.tables import open_table
 from tests.support.beats import assert_told_in_order
@@ -50,7 +51,7 @@ def fitted(monkeypatch, rows, noise, **parameters):
     return model, ledger, [str(warning.message) for warning in caught]
 
 
-# -- privacy ---------------------------------------------------------------------------------------------------------------
+# -- privacy ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("variant", [{}, {"signed": True}, {"rows_per_person": 3, "epsilon": 0.3}], ids=str)
@@ -83,7 +84,9 @@ def test_noise_replayed_on_a_neighbouring_table(monkeypatch, adjacency, variant)
 @pytest.mark.parametrize(("adjacency", "moves"), [("replace-one", 2), ("add-remove", 1)])
 @pytest.mark.parametrize("people", [1, 2])
 def test_sensitivity_by_brute_force(adjacency, moves, people) -> None:
-    """All persons with so many rows, on tables of nothing else: L1 distances of counts, as large as claimed and never larger."""
+    """All persons with so many rows, on tables of nothing else: L1 distances of counts, as large as claimed and never
+    larger.
+    """
     geometry = cell_geometry(SCHEMA, 2)
     rows_of = list(itertools.combinations_with_replacement(CORNERS, people))
 
@@ -96,7 +99,7 @@ def test_sensitivity_by_brute_force(adjacency, moves, people) -> None:
     all_counts = [counts(rows) for rows in rows_of]
     others = all_counts if adjacency == "replace-one" else [counts(())]
     most = max(int(np.abs(a - b).sum()) for a in all_counts for b in others)
-    event = histogram_event("DPME", Grid(geometry), Terms(Budget(1.0), adjacency, people))
+    event = histogram_event("DPME", Grid(geometry), PrivacyParameters(Budget(1.0), adjacency, people))
     assert most == event.sensitivity == moves * people
     assert event.scale == moves * people
 
@@ -104,7 +107,8 @@ def test_sensitivity_by_brute_force(adjacency, moves, people) -> None:
 def test_noise_is_half_as_large_where_a_row_is_there_or_not() -> None:
     rows = np.array(REST)
     scales = {
-        adjacency: DPME(schema=SCHEMA, cells=2, adjacency=adjacency, random_state=0).fit(rows).report_.noise_scale for adjacency in PAIRS
+        adjacency: DPME(schema=SCHEMA, cells=2, adjacency=adjacency, random_state=0).fit(rows).report_.noise_scale
+        for adjacency in PAIRS
     }
     assert scales == {"replace-one": 2.0, "add-remove": 1.0}
 
@@ -127,7 +131,7 @@ def test_the_ledger_is_charged_once_and_not_for_refusals() -> None:
         DPME(schema=SCHEMA, cells=2, ledger=ledger, random_state=0).fit(np.array(REST))
 
 
-# -- what comes out --------------------------------------------------------------------------------------------------------
+# -- what comes out --------------------------------------------------------------------------------
 
 
 def test_without_noise_it_is_the_histogram(monkeypatch) -> None:
@@ -148,7 +152,9 @@ def test_negative_counts_are_left_out_or_kept() -> None:
 
 def test_signed_counts_average_to_the_truth() -> None:
     rows = np.array(REST * 20)
-    totals = [DPME(schema=SCHEMA, cells=4, signed=True, random_state=seed).fit(rows).weights_.sum() for seed in range(200)]
+    totals = [
+        DPME(schema=SCHEMA, cells=4, signed=True, random_state=seed).fit(rows).weights_.sum() for seed in range(200)
+    ]
     spread = math.sqrt(48 * 8 / 200)  # 48 cells of variance 8, about
     assert abs(np.mean(totals) - len(rows)) < 5 * spread
     biased = [DPME(schema=SCHEMA, cells=4, random_state=seed).fit(rows).weights_.sum() for seed in range(200)]
@@ -160,7 +166,9 @@ def test_a_regression_on_it_is_close_with_a_large_epsilon() -> None:
     x = rng.uniform(0, 1, 20_000)
     frame = pl.DataFrame({"x": x, "c": rng.integers(0, 3, len(x)), "y": np.clip(0.8 * x - 0.3, -1, 1)})
     table = DPME(50.0, schema=SCHEMA, cells=10, random_state=0).fit(frame).to_frame()
-    line = LinearRegression().fit(table[["x"]].to_numpy(), table["y"].to_numpy(), sample_weight=table["weight"].to_numpy())
+    line = LinearRegression().fit(
+        table[["x"]].to_numpy(), table["y"].to_numpy(), sample_weight=table["weight"].to_numpy()
+    )
     assert abs(line.coef_[0] - 0.8) < 0.1
     drawn = DPME(50.0, schema=SCHEMA, cells=10, random_state=0).fit(frame).draw(1000, 0)
     assert drawn.shape == (1000, 3)
@@ -173,11 +181,12 @@ def test_secret_noise_is_drawn_without_a_seed() -> None:
     assert first.weights_.tolist() != second.weights_.tolist()
 
 
-# -- cells -----------------------------------------------------------------------------------------------------------------
+# -- cells -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("rows", "columns", "cells"), [(50_000, 5, 15), (50_000, 13, 3), (10, 40, 2), (1, 1, 2), (2, 1, 2), (10**9, 1, 365_000)]
+    ("rows", "columns", "cells"),
+    [(50_000, 5, 15), (50_000, 13, 3), (10, 40, 2), (1, 1, 2), (2, 1, 2), (10**9, 1, 365_000)],
 )
 def test_leis_rule(rows, columns, cells) -> None:
     found = cells_per_axis(rows, columns)
@@ -194,7 +203,9 @@ def test_leis_rule_is_the_default_and_knows_public_rows_only() -> None:
     assert guessed.fit(rows).cells_ == guessed.fit(rows[:50]).cells_ == cells_per_axis(100_000, 3)
     with pytest.raises(pf.PrivacyError) as refusal:
         DPME(schema=SCHEMA, adjacency="add-remove").fit(rows)
-    assert_told_in_order(str(refusal.value), ["cells='auto'", "number of rows", "expected_rows=", "Nothing was charged"])
+    assert_told_in_order(
+        str(refusal.value), ["cells='auto'", "number of rows", "expected_rows=", "Nothing was charged"]
+    )
     binned = pf.Schema([pf.Numeric("x", 0, 1, bins=4), pf.Category("c", [0, 1, 2])])
     assert Grid(DPME(schema=binned, adjacency="add-remove", random_state=0).fit(rows[:, :2])._geometry).sizes == (4, 3)
 
@@ -204,14 +215,23 @@ def test_too_many_cells_are_refused_before_anything_is_read_or_charged() -> None
     with pytest.raises(pf.SchemaError) as refusal:
         DPME(schema=pf.Schema.box(0, 1), cells=10, ledger=ledger).fit(np.full((5, 8), np.nan))
     assert_told_in_order(
-        str(refusal.value), ["100,000,000 cells", f"{MOST_CELLS:,}", "fewer columns", "cells=", "FilterPriority", "Nothing was charged"]
+        str(refusal.value),
+        ["100,000,000 cells", f"{MOST_CELLS:,}", "fewer columns", "cells=", "FilterPriority", "Nothing was charged"],
     )
     assert float(ledger.spent) == 0.0
 
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"cells": 1}, {"cells": 2.5}, {"cells": True}, {"cells": "many"}, {"cells": 1 << 21}, {"signed": "yes"}, {"epsilon": 0}],
+    [
+        {"cells": 1},
+        {"cells": 2.5},
+        {"cells": True},
+        {"cells": "many"},
+        {"cells": 1 << 21},
+        {"signed": "yes"},
+        {"epsilon": 0},
+    ],
     ids=str,
 )
 def test_parameters_that_mean_nothing_are_refused(parameters) -> None:

@@ -1,4 +1,6 @@
-"""Exponential tilting: how far one row moves the sums, that they are exact, and that weights have the means that were asked for."""
+"""Exponential tilting: how far one row moves the sums, that they are exact, and that weights have the means that were
+asked for.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,18 @@ import numpy as np
 import pytest
 
 import privfit as pf
-from privfit.mechanisms.density import Contrast
-from privfit.privacy import Budget, SeededNoise, Terms
-from privfit.publish.tilting import ExponentialTilting, Moments, Sums, moved, moved_l2, solve_tilt, weighted_variances
+from privfit.mechanisms.base import PublicFacts
+from privfit.mechanisms.reweighting.base import ReweightingProblem
+from privfit.mechanisms.reweighting.exponential_tilting import (
+    ExponentialTilting,
+    SumsAndProducts,
+    l1_sensitivity,
+    l2_sensitivity,
+)
+from privfit.mechanisms.reweighting.level_shares import LevelShares, TiltingFit, solve_tilt, weighted_variances
+from privfit.privacy import Budget, PrivacyParameters, SeededNoise
 from privfit.rows import PublicRows, Rows
+from privfit.schema import Geometry
 from privfit.tables import open_table
 from tests.support.audit import epsilon_at_least
 from tests.support.noise import RecordingNoise, ReplayingNoise
@@ -27,6 +37,10 @@ def schema_of(shape: tuple[int, ...]) -> pf.Schema:
 
 def every_row(shape: tuple[int, ...]) -> np.ndarray:
     return np.array(list(itertools.product(*map(range, shape))), dtype=np.float64)
+
+
+def planned(mechanism: ExponentialTilting, geometry: Geometry, parameters: PrivacyParameters, n_rows: int | None):
+    return mechanism.plan(PublicFacts(geometry, parameters, n_rows))
 
 
 def some_pairs(blocks: int) -> list[tuple[tuple[int, int], ...]]:
@@ -56,13 +70,13 @@ def test_one_row_never_moves_the_sums_more_than_claimed(shape: tuple[int, ...], 
         changes = added if adjacency == "add-remove" else (added[:, None] - added[None]).reshape(-1, added.shape[1])
         l1 = np.abs(changes).sum(axis=1).max()
         l2 = np.sqrt((changes**2).sum(axis=1)).max()
-        claimed = moved(geometry, pairs, weight, counted, adjacency)  # type: ignore[arg-type]
+        claimed = l1_sensitivity(geometry, pairs, weight, counted, adjacency)  # type: ignore[arg-type]
         assert l1 <= claimed
         if not pairs or len(pairs) == math.comb(len(shape), 2):
             assert l1 == claimed  # no smaller one would do
-        assert l2 <= moved_l2(geometry, pairs, weight, counted, adjacency) + 1e-12  # type: ignore[arg-type]
+        assert l2 <= l2_sensitivity(geometry, pairs, weight, counted, adjacency) + 1e-12  # type: ignore[arg-type]
         if not pairs:
-            assert moved_l2(geometry, pairs, weight, counted, adjacency) - 1 < l2  # type: ignore[arg-type]
+            assert l2_sensitivity(geometry, pairs, weight, counted, adjacency) - 1 < l2  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (2, 2), (3, 4, 2)])
@@ -73,14 +87,16 @@ def test_what_is_noised_are_the_sums_of_what_rows_add(shape: tuple[int, ...], ad
     places = generator.integers(len(every_row(shape)), size=200)
     schema, mechanism = schema_of(shape), ExponentialTilting(pairs)
     geometry = mechanism.geometry(schema)
-    noise, terms = RecordingNoise(), Terms(Budget(1.0), adjacency)  # type: ignore[arg-type]
-    mechanism.release(Rows(open_table(every_row(shape)[places]), schema, geometry), terms, None, noise, None)  # type: ignore[arg-type]
-    plan = mechanism.plan(geometry, terms, 200 if adjacency == "replace-one" else None)
+    noise, parameters = RecordingNoise(), PrivacyParameters(Budget(1.0), adjacency)  # type: ignore[arg-type]
+    mechanism.release(Rows(open_table(every_row(shape)[places]), schema, geometry), parameters, None, noise, None)  # type: ignore[arg-type]
+    plan = planned(mechanism, geometry, parameters, 200 if adjacency == "replace-one" else None)
     (call,) = noise.calls
-    np.testing.assert_array_equal(call.values, contributions(shape, plan.pairs, plan.weight, plan.counted)[places].sum(axis=0))
+    np.testing.assert_array_equal(
+        call.values, contributions(shape, plan.pairs, plan.weight, plan.with_count)[places].sum(axis=0)
+    )
     assert call.kind == "laplace"
-    assert call.scale >= moved(geometry, plan.pairs, plan.weight, plan.counted, adjacency)  # type: ignore[arg-type]
-    assert plan.counted == (adjacency == "add-remove" and max(shape) == 2)
+    assert call.scale >= l1_sensitivity(geometry, plan.pairs, plan.weight, plan.with_count, adjacency)  # type: ignore[arg-type]
+    assert plan.with_count == (adjacency == "add-remove" and max(shape) == 2)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -91,11 +107,11 @@ def test_replayed_noise_on_a_neighbour_gives_the_same_release(adjacency: str, de
     rows = every_row((2, 3, 4))
     table = rows[np.random.default_rng(1).integers(len(rows), size=50)]
     other = table[people:] if adjacency == "add-remove" else np.vstack([table[people:], np.tile(rows[-1], (people, 1))])
-    geometry, terms = mechanism.geometry(schema), Terms(Budget(0.5, delta), adjacency, people)  # type: ignore[arg-type]
+    geometry, parameters = mechanism.geometry(schema), PrivacyParameters(Budget(0.5, delta), adjacency, people)  # type: ignore[arg-type]
     recorded = RecordingNoise()
-    first = mechanism.release(Rows(open_table(table), schema, geometry), terms, None, recorded, None)  # type: ignore[arg-type]
+    first = mechanism.release(Rows(open_table(table), schema, geometry), parameters, None, recorded, None)  # type: ignore[arg-type]
     replayed = ReplayingNoise(recorded.calls)
-    second = mechanism.release(Rows(open_table(other), schema, geometry), terms, None, replayed, None)  # type: ignore[arg-type]
+    second = mechanism.release(Rows(open_table(other), schema, geometry), parameters, None, replayed, None)  # type: ignore[arg-type]
     (one,), (two,) = recorded.calls, replayed.calls
     assert (one.kind, one.scale, one.values.shape) == (two.kind, two.scale, two.values.shape)
     change = (one.values - two.values).astype(float)
@@ -108,27 +124,30 @@ def test_replayed_noise_on_a_neighbour_gives_the_same_release(adjacency: str, de
 
 def test_a_delta_buys_less_noise_where_there_are_many_columns() -> None:
     geometry = ExponentialTilting("none").geometry(schema_of((3,) * 20))
-    pure, normal = (ExponentialTilting("none").plan(geometry, Terms(Budget(0.1, delta)), 1000).event for delta in (0.0, 1e-6))
-    assert (pure.noise, normal.noise) == ("laplace", "gaussian")
+    pure, normal = (
+        planned(ExponentialTilting("none"), geometry, PrivacyParameters(Budget(0.1, delta)), 1000).event
+        for delta in (0.0, 1e-6)
+    )
+    assert (pure.kinds, normal.kinds) == (("laplace",), ("discrete-gaussian",))
     assert normal.noise_sd < pure.noise_sd
     few = ExponentialTilting("none").geometry(schema_of((3,)))
-    assert ExponentialTilting("none").plan(few, Terms(Budget(0.1, 1e-6)), 1000).event.delta == 0
+    assert planned(ExponentialTilting("none"), few, PrivacyParameters(Budget(0.1, 1e-6)), 1000).event.delta == 0
 
 
 def test_pairs_are_released_when_public_facts_allow_it() -> None:
     mechanism = ExponentialTilting()
     geometry = mechanism.geometry(schema_of((3, 3, 4)))
-    assert mechanism.plan(geometry, Terms(Budget(1.0)), 100).pairs == ()
-    assert len(mechanism.plan(geometry, Terms(Budget(1.0)), 100_000).pairs) == 3
-    assert mechanism.plan(geometry, Terms(Budget(1.0), "add-remove"), None).pairs == ()
+    assert planned(mechanism, geometry, PrivacyParameters(Budget(1.0)), 100).pairs == ()
+    assert len(planned(mechanism, geometry, PrivacyParameters(Budget(1.0)), 100_000).pairs) == 3
+    assert planned(mechanism, geometry, PrivacyParameters(Budget(1.0), "add-remove"), None).pairs == ()
     named = ExponentialTilting((("c2", "c0"), ("c0", "c2")))
-    assert named.plan(geometry, Terms(Budget(0.01)), 10).pairs == ((0, 2),)
+    assert planned(named, geometry, PrivacyParameters(Budget(0.01)), 10).pairs == ((0, 2),)
     wide = mechanism.geometry(schema_of((3000, 3000)))
-    assert mechanism.plan(wide, Terms(Budget(1.0)), 10**12).pairs == ()
+    assert planned(mechanism, wide, PrivacyParameters(Budget(1.0)), 10**12).pairs == ()
     with pytest.raises(pf.PrivacyError, match="6000 levels"):
-        ExponentialTilting("all").plan(wide, Terms(Budget(1.0)), 10**12)
+        planned(ExponentialTilting("all"), wide, PrivacyParameters(Budget(1.0)), 10**12)
     with pytest.raises(pf.PrivacyError, match="two different columns"):
-        ExponentialTilting((("c0", "c9"),)).plan(geometry, Terms(Budget(1.0)), 10)
+        planned(ExponentialTilting((("c0", "c9"),)), geometry, PrivacyParameters(Budget(1.0)), 10)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -136,19 +155,19 @@ def test_levels_add_up_to_the_rows(adjacency: str) -> None:
     schema, mechanism = schema_of((3, 4, 2)), ExponentialTilting("none")
     table = every_row((3, 4, 2))[np.random.default_rng(2).integers(24, size=2000)]
     rows = Rows(open_table(table), schema, mechanism.geometry(schema))
-    moments = mechanism.release(rows, Terms(Budget(0.5), adjacency), None, RecordingNoise(3), None).value  # type: ignore[arg-type]
-    assert moments.means[:3].sum() == pytest.approx(1)
-    assert moments.means[3:7].sum() == pytest.approx(1)
-    assert moments.rows == 2000 if adjacency == "replace-one" else 0 < abs(moments.rows - 2000) < 200
+    shares = mechanism.release(rows, PrivacyParameters(Budget(0.5), adjacency), None, RecordingNoise(3), None).value  # type: ignore[arg-type]
+    assert shares.means[:3].sum() == pytest.approx(1)
+    assert shares.means[3:7].sum() == pytest.approx(1)
+    assert shares.rows == 2000 if adjacency == "replace-one" else 0 < abs(shares.rows - 2000) < 200
 
 
 def test_the_number_of_rows_is_noised_with_signs_alone() -> None:
     schema, mechanism = schema_of((2, 2)), ExponentialTilting("none")
     rows = Rows(open_table(every_row((2, 2))[np.arange(400) % 4]), schema, mechanism.geometry(schema))
     noise = RecordingNoise()
-    moments = mechanism.release(rows, Terms(Budget(1.0), "add-remove"), None, noise, None).value  # type: ignore[arg-type]
+    shares = mechanism.release(rows, PrivacyParameters(Budget(1.0), "add-remove"), None, noise, None).value  # type: ignore[arg-type]
     assert noise.calls[0].values[0] == 400
-    assert moments.rows == noise.calls[0].output[0]
+    assert shares.rows == noise.calls[0].output[0]
 
 
 def public_rows(shape: tuple[int, ...], size: int = 300) -> PublicRows:
@@ -177,16 +196,16 @@ def test_the_ridge_is_where_the_gradient_vanishes_and_pulls_to_even_weights() ->
 def test_a_level_that_no_public_row_has_is_left_alone() -> None:
     codes = np.array([[0], [1]] * 20)
     public = PublicRows(codes, ExponentialTilting().geometry(schema_of((3,))))
-    moments = Moments(np.array([0.2, 0.3, 0.5]), np.full(3, 0.01), 1000.0, ())
-    tilt = ExponentialTilting().tilted(moments, public)
+    shares = LevelShares(np.array([0.2, 0.3, 0.5]), np.full(3, 0.01), 1000.0, ())
+    tilt = TiltingFit.of(shares, ReweightingProblem(public), 0.3)
     assert tilt.beta[2] == 0
     assert np.isfinite(tilt.beta).all()
 
 
 def test_drowned_levels_stay_where_the_public_table_has_them() -> None:
     public = public_rows((3, 2, 4))
-    noisy = Moments(np.array([5.0, -4.0, 0.0, 0.5, 3.0, -2.0, 0.0, 0.0]), np.full(8, 50.0), 100.0, ())
-    assert np.abs(ExponentialTilting().tilted(noisy, public).beta).max() < 0.01
+    noisy = LevelShares(np.array([5.0, -4.0, 0.0, 0.5, 3.0, -2.0, 0.0, 0.0]), np.full(8, 50.0), 100.0, ())
+    assert np.abs(TiltingFit.of(noisy, ReweightingProblem(public), 0.3).beta).max() < 0.01
 
 
 def test_pairs_tell_what_single_shares_do_not() -> None:
@@ -199,8 +218,10 @@ def test_pairs_tell_what_single_shares_do_not() -> None:
     for pairs in ("auto", "none"):
         mechanism = ExponentialTilting(pairs)
         rows = Rows(open_table(private), schema, mechanism.geometry(schema))
-        release = mechanism.release(rows, Terms(Budget(1.0)), None, RecordingNoise(), Contrast(public))
-        tilt = mechanism.solve(release, rows.geometry, Contrast(public))
+        release = mechanism.release(
+            rows, PrivacyParameters(Budget(1.0)), None, RecordingNoise(), ReweightingProblem(public)
+        )
+        tilt = mechanism.solve(release, rows.geometry, ReweightingProblem(public))
         weights = np.exp(tilt.design @ tilt.beta)
         shares[pairs] = weights[agree].sum() / weights.sum()
     assert shares["auto"] > 0.95
@@ -223,11 +244,13 @@ def test_products_of_public_rows() -> None:
 
 def test_sums_are_the_sums() -> None:
     encoded = np.array([[1.0, 0.0, 1.0], [-1.0, 1.0, 1.0]])
-    np.testing.assert_array_equal(Sums(together=False)(encoded), [[2.0], [1.0]])
-    np.testing.assert_array_equal(Sums(together=True)(encoded), [[2.0, 0.0, 2.0], [0.0, 3.0, 1.0]])
+    np.testing.assert_array_equal(SumsAndProducts(together=False)(encoded), [[2.0], [1.0]])
+    np.testing.assert_array_equal(SumsAndProducts(together=True)(encoded), [[2.0, 0.0, 2.0], [0.0, 3.0, 1.0]])
 
 
-@pytest.mark.parametrize("wrong", [{"pairs": "some"}, {"pairs": (("a",),)}, {"spread": 0}, {"spread": math.nan}, {"spread": True}])
+@pytest.mark.parametrize(
+    "wrong", [{"pairs": "some"}, {"pairs": (("a",),)}, {"spread": 0}, {"spread": math.nan}, {"spread": True}]
+)
 def test_parameters_that_mean_nothing_are_refused(wrong: dict) -> None:
     with pytest.raises(pf.PrivacyError, match=next(iter(wrong))):
         ExponentialTilting(**wrong).check()
@@ -235,15 +258,17 @@ def test_parameters_that_mean_nothing_are_refused(wrong: dict) -> None:
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_neighbours_are_told_apart_as_well_as_epsilon_allows_and_no_better(adjacency: str) -> None:
-    """The best test there is, the ratio of likelihoods, on rows that reach the sensitivity; with half of the noise it is caught."""
+    """The best test there is, the ratio of likelihoods, on rows that reach the sensitivity; with half of the noise it
+    is caught.
+    """
     schema, mechanism, epsilon = schema_of((3, 4, 2)), ExponentialTilting("none"), 1.0
     rows = np.vstack([np.zeros((20, 3)), [[2.0, 3.0, 1.0]]])
     other = rows[:-1] if adjacency == "add-remove" else np.zeros((21, 3))
     sums, scale = [], 0.0
     for table in (rows, other):
         noise = RecordingNoise()
-        terms = Terms(Budget(epsilon), adjacency)  # type: ignore[arg-type]
-        mechanism.release(Rows(open_table(table), schema, mechanism.geometry(schema)), terms, None, noise, None)  # type: ignore[arg-type]
+        parameters = PrivacyParameters(Budget(epsilon), adjacency)  # type: ignore[arg-type]
+        mechanism.release(Rows(open_table(table), schema, mechanism.geometry(schema)), parameters, None, noise, None)  # type: ignore[arg-type]
         sums.append(noise.calls[0].values)
         scale = noise.calls[0].scale
 

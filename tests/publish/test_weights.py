@@ -1,4 +1,6 @@
-"""ImportanceWeights: what it estimates, whom it charges, that nothing un-noised leaves, and that its variances are those of simulations."""
+"""ImportanceWeights: what it estimates, whom it charges, that nothing un-noised leaves, and that its variances are
+those of simulations.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +18,24 @@ from sklearn.linear_model import LogisticRegression
 
 import privfit as pf
 from privfit.publish import diagnostics
-from privfit.publish.weights import synthetic_table
+from privfit.publish.public_tables import synthetic_table
 from tests.support.beats import assert_told_in_order
 from tests.support.noise import RecordingNoise, ReplayingNoise
 
 METHODS = ("tilting", "paper", "objective")
-SCHEMA = pf.Schema([pf.Category("job", ["craft", "office", "none"]), pf.Numeric("age", 0, 100)], target=pf.Category("rich", ["no", "yes"]))
+SCHEMA = pf.Schema(
+    [pf.Category("job", ["craft", "office", "none"]), pf.Numeric("age", 0, 100)],
+    target=pf.Category("rich", ["no", "yes"]),
+)
 
 
 def people(rows: int, craft: float, rich: float, seed: int) -> pd.DataFrame:
     generator = np.random.default_rng(seed)
     job = generator.choice(["craft", "office", "none"], p=[craft, 0.9 - craft, 0.1], size=rows)
     age = np.clip(generator.normal(45 - 10 * (job == "craft"), 15), 0, 100)
-    return pd.DataFrame({"job": job, "age": age, "rich": np.where(generator.random(rows) < rich + 0.2 * (job == "office"), "yes", "no")})
+    return pd.DataFrame(
+        {"job": job, "age": age, "rich": np.where(generator.random(rows) < rich + 0.2 * (job == "office"), "yes", "no")}
+    )
 
 
 PRIVATE, PUBLIC = people(4000, 0.7, 0.3, 1), people(1500, 0.2, 0.1, 2)
@@ -43,7 +50,9 @@ def test_estimates_move_from_the_public_to_the_private_share(method: str) -> Non
     truth, unweighted = is_rich(PRIVATE).mean(), is_rich(PUBLIC).mean()
     model = pf.ImportanceWeights(50.0, schema=SCHEMA, method=method, alpha=0.01, random_state=0).fit(PRIVATE, PUBLIC)
     assert abs(model.estimate(is_rich) - truth) < 0.3 * abs(unweighted - truth)
-    assert model.estimate(lambda table: table["job"] == "craft") == pytest.approx((PRIVATE["job"] == "craft").mean(), abs=0.05)
+    assert model.estimate(lambda table: table["job"] == "craft") == pytest.approx(
+        (PRIVATE["job"] == "craft").mean(), abs=0.05
+    )
     assert model.weights_.shape == (1500,)
     assert model.weights_.mean() == pytest.approx(1)
     assert (model.weights_ > 0).all()
@@ -60,9 +69,15 @@ def test_more_budget_converges_to_the_private_means_of_every_level() -> None:
 
 def test_b_is_a_function_a_column_or_numbers() -> None:
     model = pf.ImportanceWeights(1.0, schema=SCHEMA, random_state=0).fit(PRIVATE, PUBLIC)
-    assert model.estimate("age") == model.estimate(lambda table: table["age"]) == model.estimate(PUBLIC["age"].to_numpy())
+    assert (
+        model.estimate("age") == model.estimate(lambda table: table["age"]) == model.estimate(PUBLIC["age"].to_numpy())
+    )
     assert model.estimate(lambda table: 1 + 0 * table["age"]) == pytest.approx(1)
-    for wrong, said in (("job", "holds no numbers"), ("salary", "no column 'salary'"), (lambda table: [1.0], "one finite number")):
+    for wrong, said in (
+        ("job", "holds no numbers"),
+        ("salary", "no column 'salary'"),
+        (lambda table: [1.0], "one finite number"),
+    ):
         with pytest.raises(pf.DataError, match=said):
             model.estimate(wrong)
 
@@ -86,7 +101,9 @@ def test_the_frame_is_of_the_users_kind_and_trains_other_models() -> None:
 def test_files_are_read_and_handed_to_b_as_frames(tmp_path) -> None:
     pl.from_pandas(PRIVATE).write_parquet(tmp_path / "private.parquet")
     pl.from_pandas(PUBLIC).write_csv(tmp_path / "public.csv")
-    model = pf.ImportanceWeights(1.0, schema=SCHEMA, random_state=0).fit(tmp_path / "private.parquet", tmp_path / "public.csv")
+    model = pf.ImportanceWeights(1.0, schema=SCHEMA, random_state=0).fit(
+        tmp_path / "private.parquet", tmp_path / "public.csv"
+    )
     expected = pf.ImportanceWeights(1.0, schema=SCHEMA, random_state=0).fit(PRIVATE, PUBLIC)
     assert model.estimate(lambda table: table["rich"] == "yes") == pytest.approx(expected.estimate(is_rich))
 
@@ -120,7 +137,9 @@ def test_only_columns_that_all_tables_have_are_used_and_the_report_says_so(metho
     assert any("not used: age" in note for note in model.report_.notes)
     assert model.estimate("hobby") == pytest.approx(1.5)
     assert set(model.to_frame().columns) == {"job", "rich", "hobby", "weight"}
-    both = pf.ImportanceWeights(3.0, schema=SCHEMA, method=method, random_state=0).fit(PRIVATE.drop(columns="job"), PUBLIC)
+    both = pf.ImportanceWeights(3.0, schema=SCHEMA, method=method, random_state=0).fit(
+        PRIVATE.drop(columns="job"), PUBLIC
+    )
     assert both.used_columns_ == ["age", "rich"]
     with pytest.raises(pf.DataError, match="share none"):
         pf.ImportanceWeights(3.0, schema=SCHEMA, method=method, random_state=0).fit(PRIVATE, public[["hobby"]])
@@ -160,7 +179,10 @@ def test_arrays_go_by_position() -> None:
 
 
 def test_tempering_makes_weights_more_even() -> None:
-    fits = [pf.ImportanceWeights(2.0, schema=SCHEMA, tau=tau, random_state=0).fit(PRIVATE, PUBLIC) for tau in (0.0, 0.5, 1.0)]
+    fits = [
+        pf.ImportanceWeights(2.0, schema=SCHEMA, tau=tau, random_state=0).fit(PRIVATE, PUBLIC)
+        for tau in (0.0, 0.5, 1.0)
+    ]
     np.testing.assert_allclose(fits[0].weights_, 1)
     assert fits[0].effective_rows_ == pytest.approx(1500)
     assert fits[0].effective_rows_ > fits[1].effective_rows_ > fits[2].effective_rows_
@@ -180,14 +202,16 @@ def test_a_few_heavy_rows_are_told_of() -> None:
         pf.ImportanceWeights(10.0, schema=schema, random_state=0).fit(private, pd.DataFrame({"c": ["a", "b"] * 100}))
 
 
-# -- who pays -----------------------------------------------------------------------------------------------------------------
+# -- who pays --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_one_fit_charges_what_it_says(tmp_path, method: str, adjacency: str) -> None:
     ledger = pf.Ledger(tmp_path / "budget.db", epsilon=1.0)
-    model = pf.ImportanceWeights(0.4, schema=SCHEMA, method=method, adjacency=adjacency, expected_rows=4000, ledger=ledger)
+    model = pf.ImportanceWeights(
+        0.4, schema=SCHEMA, method=method, adjacency=adjacency, expected_rows=4000, ledger=ledger
+    )
     clone(model).fit(PRIVATE, PUBLIC)
     model.fit(PRIVATE, PUBLIC)
     assert ledger.spent == pytest.approx(0.8)
@@ -204,7 +228,12 @@ def test_what_is_refused_is_not_charged(tmp_path, method: str) -> None:
     ledger = pf.Ledger(tmp_path / "budget.db", epsilon=1.0)
     model = pf.ImportanceWeights(0.4, schema=SCHEMA, method=method, ledger=ledger)
     broken = PRIVATE.assign(job="unheard of")
-    for private, public in ((broken, PUBLIC), (PRIVATE, broken), (PRIVATE.iloc[:0], PUBLIC), (PRIVATE, PUBLIC.iloc[:0])):
+    for private, public in (
+        (broken, PUBLIC),
+        (PRIVATE, broken),
+        (PRIVATE.iloc[:0], PUBLIC),
+        (PRIVATE, PUBLIC.iloc[:0]),
+    ):
         with pytest.raises(pf.DataError):
             model.fit(private, public)
     assert ledger.spent == 0
@@ -228,7 +257,9 @@ def neighbours(adjacency: str) -> tuple[pd.DataFrame, pd.DataFrame]:
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
-def test_with_the_same_noisy_values_neighbours_cannot_be_told_apart(monkeypatch, method: str, adjacency: str, delta: float) -> None:
+def test_with_the_same_noisy_values_neighbours_cannot_be_told_apart(
+    monkeypatch, method: str, adjacency: str, delta: float
+) -> None:
     """End to end: everything that leaves a fit is a function of noisy values and public facts."""
     first = RecordingNoise()
     fits = []
@@ -237,7 +268,9 @@ def test_with_the_same_noisy_values_neighbours_cannot_be_told_apart(monkeypatch,
         monkeypatch.setattr("privfit.models.private.noise_source", lambda _, source=source: source)
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
-            fit = pf.ImportanceWeights(0.5, delta=delta, schema=SCHEMA, method=method, adjacency=adjacency, expected_rows=60)
+            fit = pf.ImportanceWeights(
+                0.5, delta=delta, schema=SCHEMA, method=method, adjacency=adjacency, expected_rows=60
+            )
             fit.set_params(ledger=pf.Ledger(epsilon=1.0, delta=1e-4)).fit(table, PUBLIC)
         fits.append((fit, [str(one.message) for one in told]))
     (one, said), (two, also_said) = fits
@@ -263,15 +296,15 @@ def test_noise_covers_what_a_neighbour_moves(monkeypatch) -> None:
         assert 0 < moved <= 0.5 * one.scale * (1 + 1e-12)
 
 
-# -- variances and biases --------------------------------------------------------------------------------------------------------
+# -- variances and biases --------------------------------------------------------------------------
 
 
 def test_the_pull_is_the_derivative_and_half_of_what_the_paper_prints() -> None:
     generator = np.random.default_rng(0)
     model = pf.ImportanceWeights(2.0, schema=SCHEMA, method="paper", random_state=0).fit(PRIVATE, PUBLIC.iloc[:200])
-    design, beta = model._released[4], model.beta_
+    design, beta = model._released.design, model.beta_
     values = generator.random(200)
-    slope = diagnostics.pull(values, model.weights_, design)
+    slope = diagnostics.estimate_gradient(values, model.weights_, design)
 
     def estimate(at: np.ndarray) -> float:
         weights = np.exp(design @ at)
@@ -290,20 +323,24 @@ def test_variances_are_those_of_simulations(method: str) -> None:
     estimates, betas = [], []
     for seed in range(60):
         private = people(2000, 0.7, 0.3, 100 + seed)
-        model = pf.ImportanceWeights(1.0, schema=SCHEMA, method=method, random_state=seed, pairs="none").fit(private, PUBLIC)
+        model = pf.ImportanceWeights(1.0, schema=SCHEMA, method=method, random_state=seed, pairs="none").fit(
+            private, PUBLIC
+        )
         estimates.append(model.estimate(is_rich))
         betas.append(model.beta_)
     found = np.var(estimates)
-    slope = diagnostics.pull(is_rich(PUBLIC).to_numpy(float), model.weights_, model._released[4])
+    slope = diagnostics.estimate_gradient(is_rich(PUBLIC).to_numpy(float), model.weights_, model._released.design)
     assert 0.4 * found < slope @ model.covariance() @ slope < 2.5 * found
     assert found < 2 * model.variance_bound(is_rich)
     assert 0.4 < np.trace(model.covariance()) / np.cov(np.array(betas).T).trace() < 2.5
 
 
 def test_lemma_7_is_corrected() -> None:
-    """Noise of density exp(-|b| / scale) in d columns has variance (d + 1) scale^2 in each, by drawing it; the paper prints d / (d + 1)."""
+    """Noise of density exp(-|b| / scale) in d columns has variance (d + 1) scale^2 in each, by drawing it; the paper
+    prints d / (d + 1).
+    """
     model = pf.ImportanceWeights(0.5, schema=SCHEMA, method="paper", random_state=0).fit(PRIVATE, PUBLIC)
-    event, d = model._released[1], len(model.beta_)
+    event, d = model._released.event, len(model.beta_)
     assert event.noise_sd**2 == pytest.approx((d + 1) * (event.scale / event.unit) ** 2)
     generator = np.random.default_rng(0)
     draws = generator.gamma(d, event.scale, 20_000)[:, None] * (lambda z: z / np.linalg.norm(z, axis=1, keepdims=True))(
@@ -315,20 +352,24 @@ def test_lemma_7_is_corrected() -> None:
 def test_narrow_columns_have_more_noise_and_the_bound_is_that_of_the_noisiest() -> None:
     """Columns that share one draw of octahedra have different deviations."""
     model = pf.ImportanceWeights(0.5, schema=SCHEMA, method="objective", random_state=0).fit(PRIVATE, PUBLIC)
-    fit = model._released[2]
-    assert fit.tilt.sds.shape == model.beta_.shape
-    assert fit.tilt.sds.max() > 1.2 * fit.tilt.sds.min() > 0
-    slope = diagnostics.pull(is_rich(PUBLIC).to_numpy(float), model.weights_, model._released[4])
-    assert model.variance_bound(is_rich) > (fit.tilt.sds.max() / fit.ridge) ** 2 * float(slope @ slope)
+    fit = model._released
+    assert fit.noise.sds.shape == model.beta_.shape
+    assert fit.noise.sds.max() > 1.2 * fit.noise.sds.min() > 0
+    slope = diagnostics.estimate_gradient(is_rich(PUBLIC).to_numpy(float), model.weights_, model._released.design)
+    assert model.variance_bound(is_rich) > (fit.noise.sds.max() / fit.ridge) ** 2 * float(slope @ slope)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_bias_is_that_of_endless_rows_without_noise(method: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = pf.ImportanceWeights(1.0, schema=SCHEMA, method=method, alpha=0.1, random_state=0, pairs="none").fit(PRIVATE, PUBLIC)
+        model = pf.ImportanceWeights(1.0, schema=SCHEMA, method=method, alpha=0.1, random_state=0, pairs="none").fit(
+            PRIVATE, PUBLIC
+        )
         bias = model.bias(is_rich, PRIVATE)
-    exact = pf.ImportanceWeights(1e6, schema=SCHEMA, method=method, alpha=0.1, random_state=0, pairs="none").fit(PRIVATE, PUBLIC)
+    exact = pf.ImportanceWeights(1e6, schema=SCHEMA, method=method, alpha=0.1, random_state=0, pairs="none").fit(
+        PRIVATE, PUBLIC
+    )
     assert bias == pytest.approx(exact.estimate(is_rich) - is_rich(PRIVATE).mean(), abs=3e-3)
     assert abs(bias) < 1e-3 if method == "tilting" else abs(bias) > 0.005
     with pytest.warns(pf.PrivacyWarning, match="without noise"):
@@ -337,7 +378,9 @@ def test_the_bias_is_that_of_endless_rows_without_noise(method: str) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*heaviest hundredth")
 def test_an_alpha_that_privacy_does_not_allow_is_raised_and_told() -> None:
-    small = pf.ImportanceWeights(0.01, schema=SCHEMA, method="objective", alpha=1e-4, random_state=0).fit(PRIVATE, PUBLIC)
+    small = pf.ImportanceWeights(0.01, schema=SCHEMA, method="objective", alpha=1e-4, random_state=0).fit(
+        PRIVATE, PUBLIC
+    )
     assert any("alpha was raised from 0.0001" in note for note in small.report_.notes)
     usual = pf.ImportanceWeights(1.0, schema=SCHEMA, method="objective", alpha=0.1, random_state=0).fit(PRIVATE, PUBLIC)
     assert not any("raised" in note for note in usual.report_.notes)
@@ -346,7 +389,9 @@ def test_an_alpha_that_privacy_does_not_allow_is_raised_and_told() -> None:
 
 @pytest.mark.parametrize("method", ["paper", "objective"])
 def test_every_row_counts_the_same_without_balance(method: str) -> None:
-    """The paper's footnote 2: with few public rows the regression hardly looks at them, and its ridge is shared by all rows."""
+    """The paper's footnote 2: with few public rows the regression hardly looks at them, and its ridge is shared by all
+    rows.
+    """
     fits = [
         pf.ImportanceWeights(1e6, schema=SCHEMA, method=method, balanced=balanced, random_state=0).fit(PRIVATE, PUBLIC)
         for balanced in (True, False)
@@ -401,7 +446,9 @@ def test_a_box_matches_public_columns_by_position_or_asks_for_names() -> None:
     rng = np.random.default_rng(0)
     private = pl.DataFrame({"SECRET77": rng.uniform(0, 1, 200), "SECRET78": rng.uniform(0, 1, 200)})
     weights = pf.ImportanceWeights(1.0, schema=pf.Schema.box(0, 1), random_state=0)
-    with pytest.raises(pf.DataError, match=r"A box knows the private columns by position: give a schema that lists names") as caught:
+    with pytest.raises(
+        pf.DataError, match=r"A box knows the private columns by position: give a schema that lists names"
+    ) as caught:
         weights.fit(private, private.head(50))
     assert "SECRET" not in str(caught.value)
     assert len(weights.fit(private, private.head(50).to_numpy()).weights_) == 50

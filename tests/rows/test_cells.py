@@ -56,7 +56,13 @@ def test_numbers_of_cells_and_their_centres_go_both_ways() -> None:
     np.testing.assert_array_equal(columns["z"][:6:2], [-0.25, 0.75, np.nan])
     assert columns["y"][:2].tolist() == [0, 1]
     rows = set(
-        zip(*(np.where(values != values, None, values) if values.dtype == float else values for values in columns.values()), strict=True)
+        zip(
+            *(
+                np.where(values != values, None, values) if values.dtype == float else values
+                for values in columns.values()
+            ),
+            strict=True,
+        )
     )
     assert len(rows) == 72
 
@@ -101,7 +107,7 @@ def test_batches_and_order_do_not_matter(columns) -> None:
 
 
 def test_the_target_alone() -> None:
-    from privfit.baselines.majority import ClassCounts
+    from privfit.mechanisms.histograms.class_counts import ClassCounts
 
     rows = Rows(
         open_table(np.array([[0.0, 1.0], [np.nan, 0.0], [0.5, 1.0]])),
@@ -114,7 +120,9 @@ def test_the_target_alone() -> None:
 
 
 def test_what_a_row_can_move() -> None:
-    """Brute force over all tables of up to two rows at corners: counts of neighbours are 1 apart, or 2 where a row is replaced, and sometimes as much."""
+    """Brute force over all tables of up to two rows at corners: counts of neighbours are 1 apart, or 2 where a row is
+    replaced, and sometimes as much.
+    """
     schema = pf.Schema([pf.Numeric("x", 0, 1), pf.Category("c", [0, 1, 2])])
     corners = list(itertools.product((0.0, 0.3, 1.0, 5.0), (0, 1, 2)))
     one = {row: Counter(counted(np.array([row]), schema, 2)) for row in corners}

@@ -1,4 +1,6 @@
-"""Rows as cells of pairs of columns and of fine steps: sums are those of a loop over rows, whatever their order, batches, pieces or part."""
+"""Rows as cells of pairs of columns and of fine steps: sums are those of a loop over rows, whatever their order,
+batches, pieces or part.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,13 @@ import numpy as np
 import pytest
 
 from privfit.losses import LOGISTIC, tempered_logistic
-from privfit.mechanisms import pairs
-from privfit.mechanisms.pairs import (
+from privfit.mechanisms.perturbation import interaction_terms as pairs
+from privfit.mechanisms.perturbation.interaction_terms import (
     UNIT,
-    Slopes,
+    IntegerGradients,
+    integer_weights,
     menu_of,
     score_bits,
-    whole_weights,
 )
 from privfit.rows import KeptRows, PartOfRows
 from privfit.tables import DataError
@@ -36,7 +38,7 @@ def test_sums_are_those_of_a_loop_over_rows_whatever_their_order_and_batches() -
         )
         for _ in range(700)
     ]
-    weights, slopes, menu = weights_of(3, 1.0), Slopes(LOSS, 2), menu_of(crossing_of())
+    weights, slopes, menu = weights_of(3, 1.0), IntegerGradients(LOSS, 2), menu_of(crossing_of())
     _, sums, curvatures = measured(rows, weights, slopes)
     alone = [measured([row], weights, slopes) for row in rows]
     for place in range(len(menu)):
@@ -44,13 +46,13 @@ def test_sums_are_those_of_a_loop_over_rows_whatever_their_order_and_batches() -
         assert np.array_equal(curvatures[place], sum(own[2][place] for own in alone))
     for other in (rows[::-1], rows[350:] + rows[:350]):
         assert all(np.array_equal(a, b) for a, b in zip(measured(other, weights, slopes)[1], sums, strict=True))
-    small = kept_of(rows, batch_rows=7).cells(whole_weights(weights, score_bits(len(weights))))
+    small = kept_of(rows, batch_rows=7).cells(integer_weights(weights, score_bits(len(weights))))
     assert all(np.array_equal(a, b) for a, b in zip(small.sums(menu, slopes.slopes, SHIFT), sums, strict=True))
 
 
 def test_counts_are_the_same_where_they_are_made_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [(*VALUES[i % 4], ("no", "yes")[i % 3 % 2]) for i in range(200)]
-    cells, menu, slopes = cells_of(rows, weights_of(1, 1.0)), menu_of(crossing_of()), Slopes(LOGISTIC, 1)
+    cells, menu, slopes = cells_of(rows, weights_of(1, 1.0)), menu_of(crossing_of()), IntegerGradients(LOGISTIC, 1)
     together = cells.sums_and_counts(menu, slopes.slopes, SHIFT)
     monkeypatch.setattr("privfit.rows.crossed.MOST_COUNTED", 0)
     for one, other in zip(together, cells.sums_and_counts(menu, slopes.slopes, SHIFT), strict=True):
@@ -61,7 +63,7 @@ def test_counts_are_the_same_where_they_are_made_apart(monkeypatch: pytest.Monke
 def test_a_table_moves_the_scores_of_its_cells_only() -> None:
     rows = [(*VALUES[0], "no"), (*VALUES[1], "yes")]
     cells, pair = cells_of(rows, weights_of(0, 0.0)), (1, 2)
-    slopes, shape = Slopes(LOGISTIC, 1), crossing_of().shape(pair)
+    slopes, shape = IntegerGradients(LOGISTIC, 1), crossing_of().shape(pair)
     assert shape == (3, 2)
     before = cells.sums([pair], slopes.slopes, SHIFT)[0]
     table = np.zeros(6, dtype=np.int64)
@@ -77,7 +79,7 @@ def test_a_table_moves_the_scores_of_its_cells_only() -> None:
 def test_any_weights_are_held_to_whole_numbers_whose_sums_are_exact(weight: float) -> None:
     columns = 200
     bits = score_bits(columns)
-    whole = whole_weights(np.full((columns, 1), weight), bits)
+    whole = integer_weights(np.full((columns, 1), weight), bits)
     assert np.array_equal(whole, np.rint(whole))
     assert np.abs(whole).max() * columns <= 2.0**36
 
@@ -86,7 +88,7 @@ def test_a_table_that_grew_between_readings_tells_no_numbers() -> None:
     kept = kept_of([(*VALUES[0], "no")] * 30)
     part = PartOfRows(kept, np.ones(20, dtype=bool))
     with pytest.raises(DataError, match="another number of rows"):
-        part.cells(whole_weights(weights_of(0, 0.0), 8))
+        part.cells(integer_weights(weights_of(0, 0.0), 8))
 
 
 @pytest.mark.parametrize("batch_rows", [7, 1300, 1 << 16])
@@ -95,24 +97,28 @@ def test_a_part_of_the_rows_has_the_cells_that_these_rows_have_alone(batch_rows:
     ages, gains = rng.uniform(-5, 80, 4000), rng.exponential(900, 4000)
     rows = [(float(ages[i]), "nsw"[i % 3], "fm"[i % 2], float(gains[i]), ("no", "yes")[i % 5 % 2]) for i in range(4000)]
     mine = rng.uniform(size=4000) < 0.3
-    menu, slopes, weights = menu_of(crossing_of()), Slopes(LOGISTIC, 1), weights_of(4, 1.0)
-    whole = whole_weights(weights, score_bits(len(weights)))
+    menu, slopes, weights = menu_of(crossing_of()), IntegerGradients(LOGISTIC, 1), weights_of(4, 1.0)
+    whole = integer_weights(weights, score_bits(len(weights)))
     kept = kept_of(rows, batch_rows)
     assert (len(kept._chunks[0].fine) > 100) == (batch_rows == 7)  # in pieces
     part = PartOfRows(kept, mine).cells(whole).sums(menu, slopes.slopes, SHIFT)
-    alone = kept_of([row for row, own in zip(rows, mine, strict=True) if own]).cells(whole).sums(menu, slopes.slopes, SHIFT)
+    alone = (
+        kept_of([row for row, own in zip(rows, mine, strict=True) if own]).cells(whole).sums(menu, slopes.slopes, SHIFT)
+    )
     assert all(np.array_equal(one, other) for one, other in zip(part, alone, strict=True))
 
 
 def test_tables_that_do_not_fit_in_memory_have_the_same_cells() -> None:
     rows = [(*VALUES[i % 4], ("no", "yes")[i % 3 % 2]) for i in range(90)]
-    menu, slopes, weights = menu_of(crossing_of()), Slopes(LOGISTIC, 1), weights_of(4, 1.0)
+    menu, slopes, weights = menu_of(crossing_of()), IntegerGradients(LOGISTIC, 1), weights_of(4, 1.0)
     kept = kept_of(rows)
     read_again = KeptRows(kept._rows, most_bytes=1, fine=True)
     assert read_again._chunks is None
-    whole = whole_weights(weights, score_bits(len(weights)))
+    whole = integer_weights(weights, score_bits(len(weights)))
     for one, other in zip(
-        kept.cells(whole).sums(menu, slopes.slopes, SHIFT), read_again.cells(whole).sums(menu, slopes.slopes, SHIFT), strict=True
+        kept.cells(whole).sums(menu, slopes.slopes, SHIFT),
+        read_again.cells(whole).sums(menu, slopes.slopes, SHIFT),
+        strict=True,
     ):
         assert np.array_equal(one, other)
     assert kept._chunks[0].nbytes > KeptRows(kept._rows)._chunks[0].nbytes  # fine cells are counted

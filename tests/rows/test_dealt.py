@@ -79,7 +79,16 @@ def warning(rows):
 
 @pytest.mark.parametrize(
     "broken",
-    [raising, leaving, warning, lambda rows: [1.0, 2.0], lambda rows: [[]], lambda rows: np.nan, lambda rows: "text", lambda rows: None],
+    [
+        raising,
+        leaving,
+        warning,
+        lambda rows: [1.0, 2.0],
+        lambda rows: [[]],
+        lambda rows: np.nan,
+        lambda rows: "text",
+        lambda rows: None,
+    ],
 )
 def test_what_goes_wrong_in_a_block_stays_in_it(broken) -> None:
     def function(rows):
@@ -122,7 +131,10 @@ def test_other_blocks_answer_the_same_to_the_bit(encoded, kind) -> None:
     before = dealt(encoded, ages=ages, towns=towns, ill=ill).answers(places, blocks, function, size)
     for at in (0, 57, n - 1):
         if kind == "replaced":
-            changed = [np.concatenate([column[:at], [new], column[at + 1 :]]) for column, new in ((ages, 99.0), (towns, "c"), (ill, "yes"))]
+            changed = [
+                np.concatenate([column[:at], [new], column[at + 1 :]])
+                for column, new in ((ages, 99.0), (towns, "c"), (ill, "yes"))
+            ]
             own, moved = places, {int(places[at, 0])}
         else:
             changed = [np.insert(column, at, new) for column, new in ((ages, 99.0), (towns, "c"), (ill, "yes"))]
@@ -161,7 +173,9 @@ def test_processes_answer_as_threads_do() -> None:
             raise ValueError
         return rows.sum(axis=0)
 
-    by_threads, by_processes = (dealt(threads=2).answers(PLACES, 3, function, 3, processes) for processes in (False, True))
+    by_threads, by_processes = (
+        dealt(threads=2).answers(PLACES, 3, function, 3, processes) for processes in (False, True)
+    )
     assert np.array_equal(by_threads, by_processes, equal_nan=True)
     assert np.array_equal(by_threads[2], [120, 3, 3])
 

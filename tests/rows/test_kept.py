@@ -1,6 +1,7 @@
 """Kept rows: sums over many passes are those of the dense design, whatever holds the table.
 
-Encoded entries are whole multiples of 2^-16. With whole-number weights and responses every sum here is exact in float64: most tests ask for equal numbers, not close ones.
+Encoded entries are whole multiples of 2^-16. With whole-number weights and responses every sum here is exact in
+float64: most tests ask for equal numbers, not close ones.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from tests.support.kept_tables import (
     whole_weights,
 )
 
-# -- the same sums as a dense design ---------------------------------------------------------------------------------------
+# -- the same sums as a dense design ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("classes", [1, 3])
@@ -76,7 +77,9 @@ def test_numbers_measured_from_zero_are_summed_as_they_are_encoded() -> None:
     design = np.array([[-0.25, 1, 0, 0.25], [0.5, 0, 1, 0.75], [1, 0, 1, 0.25]])
     kept = kept_from(table, schema, geometry)
     weights = np.array([[3.0], [1], [2], [5]])
-    np.testing.assert_array_equal(kept.pulled(weights, lambda z, t: z + 8 * t), design.T @ (design @ weights + [[4.0], [8], [0]]))
+    np.testing.assert_array_equal(
+        kept.pulled(weights, lambda z, t: z + 8 * t), design.T @ (design @ weights + [[4.0], [8], [0]])
+    )
 
 
 def test_numbers_of_a_wide_range_have_their_knots_on_a_logarithm() -> None:
@@ -94,7 +97,13 @@ def test_numbers_of_a_wide_range_have_their_knots_on_a_logarithm() -> None:
 column_kinds = st.sampled_from(["slope", "sign", "bins", 3, 17, 64, 70])
 
 
-@given(st.lists(column_kinds, min_size=1, max_size=7), st.booleans(), st.sampled_from([1, 2, 4]), st.integers(1, 40), st.integers(0, 10**6))
+@given(
+    st.lists(column_kinds, min_size=1, max_size=7),
+    st.booleans(),
+    st.sampled_from([1, 2, 4]),
+    st.integers(1, 40),
+    st.integers(0, 10**6),
+)
 @settings(max_examples=60)
 def test_sums_equal_those_of_the_encoder_for_any_mixture_of_columns(
     kinds: list[Any], intercept: bool, classes: int, batch_rows: int, seed: int
@@ -109,7 +118,10 @@ def test_sums_equal_those_of_the_encoder_for_any_mixture_of_columns(
     geometry = schema.geometry(intercept=intercept)
     rng = np.random.default_rng(seed)
     table = np.column_stack(
-        [rng.normal(0, 3, 50) if isinstance(column, Numeric) else rng.integers(0, len(column.levels), 50) for column in columns]
+        [
+            rng.normal(0, 3, 50) if isinstance(column, Numeric) else rng.integers(0, len(column.levels), 50)
+            for column in columns
+        ]
     )
     rows = Rows(open_table(table), schema, geometry, threads=1)
     (batch,) = rows.batches()
@@ -129,10 +141,12 @@ def test_rows_of_many_chunks_and_batches_lose_nothing() -> None:
     weights = whole_weights(geometry.n_columns, 1)
     wanted = dense_sums(design, y, weights, whole)
     for batch_rows in (1000, USUAL_ROWS, 20_000, 10**6):
-        np.testing.assert_array_equal(kept_from(frame, schema, geometry, batch_rows=batch_rows).pulled(weights, whole), wanted)
+        np.testing.assert_array_equal(
+            kept_from(frame, schema, geometry, batch_rows=batch_rows).pulled(weights, whole), wanted
+        )
 
 
-# -- groups of categories --------------------------------------------------------------------------------------------------
+# -- groups of categories --------------------------------------------------------------------------
 
 
 @given(st.lists(st.integers(2, 5000), min_size=1, max_size=12))
@@ -164,7 +178,7 @@ def test_a_category_of_too_many_levels_is_refused_before_a_row_is_read() -> None
         kept_from(nothing_to_read, schema, schema.geometry())
 
 
-# -- every engine, kept or read again ----------------------------------------------------------------------------------------
+# -- every engine, kept or read again --------------------------------------------------------------
 
 
 ENGINES: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
@@ -192,10 +206,14 @@ def test_every_engine_gives_the_sums_of_the_design_by_hand(engine: str, target: 
 
 @pytest.mark.parametrize("classes", [1, 3])
 @pytest.mark.parametrize("engine", [engine for engine in ENGINES if engine != "arrow stream"])
-def test_a_table_that_is_read_again_gives_the_bits_of_one_that_is_kept(engine: str, classes: int, tmp_path: Path) -> None:
+def test_a_table_that_is_read_again_gives_the_bits_of_one_that_is_kept(
+    engine: str, classes: int, tmp_path: Path
+) -> None:
     schema, frame = schema_for("two classes"), mixed(700, "two classes")
     table = (
-        ENGINES[engine](frame, tmp_path) if engine != "numpy" else frame[[column.name for column in schema.columns]].to_numpy(dtype=object)
+        ENGINES[engine](frame, tmp_path)
+        if engine != "numpy"
+        else frame[[column.name for column in schema.columns]].to_numpy(dtype=object)
     )
     held = kept_from(table, schema, schema.geometry(), batch_rows=150)
     again = kept_from(table, schema, schema.geometry(), batch_rows=150, most_bytes=0)
@@ -218,7 +236,10 @@ def test_a_table_that_does_not_fit_is_seen_as_it_is_at_every_pass() -> None:
 def test_no_number_of_threads_changes_a_bit(most_bytes: int | None, classes: int) -> None:
     schema, frame = schema_for("two classes"), mixed(5 * USUAL_ROWS // 2, "two classes")
     sums = [
-        logistic_sums(kept_from(frame, schema, schema.geometry(), threads=threads, batch_rows=12_000, most_bytes=most_bytes), classes)
+        logistic_sums(
+            kept_from(frame, schema, schema.geometry(), threads=threads, batch_rows=12_000, most_bytes=most_bytes),
+            classes,
+        )
         for threads in (1, 2, 5)
     ]
     np.testing.assert_array_equal(sums[1], sums[0])
@@ -235,7 +256,9 @@ def test_a_stream_is_counted_while_it_is_read_and_may_be_asked_for_its_rows_then
 
 def test_a_stream_that_does_not_fit_is_refused_before_anything_is_charged() -> None:
     schema, frame = schema_for(), mixed(123)
-    with pytest.raises(DataError, match=r"Arrow stream.*several passes.*does not fit in memory.*file or a table.*Nothing was charged\."):
+    with pytest.raises(
+        DataError, match=r"Arrow stream.*several passes.*does not fit in memory.*file or a table.*Nothing was charged\."
+    ):
         kept_from(pa.Table.from_pandas(frame).to_reader(), schema, schema.geometry(), most_bytes=100)
 
 
@@ -257,13 +280,15 @@ def test_chunks_are_few_and_never_longer_than_rounding_allows_for(n: int, batch_
 def test_reading_tells_how_far_it_is() -> None:
     told: list[int] = []
     with on_progress(told.append):
-        kept = kept_from(np.zeros((USUAL_ROWS + 300, 1)), Schema([Numeric("a", 0, 1)]), Schema([Numeric("a", 0, 1)]).geometry())
+        kept = kept_from(
+            np.zeros((USUAL_ROWS + 300, 1)), Schema([Numeric("a", 0, 1)]), Schema([Numeric("a", 0, 1)]).geometry()
+        )
         assert told == [USUAL_ROWS, USUAL_ROWS + 300]
         kept.sample()
     assert told == [USUAL_ROWS, USUAL_ROWS + 300]
 
 
-# -- samples -------------------------------------------------------------------------------------------------------------------
+# -- samples ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("classes", [1, 3])
@@ -288,7 +313,11 @@ def test_curvature_is_estimated_from_a_thirty_second_of_the_rows(classes: int, m
     schema = Schema([Numeric("a", -1, 1), Category("c", ["x", "y", "z"])], target=Numeric("t", -1, 1))
     rng = np.random.default_rng(0)
     few = pd.DataFrame(
-        {"a": rng.choice([-1.0, -0.5, 0.25, 1.0], 500), "c": rng.choice(["x", "y", "z"], 500), "t": rng.choice([-1, 0.5], 500)}
+        {
+            "a": rng.choice([-1.0, -0.5, 0.25, 1.0], 500),
+            "c": rng.choice(["x", "y", "z"], 500),
+            "t": rng.choice([-1, 0.5], 500),
+        }
     )
     geometry = schema.geometry()
     kept = kept_from(few.loc[few.index.repeat(32)], schema, geometry, batch_rows=901, most_bytes=most_bytes)
@@ -316,7 +345,7 @@ def test_a_large_table_is_sampled_evenly_however_it_is_cut(batch_rows: int, most
     assert counts[0, 0] == pytest.approx(n)
 
 
-# -- features of rows ------------------------------------------------------------------------------------------------------------
+# -- features of rows ------------------------------------------------------------------------------
 
 
 class Pairs:
@@ -354,5 +383,7 @@ def test_random_features_of_kept_rows_are_those_of_the_encoded_ones() -> None:
     kept = kept_from(frame, schema, geometry, features=features, threads=2, batch_rows=90)
     weights = np.random.default_rng(1).normal(size=(40, 1))
     np.testing.assert_allclose(
-        kept.pulled(weights, LOGISTIC.slope), dense_sums(features(design @ features.frequencies), y, weights, LOGISTIC.slope), rtol=1e-9
+        kept.pulled(weights, LOGISTIC.slope),
+        dense_sums(features(design @ features.frequencies), y, weights, LOGISTIC.slope),
+        rtol=1e-9,
     )

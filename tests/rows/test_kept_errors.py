@@ -1,4 +1,6 @@
-"""Kept rows: what is wrong with a table is told before the charge, or that the charge stands, and never with a value of it."""
+"""Kept rows: what is wrong with a table is told before the charge, or that the charge stands, and never with a value of
+it.
+"""
 
 from __future__ import annotations
 
@@ -59,11 +61,15 @@ def test_a_table_without_rows_is_refused() -> None:
 
 @pytest.mark.parametrize("how", [*REFUSALS, "fewer rows", "more rows"])
 @pytest.mark.parametrize("use", ["sums", "sample"])
-def test_a_file_that_changed_before_it_is_read_again_is_refused_and_the_charge_stands(how: str, use: str, tmp_path: Path) -> None:
+def test_a_file_that_changed_before_it_is_read_again_is_refused_and_the_charge_stands(
+    how: str, use: str, tmp_path: Path
+) -> None:
     schema, frame = schema_for(), mixed(200)
     kept = kept_from(csv(frame, tmp_path), schema, schema.geometry(), batch_rows=30, most_bytes=0)
     csv(spoilt(frame, how), tmp_path)
-    with pytest.raises(DataError, match=r"'t\.csv' was cut, replaced or written to after it was opened") as refused:  # whatever a row holds
+    with pytest.raises(
+        DataError, match=r"'t\.csv' was cut, replaced or written to after it was opened"
+    ) as refused:  # whatever a row holds
         logistic_sums(kept) if use == "sums" else kept.sample()
     assert str(refused.value).endswith("The charge stands.")
     assert "Nothing was charged" not in str(refused.value)
@@ -71,7 +77,9 @@ def test_a_file_that_changed_before_it_is_read_again_is_refused_and_the_charge_s
 
 
 @pytest.mark.parametrize("how", [*REFUSALS, "fewer rows", "more rows"])
-def test_a_query_whose_file_changed_before_it_is_read_again_is_refused_and_the_charge_stands(how: str, tmp_path: Path) -> None:
+def test_a_query_whose_file_changed_before_it_is_read_again_is_refused_and_the_charge_stands(
+    how: str, tmp_path: Path
+) -> None:
     """Nobody watches the files of a query, but its rows are counted and checked."""
     schema, frame = schema_for(), mixed(200)
     kept = kept_from(pl.scan_csv(csv(frame, tmp_path)), schema, schema.geometry(), batch_rows=30, most_bytes=0)
@@ -83,11 +91,15 @@ def test_a_query_whose_file_changed_before_it_is_read_again_is_refused_and_the_c
 
 
 @pytest.mark.parametrize("write", [csv, parquet])
-def test_a_file_that_is_gone_when_it_is_read_again_leaves_no_sum(write: Callable[[pd.DataFrame, Path], Path], tmp_path: Path) -> None:
+def test_a_file_that_is_gone_when_it_is_read_again_leaves_no_sum(
+    write: Callable[[pd.DataFrame, Path], Path], tmp_path: Path
+) -> None:
     schema, path = schema_for(), write(mixed(200), tmp_path)
     kept = kept_from(path, schema, schema.geometry(), most_bytes=0)
     path.unlink()
-    with pytest.raises(DataError, match=r"cannot be read.*is not what it was at first\. The charge stands\.$") as refused:
+    with pytest.raises(
+        DataError, match=r"cannot be read.*is not what it was at first\. The charge stands\.$"
+    ) as refused:
         logistic_sums(kept)
     assert "Nothing was charged" not in str(refused.value)
 

@@ -34,7 +34,9 @@ def exact_sums(design: np.ndarray, target: np.ndarray, weights: np.ndarray, thre
 
 
 def distance(found: np.ndarray, exact: list[Fraction]) -> float:
-    return math.sqrt(sum((Fraction(value) - sum_) ** 2 for value, sum_ in zip(found.ravel().tolist(), exact, strict=True)))
+    return math.sqrt(
+        sum((Fraction(value) - sum_) ** 2 for value, sum_ in zip(found.ravel().tolist(), exact, strict=True))
+    )
 
 
 @pytest.mark.parametrize("length", [1e-3, 1.0, 1e6])
@@ -71,7 +73,7 @@ def test_rounding_bounds_sums_of_a_target_far_from_zero(low: float, high: float,
 @pytest.mark.parametrize("n", [4 * USUAL_ROWS, MANY_CHUNKS * CHUNK_ROWS])
 @pytest.mark.parametrize("kind", ["number", "level"])
 def test_rounding_bounds_sums_whose_every_addition_is_rounded_the_same_way(kind: str, n: int) -> None:
-    """Each row adds one, and a little less than half of the last place of half a usual chunk's sum: all that is lost."""
+    """Each row adds one, and just below half of the last place of half a usual chunk's sum: all that is lost."""
     schema = Schema([Numeric("a", -1, 1) if kind == "number" else Category("a", [0, 1, 2])])
     geometry = schema.geometry(intercept=False)
     kept = kept_from(np.ones((n, 1)), schema, geometry)
@@ -118,7 +120,9 @@ def test_features_have_the_rounding_of_their_own_norm() -> None:
     features = FourierFeatures(geometry.n_columns, 10, 0.3)
     kept = kept_from(frame, schema, geometry, features=features)
     weights = whole_weights(20, 1)
-    assert kept.rounding(weights, 1.0, 0.25) == KeptRows.most_rounding(150, 1.0, 20, float(np.linalg.norm(weights)), 1.0, 0.25)
+    assert kept.rounding(weights, 1.0, 0.25) == KeptRows.most_rounding(
+        150, 1.0, 20, float(np.linalg.norm(weights)), 1.0, 0.25
+    )
 
 
 def test_what_all_matrices_share_cannot_be_written_and_is_no_longer_than_a_chunk() -> None:

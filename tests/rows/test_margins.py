@@ -1,4 +1,6 @@
-"""What a move of one column gains, against scoring every row of every candidate anew: equal whole numbers, however the rows are held."""
+"""What a move of one column gains, against scoring every row of every candidate anew: equal whole numbers, however the
+rows are held.
+"""
 
 from __future__ import annotations
 
@@ -161,11 +163,19 @@ def played(kept: KeptRows, loss: MarginLoss, seed: int) -> list[np.ndarray]:
 
 
 @settings(max_examples=12)
-@given(st.integers(1, 400), st.sampled_from([1, 7, 100, 1 << 16]), st.sampled_from([1, 2, 3]), st.booleans(), st.integers(0, 50))
+@given(
+    st.integers(1, 400),
+    st.sampled_from([1, 7, 100, 1 << 16]),
+    st.sampled_from([1, 2, 3]),
+    st.booleans(),
+    st.integers(0, 50),
+)
 def test_batches_threads_and_memory_change_no_number(n, batch_rows, threads, again, seed) -> None:
     frame, geometry, loss = table(n, seed), geometry_of(), MarginLoss(LOGISTIC, 224)
     plain = played(kept_from(frame, geometry), loss, seed)
-    other = played(kept_from(frame, geometry, batch_rows=batch_rows, threads=threads, most_bytes=0 if again else None), loss, seed)
+    other = played(
+        kept_from(frame, geometry, batch_rows=batch_rows, threads=threads, most_bytes=0 if again else None), loss, seed
+    )
     for one, two in zip(plain, other, strict=True):
         np.testing.assert_array_equal(one, two)
 
@@ -190,10 +200,13 @@ def test_gains_of_two_tables_together_are_the_sum_of_both() -> None:
 
 
 def test_many_columns_are_held_in_several_groups() -> None:
-    schema = Schema([*(Category(f"c{k}", list(range(30))) for k in range(4)), Numeric("x", 0, 1)], Category("y", ["a", "b"]))
+    schema = Schema(
+        [*(Category(f"c{k}", list(range(30))) for k in range(4)), Numeric("x", 0, 1)], Category("y", ["a", "b"])
+    )
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
-        {f"c{k}": rng.integers(0, 30, 80) for k in range(4)} | {"x": rng.uniform(0, 1, 80), "y": rng.choice(["a", "b"], 80)}
+        {f"c{k}": rng.integers(0, 30, 80) for k in range(4)}
+        | {"x": rng.uniform(0, 1, 80), "y": rng.choice(["a", "b"], 80)}
     )
     geometry = geometry_of(schema=schema)
     kept = kept_from(frame, geometry, schema)
@@ -206,7 +219,9 @@ def test_many_columns_are_held_in_several_groups() -> None:
     before = total_loss(loss, rows, sides, margins.weights)
     for block, (alone, linked) in zip(geometry.blocks, margins.gains(40), strict=True):
         for signs in some_patterns(rng, block.width, may_stay=False):
-            assert gain_of(alone, linked, signs) == before - total_loss(loss, rows, sides, moved(margins.weights, block, signs, 40))
+            assert gain_of(alone, linked, signs) == before - total_loss(
+                loss, rows, sides, moved(margins.weights, block, signs, 40)
+            )
 
 
 def test_slopes_are_refused() -> None:
@@ -215,14 +230,15 @@ def test_slopes_are_refused() -> None:
         MarginRows(kept_from(table(5), geometry), MarginLoss(LOGISTIC, 8))
 
 
-# -- the loss of any weights -------------------------------------------------------------------------------------------------------------
+# -- the loss of any weights -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("most_bytes", [None, 0])
 @pytest.mark.parametrize("numeric", ["slope", "bins"])
 def test_losses_of_weights_are_those_of_scoring_anew(numeric, most_bytes) -> None:
     schema = Schema(
-        [Category("member", ["no", "yes"]), Numeric("x", -1, 1), Category("region", ["n", "e", "s"])], Category("y", ["a", "b"])
+        [Category("member", ["no", "yes"]), Numeric("x", -1, 1), Category("region", ["n", "e", "s"])],
+        Category("y", ["a", "b"]),
     )
     rng = np.random.default_rng(0)
     sixteenths = rng.integers(-20, 21, 50) / 16  # some beyond the bounds; exact in steps of 2^-16
@@ -253,7 +269,9 @@ def test_losses_of_weights_are_those_of_scoring_anew(numeric, most_bytes) -> Non
             margin = (1 if y == "b" else -1) * sum(entry * weights[place] for place, entry in entries.items())
             total += values[round(margin) + loss.reach]
         wanted.append(total)
-    found = losses_of(kept_from(frame, geometry, schema, most_bytes=most_bytes, batch_rows=11, threads=2), loss, candidates)
+    found = losses_of(
+        kept_from(frame, geometry, schema, most_bytes=most_bytes, batch_rows=11, threads=2), loss, candidates
+    )
     assert found.tolist() == wanted
 
 
@@ -278,7 +296,9 @@ MANY = (1 << 19) + 1
 
 @pytest.mark.parametrize("most_bytes", [None, 0])
 def test_sums_beyond_what_floats_hold_are_exact(most_bytes) -> None:
-    """Half a million rows with losses of 2^36 add up to more than 2^53; a sum that is rounded would depend on the order of rows."""
+    """Half a million rows with losses of 2^36 add up to more than 2^53; a sum that is rounded would depend on the order
+    of rows.
+    """
     schema = Schema([Category("c", ["p", "q"])], Category("y", ["a", "b"]))
     frame = pd.DataFrame({"c": np.repeat("p", MANY), "y": np.repeat("b", MANY)})
     kept = kept_from(frame, geometry_of(schema=schema), schema, most_bytes=most_bytes)

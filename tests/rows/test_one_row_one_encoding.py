@@ -71,7 +71,9 @@ def test_no_warning_tells_of_a_single_huge_value() -> None:
 
 
 def test_no_warning_tells_of_the_sum_of_squared_targets() -> None:
-    """A target on a very fine lattice: its square, which is never released, would overflow 64 bits for some tables only."""
+    """A target on a very fine lattice: its square, which is never released, would overflow 64 bits for some tables
+    only.
+    """
     mechanism = pf.FunctionalMechanism(calibration="paper", loss=pf.QuadraticLoss(curvature=0.0005, slope=2))
     model = pf.LinearRegression(1.0, schema=pf.Schema.box(0, 1, target=(0, 1)), mechanism=mechanism, random_state=0)
     with warnings.catch_warnings():

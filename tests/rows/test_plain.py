@@ -13,7 +13,11 @@ from privfit.schema import Category, Numeric, Schema
 from privfit.tables import DataError, WithTarget, open_table
 
 SCHEMA = Schema(
-    [Numeric("age", 0, 100, fill=40), Category("city", ["a", "b", "c"], other=True, fill="b"), Category("member", ["no", "yes"])],
+    [
+        Numeric("age", 0, 100, fill=40),
+        Category("city", ["a", "b", "c"], other=True, fill="b"),
+        Category("member", ["no", "yes"]),
+    ],
     target=Numeric("income", -5, 5),
 )
 GEOMETRY = SCHEMA.geometry(numeric="slope", intercept=False, several=True)
@@ -25,9 +29,17 @@ FRAME = pd.DataFrame(
         "age": [20.5, -3.0, 1e9, np.nan, 100.0],
     }
 )
-OTHER_PLACE = float(SCHEMA.features[1].levels.index(next(level for level in SCHEMA.features[1].levels if level not in ("a", "b", "c"))))
+OTHER_PLACE = float(
+    SCHEMA.features[1].levels.index(next(level for level in SCHEMA.features[1].levels if level not in ("a", "b", "c")))
+)
 WANTED = np.array(
-    [[20.5, 2.0, 0.0, 0.5], [0.0, 0.0, 1.0, -5.0], [100.0, 1.0, 1.0, 5.0], [40.0, OTHER_PLACE, 0.0, 1.25], [100.0, 1.0, 0.0, 5.0]]
+    [
+        [20.5, 2.0, 0.0, 0.5],
+        [0.0, 0.0, 1.0, -5.0],
+        [100.0, 1.0, 1.0, 5.0],
+        [40.0, OTHER_PLACE, 0.0, 1.25],
+        [100.0, 1.0, 0.0, 5.0],
+    ]
 )
 
 
@@ -120,7 +132,8 @@ def test_an_empty_table_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("column", "value", "words"), [("income", np.nan, "'income' contains NaN or missing"), ("member", "maybe", "'member' contains a level")]
+    ("column", "value", "words"),
+    [("income", np.nan, "'income' contains NaN or missing"), ("member", "maybe", "'member' contains a level")],
 )
 def test_what_the_schema_has_no_place_for_is_refused_when_read(column, value, words) -> None:
     with pytest.raises(DataError, match=f"{words}.*Nothing was charged") as caught:

@@ -1,4 +1,6 @@
-"""Points: whole-number sums that are exact, the same in any order and any batches, and made of what each row adds alone."""
+"""Points: whole-number sums that are exact, the same in any order and any batches, and made of what each row adds
+alone.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,10 @@ def lattice(table: np.ndarray) -> list[list[int]]:
     """The definition, in Python's whole numbers."""
     found = []
     for row in table.tolist():
-        scaled = [(value - (c.high + c.low) / 2) / ((c.high - c.low) / 2) for value, c in zip(row, SCHEMA.features, strict=True)]
+        scaled = [
+            (value - (c.high + c.low) / 2) / ((c.high - c.low) / 2)
+            for value, c in zip(row, SCHEMA.features, strict=True)
+        ]
         found.append([round(min(max(value * STEP, -STEP), STEP)) for value in scaled])
     return found
 
@@ -116,7 +121,12 @@ def test_changed_scores_are_scores(k: int) -> None:
 
 def test_cells_are_equal_and_hold_the_bounds() -> None:
     box = pf.Schema.box(0, 8, 1)
-    assert points(np.array([[0.0], [1.99], [2.01], [7.9], [8.0], [99.0], [-np.inf]]), box).counts(4).tolist() == [3, 1, 0, 3]
+    assert points(np.array([[0.0], [1.99], [2.01], [7.9], [8.0], [99.0], [-np.inf]]), box).counts(4).tolist() == [
+        3,
+        1,
+        0,
+        3,
+    ]
     corners = np.array(list(itertools.product([0.0, 8.0], repeat=2)))
     assert points(corners, pf.Schema.box(0, 8, 2)).counts(3).reshape(3, 3).tolist() == [[1, 0, 1], [0, 0, 0], [1, 0, 1]]
 

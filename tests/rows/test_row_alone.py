@@ -50,19 +50,25 @@ def test_sums_of_whole_numbers_refuse_splines() -> None:
 def test_numbers_of_one_array_get_the_codes_that_each_column_gets_alone() -> None:
     """Ten columns of one array are encoded together, a few rows at a time; two arrays of five are not."""
     bounds = [(-1.0, 1.0), (0.0, 3.0), (-7.5, 0.1), (10.0, 99.0), (0.0, 1e-3)] * 2
-    layout = Layout(Schema([Numeric(f"x{i}", *pair) for i, pair in enumerate(bounds)]).geometry(numeric="splines", intercept=False))
+    layout = Layout(
+        Schema([Numeric(f"x{i}", *pair) for i, pair in enumerate(bounds)]).geometry(numeric="splines", intercept=False)
+    )
     generator = np.random.default_rng(1)
     rows = np.column_stack([generator.uniform(low - 0.2, high + 0.2, 20_000) for low, high in bounds])
     rows[:4, :5] = [[-np.inf] * 5, [np.inf] * 5, [1e308] * 5, [low for low, _ in bounds[:5]]]
     fine = [np.empty((length, 10), dtype=np.uint16) for length in (len(rows), len(rows), 1)]
     together, _ = layout.chunk(list(rows.T), 0, len(rows), fine[0])
-    apart, _ = layout.chunk([*np.ascontiguousarray(rows[:, :5]).T, *np.ascontiguousarray(rows[:, 5:]).T], 0, len(rows), fine[1])
+    apart, _ = layout.chunk(
+        [*np.ascontiguousarray(rows[:, :5]).T, *np.ascontiguousarray(rows[:, 5:]).T], 0, len(rows), fine[1]
+    )
     assert np.array_equal(together, apart)
     assert np.array_equal(fine[0], fine[1])
     alone, _ = layout.chunk(list(rows.T), 11_111, 11_112, fine[2])
     assert np.array_equal(together[11_111:11_112], alone)
     assert np.array_equal(fine[0][11_111:11_112], fine[2])
-    assert np.array_equal(fine[0].T, [member.fine_cells(own) for member, own in zip(layout.members, rows.T, strict=True)])
+    assert np.array_equal(
+        fine[0].T, [member.fine_cells(own) for member, own in zip(layout.members, rows.T, strict=True)]
+    )
     assert (fine[0].min(), fine[0].max()) == (0, 499)
     rows[17, 3] = np.nan
     with pytest.raises(DataError, match="'x3'"):

@@ -1,4 +1,6 @@
-"""Rows are whole numbers within their bounds, and their sums are exact: the same bits however the table is cut, shuffled or typed."""
+"""Rows are whole numbers within their bounds, and their sums are exact: the same bits however the table is cut,
+shuffled or typed.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,33 @@ from tests.support.chains import told_by
 
 any_float = st.floats(allow_nan=False, allow_infinity=True)
 extreme = st.sampled_from(
-    [math.inf, -math.inf, 1e308, -1e308, 1.7976931348623157e308, 5e-324, -5e-324, 2.2e-308, -0.0, 0.0, float(2**63), -float(2**64), 1e16]
+    [
+        math.inf,
+        -math.inf,
+        1e308,
+        -1e308,
+        1.7976931348623157e308,
+        5e-324,
+        -5e-324,
+        2.2e-308,
+        -0.0,
+        0.0,
+        float(2**63),
+        -float(2**64),
+        1e16,
+    ]
 )
-BOUNDS = [(-1, 1), (0, 1), (100, 101), (1e9, 1e9 + 1), (-1e308, 7e307), (-8e307, 8e307), (0, 1e-280), (-5.5, 1e16), (1, 1 + 2**-52)]
+BOUNDS = [
+    (-1, 1),
+    (0, 1),
+    (100, 101),
+    (1e9, 1e9 + 1),
+    (-1e308, 7e307),
+    (-8e307, 8e307),
+    (0, 1e-280),
+    (-5.5, 1e16),
+    (1, 1 + 2**-52),
+]
 
 MIXED = Schema(
     [
@@ -55,11 +81,15 @@ def mixed_table(n: int, seed: int = 0) -> pd.DataFrame:
     )
 
 
-def encoded(table: Any, schema: Schema, geometry: Geometry, step: int = STEP, target_units: int = STEP) -> list[list[int]]:
+def encoded(
+    table: Any, schema: Schema, geometry: Geometry, step: int = STEP, target_units: int = STEP
+) -> list[list[int]]:
     """The encoded rows as Python integers, one list per row; fails if an entry is not whole."""
     opened = open_table(table)
     columns = schema.columns if geometry.target is not None else schema.features
-    positions = list(range(len(columns))) if opened.names is None else [opened.names.index(column.name) for column in columns]
+    positions = (
+        list(range(len(columns))) if opened.names is None else [opened.names.index(column.name) for column in columns]
+    )
     rows: list[list[int]] = []
     for batch in opened.batches(columns, positions, 10**9):
         matrix = Encoder(geometry, step, target_units).encode(batch, 0, len(batch[0]))
@@ -69,7 +99,9 @@ def encoded(table: Any, schema: Schema, geometry: Geometry, step: int = STEP, ta
 
 
 def summed_by_hand(rows: list[list[int]], *, target: bool = True) -> list[list[int]]:
-    """Every product of two columns, summed in Python's unlimited integers; but for the target's square, which nobody may use."""
+    """Every product of two columns, summed in Python's unlimited integers; but for the target's square, which nobody
+    may use.
+    """
     width = len(rows[0])
     sums = [[sum(row[i] * row[j] for row in rows) for j in range(width)] for i in range(width)]
     if target:
@@ -77,12 +109,14 @@ def summed_by_hand(rows: list[list[int]], *, target: bool = True) -> list[list[i
     return sums
 
 
-def summed(table: Any, schema: Schema = MIXED, *, intercept: bool = True, target_units: int = STEP, **options: Any) -> np.ndarray:
+def summed(
+    table: Any, schema: Schema = MIXED, *, intercept: bool = True, target_units: int = STEP, **options: Any
+) -> np.ndarray:
     geometry = schema.geometry(intercept=intercept)
     return Rows(open_table(table), schema, geometry, **options).sum(Moments(geometry, target_units=target_units))
 
 
-# -- exact ------------------------------------------------------------------------------------------------------------
+# -- exact -----------------------------------------------------------------------------------------
 
 
 @given(st.lists(st.tuples(any_float, any_float, any_float), min_size=1, max_size=30), st.booleans(), st.integers(1, 40))
@@ -143,7 +177,7 @@ def test_more_rows_than_a_batch_holds_lose_nothing() -> None:
     assert summed(ends, schema).ravel().tolist() == [n * STEP**2] * 24 + [0]
 
 
-# -- the same bits -----------------------------------------------------------------------------------------------------
+# -- the same bits ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("batch_rows", [1, 2, 3, 64, 255, 256, 257, 10_000])
@@ -168,7 +202,9 @@ def test_no_number_of_threads_changes_a_bit(threads: int) -> None:
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", ">f8", "i1", "i2", "i4", "i8", "u1", "u8", "O", "longdouble"])
 def test_no_type_of_the_same_numbers_changes_a_bit(dtype: str) -> None:
     whole = np.random.default_rng(2).integers(0, 100, (300, 4))
-    schema = Schema([Numeric("a", -3, 80.5), Numeric("b", 10, 11), Category("c", list(range(100)))], Numeric("y", 0, 99))
+    schema = Schema(
+        [Numeric("a", -3, 80.5), Numeric("b", 10, 11), Category("c", list(range(100)))], Numeric("y", 0, 99)
+    )
     assert (summed(whole.astype(dtype), schema) == summed(whole.astype(float), schema)).all()
 
 
@@ -191,7 +227,7 @@ def test_no_layout_in_memory_changes_a_bit() -> None:
         assert (summed(layout, schema) == summed(table, schema)).all()
 
 
-# -- within bounds -------------------------------------------------------------------------------------------------------
+# -- within bounds ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("bounds", BOUNDS)
@@ -199,7 +235,9 @@ def test_no_layout_in_memory_changes_a_bit() -> None:
 def test_no_value_makes_an_entry_larger_than_its_bound(bounds: tuple[float, float], paper: bool) -> None:
     low, high = bounds
 
-    @given(st.lists(st.one_of(any_float, extreme, st.floats(low, high)), min_size=1, max_size=20), st.integers(1, 8 * STEP))
+    @given(
+        st.lists(st.one_of(any_float, extreme, st.floats(low, high)), min_size=1, max_size=20), st.integers(1, 8 * STEP)
+    )
     @settings(max_examples=60, deadline=None)
     def check(values: list[float], target_units: int) -> None:
         schema = Schema([Numeric("a", low, high)], Numeric("y", low, high))
@@ -211,7 +249,9 @@ def test_no_value_makes_an_entry_larger_than_its_bound(bounds: tuple[float, floa
             assert constant == STEP
             assert (0 if paper else -STEP) <= entry <= STEP
             assert abs(target) <= target_units
-            if high - low > 2**-50:  # between neighbouring floats there is no middle to measure from; the bound holds all the same
+            if (
+                high - low > 2**-50
+            ):  # between neighbouring floats there is no middle to measure from; the bound holds all the same
                 assert value < high or (entry, target) == (STEP, target_units)
                 assert value > low or entry == (0 if paper else -STEP)
 
@@ -275,7 +315,7 @@ def test_an_edge_belongs_to_the_bin_above_it_and_outside_values_to_the_outer_bin
     assert all(sum(row) == STEP for row in rows)
 
 
-# -- missing values ------------------------------------------------------------------------------------------------------
+# -- missing values --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("fill", "entry"), [(3, 0), (-1e300, -STEP), (5, STEP), (4.0, STEP // 2)])
@@ -303,7 +343,9 @@ def test_a_missing_value_without_fill_names_its_column_and_no_cell(column: Any, 
     table = mixed_table(30).astype(object)
     table.loc[:, ["a", "y"]] = 7.13579
     table.loc[29, column.name] = math.nan
-    with pytest.raises(DataError, match=rf"Column '{column.name}' contains NaN or missing values.*fill=.*Nothing was charged") as caught:
+    with pytest.raises(
+        DataError, match=rf"Column '{column.name}' contains NaN or missing values.*fill=.*Nothing was charged"
+    ) as caught:
         summed(table, batch_rows=batch_rows)
     told = told_by(caught.value)
     assert "7.13579" not in told
@@ -317,12 +359,14 @@ def test_a_missing_value_in_the_last_of_many_batches_is_found() -> None:
         summed(table, Schema.box(-1, 1, 1, target=(-1, 1)), batch_rows=1000)
 
 
-# -- small tables, unchanged tables --------------------------------------------------------------------------------------
+# -- small tables, unchanged tables ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("table", [mixed_table(0), np.empty((0, 7)), np.empty((0, 7), dtype=object)])
 def test_an_empty_table_is_refused(table: Any) -> None:
-    with pytest.raises(DataError, match=r"no rows \(0 sample.*a minimum of 1.*Give a table with rows.*Nothing was charged"):
+    with pytest.raises(
+        DataError, match=r"no rows \(0 sample.*a minimum of 1.*Give a table with rows.*Nothing was charged"
+    ):
         summed(table)
 
 

@@ -1,4 +1,6 @@
-"""The public rule for bins looks at the bounds only: 8 bins, equal in width, or in a (signed) logarithm for a wide range."""
+"""The public rule for bins looks at the bounds only: 8 bins, equal in width, or in a (signed) logarithm for a wide
+range.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def test_equal_bins_have_the_exact_edges_rounded_once(low: float, width: float, 
 
 
 @given(st.floats(0, 1e9), st.floats(1001, 1e9), st.booleans())
-def test_a_wide_range_on_one_side_of_zero_has_bins_equal_in_the_logarithm_from_low(low: float, width: float, negative: bool) -> None:
+def test_a_wide_range_on_one_side_of_zero_has_bins_equal_in_the_logarithm_from_low(
+    low: float, width: float, negative: bool
+) -> None:
     assume(width > low * 1e-3)
     low, high = (-low - width, -low) if negative else (low, low + width)
     edges = Numeric("a", low, high, bins="auto").edges()
@@ -86,7 +90,9 @@ def test_bins_as_numeric_style_touch_only_numbers_without_bins_of_their_own() ->
     assert [block.kind for block in slopes.blocks] == ["slope", "levels"]
 
 
-@pytest.mark.parametrize(("low", "high"), [(0, 10), (100, 101), (1e9, 1e9 + 1), (1e15, 1e15 + 8), (-1e-12, 1e-12), (-1e300, 1e300)])
+@pytest.mark.parametrize(
+    ("low", "high"), [(0, 10), (100, 101), (1e9, 1e9 + 1), (1e15, 1e15 + 8), (-1e-12, 1e-12), (-1e300, 1e300)]
+)
 def test_every_bin_has_a_name_of_its_own(low: float, high: float) -> None:
     labels = Schema([Numeric("a", low, high, bins=8, fill="missing")]).geometry().feature_names
     assert len(set(labels)) == 9

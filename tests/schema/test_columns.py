@@ -32,7 +32,9 @@ def test_bounds_of_every_number_type_become_the_same_plain_floats(kind: type) ->
     assert {type(column.low), type(column.high), type(column.fill)} == {float}
 
 
-@pytest.mark.parametrize("bins", [[2, 4], (2, 4), np.array([2, 4]), [0, 2, 4, 10], np.array([0.0, 2.0, 4.0, 10.0]), [np.int64(2), 4.0]])
+@pytest.mark.parametrize(
+    "bins", [[2, 4], (2, 4), np.array([2, 4]), [0, 2, 4, 10], np.array([0.0, 2.0, 4.0, 10.0]), [np.int64(2), 4.0]]
+)
 def test_edges_of_any_sequence_are_kept_as_the_inner_ones(bins: object) -> None:
     column = Numeric("a", 0, 10, bins=bins)
     assert column.bins == (2.0, 4.0)
@@ -101,7 +103,10 @@ def test_columns_are_values_equal_hashable_and_frozen() -> None:
 REFUSALS = {
     "no name": (lambda: Numeric("", 0, 1), ["name ''", "non-empty text", "Write"]),
     "a name that is no text": (lambda: Category(3, ["a", "b"]), ["name 3", "non-empty text", "Write"]),
-    "no bounds": (lambda: Numeric("age"), ["'age' has no bounds", "cannot be taken from private data", "Numeric('age', low=0, high=120)"]),
+    "no bounds": (
+        lambda: Numeric("age"),
+        ["'age' has no bounds", "cannot be taken from private data", "Numeric('age', low=0, high=120)"],
+    ),
     "one bound": (lambda: Numeric("age", 0), ["'age' has no bounds", "cannot be taken from private data", "Give them"]),
     "bounds still to fill in": (lambda: Numeric("age", "?", "?"), ["'age' has no bounds", "private data", "Give them"]),
     "bounds the wrong way": (lambda: Numeric("age", 9, 1), ["bounds 9 and 1", "low < high", "Write the smallest"]),
@@ -110,17 +115,26 @@ REFUSALS = {
     "NaN bounds": (lambda: Numeric("age", math.nan, 1), ["nan and 1", "finite numbers", "Write the smallest"]),
     "text bounds": (lambda: Numeric("age", "0", "9"), ["'0' and '9'", "finite numbers", "Write the smallest"]),
     "truth bounds": (lambda: Numeric("age", False, True), ["False and True", "finite numbers", "Write the smallest"]),
-    "a bound beyond floats": (lambda: Numeric("age", 0, 10**400), ["bounds 0 and 1000", "finite numbers", "Write the smallest"]),
+    "a bound beyond floats": (
+        lambda: Numeric("age", 0, 10**400),
+        ["bounds 0 and 1000", "finite numbers", "Write the smallest"],
+    ),
     "bounds too far apart": (
         lambda: Numeric("a", -1.7e308, 1.7e308),
         ["distance is not a finite number", "protects nobody", "Give bounds"],
     ),
-    "bounds too close": (lambda: Numeric("a", 0, 5e-324), ["too close", "at least 1e-290 apart", "Give the column in a smaller unit"]),
+    "bounds too close": (
+        lambda: Numeric("a", 0, 5e-324),
+        ["too close", "at least 1e-290 apart", "Give the column in a smaller unit"],
+    ),
     "one bin": (lambda: Numeric("a", 0, 1, bins=1), ["bins=1", "at least 2", "Write"]),
     "a truth value as bins": (lambda: Numeric("a", 0, 1, bins=True), ["bins=True", "at least 2", "Write"]),
     "an unknown rule": (lambda: Numeric("a", 0, 1, bins="quantile"), ["bins='quantile'", "'auto'", "Write"]),
     "half a bin": (lambda: Numeric("a", 0, 9, bins=2.5), ["bins=2.5", "a number of at least 2", "Write"]),
-    "edges that fall": (lambda: Numeric("a", 0, 9, bins=[5, 3]), ["bins=[5, 3]", "rising edges between 0 and 9", "Write"]),
+    "edges that fall": (
+        lambda: Numeric("a", 0, 9, bins=[5, 3]),
+        ["bins=[5, 3]", "rising edges between 0 and 9", "Write"],
+    ),
     "edges twice": (lambda: Numeric("a", 0, 9, bins=[5, 5]), ["bins=[5, 5]", "rising edges", "Write"]),
     "edges outside": (lambda: Numeric("a", 0, 9, bins=[5, 12]), ["bins=[5, 12]", "between 0 and 9", "Write"]),
     "no inner edge": (lambda: Numeric("a", 0, 9, bins=[0, 9]), ["bins=[0, 9]", "rising edges", "Write"]),
@@ -129,7 +143,10 @@ REFUSALS = {
     "a NaN edge": (lambda: Numeric("a", 0, 9, bins=[1, math.nan]), ["nan]", "rising edges", "Write"]),
     "text fill": (lambda: Numeric("a", 0, 1, fill="no"), ["fill='no'", "a public number", "Write a number"]),
     "NaN fill": (lambda: Numeric("a", 0, 1, fill=math.nan), ["fill=nan", "a public number", "Write a number"]),
-    "missing without bins": (lambda: Numeric("a", 0, 1, fill="missing"), ["fill='missing'", "when the column has bins", "Write"]),
+    "missing without bins": (
+        lambda: Numeric("a", 0, 1, fill="missing"),
+        ["fill='missing'", "when the column has bins", "Write"],
+    ),
     "no levels": (lambda: Category("c"), ["'c' has no levels", "cannot be taken from private data", "Give them"]),
     "empty levels": (lambda: Category("c", []), ["'c' has no levels", "private data", "Give them"]),
     "levels still to fill in": (lambda: Category("c", ["?"]), ["'c' has no levels", "private data", "Give them"]),
@@ -138,11 +155,17 @@ REFUSALS = {
     "levels as a number": (lambda: Category("c", 5), ["levels of type int", "levels are a list", "Write"]),
     "one level": (lambda: Category("c", ["a"]), ["single level, 'a'", "says nothing", "Leave it out"]),
     "mixed levels": (lambda: Category("c", ["a", 1]), ["mixes kinds", "all texts or all finite numbers", "Write"]),
-    "a missing level": (lambda: Category("c", ["a", None]), ["mixes kinds", "all texts or all finite numbers", "Write"]),
+    "a missing level": (
+        lambda: Category("c", ["a", None]),
+        ["mixes kinds", "all texts or all finite numbers", "Write"],
+    ),
     "a NaN level": (lambda: Category("c", [1, math.nan]), ["mixes kinds", "finite numbers", "Write"]),
     "a level twice": (lambda: Category("c", ["a", "a"]), ["lists a level twice", "one thing", "list it once"]),
     "one and true": (lambda: Category("c", [1, True]), ["lists a level twice", "one thing", "list it once"]),
-    "whole numbers that floats merge": (lambda: Category("c", [2**53, 2**53 + 1]), ["2^53 or more", "told apart", "as texts"]),
+    "whole numbers that floats merge": (
+        lambda: Category("c", [2**53, 2**53 + 1]),
+        ["2^53 or more", "told apart", "as texts"],
+    ),
     "a level beyond floats": (lambda: Category("c", [1, 10**400]), ["mixes kinds", "finite numbers", "Write"]),
     "a fill that is no level": (
         lambda: Category("c", ["a", "b"], fill="z"),

@@ -1,4 +1,6 @@
-"""What the geometry claims of every row, checked against every row: all rows of small schemas are encoded here by hand and enumerated."""
+"""What the geometry claims of every row, checked against every row: all rows of small schemas are encoded here by hand
+and enumerated.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def n_levels(column: Column, bins: int | None) -> int | None:
 
 
 def encodings(column: Column, *, paper: bool = False, bins: int | None = None) -> list[tuple[float, ...]]:
-    """Every encoded value that a column can have (for a number: enough of them to tell any two polynomials of degree two apart)."""
+    """Every encoded value that a column can have (for a number: enough of them to tell any two polynomials of degree
+    two apart).
+    """
     count = n_levels(column, bins)
     if count is None:
         return [(value,) for value in (SHARES if paper else SLOPES)]
@@ -39,7 +43,9 @@ def encodings(column: Column, *, paper: bool = False, bins: int | None = None) -
     return [(-1.0,), (1.0,)] if count == 2 else one_hot(count)
 
 
-def all_rows(schema: Schema, *, intercept: bool, target: bool = False, paper: bool = False, bins: int | None = None) -> np.ndarray:
+def all_rows(
+    schema: Schema, *, intercept: bool, target: bool = False, paper: bool = False, bins: int | None = None
+) -> np.ndarray:
     """Every encoded row, one per line: intercept, features, target."""
     parts = [encodings(column, paper=paper, bins=bins) for column in schema.features]
     if target and schema.target is not None:
@@ -89,7 +95,10 @@ def test_products_are_numbered_alike_exactly_if_they_are_alike_in_every_row(sche
         assert (table[i, j] == ZERO) == (not vector.any()), (i, j)
         assert (table[i, j] == CONSTANT) == bool((vector == 1).all()), (i, j)
         if table[i, j] >= 0:
-            assert numbers.setdefault(vector.tobytes(), table[i, j]) == table[i, j], (i, j)  # alike in every row, so numbered alike
+            assert numbers.setdefault(vector.tobytes(), table[i, j]) == table[i, j], (
+                i,
+                j,
+            )  # alike in every row, so numbered alike
     assert len(set(numbers.values())) == len(numbers)  # numbered alike, so alike in every row
     assert sorted(numbers.values()) == list(range(geometry.n_products))
 
@@ -152,7 +161,9 @@ def test_blocks_tile_the_columns_in_the_order_of_the_schema(schema: Schema, inte
     assert geometry.feature_names == tuple(label for block in geometry.blocks for label in block.labels)
     kinds = ("slope", "sign", "levels", "share", "indicators")
     assert sum(geometry.count(kind) for kind in kinds) == geometry.n_blocks
-    assert {block.kind for block in geometry.blocks} <= ({"share", "indicators"} if paper else {"slope", "sign", "levels"})
+    assert {block.kind for block in geometry.blocks} <= (
+        {"share", "indicators"} if paper else {"slope", "sign", "levels"}
+    )
 
 
 def test_numbers_without_bins_become_eight_levels_in_the_numeric_style_bins() -> None:
@@ -196,7 +207,17 @@ def test_a_geometry_comes_from_the_schema_alone_and_is_a_value() -> None:
     schema = Schema([Numeric("a", 0, 1), Category("c", [1, 2, 3])], Numeric("y", 0, 1))
     assert schema.geometry() == schema.geometry()
     assert hash(schema.geometry()) == hash(schema.geometry())
-    assert len({schema.geometry(), schema.geometry(intercept=False), schema.geometry(target=False), schema.geometry(paper=True)}) == 4
+    assert (
+        len(
+            {
+                schema.geometry(),
+                schema.geometry(intercept=False),
+                schema.geometry(target=False),
+                schema.geometry(paper=True),
+            }
+        )
+        == 4
+    )
     with pytest.raises(AttributeError):
         schema.geometry().intercept = False  # type: ignore[misc]
     assert isinstance(schema.geometry(), Geometry)

@@ -1,4 +1,6 @@
-"""Knots of a number: evenly spaced on its own scale, from the bounds alone, with lines between them that share every row."""
+"""Knots of a number: evenly spaced on its own scale, from the bounds alone, with lines between them that share every
+row.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,15 @@ from privfit.rows.encoding import hats, on_knots
 from privfit.schema import Category, Numeric, Schema
 from privfit.tables import DataError
 
-narrow = st.tuples(st.floats(-1e4, 1e4), st.floats(1e-3, 999)).map(lambda pair: Numeric("x", pair[0], pair[0] + pair[1]))
+narrow = st.tuples(st.floats(-1e4, 1e4), st.floats(1e-3, 999)).map(
+    lambda pair: Numeric("x", pair[0], pair[0] + pair[1])
+)
 one_sided = st.tuples(st.floats(0, 1e6), st.floats(1001, 1e9), st.booleans()).map(
-    lambda given_: Numeric("x", -given_[0] - given_[1], -given_[0]) if given_[2] else Numeric("x", given_[0], given_[0] + given_[1])
+    lambda given_: (
+        Numeric("x", -given_[0] - given_[1], -given_[0])
+        if given_[2]
+        else Numeric("x", given_[0], given_[0] + given_[1])
+    )
 )
 across = st.tuples(st.floats(0.5, 1e9), st.floats(1001, 1e9)).map(lambda pair: Numeric("x", -pair[0], pair[1]))
 columns = st.one_of(narrow, one_sided, across)
@@ -27,7 +35,7 @@ def block_of(column: Numeric, knots: int = 8):
     return Schema([column]).geometry(numeric="splines", intercept=False, knots=knots).blocks[0]
 
 
-# -- where knots are ---------------------------------------------------------------------------------------------------------------
+# -- where knots are -------------------------------------------------------------------------------
 
 
 @given(columns, counts)
@@ -85,7 +93,7 @@ def test_the_bounds_are_the_ends_of_the_scale(column: Numeric) -> None:
     assert column.on_scale(np.array([column.low, column.high])) == pytest.approx([0, 1], abs=1e-12)
 
 
-# -- labels ------------------------------------------------------------------------------------------------------------------------
+# -- labels ----------------------------------------------------------------------------------------
 
 
 @given(columns, counts)
@@ -109,11 +117,13 @@ def test_a_column_with_bins_of_its_own_keeps_them_and_categories_are_left_alone(
     assert schema.geometry(numeric="splines").n_columns == 1 + 3 + 8 + 3
 
 
-# -- hats --------------------------------------------------------------------------------------------------------------------------
+# -- hats ------------------------------------------------------------------------------------------
 
 
 @given(columns, counts, st.lists(st.floats(-0.5, 1.5), min_size=1, max_size=9))
-def test_shares_are_not_negative_and_add_up_to_one_over_two_neighbours(column: Numeric, count: int, shares: list[float]) -> None:
+def test_shares_are_not_negative_and_add_up_to_one_over_two_neighbours(
+    column: Numeric, count: int, shares: list[float]
+) -> None:
     values = column.low + np.array(shares) * (column.high - column.low)
     rows = hats(on_knots(block_of(column, count), values), count)
     assert rows.shape == (len(values), count)

@@ -115,18 +115,33 @@ REFUSALS = {
     "a name for a column": (lambda: Schema(["age"]), ["column of type str", "Numeric or Category", "Write"]),
     "a pair as target": (lambda: Schema([AGE], (0, 1)), ["column of type tuple", "Numeric or Category", "Write"]),
     "a feature twice": (lambda: Schema([AGE, AGE]), ["['age'] more than once", "listed once"]),
-    "the target among features": (lambda: Schema([AGE, ILL], ILL), ["['ill'] more than once", "the target apart from the features"]),
+    "the target among features": (
+        lambda: Schema([AGE, ILL], ILL),
+        ["['ill'] more than once", "the target apart from the features"],
+    ),
     "a box of no columns": (lambda: Schema.box(n_features=0), ["n_features=0", "at least 1", "Leave it out"]),
     "a box of half columns": (lambda: Schema.box(n_features=1.5), ["n_features=1.5", "whole number", "Leave it out"]),
     "a box of true columns": (lambda: Schema.box(n_features=True), ["n_features=True", "whole number", "Leave it out"]),
     "a box turned over": (lambda: Schema.box(1, -1), ["bounds 1 and -1", "low < high", "Write"]),
     "a box without bounds": (lambda: Schema.box(None, None), ["no bounds", "private data", "Give them"]),
     "a target turned over": (lambda: Schema.box(target=(1, 0)), ["bounds 1 and 0", "low < high", "Write"]),
-    "a target with one bound": (lambda: Schema.box(target=(None, 1)), ["'target' has no bounds", "private data", "Give them"]),
+    "a target with one bound": (
+        lambda: Schema.box(target=(None, 1)),
+        ["'target' has no bounds", "private data", "Give them"],
+    ),
     "a target of one class": (lambda: Schema.box(target=["a"]), ["single level, 'a'", "Leave it out"]),
-    "a target without classes": (lambda: Schema.box(target=[]), ["'target' has no levels", "private data", "Give them"]),
-    "a text as target": (lambda: Schema.box(target="yes"), ["target='yes'", "a pair (low, high), a list of classes", "Write"]),
-    "a number as target": (lambda: Schema.box(target=5), ["target=5", "a pair (low, high), a list of classes", "Write"]),
+    "a target without classes": (
+        lambda: Schema.box(target=[]),
+        ["'target' has no levels", "private data", "Give them"],
+    ),
+    "a text as target": (
+        lambda: Schema.box(target="yes"),
+        ["target='yes'", "a pair (low, high), a list of classes", "Write"],
+    ),
+    "a number as target": (
+        lambda: Schema.box(target=5),
+        ["target=5", "a pair (low, high), a list of classes", "Write"],
+    ),
     "a target with bins": (
         lambda: Schema([AGE], Numeric("y", 0, 9, bins=3)).geometry(),
         ["target 'y' has 3 bins", "without bins", "Leave out"],
@@ -155,13 +170,15 @@ def test_a_target_with_bins_is_no_obstacle_where_the_target_is_not_used() -> Non
     assert Schema([AGE], Numeric("y", 0, 9, bins=3)).geometry(target=False).target is None
 
 
-# -- drafting from a public table ------------------------------------------------------------------------------------
+# -- drafting from a public table ------------------------------------------------------------------
 
 PUBLIC = {"a": [3.0, -1.0, None, 2.0], "b": [1, 5, 2, 2], "c": ["x", "y", None, "x"], "d": [True, False, True, True]}
 DRAFT = Schema([Numeric("a", -1, 3), Numeric("b", 1, 5), Category("c", ["x", "y"]), Category("d", [False, True])])
 
 
-@pytest.mark.parametrize("engine", ["polars", "lazy", "pandas", "nullable", "arrow", "batch", "reader", "parquet", "csv"])
+@pytest.mark.parametrize(
+    "engine", ["polars", "lazy", "pandas", "nullable", "arrow", "batch", "reader", "parquet", "csv"]
+)
 def test_a_public_table_of_every_engine_gives_the_same_draft(engine: str, tmp_path: object) -> None:
     frame, arrow = pl.DataFrame(PUBLIC), pa.table(PUBLIC)
     frame.write_parquet(f"{tmp_path}/t.parquet")
@@ -194,7 +211,9 @@ def test_a_public_array_has_columns_by_position_and_constant_ones_have_room() ->
 
 
 def test_infinities_in_a_public_table_are_no_bounds() -> None:
-    assert pf.Schema.from_public(pl.DataFrame({"a": [1.0, np.inf, -np.inf, 4.0, np.nan]})).features == (Numeric("a", 1, 4),)
+    assert pf.Schema.from_public(pl.DataFrame({"a": [1.0, np.inf, -np.inf, 4.0, np.nan]})).features == (
+        Numeric("a", 1, 4),
+    )
 
 
 @pytest.mark.parametrize("table", [np.arange(3), None, {"a": [1]}, pd.DataFrame(np.eye(2), columns=["a", "a"])])

@@ -17,7 +17,9 @@ names = st.text(min_size=1, max_size=12)
 numbers = st.one_of(st.integers(-(10**6), 10**6), st.floats(-1e9, 1e9))
 texts = st.lists(st.text(max_size=8).filter(lambda level: level != "?"), min_size=2, max_size=4, unique=True)
 odd_floats = st.floats(allow_nan=False, allow_infinity=False).filter(lambda level: abs(level) < 2**53)
-number_levels = st.lists(st.one_of(st.integers(-(2**53) + 1, 2**53 - 1), odd_floats), min_size=2, max_size=4, unique=True)
+number_levels = st.lists(
+    st.one_of(st.integers(-(2**53) + 1, 2**53 - 1), odd_floats), min_size=2, max_size=4, unique=True
+)
 
 
 @st.composite
@@ -50,9 +52,18 @@ def facts(schema: Schema) -> str:
 
 @given(schemas())
 @example(Schema([Category('quote " and \\ back\nnew\tline\x7f\x00\x1f', ['"', "\n", "é", "日本", "\u2028", ""])]))
-@example(Schema([Numeric("a = [1]\n[target]", 0, 1, bins=[0.1, 0.2]), Category("#", [1, 2.5, -7], other=True, fill="other")]))
+@example(
+    Schema([Numeric("a = [1]\n[target]", 0, 1, bins=[0.1, 0.2]), Category("#", [1, 2.5, -7], other=True, fill="other")])
+)
 @example(Schema([Category("b", [True, False], fill=False)], Numeric("'''", -5e-300, 1e300, fill=1e22)))
-@example(Schema([Category("n", np.array([1, 2]), fill=np.int64(2)), Numeric("f", np.float64(0), np.float32(1), fill=np.float64(0.5))]))
+@example(
+    Schema(
+        [
+            Category("n", np.array([1, 2]), fill=np.int64(2)),
+            Numeric("f", np.float64(0), np.float32(1), fill=np.float64(0.5)),
+        ]
+    )
+)
 @settings(max_examples=300)
 def test_a_schema_survives_its_text(schema: Schema) -> None:
     again = Schema.from_toml(schema.to_toml())
@@ -79,7 +90,9 @@ def test_a_box_survives_its_text_open_or_closed(target: object) -> None:
 
 
 def test_the_text_is_plain_toml_that_a_person_can_write() -> None:
-    text = Schema([Numeric("age", 0, 120, bins="auto", fill=40), Category("sex", ["F", "M"])], Category("ill", [False, True])).to_toml()
+    text = Schema(
+        [Numeric("age", 0, 120, bins="auto", fill=40), Category("sex", ["F", "M"])], Category("ill", [False, True])
+    ).to_toml()
     document = tomllib.loads(text)
     assert document == {
         "target": {"name": "ill", "type": "category", "levels": [False, True]},
@@ -97,21 +110,42 @@ REFUSALS = {
     "an unknown part": ("[features]\n", ["['features']", "does not know", "Use [[feature]], [target] or [box]"]),
     "one bracket": ('[feature]\nname = "age"\n', ["[feature] table", "features are a list", "Write [[feature]]"]),
     "no name": ('[[feature]]\ntype = "numeric"\n', ["no name", "Write name ="]),
-    "an empty name": ('[[feature]]\nname = ""\ntype = "category"\nlevels = ["a", "b"]\n', ["name ''", "non-empty text", "Write"]),
+    "an empty name": (
+        '[[feature]]\nname = ""\ntype = "category"\nlevels = ["a", "b"]\n',
+        ["name ''", "non-empty text", "Write"],
+    ),
     "no type": (FEATURE, ["'age'", "type None", '"numeric" or "category"', "Write one"]),
     "an unknown type": (FEATURE + 'type = "date"\n', ["'age'", "type 'date'", '"numeric" or "category"', "Write one"]),
-    "an unknown fact": (FEATURE + 'type = "numeric"\nlow = 0\nhigh = 1\nunit = "m"\n', ["['unit']", "does not know", "It knows"]),
+    "an unknown fact": (
+        FEATURE + 'type = "numeric"\nlow = 0\nhigh = 1\nunit = "m"\n',
+        ["['unit']", "does not know", "It knows"],
+    ),
     "no bounds": (FEATURE + 'type = "numeric"\n', ["'age' has no bounds", "private data", "Give them"]),
-    "bounds to fill in": (FEATURE + 'type = "numeric"\nlow = "?"\nhigh = "?"\n', ["'age' has no bounds", "private data", "Give them"]),
-    "an infinite bound": (FEATURE + 'type = "numeric"\nlow = 0\nhigh = inf\n', ["0 and inf", "finite numbers", "Write"]),
+    "bounds to fill in": (
+        FEATURE + 'type = "numeric"\nlow = "?"\nhigh = "?"\n',
+        ["'age' has no bounds", "private data", "Give them"],
+    ),
+    "an infinite bound": (
+        FEATURE + 'type = "numeric"\nlow = 0\nhigh = inf\n',
+        ["0 and inf", "finite numbers", "Write"],
+    ),
     "no levels": (FEATURE + 'type = "category"\n', ["'age' has no levels", "private data", "Give them"]),
-    "levels to fill in": (FEATURE + 'type = "category"\nlevels = ["?"]\n', ["'age' has no levels", "private data", "Give them"]),
-    "levels that are no list": (FEATURE + 'type = "category"\nlevels = "F, M"\n', ["levels of type str", "a list", "Write"]),
+    "levels to fill in": (
+        FEATURE + 'type = "category"\nlevels = ["?"]\n',
+        ["'age' has no levels", "private data", "Give them"],
+    ),
+    "levels that are no list": (
+        FEATURE + 'type = "category"\nlevels = "F, M"\n',
+        ["levels of type str", "a list", "Write"],
+    ),
     "nested levels": (
         FEATURE + 'type = "category"\nlevels = [["a"], ["b"]]\n',
         ["mixes kinds", "all texts or all finite numbers", "Write"],
     ),
-    "a column twice": (2 * (FEATURE + 'type = "category"\nlevels = [1, 2]\n'), ["['age'] more than once", "listed once"]),
+    "a column twice": (
+        2 * (FEATURE + 'type = "category"\nlevels = [1, 2]\n'),
+        ["['age'] more than once", "listed once"],
+    ),
     "a box that is a number": ("box = 5\n", ["[box]", "not two bounds", "Write [box]"]),
     "a box with one bound": ("[box]\nlow = 0\n", ["[box]", "not two bounds", "Write [box]"]),
     "a box with a width": ("[box]\nlow = 0\nhigh = 1\nn_features = 3\n", ["[box]", "not two bounds", "Write [box]"]),

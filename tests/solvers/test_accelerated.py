@@ -1,4 +1,6 @@
-"""Descent in a known number of steps: however gradients are off, within their bound, it ends as near the minimum as Theorem 6 says."""
+"""Descent in a known number of steps: however gradients are off, within their bound, it ends as near the minimum as
+Theorem 6 says.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +32,15 @@ ERRORS: dict[str, Errors] = {
     "constant": lambda weights, minimum, step: unit(np.ones_like(weights)),
     "alternating": lambda weights, minimum, step: (-1) ** step * unit(np.ones_like(weights)),
     "random": lambda weights, minimum, step: unit(np.random.default_rng(step).normal(size=weights.shape)),
-    "resonant": lambda weights, minimum, step: math.copysign(1.0, math.sin(step / 50)) * unit(np.eye(len(weights))[:, -1:]),
+    "resonant": lambda weights, minimum, step: (
+        math.copysign(1.0, math.sin(step / 50)) * unit(np.eye(len(weights))[:, -1:])
+    ),
 }
 
 
-def quadratic(condition: float, size: int, radius: float, seed: int) -> tuple[Callable[[np.ndarray], np.ndarray], np.ndarray]:
+def quadratic(
+    condition: float, size: int, radius: float, seed: int
+) -> tuple[Callable[[np.ndarray], np.ndarray], np.ndarray]:
     """The gradient of a quadratic with eigenvalues from 1 to `condition`, and its minimum of this length."""
     rng = np.random.default_rng(seed)
     basis = np.linalg.qr(rng.normal(size=(size, size)))[0]
@@ -71,17 +77,25 @@ def descended(
 @pytest.mark.parametrize("errors", ERRORS)
 @pytest.mark.parametrize("condition", [1.5, 30.0, 3000.0])
 @pytest.mark.parametrize("plain", [False, True])
-def test_every_error_within_its_bound_leaves_no_more_than_is_planned(errors: str, condition: float, plain: bool) -> None:
+def test_every_error_within_its_bound_leaves_no_more_than_is_planned(
+    errors: str, condition: float, plain: bool
+) -> None:
     for seed in range(3):
         gradient, minimum = quadratic(condition, 6, 5.0, seed)
         rho = 5.0 / (8 * math.sqrt(math.sqrt(condition) + 1.5))  # as large as the theorem allows
         for smaller in (1.0, 1e-3):
-            found, slack, longest = descended(gradient, minimum, 5.0, rho * smaller, condition, ERRORS[errors], plain=plain)
+            found, slack, longest = descended(
+                gradient, minimum, 5.0, rho * smaller, condition, ERRORS[errors], plain=plain
+            )
             assert np.linalg.norm(found - minimum) <= slack
             assert longest <= 3 * 5.0
 
 
-@given(st.integers(0, 10**6), st.sampled_from([LOGISTIC, smooth_hinge(0.05), smooth_hinge(2.0)]), st.sampled_from(sorted(ERRORS)))
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from([LOGISTIC, smooth_hinge(0.05), smooth_hinge(2.0)]),
+    st.sampled_from(sorted(ERRORS)),
+)
 @settings(max_examples=40, deadline=None)
 def test_losses_over_rows_are_descended_as_far_as_planned(seed: int, loss: ConvexLoss, errors: str) -> None:
     """Rows that are separable, alike or opposed; the minimum is found by many plain steps without errors."""
@@ -125,6 +139,12 @@ def test_a_certified_point_ends_the_descent() -> None:
     assert np.linalg.norm(gradient(found)) <= 1e-3
     assert len(passes) < 1000
     again = accelerated_descent(
-        gradient, lambda *_: bool(np.linalg.norm(_[1]) <= 1e-3), found, ridge=1.0, smoothness=100.0, accelerated=0, plain=5
+        gradient,
+        lambda *_: bool(np.linalg.norm(_[1]) <= 1e-3),
+        found,
+        ridge=1.0,
+        smoothness=100.0,
+        accelerated=0,
+        plain=5,
     )
     assert np.array_equal(again, found)

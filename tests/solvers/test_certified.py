@@ -34,7 +34,9 @@ class Counted:
 
 
 def quadratic(condition: float, columns: int, classes: int, seed: int) -> tuple[Gradient, np.ndarray, np.ndarray]:
-    """The gradient of half w'Aw - b'w per class, the minimum, and the eigenvalues' largest to smallest of A as asked for."""
+    """The gradient of half w'Aw - b'w per class, the minimum, and the eigenvalues' largest to smallest of A as asked
+    for.
+    """
     rng = np.random.default_rng(seed)
     turned = np.linalg.qr(rng.normal(size=(columns, columns)))[0]
     matrix = turned @ np.diag(np.geomspace(1.0, condition, columns)) @ turned.T
@@ -63,10 +65,17 @@ LOSSES = {
 }
 
 
-# -- the certificate ---------------------------------------------------------------------------------------------------------------
+# -- the certificate -------------------------------------------------------------------------------
 
 
-@given(st.integers(1, 25), st.integers(1, 4), st.floats(0, 3), st.floats(-9, -1), st.sampled_from([0.03, 1.0, 30.0]), st.integers(0, 10**6))
+@given(
+    st.integers(1, 25),
+    st.integers(1, 4),
+    st.floats(0, 3),
+    st.floats(-9, -1),
+    st.sampled_from([0.03, 1.0, 30.0]),
+    st.integers(0, 10**6),
+)
 @settings(max_examples=60)
 def test_a_quadratic_is_minimised_to_any_tolerance_from_any_guess_of_its_curvature(
     columns: int, classes: int, condition: float, precision: float, guess: float, seed: int
@@ -99,7 +108,10 @@ def test_softmax_of_several_classes_is_certified_whatever_the_guess(classes: int
     def gradient(weights: np.ndarray) -> np.ndarray:
         return design.T @ (softmax(design @ weights, axis=1) - labels) + 0.5 * weights
 
-    found = [minimise_certified(gradient, 1e-8, np.zeros((5, classes)), lambda v, guess=guess: guess * v) for guess in (1e-4, 1.0, 100.0)]
+    found = [
+        minimise_certified(gradient, 1e-8, np.zeros((5, classes)), lambda v, guess=guess: guess * v)
+        for guess in (1e-4, 1.0, 100.0)
+    ]
     assert all(np.linalg.norm(gradient(one.weights)) <= 1e-8 for one in found)
     for one in found[1:]:
         np.testing.assert_allclose(one.weights, found[0].weights, atol=2 * 1e-8 / 0.5)
@@ -137,7 +149,7 @@ def test_the_start_is_left_as_it_was() -> None:
     assert (start == 1.0).all()
 
 
-# -- no certificate, no minimum ----------------------------------------------------------------------------------------------------
+# -- no certificate, no minimum --------------------------------------------------------------------
 
 
 def test_a_gradient_too_coarse_for_the_tolerance_gives_no_minimum() -> None:
@@ -184,7 +196,7 @@ def test_a_gradient_that_is_no_number_at_the_start_gives_no_minimum(value: float
     assert not best.gradient_norm <= 1e-3
 
 
-# -- Newton's method on a sample -----------------------------------------------------------------------------------------------------
+# -- Newton's method on a sample -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -197,7 +209,9 @@ def test_newton_on_all_rows_starts_at_the_minimum(name: str) -> None:
         bends = loss.curvature(design @ weights, target[:, None])
         return np.stack([(design * bends).T @ design])
 
-    start, solve = newton_on_sample(gradient, lambda weights: solver_of(curvature(weights), 2.0), np.zeros((6, 1)), 1e-7)
+    start, solve = newton_on_sample(
+        gradient, lambda weights: solver_of(curvature(weights), 2.0), np.zeros((6, 1)), 1e-7
+    )
     assert np.linalg.norm(gradient(start)) <= 1e-7
     assert minimise_certified(gradient, 1e-7, start, solve).passes == 1
 

@@ -16,9 +16,20 @@ def setup(intercept: bool, adjacency: str):
     rng = np.random.default_rng(0)
     n = 400
     table = np.column_stack(
-        [rng.integers(0, 4, n), rng.integers(0, 3, n), rng.uniform(-1, 1, n), rng.integers(0, 2, n), rng.uniform(-1, 1, n)]
+        [
+            rng.integers(0, 4, n),
+            rng.integers(0, 3, n),
+            rng.uniform(-1, 1, n),
+            rng.integers(0, 2, n),
+            rng.uniform(-1, 1, n),
+        ]
     )
-    features = [pf.Category("a", [0, 1, 2, 3]), pf.Category("b", [0, 1, 2]), pf.Numeric("x", -1, 1), pf.Category("s", [0, 1])]
+    features = [
+        pf.Category("a", [0, 1, 2, 3]),
+        pf.Category("b", [0, 1, 2]),
+        pf.Numeric("x", -1, 1),
+        pf.Category("s", [0, 1]),
+    ]
     schema = pf.Schema(features, target=pf.Numeric("y", -1, 1))
     geometry = schema.geometry(intercept=intercept)
     moments = Moments(geometry)

@@ -86,7 +86,9 @@ def test_nothing_explained_gives_nothing() -> None:
 
 
 def test_shown_columns_are_the_ones_a_person_sees() -> None:
-    schema = pf.Schema([pf.Numeric("a", 10, 30), pf.Category("s", [0, 1]), pf.Category("c", list("xyz"))], target=pf.Numeric("y", 0, 1))
+    schema = pf.Schema(
+        [pf.Numeric("a", 10, 30), pf.Category("s", [0, 1]), pf.Category("c", list("xyz"))], target=pf.Numeric("y", 0, 1)
+    )
     geometry = schema.geometry()
     expected = np.zeros((6, 5))
     expected[0, 0], expected[1:3, 1], expected[3:, 2:] = 10.0, (-0.5, 0.5), np.eye(3)

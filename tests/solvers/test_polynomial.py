@@ -1,4 +1,6 @@
-"""Noisy polynomials: the objective is the one that was summed, its minimum is found, and noise cannot carry the weights away."""
+"""Noisy polynomials: the objective is the one that was summed, its minimum is found, and noise cannot carry the weights
+away.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,14 @@ def summed(loss: PolynomialLoss, intercept: bool, n: int = 400) -> tuple[Weighte
     values = statistic.in_units_of_one(sums[statistic.released("add-remove")], 0, "add-remove")
     ones = [np.ones(n)] if intercept else []
     rows = np.column_stack(
-        [*ones, table[:, 0], table[:, 1], 2 * table[:, 2] - 1, *(table[:, 3] == level for level in range(3)), table[:, 4]]
+        [
+            *ones,
+            table[:, 0],
+            table[:, 1],
+            2 * table[:, 2] - 1,
+            *(table[:, 3] == level for level in range(3)),
+            table[:, 4],
+        ]
     )
     return statistic, values, rows
 
@@ -55,7 +64,9 @@ def test_the_objective_is_the_sum_of_the_rows_polynomials(loss: PolynomialLoss, 
         z = rows[:, :-1] @ weights
         powers = z[None, :] ** np.arange(1, loss.degree + 1)[:, None]
         expected = float((powers * loss.coefficients(rows[:, -1])[1:]).sum())
-        assert objective(weights)[0] == pytest.approx(expected, abs=0.01 * len(rows) ** 0.5), "features are rounded to 1 / 128"
+        assert objective(weights)[0] == pytest.approx(expected, abs=0.01 * len(rows) ** 0.5), (
+            "features are rounded to 1 / 128"
+        )
 
 
 def test_gradient_slope_and_curvature_are_those_of_the_objective() -> None:
@@ -81,10 +92,17 @@ def test_the_descent_finds_the_minimum_over_the_set(loss: PolynomialLoss) -> Non
     values = scaled.in_units_of_one(sums, 0, "add-remove")
     found = minimise_polynomial(scaled, values, np.full(len(scaled.weightings), 1e-9))
     objective = Polynomial.of(scaled, values)
-    corners = np.array([[1.0, a, b, s, *np.eye(3)[level]] for a, b, s in itertools.product([-1, 1], repeat=3) for level in range(3)])
+    corners = np.array(
+        [[1.0, a, b, s, *np.eye(3)[level]] for a, b, s in itertools.product([-1, 1], repeat=3) for level in range(3)]
+    )
     constraint = {"type": "ineq", "fun": lambda w: np.concatenate([1 - corners @ w, 1 + corners @ w])}
     best = minimize(
-        lambda w: objective(w)[0], np.zeros(7), jac=lambda w: objective(w)[1], constraints=constraint, method="SLSQP", tol=1e-12
+        lambda w: objective(w)[0],
+        np.zeros(7),
+        jac=lambda w: objective(w)[1],
+        constraints=constraint,
+        method="SLSQP",
+        tol=1e-12,
     )
     reached = objective(np.concatenate([[found.intercept], found.weights]))[0]
     assert reached <= best.fun + 1e-4 * abs(best.fun)
@@ -117,7 +135,9 @@ def test_the_projection_is_the_nearest_point_of_the_set() -> None:
             others = rng.normal(size=(200, len(point)))
             others = [other * rng.uniform() / max(_reach(other, groups), 1e-9) for other in others]
             others += [near + 0.1 * (other - near) for other in others]
-            assert all((point - near) @ (other - near) <= 1e-9 for other in others), "no feasible direction leads closer"
+            assert all((point - near) @ (other - near) <= 1e-9 for other in others), (
+                "no feasible direction leads closer"
+            )
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -150,7 +170,9 @@ def test_a_public_number_of_rows_stays_as_it_is() -> None:
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3, 1e6, 1e12])
-def test_noise_of_any_size_leaves_weights_that_are_finite_and_bounded(loss: PolynomialLoss, intercept: bool, size: float) -> None:
+def test_noise_of_any_size_leaves_weights_that_are_finite_and_bounded(
+    loss: PolynomialLoss, intercept: bool, size: float
+) -> None:
     statistic, values, _ = summed(loss, intercept, 50)
     rng = np.random.default_rng(int(np.log10(size)) + 9)
     for _ in range(4):

@@ -90,7 +90,9 @@ def test_the_curvature_is_that_of_the_best_uniform_quadratic(interval, curvature
 
 
 def test_calibration_finds_the_length_and_intercept_of_normal_scores() -> None:
-    """One normal feature, true weight 1.5 and intercept -1: from the moments of a large sample, calibration recovers both."""
+    """One normal feature, true weight 1.5 and intercept -1: from the moments of a large sample, calibration recovers
+    both.
+    """
     rng = np.random.default_rng(0)
     x = rng.normal(0, 1, 400_000)
     t = np.where(rng.uniform(size=len(x)) < 1 / (1 + np.exp(1 - 1.5 * x)), 1.0, -1.0)

@@ -1,4 +1,6 @@
-"""The smallest eigenvalue and what is left of a target: exact, and moved by no row further than docs/proofs/adassp.md claims."""
+"""The smallest eigenvalue and what is left of a target: exact, and moved by no row further than docs/proofs/adassp.md
+claims.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +15,24 @@ from privfit.statistics.eigenvalue import GRID, eigenvalue_sensitivity, smallest
 from privfit.statistics.residuals import FINE, WEIGHT_STEP, AbsoluteResidual, ResidualMoments, whole_weights
 from tests.support.corners import MIXED, NUMBER, corners, geometry_of, rows_of
 
-# -- the smallest eigenvalue ----------------------------------------------------------------------------------------
+# -- the smallest eigenvalue -----------------------------------------------------------------------
 
 
 def eigenvalues(features: list, fit_intercept: bool, tables: list[np.ndarray]) -> list[int]:
     schema, geometry = geometry_of(features, fit_intercept)
     d, moments, basis = geometry.n_columns, Moments(geometry), whole_basis(geometry)
-    return [smallest_eigenvalue(rows_of(table, schema, geometry).sum(moments)[:d, :d], moments.unit, basis) for table in tables]
+    return [
+        smallest_eigenvalue(rows_of(table, schema, geometry).sum(moments)[:d, :d], moments.unit, basis)
+        for table in tables
+    ]
 
 
 @pytest.mark.parametrize("features", [NUMBER, MIXED], ids=["number", "mixed"])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("common", [1, 30])
-def test_no_row_moves_the_smallest_eigenvalue_further_than_claimed(features: list, fit_intercept: bool, common: int) -> None:
+def test_no_row_moves_the_smallest_eigenvalue_further_than_claimed(
+    features: list, fit_intercept: bool, common: int
+) -> None:
     """Against every corner: with few rows in common, where the eigenvalue is small, and with many."""
     rng = np.random.default_rng(common)
     choices = corners(features)
@@ -76,11 +83,14 @@ def test_the_smallest_eigenvalue_is_right_to_a_step_in_exact_arithmetic(seed: in
     assert not positive(less(Fraction(found + 1, GRID) + error))
 
 
-# -- residuals ------------------------------------------------------------------------------------------------------
+# -- residuals -------------------------------------------------------------------------------------
 
 
 def by_hand(encoded: list[list[int]], weights: tuple[int, ...], bound: float) -> list[int]:
-    """The moments of residuals in Python's whole numbers, row by row. The target is last in a row, on the fine lattice."""
+    """The moments of residuals in Python's whole numbers, row by row.
+
+    The target is last in a row, on the fine lattice.
+    """
     whole = max(1, int(bound * FINE))
     shift = max(0, whole.bit_length() - 16)
     cut = whole >> shift
@@ -96,7 +106,9 @@ def by_hand(encoded: list[list[int]], weights: tuple[int, ...], bound: float) ->
 def test_residuals_are_exact_whole_numbers(bound: float) -> None:
     rng = np.random.default_rng(1)
     schema, geometry = geometry_of(MIXED, True)
-    table = np.column_stack([rng.uniform(-1, 1, 500), rng.integers(2, size=500), rng.integers(3, size=500), rng.uniform(-1.2, 1.2, 500)])
+    table = np.column_stack(
+        [rng.uniform(-1, 1, 500), rng.integers(2, size=500), rng.integers(3, size=500), rng.uniform(-1.2, 1.2, 500)]
+    )
     weights = whole_weights(rng.normal(0, 0.4, geometry.n_columns))
     statistic = ResidualMoments(geometry, weights, bound)
     kept: list[np.ndarray] = []
@@ -114,10 +126,14 @@ def test_residuals_are_exact_whole_numbers(bound: float) -> None:
 @pytest.mark.parametrize("features", [NUMBER, MIXED], ids=["number", "mixed"])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("bound", [1.0, 0.3, 2.0**-12])
-def test_no_row_moves_residual_moments_further_than_claimed_and_some_row_does(features: list, fit_intercept: bool, bound: float) -> None:
+def test_no_row_moves_residual_moments_further_than_claimed_and_some_row_does(
+    features: list, fit_intercept: bool, bound: float
+) -> None:
     rng = np.random.default_rng(0)
     schema, geometry = geometry_of(features, fit_intercept)
-    weights = [(0,) * geometry.n_columns] + [whole_weights(rng.normal(0, size, geometry.n_columns)) for size in (0.3, 30.0, 1e9)]
+    weights = [(0,) * geometry.n_columns] + [
+        whole_weights(rng.normal(0, size, geometry.n_columns)) for size in (0.3, 30.0, 1e9)
+    ]
     closest = dict.fromkeys([(a, n) for a in ("add-remove", "replace-one") for n in ("l1", "l2")], 0.0)
     for each in weights:
         statistic = ResidualMoments(geometry, each, bound)
@@ -125,7 +141,10 @@ def test_no_row_moves_residual_moments_further_than_claimed_and_some_row_does(fe
         tables = [np.array([row]) for row in corners(features)]
         vectors = np.array([rows_of(table, schema, geometry).sum(statistic) for table in tables])
         sizes = np.array([rows_of(table, schema, geometry).sum(single)[0] for table in tables])
-        moves = {"add-remove": vectors, "replace-one": (vectors[:, None] - vectors[None]).reshape(-1, geometry.n_columns)}
+        moves = {
+            "add-remove": vectors,
+            "replace-one": (vectors[:, None] - vectors[None]).reshape(-1, geometry.n_columns),
+        }
         for adjacency, moved in moves.items():
             lengths = {"l1": np.abs(moved).sum(axis=1), "l2": np.sqrt((moved.astype(float) ** 2).sum(axis=1))}
             for norm, found in lengths.items():

@@ -95,7 +95,9 @@ def test_bounds_that_mean_nothing_are_refused_also_where_no_spread_is_asked_for(
         RowFitness(None, bounds=bounds).most_change(CANDIDATES, adjacency)
 
 
-@pytest.mark.parametrize("sensitivity", [-1.0, np.inf, np.nan, lambda w: -np.ptp(w)], ids=["negative", "infinite", "nan", "function"])
+@pytest.mark.parametrize(
+    "sensitivity", [-1.0, np.inf, np.nan, lambda w: -np.ptp(w)], ids=["negative", "infinite", "nan", "function"]
+)
 def test_a_sensitivity_that_is_no_number_is_refused(sensitivity) -> None:
     with pytest.raises(ValueError, match=r"sensitivity of .* State what one row can do"):
         TableFitness(None, sensitivity).most_change(CANDIDATES)

@@ -17,9 +17,17 @@ def of(features: FourierFeatures, rows: np.ndarray) -> np.ndarray:
     return features(rows @ features.frequencies)
 
 
-@given(st.integers(1, 8), st.integers(1, 60), st.floats(1e-3, 1e3), st.integers(0, 99), st.lists(st.floats(-1, 1), min_size=8, max_size=8))
+@given(
+    st.integers(1, 8),
+    st.integers(1, 60),
+    st.floats(1e-3, 1e3),
+    st.integers(0, 99),
+    st.lists(st.floats(-1, 1), min_size=8, max_size=8),
+)
 @settings(max_examples=150)
-def test_no_row_is_longer_than_its_norms(columns: int, pairs: int, gamma: float, seed: int, values: list[float]) -> None:
+def test_no_row_is_longer_than_its_norms(
+    columns: int, pairs: int, gamma: float, seed: int, values: list[float]
+) -> None:
     features = FourierFeatures(columns, pairs, gamma, seed)
     (row,) = of(features, np.array([values[:columns]]))
     norms = features.norms
@@ -41,7 +49,9 @@ def test_norms_are_reached() -> None:
 @pytest.mark.parametrize("gamma", [0.05, 0.5, 2.0])
 @pytest.mark.parametrize("columns", [1, 4])
 def test_inner_products_approach_the_gaussian_kernel(gamma: float, columns: int) -> None:
-    """Each is a mean of cosines: off by at most five standard deviations of one over the root of twice the pairs, and less with more pairs."""
+    """Each is a mean of cosines: off by at most five standard deviations of one over the root of twice the pairs, and
+    less with more pairs.
+    """
     rows = np.random.default_rng(0).uniform(-1, 1, (30, columns))
     kernel = np.exp(-gamma * ((rows[:, None] - rows[None, :]) ** 2).sum(axis=2))
     off = {}
@@ -71,4 +81,6 @@ def test_the_same_seed_gives_the_same_features_and_another_one_others() -> None:
 def test_rows_do_not_know_of_one_another() -> None:
     features = FourierFeatures(4, 16, 1.0)
     rows = np.random.default_rng(3).uniform(-1, 1, (9, 4))
-    np.testing.assert_allclose(np.concatenate([of(features, rows[k : k + 1]) for k in range(9)]), of(features, rows), atol=1e-14)
+    np.testing.assert_allclose(
+        np.concatenate([of(features, rows[k : k + 1]) for k in range(9)]), of(features, rows), atol=1e-14
+    )

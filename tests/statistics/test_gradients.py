@@ -1,4 +1,6 @@
-"""Gradients of one row against their stated norms, and the volume around a minimum against its stated cost: by brute force."""
+"""Gradients of one row against their stated norms, and the volume around a minimum against its stated cost: by brute
+force.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,15 @@ from privfit.schema import Category, Numeric, Schema
 from privfit.statistics import Coupling, Gradients, Norm, RowNorms
 
 NORMS: list[Norm] = ["l1", "l2", "linf"]
-SCHEMA = Schema([Numeric("a", -1, 1), Category("c", list(range(4))), Category("d", [0, 1]), Numeric("b", 0, 1), Numeric("e", 0, 9, bins=3)])
+SCHEMA = Schema(
+    [
+        Numeric("a", -1, 1),
+        Category("c", list(range(4))),
+        Category("d", [0, 1]),
+        Numeric("b", 0, 1),
+        Numeric("e", 0, 9, bins=3),
+    ]
+)
 MARGINS = [LOGISTIC, tempered_logistic(0.5, 1.0), tempered_logistic(0.3, 20.0), smooth_hinge(0.5), smooth_hinge(0.05)]
 TAPERED = [LOGISTIC, tempered_logistic(0.5, 1.0), tempered_logistic(0.5, 12.0), tempered_logistic(0.1, 3.0)]
 
@@ -70,7 +80,7 @@ def any_scores(rng: np.random.Generator, classes: int) -> np.ndarray:
     return rng.normal(0, rng.choice([0.1, 1.0, 5.0, 100.0]), classes)
 
 
-# -- norms -----------------------------------------------------------------------------------------------------------------------------
+# -- norms -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -87,7 +97,9 @@ def test_no_row_is_longer_than_its_norms_and_some_are_as_long(intercept: bool) -
 
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("numeric", ["slope", "bins", "splines"])
-def test_every_column_is_a_single_one_or_in_a_block_and_neither_is_larger_than_one(intercept: bool, numeric: Any) -> None:
+def test_every_column_is_a_single_one_or_in_a_block_and_neither_is_larger_than_one(
+    intercept: bool, numeric: Any
+) -> None:
     geometry = SCHEMA.geometry(intercept=intercept, numeric=numeric)
     norms = RowNorms.of(geometry)
     places = [*norms.singles, *(place for ends in norms.blocks for place in range(*ends))]
@@ -107,7 +119,11 @@ def test_no_row_pulls_harder_than_stated(coupling: Coupling, loss: ConvexLoss, c
     rng = np.random.default_rng(1)
     steepest = dict.fromkeys(NORMS, 0.0)
     for k in range(600):
-        row, scores, label = any_row(geometry, rng, k % 2 == 0), any_scores(rng, classes), int(rng.integers(max(classes, 2)))
+        row, scores, label = (
+            any_row(geometry, rng, k % 2 == 0),
+            any_scores(rng, classes),
+            int(rng.integers(max(classes, 2))),
+        )
         own = slopes(coupling, loss, scores, label)
         for norm in NORMS:
             assert length(own, norm) <= gradients.of_slopes(norm) * (1 + 1e-12)
@@ -138,7 +154,10 @@ def test_no_person_moves_a_sum_of_gradients_further_than_stated(
 
 @pytest.mark.parametrize(("coupling", "classes"), [("one", 1), ("softmax", 3), ("one-vs-rest", 3)])
 def test_two_opposite_rows_reach_the_sensitivity(coupling: Coupling, classes: int) -> None:
-    """Far out on the wrong side, with the same columns: one pulls one way, the other the other way. In L-infinity too, as they share a column."""
+    """Far out on the wrong side, with the same columns: one pulls one way, the other the other way.
+
+    In L-infinity too, as they share a column.
+    """
     norms = RowNorms.of(SCHEMA.geometry(intercept=False))
     gradients = Gradients(norms, LOGISTIC, classes, coupling)
     row = any_row(SCHEMA.geometry(intercept=False), np.random.default_rng(0), True)
@@ -157,11 +176,13 @@ def test_slopes_are_counted_in_the_units_of_the_loss() -> None:
     assert Gradients(RowNorms(5, 2, 1, 9), LOGISTIC, 7, "softmax").values == 63
 
 
-# -- corners ------------------------------------------------------------------------------------------------------------------------------
+# -- corners ---------------------------------------------------------------------------------------
 
 
 def corners_by_hand(coupling: Coupling, loss: ConvexLoss, classes: int, label: int) -> set[tuple[float, ...]]:
-    """Slopes at predictors far out in every direction, none at all left out: the corners of what a row with this label can have."""
+    """Slopes at predictors far out in every direction, none at all left out: the corners of what a row with this label
+    can have.
+    """
     found = set()
     for signs in itertools.product([-1.0, 0.0, 1.0], repeat=classes):
         scores = 1e4 * np.array(signs)
@@ -175,7 +196,11 @@ def corners_by_hand(coupling: Coupling, loss: ConvexLoss, classes: int, label: i
 
 @pytest.mark.parametrize(
     ("coupling", "loss", "classes"),
-    [("one", LOGISTIC, 1), ("one", robust(0.5), 1), *[(c, LOGISTIC, k) for c in ("softmax", "one-vs-rest") for k in (2, 3, 4)]],
+    [
+        ("one", LOGISTIC, 1),
+        ("one", robust(0.5), 1),
+        *[(c, LOGISTIC, k) for c in ("softmax", "one-vs-rest") for k in (2, 3, 4)],
+    ],
 )
 def test_corners_are_the_extreme_slopes_of_one_label(coupling: Coupling, loss: ConvexLoss, classes: int) -> None:
     gradients = Gradients(RowNorms(2, 1, 1, 3), loss, classes, coupling)
@@ -194,10 +219,12 @@ def test_slopes_of_both_signs_have_a_corner_for_every_choice_of_signs(classes: i
     assert gradients.corners == 2**classes
 
 
-# -- the volume around a minimum ---------------------------------------------------------------------------------------------------------------
+# -- the volume around a minimum -------------------------------------------------------------------
 
 
-def hessian(rows: list[np.ndarray], labels: list[int], weights: np.ndarray, coupling: Coupling, loss: ConvexLoss) -> np.ndarray:
+def hessian(
+    rows: list[np.ndarray], labels: list[int], weights: np.ndarray, coupling: Coupling, loss: ConvexLoss
+) -> np.ndarray:
     """All second derivatives of the loss over these rows, by Kronecker products."""
     size = weights.size
     total = np.zeros((size, size))
@@ -233,7 +260,9 @@ def test_the_rows_of_one_person_change_the_volume_by_no_more_than_it_costs(
         assert abs(apart) <= gradients.bend_cost(ridge) * (1 + 1e-9) + 1e-9
 
 
-@pytest.mark.parametrize(("coupling", "classes"), [("one", 1), ("one-vs-rest", 4), ("softmax", 2), ("softmax", 4), ("softmax", 7)])
+@pytest.mark.parametrize(
+    ("coupling", "classes"), [("one", 1), ("one-vs-rest", 4), ("softmax", 2), ("softmax", 4), ("softmax", 7)]
+)
 @pytest.mark.parametrize("ridge", [0.01, 1.0, 50.0])
 def test_a_row_on_the_fence_costs_all_that_is_stated(coupling: Coupling, classes: int, ridge: float) -> None:
     """The longest row, at weights of zero, with nobody else there."""
@@ -242,7 +271,9 @@ def test_a_row_on_the_fence_costs_all_that_is_stated(coupling: Coupling, classes
     row = any_row(geometry, np.random.default_rng(0), True)
     weights = np.zeros((geometry.n_columns, classes))
     alone = hessian([row], [0], weights, coupling, LOGISTIC)
-    assert log_volume(alone, ridge) - log_volume(0 * alone, ridge) == pytest.approx(gradients.bend_cost(ridge), rel=1e-9)
+    assert log_volume(alone, ridge) - log_volume(0 * alone, ridge) == pytest.approx(
+        gradients.bend_cost(ridge), rel=1e-9
+    )
 
 
 @given(st.sampled_from(range(len(CASES))), st.floats(0.01, 20), st.integers(1, 5))
@@ -265,7 +296,7 @@ def test_more_to_spend_than_any_float_needs_a_tiny_ridge_and_no_error() -> None:
     assert 0 <= gradients.forced_ridge(1e4) <= gradients.forced_ridge(700.0)
 
 
-# -- curvature for free ------------------------------------------------------------------------------------------------------------------------
+# -- curvature for free ----------------------------------------------------------------------------
 
 
 @given(
@@ -281,7 +312,9 @@ def test_more_to_spend_than_any_float_needs_a_tiny_ridge_and_no_error() -> None:
 def test_noise_for_slopes_alone_covers_curvature_from_the_free_ridge_on(
     which: int, norm: Norm, epsilon: float, blocks: int, more: float, people: int, replaced: bool
 ) -> None:
-    """A row that leaves costs its slope over the scale and the volume it takes along; together never more than the steepest row."""
+    """A row that leaves costs its slope over the scale and the volume it takes along; together never more than the
+    steepest row.
+    """
     loss = TAPERED[which]
     gradients = Gradients(RowNorms(blocks, math.sqrt(blocks), 1.0, 3 * blocks), loss, people=people, replace=replaced)
     scale = gradients.sensitivity(norm) / epsilon
@@ -296,7 +329,9 @@ def test_noise_for_slopes_alone_covers_curvature_from_the_free_ridge_on(
 
 @pytest.mark.parametrize("loss", TAPERED, ids=lambda loss: f"{loss.most_slope}-{loss.taper}")
 def test_well_below_the_free_ridge_curvature_is_not_covered(loss: ConvexLoss) -> None:
-    """So that the ridge is no larger than need be: where bends are small, the logarithm is a line and the bound is tight."""
+    """So that the ridge is no larger than need be: where bends are small, the logarithm is a line and the bound is
+    tight.
+    """
     gradients = Gradients(RowNorms(3, math.sqrt(3), 1.0, 9), loss)
     scale = gradients.sensitivity("l1") / 1e-3
     ridge = 0.9 * gradients.free_ridge(1e-3)
@@ -328,15 +363,24 @@ def test_a_free_ridge_needs_a_taper_and_slopes_that_add_up() -> None:
     assert Gradients(norms, LOGISTIC, 5, "softmax").free_ridge(1.0) == math.inf
     several = Gradients(norms, LOGISTIC, 3, "one-vs-rest")
     assert [math.isfinite(several.free_ridge(1.0, adds_up)) for adds_up in (True, False)] == [True, False]
-    assert Gradients(norms, LOGISTIC).free_ridge(1.0, adds_up=False) == Gradients(norms, LOGISTIC).free_ridge(1.0) < math.inf
+    assert (
+        Gradients(norms, LOGISTIC).free_ridge(1.0, adds_up=False)
+        == Gradients(norms, LOGISTIC).free_ridge(1.0)
+        < math.inf
+    )
 
 
 def test_softmax_has_no_taper() -> None:
-    """Why it is left out: at some predictors a steep row still bends more than its slopes leave, measured as they are in L1."""
+    """Why it is left out: at some predictors a steep row still bends more than its slopes leave, measured as they are
+    in L1.
+    """
     gradients = Gradients(RowNorms(4, 2.0, 1.0, 9), LOGISTIC, 3, "softmax")
     scale = gradients.sensitivity("l1") / 1e-3
     ridge = replace(gradients, classes=1, coupling="one").free_ridge(1e-3)
     scores = np.array([6.0, 6.0, -6.0])  # as steep as can be, and undecided between two others
     own = slopes("softmax", LOGISTIC, scores, 2)
     bent = np.linalg.eigvalsh(bends("softmax", LOGISTIC, scores, 2))
-    assert np.abs(own).sum() * 4 / scale + np.log1p(np.maximum(bent, 0) * 4 / ridge).sum() > gradients.of_one_row("l1") / scale
+    assert (
+        np.abs(own).sum() * 4 / scale + np.log1p(np.maximum(bent, 0) * 4 / ridge).sum()
+        > gradients.of_one_row("l1") / scale
+    )

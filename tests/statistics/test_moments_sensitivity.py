@@ -16,7 +16,14 @@ from privfit.schema import Category, Geometry, Numeric, Schema
 from privfit.statistics import Moments, distinct_sensitivity
 from privfit.tables import open_table
 
-SHAPES = [(k, s, q, c) for k in range(4) for s in range(3) for q in range(4) for c in (False, True) if k + s + q > 0 and (k + s + q) < 6]
+SHAPES = [
+    (k, s, q, c)
+    for k in range(4)
+    for s in range(3)
+    for q in range(4)
+    for c in (False, True)
+    if k + s + q > 0 and (k + s + q) < 6
+]
 WEIGHTS = [Fraction(1, 2), Fraction(1), Fraction(5, 2)]
 
 
@@ -27,7 +34,9 @@ def schema_of(k: int, s: int, q: int) -> Schema:
     return Schema(features, target=Numeric("y", -1, 1))
 
 
-def contribution(geometry: Geometry, weight: float, levels: tuple[int, ...], numbers: np.ndarray, y: float) -> np.ndarray:
+def contribution(
+    geometry: Geometry, weight: float, levels: tuple[int, ...], numbers: np.ndarray, y: float
+) -> np.ndarray:
     """The distinct products of one row, written down from the geometry, not from the code that sums them."""
     row = [1.0] if geometry.intercept else []
     for level in levels:
@@ -72,7 +81,9 @@ def largest_replacement(geometry: Geometry, k: int, s: int, q: int, weight: floa
 
         points = corners(s, q)
         pairs = [(rng.integers(len(points)), rng.integers(len(points))) for _ in range(60)]
-        starts = [np.concatenate([points[i], points[j], [y, z]]) for i, j in pairs for y, z in ((1.0, -1.0), (1.0, 1.0))]
+        starts = [
+            np.concatenate([points[i], points[j], [y, z]]) for i, j in pairs for y, z in ((1.0, -1.0), (1.0, 1.0))
+        ]
         values = [change(start) for start in starts]
         best = max(best, *values)
         for i in np.argsort(values)[-3:]:
@@ -97,7 +108,10 @@ def test_adding_a_row_moves_moments_exactly_as_far_as_claimed(k: int, s: int, q:
     for weight in WEIGHTS:
         claimed = float(distinct_sensitivity(geometry, weight, "add-remove"))
         counted = float(c or s > 0)
-        rows = [np.abs(contribution(geometry, float(weight), tuple([0] * k), point, 1.0)).sum() + counted for point in corners(s, q)]
+        rows = [
+            np.abs(contribution(geometry, float(weight), tuple([0] * k), point, 1.0)).sum() + counted
+            for point in corners(s, q)
+        ]
         assert max(rows) == pytest.approx(claimed, abs=1e-9)
 
 
@@ -123,7 +137,13 @@ def test_boxes_without_categories_match_the_closed_form(q: int) -> None:
 def test_summed_integers_never_move_more_than_the_integer_sensitivity(pair, adjacency, intercept, units) -> None:
     """The same property on the integers that are really released, clipping and rounding included."""
     schema = Schema(
-        [Numeric("a", -1, 1), Numeric("b", -2, 0.5), Numeric("d", 0, 3), Category("e", [0, 1, 2]), Category("f", [0, 1])],
+        [
+            Numeric("a", -1, 1),
+            Numeric("b", -2, 0.5),
+            Numeric("d", 0, 3),
+            Category("e", [0, 1, 2]),
+            Category("f", [0, 1]),
+        ],
         target=Numeric("y", -1, 2),
     )
     geometry = schema.geometry(intercept=intercept)

@@ -48,7 +48,9 @@ def coefficients(kind: str, degree: int, t: np.ndarray) -> np.ndarray:
     return np.array((wave if kind == "wave" else line)[:degree])
 
 
-def statistic_of(k: int, s: int, q: int, intercept: bool, degree: int, kind: str = "wave", classes: bool = False) -> WeightedMonomials:
+def statistic_of(
+    k: int, s: int, q: int, intercept: bool, degree: int, kind: str = "wave", classes: bool = False
+) -> WeightedMonomials:
     geometry = schema_of(k, s, q, classes).geometry(intercept=intercept)
     assert geometry.target is not None
     lattice = TargetLattice.of(geometry.target)
@@ -56,7 +58,9 @@ def statistic_of(k: int, s: int, q: int, intercept: bool, degree: int, kind: str
 
 
 def encoded_rows(statistic: WeightedMonomials, rng: np.random.Generator, extra: int = 40) -> np.ndarray:
-    """Every corner with the targets at which a weighting is largest, and rows from inside, as whole numbers; one column per row."""
+    """Every corner with the targets at which a weighting is largest, and rows from inside, as whole numbers; one column
+    per row.
+    """
     geometry, step = statistic.geometry, statistic.step
     choices: list[list[tuple[float, ...]]] = [[(1.0,)]] if geometry.intercept else []
     for block in geometry.blocks:
@@ -72,10 +76,17 @@ def encoded_rows(statistic: WeightedMonomials, rng: np.random.Generator, extra: 
         inside.append(row)
     points = statistic.lattice.points
     totals = sum(
-        np.abs(weighting.table / weighting.top) * units for weighting, units in zip(statistic.weightings, statistic.units, strict=True)
+        np.abs(weighting.table / weighting.top) * units
+        for weighting, units in zip(statistic.weightings, statistic.units, strict=True)
     )
     sizes = np.array([weighting.table for weighting in statistic.weightings])
-    places = [0, len(points) - 1, int(np.argmax(totals)), *np.argmax(sizes, axis=1).tolist(), *np.argmin(sizes, axis=1).tolist()]
+    places = [
+        0,
+        len(points) - 1,
+        int(np.argmax(totals)),
+        *np.argmax(sizes, axis=1).tolist(),
+        *np.argmin(sizes, axis=1).tolist(),
+    ]
     worst = sorted({int(points[place]) for place in places})
     rows = [np.append(np.rint(row * step), target) for row in features for target in worst]
     rows += [np.append(np.rint(row * step), rng.choice(points)) for row in inside]
@@ -88,7 +99,9 @@ def contributions(statistic: WeightedMonomials, rows: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("kind", ["wave", "line"])
 @pytest.mark.parametrize(("k", "s", "q", "intercept", "degree"), CASES)
-def test_no_row_moves_the_values_further_than_claimed(k: int, s: int, q: int, intercept: bool, degree: int, kind: str) -> None:
+def test_no_row_moves_the_values_further_than_claimed(
+    k: int, s: int, q: int, intercept: bool, degree: int, kind: str
+) -> None:
     statistic = statistic_of(k, s, q, intercept, degree, kind)
     rows = encoded_rows(statistic, np.random.default_rng(k * 100 + s * 10 + q))
     own = contributions(statistic, rows)
@@ -111,11 +124,15 @@ def test_two_classes_as_target(intercept: bool, degree: int) -> None:
     own = contributions(statistic, encoded_rows(statistic, np.random.default_rng(0)))
     assert np.abs(own).sum(axis=1).max() == statistic.sensitivity("add-remove")
     replaced = own[:, statistic.released("replace-one")]
-    assert max(int(np.abs(replaced - row).sum(axis=1).max()) for row in replaced) <= statistic.sensitivity("replace-one")
+    assert max(int(np.abs(replaced - row).sum(axis=1).max()) for row in replaced) <= statistic.sensitivity(
+        "replace-one"
+    )
 
 
 @pytest.mark.parametrize(("k", "s", "q", "intercept", "degree"), [case for case in CASES if case[-1] > 1])
-def test_every_product_that_is_a_function_of_its_own_is_there_once(k: int, s: int, q: int, intercept: bool, degree: int) -> None:
+def test_every_product_that_is_a_function_of_its_own_is_there_once(
+    k: int, s: int, q: int, intercept: bool, degree: int
+) -> None:
     """Found out from numbers: products of columns on random rows, the zero and the equal ones struck out."""
     statistic = statistic_of(k, s, q, intercept, degree)
     rng = np.random.default_rng(0)
@@ -134,14 +151,21 @@ def test_every_product_that_is_a_function_of_its_own_is_there_once(k: int, s: in
 
 
 @pytest.mark.parametrize(("k", "s", "q", "intercept", "degree"), CASES)
-def test_products_equal_the_monomials_they_are_said_to_equal(k: int, s: int, q: int, intercept: bool, degree: int) -> None:
+def test_products_equal_the_monomials_they_are_said_to_equal(
+    k: int, s: int, q: int, intercept: bool, degree: int
+) -> None:
     geometry = schema_of(k, s, q).geometry(intercept=intercept)
-    rows = encoded_rows(statistic_of(k, s, q, intercept, degree), np.random.default_rng(1)) / statistic_of(k, s, q, intercept, degree).step
+    rows = (
+        encoded_rows(statistic_of(k, s, q, intercept, degree), np.random.default_rng(1))
+        / statistic_of(k, s, q, intercept, degree).step
+    )
     found = list(products_of(geometry, degree))
     for columns, _, monomial in found:
         np.testing.assert_allclose(rows[list(columns)].prod(axis=0), rows[list(monomial)].prod(axis=0), atol=1e-12)
     everything = rows[:-1].sum(axis=0) ** degree
-    np.testing.assert_allclose(sum(orders * rows[list(columns)].prod(axis=0) for columns, orders, _ in found), everything, atol=1e-9)
+    np.testing.assert_allclose(
+        sum(orders * rows[list(columns)].prod(axis=0) for columns, orders, _ in found), everything, atol=1e-9
+    )
     assert sum(1 for _ in distinct_monomials(geometry, degree)) == n_distinct(geometry, degree)
 
 
@@ -157,7 +181,7 @@ def test_a_loss_of_degree_two_has_the_sensitivity_of_moments(shape: tuple[int, i
 
 
 def test_a_constant_and_a_line_are_released_once_for_all_degrees() -> None:
-    """Coefficients of degree 2, 3 and 4 that do not depend on the target share their values, and lend them to degree 1."""
+    """Coefficients of degree 2, 3 and 4 that do not depend on the target share values, and lend them to degree 1."""
     statistic = statistic_of(0, 0, 3, True, 4, "line")
     assert [weighting.degree for weighting in statistic.weightings] == [4, 1]
     assert len(statistic.values) == 35 + 4
@@ -180,10 +204,13 @@ def test_replacing_numbers_costs_about_half_of_two_rows(q: int) -> None:
     st.sampled_from(["wave", "line"]),
 )
 @settings(max_examples=150, deadline=None)
-def test_released_integers_never_move_more_than_the_integer_sensitivity(pair, adjacency, intercept, degree, kind) -> None:
+def test_released_integers_never_move_more_than_the_integer_sensitivity(
+    pair, adjacency, intercept, degree, kind
+) -> None:
     """The same property on the integers that are really released, clipping and rounding included."""
     schema = Schema(
-        [Numeric("a", -1, 1), Numeric("b", -2, 0.5), Category("e", [0, 1, 2]), Category("f", [0, 1])], target=Numeric("y", -1, 2)
+        [Numeric("a", -1, 1), Numeric("b", -2, 0.5), Category("e", [0, 1, 2]), Category("f", [0, 1])],
+        target=Numeric("y", -1, 2),
     )
     geometry = schema.geometry(intercept=intercept)
     assert geometry.target is not None
@@ -205,7 +232,9 @@ def test_sums_are_exact_and_do_not_depend_on_blocks_of_rows() -> None:
     schema = schema_of(1, 1, 2)
     geometry = schema.geometry()
     statistic = statistic_of(1, 1, 2, True, 4)
-    table = np.column_stack([rng.integers(0, 3, 700), rng.integers(0, 2, 700), rng.uniform(-1, 1, (700, 3))]).astype(object)
+    table = np.column_stack([rng.integers(0, 3, 700), rng.integers(0, 2, 700), rng.uniform(-1, 1, (700, 3))]).astype(
+        object
+    )
     table[:, 0] = np.array(["a", "b", "c"])[table[:, 0].astype(int)]
     whole = Rows(open_table(table), schema, geometry).sum(statistic)
     parts = [Rows(open_table(table[i : i + 1]), schema, geometry).sum(statistic) for i in range(700)]
@@ -214,7 +243,9 @@ def test_sums_are_exact_and_do_not_depend_on_blocks_of_rows() -> None:
 
 
 def any_coefficients(rng: np.random.Generator, degree: int, t: np.ndarray) -> np.ndarray:
-    """Functions of the target of all sorts: constants, lines, cusps, waves, jumps and nothing at all; of sizes far apart."""
+    """Functions of the target of all sorts: constants, lines, cusps, waves, jumps and nothing at all; of sizes far
+    apart.
+    """
     made = [
         np.full(len(t), rng.normal()),
         rng.normal() + rng.normal() * t,
@@ -223,12 +254,14 @@ def any_coefficients(rng: np.random.Generator, degree: int, t: np.ndarray) -> np
         np.where(t > rng.uniform(-1, 1), 1.0, 0.0),
         np.zeros(len(t)),
     ]
-    return np.array([made[rng.integers(6)] * 10 ** rng.uniform(-3, 3) for _ in range(degree - 1)] + [made[rng.integers(2)]])
+    return np.array(
+        [made[rng.integers(6)] * 10 ** rng.uniform(-3, 3) for _ in range(degree - 1)] + [made[rng.integers(2)]]
+    )
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_no_function_of_the_target_moves_the_values_further_than_claimed(seed: int) -> None:
-    """Corners, rows from inside, and a climb from the worst pair; what is held to be public is the same in every row."""
+    """Corners, rows from inside, and a climb from the worst pair; what is public is the same in every row."""
     rng = np.random.default_rng(seed)
     shape, intercept, degree = SHAPES[rng.integers(len(SHAPES))], bool(rng.integers(2)), int(rng.integers(2, 5))
     geometry = schema_of(*shape, classes=bool(rng.integers(2))).geometry(intercept=intercept)
@@ -291,7 +324,10 @@ def test_too_many_products_are_refused_in_a_sentence() -> None:
     geometry: Geometry = schema.geometry()
     assert geometry.target is not None
     lattice = TargetLattice.of(geometry.target)
-    with pytest.raises(SchemaError, match=r"61 encoded columns.*degree 4 needs 635376.*at most 200000.*lower degree.*Nothing was charged"):
+    with pytest.raises(
+        SchemaError,
+        match=r"61 encoded columns.*degree 4 needs 635376.*at most 200000.*lower degree.*Nothing was charged",
+    ):
         WeightedMonomials.of(geometry, lattice, coefficients("line", 4, lattice.scaled))
 
 

@@ -8,20 +8,28 @@ from scipy.stats import beta
 FALSE_ALARM = 1e-6
 
 
-def epsilon_at_least(left: np.ndarray, right: np.ndarray) -> float:
+def epsilon_at_least(left: np.ndarray, right: np.ndarray, threshold: float | None = None) -> float:
     """A lower bound on epsilon from scores of outputs on either table, wrong with probability at most FALSE_ALARM.
 
-    The first half of the scores chooses a threshold; on the second half P(score > threshold) is bounded from below on one table and
-    from above on the other (Clopper-Pearson).
+    P(score > threshold) is bounded from below on one table and from above on the other (Clopper-Pearson). Where the
+    law of the scores is known, so is the best threshold, and all scores count; otherwise the first half of them
+    chooses one for the second. Chosen ones are sometimes poor, far out in a tail: a test that asks the bound to be
+    large should give a threshold.
     """
+    if threshold is not None:
+        return _bound(left, right, threshold)
     half = len(left) // 2
     thresholds = np.quantile(np.concatenate([left[:half], right[:half]]), np.linspace(0.02, 0.98, 97))
     best = max(thresholds, key=lambda threshold: _bound(left[:half], right[:half], threshold))
     return _bound(left[half:], right[half:], best)
 
 
-def delta_at_least(left: np.ndarray, right: np.ndarray, epsilon: float) -> float:
-    """A lower bound on delta at this epsilon, from P(score > threshold) - e^epsilon Q(score > threshold), wrong as rarely."""
+def delta_at_least(left: np.ndarray, right: np.ndarray, epsilon: float, threshold: float | None = None) -> float:
+    """A lower bound on delta at this epsilon, from P(score > threshold) - e^epsilon Q(score > threshold), wrong as
+    rarely. For scores that are logarithms of likelihood ratios the best threshold is epsilon.
+    """
+    if threshold is not None:
+        return _excess(left, right, threshold, epsilon)
     half = len(left) // 2
     thresholds = np.quantile(np.concatenate([left[:half], right[:half]]), np.linspace(0.02, 0.98, 97))
     best = max(thresholds, key=lambda threshold: _excess(left[:half], right[:half], threshold, epsilon))

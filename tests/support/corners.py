@@ -8,7 +8,7 @@ import numpy as np
 
 import privfit as pf
 from privfit.losses import SQUARED
-from privfit.mechanisms import Objective
+from privfit.mechanisms import QuadraticProblem
 from privfit.rows import Rows
 from privfit.tables import open_table
 
@@ -18,12 +18,14 @@ NUMBER = [pf.Numeric("x", -1, 1)]
 
 def geometry_of(features: list, fit_intercept: bool):
     schema = pf.Schema(features, target=pf.Numeric("y", -1, 1))
-    return schema, pf.AdaSSP().geometry(schema, "slope", Objective(SQUARED, fit_intercept))
+    return schema, pf.AdaSSP().geometry(schema, QuadraticProblem(SQUARED, fit_intercept))
 
 
 def corners(features: list) -> list[tuple[float, ...]]:
     """Rows at the corners and in the middle, target last."""
-    places = [(-1.0, 0.0, 1.0) if isinstance(column, pf.Numeric) else tuple(map(float, column.levels)) for column in features]
+    places = [
+        (-1.0, 0.0, 1.0) if isinstance(column, pf.Numeric) else tuple(map(float, column.levels)) for column in features
+    ]
     return list(itertools.product(*places, (-1.0, 0.3, 1.0)))
 
 

@@ -25,7 +25,9 @@ PANICS = {
     "int_ranges": pl.int_ranges(0, pl.when(pl.col("t") == WORST).then(2**62).otherwise(1)).list.len(),
     "business days": _TIME.dt.date().dt.add_business_days(1).dt.year(),
 }
-"""Expressions of polars that panic on the largest 64-bit number, found by trying; what a version mends, it reads to the end."""
+"""Expressions of polars that panic on the largest 64-bit number, found by trying; what a version mends, it reads to the
+end.
+"""
 
 
 def table(rows: int = ROWS) -> pl.DataFrame:
@@ -81,7 +83,9 @@ def once(change: Callable[[Path], None], path: Path) -> Callable[[int], None]:
 
 
 def changing(monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None]) -> None:
-    """Every file changes after the first batch that is read of it, for commands that have a progress report of their own."""
+    """Every file changes after the first batch that is read of it, for commands that have a progress report of their
+    own.
+    """
     from privfit.tables.files import FileTable
 
     whole = FileTable.batches

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from functools import cache
 
 import numpy as np
-import pandas as pd
+import polars as pl
 
 from privfit.losses import LOGISTIC, hinge, smooth_hinge
-from privfit.mechanisms import PrivGene, Risk
-from privfit.rows import Rows
+from privfit.mechanisms import ERMProblem, PrivGene
+from privfit.rows import KeptRows, Rows
 from privfit.schema import Category, Geometry, Numeric, Schema
 from privfit.tables import open_table
 
@@ -24,13 +25,13 @@ ADJACENCIES = ("replace-one", "add-remove")
 SMALL = Schema([Category("c", ["p", "q"]), Category("d", ["p", "q"])], TARGET)
 
 
-def risk_of(loss: str, knots: int = 3) -> Risk:
-    return Risk(LOSSES[loss], knots=knots)
+def risk_of(loss: str, knots: int = 3) -> ERMProblem:
+    return ERMProblem(LOSSES[loss], knots=knots)
 
 
 def geometry_of(schema: Schema, mechanism: PrivGene, loss: str = "logistic", knots: int = 3) -> Geometry:
     numbers = mechanism.numbers("auto", "splines")
-    return mechanism.geometry(schema, numbers, risk_of(loss, knots))
+    return mechanism.geometry(schema, risk_of(loss, knots), numbers)
 
 
 def all_rows(schema: Schema) -> list[tuple]:
@@ -43,7 +44,14 @@ def all_rows(schema: Schema) -> list[tuple]:
 
 
 def rows_of(rows: list[tuple], schema: Schema, geometry: Geometry) -> Rows:
-    return Rows(open_table(pd.DataFrame(rows, columns=[*(column.name for column in schema.features), "y"])), schema, geometry)
+    names = [*(column.name for column in schema.features), "y"]
+    return Rows(open_table(pl.DataFrame(rows, schema=names, orient="row")), schema, geometry)
+
+
+@cache
+def kept_of(rows: tuple[tuple, ...], schema: Schema, geometry: Geometry) -> KeptRows:
+    """The rows of a table, read once for all that is asked of them: nothing changes them."""
+    return KeptRows(rows_of(list(rows), schema, geometry))
 
 
 def domain(schema: Schema) -> list[tuple]:

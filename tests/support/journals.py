@@ -10,7 +10,8 @@ _SECTOR = 512
 
 
 def leave_hot_journal(path: Path) -> Path:
-    """The journal of a transaction that had saved every page and changed none: whoever opens the file by this name next goes back to it as it is now.
+    """The journal of a transaction that had saved every page and changed none: whoever opens the file by this name next
+    goes back to it as it is now.
 
     The format is https://www.sqlite.org/fileformat.html#the_rollback_journal.
     """
@@ -20,7 +21,9 @@ def leave_hot_journal(path: Path) -> Path:
     nonce = 0x01020304
     header = _MAGIC + struct.pack(">IIIII", len(pages), nonce, len(pages), _SECTOR, size)
     records = [
-        struct.pack(">I", number) + page + struct.pack(">I", (nonce + sum(page[place] for place in range(size - 200, 0, -200))) % 2**32)
+        struct.pack(">I", number)
+        + page
+        + struct.pack(">I", (nonce + sum(page[place] for place in range(size - 200, 0, -200))) % 2**32)
         for number, page in enumerate(pages, 1)
     ]
     journal = path.with_name(path.name + "-journal")

@@ -102,7 +102,10 @@ def targets_by_hand(frame: pd.DataFrame, target: Numeric | Category | None) -> n
     values = frame[target.name].tolist()
     if isinstance(target, Numeric):
         return np.array([number(target, value) for value in values])
-    places = np.array([target.levels.index(target.fill if value is None or value != value else value) for value in values], dtype=float)
+    places = np.array(
+        [target.levels.index(target.fill if value is None or value != value else value) for value in values],
+        dtype=float,
+    )
     return places if len(target.levels) > 2 else 2 * places - 1
 
 
@@ -117,11 +120,15 @@ def whole_weights(columns: int, classes: int, seed: int = 1) -> np.ndarray:
 
 def whole(scores: np.ndarray, target: np.ndarray) -> np.ndarray:
     """A response that is a whole number, of the predictor and of the target."""
-    known = np.rint(4 * target) if scores.ndim == 1 else np.rint(4 * target)[:, None] * np.arange(1, scores.shape[1] + 1)
+    known = (
+        np.rint(4 * target) if scores.ndim == 1 else np.rint(4 * target)[:, None] * np.arange(1, scores.shape[1] + 1)
+    )
     return np.floor(scores) % 7 - known
 
 
-def dense_sums(design: np.ndarray, target: np.ndarray, weights: np.ndarray, respond: Callable[..., np.ndarray]) -> np.ndarray:
+def dense_sums(
+    design: np.ndarray, target: np.ndarray, weights: np.ndarray, respond: Callable[..., np.ndarray]
+) -> np.ndarray:
     scores = design @ weights
     pull = respond(scores[:, 0], target)[:, None] if weights.shape[1] == 1 else respond(scores, target)
     return design.T @ pull

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from privfit.privacy import Event, Ledger
-from privfit.privacy import ledger_state as states
+from privfit.privacy.ledger import state as states
 
 
 def charge_all(ledger: Ledger, events: Iterable[Event], dataset: str = "") -> None:

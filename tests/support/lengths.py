@@ -15,7 +15,7 @@ def length(noise: str, move: np.ndarray, widths: tuple[int, ...] = ()) -> float:
             return float(sizes.max())
         case "l2":
             return float(np.sqrt((sizes**2).sum()))
-        case "octahedra":
+        case "blocks" | "octahedra":
             assert sum(widths) == len(sizes)
             return max(float(block.sum()) for block in np.split(sizes, np.cumsum(widths)[:-1]))
     raise AssertionError(noise)

@@ -55,7 +55,9 @@ class RecordingNoise:
         return self._recorded_choice(menus, scale, rule, output)
 
     def _recorded_choice(self, menus: list[list[int]], scale: float, rule: str, output: list[int]) -> list[int]:
-        self.calls.append(Call(rule, np.concatenate([np.array(menu, dtype=object) for menu in menus]), scale, np.array(output)))
+        self.calls.append(
+            Call(rule, np.concatenate([np.array(menu, dtype=object) for menu in menus]), scale, np.array(output))
+        )
         return output
 
     def below(self, limits: np.ndarray) -> np.ndarray:
@@ -63,7 +65,7 @@ class RecordingNoise:
         return self._coins.below(limits)
 
     def coins(self):
-        from privfit.privacy.selection import KeyedCoins
+        from privfit.privacy.samplers.selection import KeyedCoins
 
         return KeyedCoins(b"the same coins for both tables")
 
@@ -75,7 +77,9 @@ class RecordingNoise:
 
 
 class ReplayingNoise(RecordingNoise):
-    """Answers with the noisy outputs of another run, so that a model built from noisy values alone cannot tell two tables apart."""
+    """Answers with the noisy outputs of another run, so that a model built from noisy values alone cannot tell two
+    tables apart.
+    """
 
     def __init__(self, calls: list[Call]) -> None:
         super().__init__()

@@ -8,13 +8,24 @@ import polars as pl
 import privfit as pf
 from privfit.losses import LOGISTIC
 from privfit.mechanisms import PairedPerturbation
-from privfit.mechanisms.minima import Risk
-from privfit.mechanisms.pairs import STEP_BITS, Slopes, menu_of, score_bits, whole_weights
+from privfit.mechanisms.perturbation.interaction_terms import (
+    STEP_BITS,
+    IntegerGradients,
+    integer_weights,
+    menu_of,
+    score_bits,
+)
+from privfit.mechanisms.perturbation.problem import ERMProblem
 from privfit.rows import CellRows, Crossing, KeptRows, Rows
 from privfit.tables import open_table
 
 SCHEMA = pf.Schema(
-    [pf.Numeric("age", 0, 70), pf.Category("region", ["n", "s", "w"]), pf.Category("sex", ["f", "m"]), pf.Numeric("gain", 0, 90_000)],
+    [
+        pf.Numeric("age", 0, 70),
+        pf.Category("region", ["n", "s", "w"]),
+        pf.Category("sex", ["f", "m"]),
+        pf.Numeric("gain", 0, 90_000),
+    ],
     pf.Category("y", ["no", "yes"]),
 )
 VALUES = [(3.0, "n", "f", 0.0), (35.0, "s", "m", 12.0), (69.0, "w", "f", 80_000.0), (36.0, "s", "f", 0.0)]
@@ -25,16 +36,16 @@ def table_of(rows: list[tuple]) -> pl.DataFrame:
 
 
 def kept_of(rows: list[tuple], batch_rows: int = 1 << 16) -> KeptRows:
-    geometry = PairedPerturbation().geometry(SCHEMA, "splines", Risk(LOGISTIC))
+    geometry = PairedPerturbation().geometry(SCHEMA, ERMProblem(LOGISTIC), "splines")
     return KeptRows(Rows(open_table(table_of(rows)), SCHEMA, geometry, batch_rows=batch_rows), fine=True)
 
 
 def cells_of(rows: list[tuple], weights: np.ndarray) -> CellRows:
-    return kept_of(rows).cells(whole_weights(weights, score_bits(len(weights))))
+    return kept_of(rows).cells(integer_weights(weights, score_bits(len(weights))))
 
 
 def crossing_of() -> Crossing:
-    return Crossing.of(PairedPerturbation().geometry(SCHEMA, "splines", Risk(LOGISTIC)))
+    return Crossing.of(PairedPerturbation().geometry(SCHEMA, ERMProblem(LOGISTIC), "splines"))
 
 
 def weights_of(seed: int, size: float) -> np.ndarray:
@@ -45,12 +56,16 @@ def weights_of(seed: int, size: float) -> np.ndarray:
 SHIFT = score_bits(crossing_of().layout.geometry.n_columns) - STEP_BITS
 
 
-def measured(rows: list[tuple], weights: np.ndarray, slopes: Slopes) -> tuple[list[int], list[np.ndarray], list[np.ndarray]]:
+def measured(
+    rows: list[tuple], weights: np.ndarray, slopes: IntegerGradients
+) -> tuple[list[int], list[np.ndarray], list[np.ndarray]]:
     """The scores of all pairs and of numbers by themselves, and their sums of slopes and of curvatures."""
     cells, menu = cells_of(rows, weights), menu_of(crossing_of())
     both = cells.sums_and_counts(menu, slopes.slopes, SHIFT)
     sums = cells.sums(menu, slopes.slopes, SHIFT)
-    assert all(np.array_equal(own[0], alone) and own[1].sum() == len(rows) for own, alone in zip(both, sums, strict=True))
+    assert all(
+        np.array_equal(own[0], alone) and own[1].sum() == len(rows) for own, alone in zip(both, sums, strict=True)
+    )
     return [slopes.score(*own) for own in both], sums, cells.sums(menu, slopes.curvatures, SHIFT)
 
 

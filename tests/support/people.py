@@ -13,7 +13,15 @@ def people(n: int, low: float = -20, high: float = 150, seed: int = 0) -> tuple[
     rng = np.random.default_rng(seed)
     age, hours = rng.uniform(18, 80, n), rng.normal(40, 10, n).clip(0, 80)
     region, member = rng.choice(["n", "e", "s", "w"], n, p=[0.4, 0.3, 0.2, 0.1]), rng.choice(["no", "yes"], n)
-    income = 20 + 0.4 * age + 0.5 * hours + 10 * (region == "w") - 5 * (region == "e") + 6 * (member == "yes") + rng.normal(0, 8, n)
+    income = (
+        20
+        + 0.4 * age
+        + 0.5 * hours
+        + 10 * (region == "w")
+        - 5 * (region == "e")
+        + 6 * (member == "yes")
+        + rng.normal(0, 8, n)
+    )
     frame = pl.DataFrame({"age": age, "hours": hours, "region": region, "member": member, "income": income})
     features = [
         pf.Numeric("age", 18, 80),

@@ -8,15 +8,17 @@ import numpy as np
 
 import privfit as pf
 from privfit.losses import LOGISTIC, ConvexLoss
-from privfit.mechanisms import Perturbation, Release, Risk
-from privfit.mechanisms.minima import Plan
-from privfit.mechanisms.rules import coupling_for
-from privfit.privacy import Budget, Terms
+from privfit.mechanisms import ERMProblem, Perturbation, Release
+from privfit.mechanisms.base import PublicFacts
+from privfit.mechanisms.perturbation.defaults import coupling_for
+from privfit.mechanisms.perturbation.plan import ERMPlan
+from privfit.privacy import Budget, PrivacyParameters
 from privfit.rows import Rows
 from privfit.tables import open_table
 
 SCHEMA = pf.Schema(
-    [pf.Numeric("age", 0, 100), pf.Category("member", [0, 1]), pf.Category("region", [0, 1, 2, 3])], target=pf.Category("y", [0, 1])
+    [pf.Numeric("age", 0, 100), pf.Category("member", [0, 1]), pf.Category("region", [0, 1, 2, 3])],
+    target=pf.Category("y", [0, 1]),
 )
 
 
@@ -25,15 +27,23 @@ def table_of(rows: int, seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
     if seed % 2:
         return np.tile([100.0, 1.0, 3.0, 1.0], (rows, 1))
-    return np.column_stack([rng.uniform(-50, 200, rows), rng.integers(0, 2, rows), rng.integers(0, 4, rows), rng.integers(0, 2, rows)])
+    return np.column_stack(
+        [rng.uniform(-50, 200, rows), rng.integers(0, 2, rows), rng.integers(0, 4, rows), rng.integers(0, 2, rows)]
+    )
 
 
 def released(
-    mechanism: Perturbation, table: np.ndarray, noise: Any, *, adjacency: str = "replace-one", expected: int | None = None, people: int = 1
+    mechanism: Perturbation,
+    table: np.ndarray,
+    noise: Any,
+    *,
+    adjacency: str = "replace-one",
+    expected: int | None = None,
+    people: int = 1,
 ) -> Release:
-    risk = Risk(LOGISTIC)
-    geometry = mechanism.geometry(SCHEMA, "splines", risk)
-    terms = Terms(Budget(0.8, 1e-5), adjacency, people, expected)  # type: ignore[arg-type]
+    risk = ERMProblem(LOGISTIC)
+    geometry = mechanism.geometry(SCHEMA, risk, "splines")
+    terms = PrivacyParameters(Budget(0.8, 1e-5), adjacency, people, expected)  # type: ignore[arg-type]
     return mechanism.release(Rows(open_table(table), SCHEMA, geometry), terms, None, noise, risk)
 
 
@@ -49,7 +59,9 @@ def planned(
     people: int = 1,
     expected: int | None = None,
     classes: int = 1,
-) -> Plan:
-    risk = Risk(loss, True, classes, coupling_for(loss, classes))
-    geometry = mechanism.geometry(schema, "slope", risk)
-    return mechanism.plan(geometry, Terms(Budget(epsilon, delta), adjacency, people, expected), risk, rows)  # type: ignore[arg-type]
+) -> ERMPlan:
+    risk = ERMProblem(loss, True, classes, coupling_for(loss, classes))
+    geometry = mechanism.geometry(schema, risk, "slope")
+    return mechanism.plan(
+        PublicFacts(geometry, PrivacyParameters(Budget(epsilon, delta), adjacency, people, expected), rows), risk
+    )  # type: ignore[arg-type]

@@ -25,7 +25,9 @@ sys.stdin.readline()
 
 def start(code: str, path: Path) -> subprocess.Popen:
     """A process that opens the ledger as `ledger`, says that it is ready, and runs the code when told to."""
-    return subprocess.Popen([sys.executable, "-c", LIGHT + code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    return subprocess.Popen(
+        [sys.executable, "-c", LIGHT + code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
 
 
 def go(*processes: subprocess.Popen) -> None:
@@ -45,7 +47,9 @@ def finish(process: subprocess.Popen) -> list[bytes]:
 
 
 def in_child(function) -> object:
-    """What a function returns in a forked process, which may drop rights and set limits that a test process could not take back."""
+    """What a function returns in a forked process, which may drop rights and set limits that a test process could not
+    take back.
+    """
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 import privfit as pf
 from privfit.losses import LOGISTIC, ConvexLoss
-from privfit.mechanisms.minima import Plan, Risk
-from privfit.mechanisms.rules import coupling_for
-from privfit.privacy import Budget, SeededNoise, Terms
+from privfit.mechanisms.base import PublicFacts
+from privfit.mechanisms.perturbation.defaults import coupling_for
+from privfit.mechanisms.perturbation.objective_noise import ObjectiveNoise
+from privfit.mechanisms.perturbation.plan import ERMPlan
+from privfit.mechanisms.perturbation.problem import ERMProblem
+from privfit.privacy import Budget, PrivacyParameters, Sampler, SeededNoise, noised
+from privfit.privacy.parts import RELEASE, Additive
 from privfit.statistics import Gradients, RowNorms
 
 LOGCOSH = ConvexLoss(
@@ -22,17 +27,29 @@ LOGCOSH = ConvexLoss(
 )
 CLASSES = pf.Category("y", ["a", "b"])
 MIXED = pf.Schema(
-    [pf.Numeric("n", 0, 9), pf.Category("s", [0, 1]), pf.Category("c", list(range(5))), pf.Category("d", list(range(12)))], target=CLASSES
+    [
+        pf.Numeric("n", 0, 9),
+        pf.Category("s", [0, 1]),
+        pf.Category("c", list(range(5))),
+        pf.Category("d", list(range(12))),
+    ],
+    target=CLASSES,
 )
 
 
 def schema_of(numbers: int, signs: int, widths: list[int]) -> pf.Schema:
-    columns = [pf.Numeric(f"n{i}", -1, 1) for i in range(numbers)] + [pf.Category(f"s{i}", [0, 1]) for i in range(signs)]
-    return pf.Schema([*columns, *(pf.Category(f"c{i}", list(range(width))) for i, width in enumerate(widths))], target=CLASSES)
+    columns = [pf.Numeric(f"n{i}", -1, 1) for i in range(numbers)] + [
+        pf.Category(f"s{i}", [0, 1]) for i in range(signs)
+    ]
+    return pf.Schema(
+        [*columns, *(pf.Category(f"c{i}", list(range(width))) for i, width in enumerate(widths))], target=CLASSES
+    )
 
 
-def gradients_of(schema: pf.Schema, loss: ConvexLoss = LOGISTIC, classes: int = 1, people: int = 1, replaced: bool = True) -> Gradients:
-    geometry = pf.ObjectivePerturbation().geometry(schema, "slope", Risk(loss))
+def gradients_of(
+    schema: pf.Schema, loss: ConvexLoss = LOGISTIC, classes: int = 1, people: int = 1, replaced: bool = True
+) -> Gradients:
+    geometry = pf.ObjectivePerturbation().geometry(schema, ERMProblem(loss), "slope")
     return Gradients(RowNorms.of(geometry), loss, classes, coupling_for(loss, classes), people, replaced)
 
 
@@ -49,12 +66,12 @@ def planned(
     fit_intercept: bool = True,
     rows: int = 1000,
     **settings_: object,
-) -> Plan:
+) -> ERMPlan:
     mechanism = kind(**settings_)  # type: ignore[arg-type]
-    risk = Risk(loss, fit_intercept, classes, coupling_for(loss, classes))
-    geometry = mechanism.geometry(schema, "slope", risk)
-    terms = Terms(Budget(epsilon, delta), adjacency, people)  # type: ignore[arg-type]
-    return mechanism.plan(geometry, terms, risk, rows if adjacency == "replace-one" else None)
+    risk = ERMProblem(loss, fit_intercept, classes, coupling_for(loss, classes))
+    geometry = mechanism.geometry(schema, risk, "slope")
+    terms = PrivacyParameters(Budget(epsilon, delta), adjacency, people)  # type: ignore[arg-type]
+    return mechanism.plan(PublicFacts(geometry, terms, rows if adjacency == "replace-one" else None), risk)
 
 
 def corner_rows(norms: RowNorms, rng: np.random.Generator, count: int) -> list[np.ndarray]:
@@ -79,8 +96,10 @@ def corner_slopes(gradients: Gradients, rng: np.random.Generator) -> list[np.nda
     return [np.eye(classes)[1] - np.eye(classes)[0], np.eye(classes)[0] - np.eye(classes)[-1]]
 
 
-def steepest_pull(plan: Plan) -> float:
-    """The largest gradient of a row, measured by what is drawn: how many standard deviations it is long; by trying corners."""
+def steepest_pull(plan: ERMPlan) -> float:
+    """The largest gradient of a row, measured by what is drawn: how many standard deviations it is long; by trying
+    corners.
+    """
     rng = np.random.default_rng(0)
     gradients = plan.gradients
     precision = np.linalg.pinv(drawn_covariance(plan), hermitian=True)
@@ -88,19 +107,36 @@ def steepest_pull(plan: Plan) -> float:
     return math.sqrt(longest) * max(float(np.linalg.norm(slopes)) for slopes in corner_slopes(gradients, rng))
 
 
-def drawn_covariance(plan: Plan) -> np.ndarray:
+def drawn_covariance(plan: ERMPlan) -> np.ndarray:
     """The covariance of the noise on the columns, told by what becomes of a 1 in every single number that is drawn."""
-    tilt, columns = plan.tilt, plan.gradients.norms.columns
+    tilt, columns = plan.noise, plan.gradients.norms.columns
     assert tilt is not None
     images = []
-    for place in range(plan.event.n_values)[:: tilt.classes]:
-        images.append(tilt.drawn(Unit(place), plan.event)[:, 0])
-    order = [column for part in tilt.parts for column in part.columns]
+    for place in range(tilt.values)[:: tilt.classes]:
+        images.append(drawn(tilt, Unit(place))[:, 0])
+    order = [column for part in tilt.groups for column in part.columns]
     sds = np.empty(columns)
-    for part, scale in zip(tilt.parts, plan.event.scales or (plan.event.scale,), strict=True):
-        sds[[order.index(column) for column in part.columns]] = scale / plan.event.unit
+    for group, part in zip(tilt.groups, tilt.parts(), strict=True):
+        sds[[order.index(column) for column in group.columns]] = part.scale / part.unit
     image = np.array(images).T * plan.event.unit
     return np.asarray(image @ np.diag(sds**2) @ image.T)
+
+
+def drawn(noise: ObjectiveNoise, sampler: Sampler) -> np.ndarray:
+    """The linear term of a perturbed objective, drawn from a sampler."""
+    return noise.by_column(noised(sampler, np.zeros(noise.values, dtype=np.int64), noise.parts()))
+
+
+def less_noise(plan: ERMPlan, factor: float) -> ERMPlan:
+    """The plan with objective noise that is so many times smaller, in its groups and in its event."""
+    assert plan.noise is not None
+    groups = tuple(replace(group, scale=group.scale / factor) for group in plan.noise.groups)
+    noise = replace(plan.noise, groups=groups)
+    parts = [
+        replace(part, scale=part.scale / factor) if isinstance(part, Additive) and part.purpose == RELEASE else part
+        for part in plan.event.parts
+    ]
+    return replace(plan, noise=noise, event=replace(plan.event, parts=tuple(parts)))
 
 
 class Unit(SeededNoise):

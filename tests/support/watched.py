@@ -34,9 +34,11 @@ class Log:
 class WatchedNoise:
     """A noise source that logs kind, shape and scale of every call, and never a value.
 
-    With `told`, the answers of another run, it answers the same: whatever is built from noisy values alone is then the same too, bit by bit. That covers control flow that
-    depends on noise by design: reruns until an objective is bounded, choices, the number of empty cells that pass. The real sampler is asked all the same, with the values
-    of this run, so that a sampler which fails on some values shows. Once the calls differ from those of the other run, it draws its own.
+    With `told`, the answers of another run, it answers the same: whatever is built from noisy values alone is then the
+    same too, bit by bit. That covers control flow that depends on noise by design: reruns until an objective is
+    bounded, choices, the number of empty cells that pass. The real sampler is asked all the same, with the values of
+    this run, so that a sampler which fails on some values shows. Once the calls differ from those of the other run, it
+    draws its own.
     """
 
     private = True
@@ -44,7 +46,10 @@ class WatchedNoise:
     def __init__(self, log: Log, told: Log | None = None, source: Any = None, counts_rows: bool = True) -> None:
         self._log, self._told = log, told
         self._counts_rows = counts_rows
-        """Whether the number of rows is public. Where it is not, a coin for every row is drawn as often as there are rows: that shows in nothing but time."""
+        """Whether the number of rows is public.
+
+        Where it is not, a coin for every row is drawn as often as there are rows: that shows in nothing but time.
+        """
         self._source = SeededNoise(20260728) if source is None else source
 
     def _answer(self, draw: Callable[[], Any], *asked: Any) -> Any:
@@ -65,7 +70,9 @@ class WatchedNoise:
         )
 
     def octahedra(self, values: Any, scale: float, widths: Any) -> Any:
-        return self._answer(lambda: self._source.octahedra(values, scale, widths), "octahedra", values.shape, scale, tuple(widths))
+        return self._answer(
+            lambda: self._source.octahedra(values, scale, widths), "octahedra", values.shape, scale, tuple(widths)
+        )
 
     def one_in(self, count: int) -> bool:
         return bool(self._answer(lambda: self._source.one_in(count), "one_in", count))
@@ -75,7 +82,9 @@ class WatchedNoise:
 
     def select_each(self, menus: Any, scale: float, rule: str) -> list[int]:
         sizes = tuple(len(menu) for menu in menus)
-        return list(self._answer(lambda: self._source.select_each(menus, scale, rule), "select_each", sizes, scale, rule))
+        return list(
+            self._answer(lambda: self._source.select_each(menus, scale, rule), "select_each", sizes, scale, rule)
+        )
 
     def pattern(self, chains: Any, scale: float) -> Any:
         return self._answer(lambda: self._source.pattern(chains, scale), "pattern", len(chains), scale)

@@ -27,7 +27,10 @@ texts = st.text(alphabet="a1. \"',;\t\n\ré", max_size=6)
 
 
 def written(rows: list[list[str]], width: int, separator: str, line_end: str, quoting: int) -> bytes:
-    """A table as Python's csv module writes it. Its names hold the separator, which is therefore found also if there is one column."""
+    """A table as Python's csv module writes it.
+
+    Its names hold the separator, which is therefore found also if there is one column.
+    """
     buffer = io.StringIO()
     writer = csv.writer(buffer, delimiter=separator, lineterminator=line_end, quoting=quoting)  # type: ignore[arg-type]
     writer.writerows([[f"c{separator}{place}" for place in range(width)], *rows])
@@ -57,14 +60,18 @@ def at(folder: str, ending: str, data: bytes) -> Path:
 
 @settings(max_examples=200, deadline=None)
 @given(
-    st.integers(1, 3).flatmap(lambda width: st.lists(st.lists(texts, min_size=width, max_size=width), min_size=1, max_size=8)),
+    st.integers(1, 3).flatmap(
+        lambda width: st.lists(st.lists(texts, min_size=width, max_size=width), min_size=1, max_size=8)
+    ),
     st.sampled_from([*ENDINGS]),
     st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC]),
     st.sampled_from([b"", b"\xef\xbb\xbf"]),
     st.booleans(),
 )
 def test_what_the_csv_module_writes_is_read_as_it_was(rows, ending, quoting, mark, ended) -> None:
-    line_end = "\r\n" if any("\r" in cell for row in rows for cell in row) else "\n"  # otherwise CR is not quoted by all versions
+    line_end = (
+        "\r\n" if any("\r" in cell for row in rows for cell in row) else "\n"
+    )  # otherwise CR is not quoted by all versions
     data = mark + written(rows, len(rows[0]), ENDINGS[ending], line_end, quoting)
     with tempfile.TemporaryDirectory() as folder:
         path = at(folder, ending, data if ended else data.removesuffix(line_end.encode()))
@@ -75,7 +82,10 @@ def test_what_the_csv_module_writes_is_read_as_it_was(rows, ending, quoting, mar
 
 @settings(max_examples=800, deadline=None)
 @given(
-    st.lists(st.sampled_from(['"', '"', ",", ",", "\n", "\n", "\r\n", "\r", "a", "1", '""', '","', '"\n"']), max_size=24), st.integers(1, 3)
+    st.lists(
+        st.sampled_from(['"', '"', ",", ",", "\n", "\n", "\r\n", "\r", "a", "1", '""', '","', '"\n"']), max_size=24
+    ),
+    st.integers(1, 3),
 )
 def test_whatever_is_accepted_is_read_as_the_csv_module_reads_it(parts, width) -> None:
     data = (",".join("abc"[:width]) + "\n" + "".join(parts)).encode()
@@ -121,12 +131,18 @@ def test_nothing_is_lost_where_blocks_meet(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(csv_lines, "BLOCK", size)
     data = b"a,b\r\n" + b'2,"x""\r\n\r\n,"""\r\n1,2\r\n"","\n\n"\r\n' * 20
     assert count_rows(at(str(tmp_path), ".csv", data), ",", 2) == 60 == len(read_by_csv(data, ","))
-    for bad in (data + b'3,"', data + b"3\r\n", data + b'3,4"\r\n', data + b'3,"\r\n\n\n', data.replace(b'"\n\n"', b'"\n"\n', 1)):
+    for bad in (
+        data + b'3,"',
+        data + b"3\r\n",
+        data + b'3,4"\r\n',
+        data + b'3,"\r\n\n\n',
+        data.replace(b'"\n\n"', b'"\n"\n', 1),
+    ):
         with pytest.raises(DataError, match=f"{STRAY}|{RAGGED}"):
             count_rows(at(str(tmp_path), ".csv", bad), ",", 2)
 
 
-# -- fits -----------------------------------------------------------------------------------------------------------------
+# -- fits ------------------------------------------------------------------------------------------
 
 SCHEMA = pf.Schema([pf.Numeric("x", 0, 1, fill=0.5)], pf.Numeric("y", 0, 1, fill=0.5))
 ROWS = 100_000
@@ -156,7 +172,9 @@ def test_quotes_in_a_column_that_is_not_used_lose_no_rows(tmp_path: Path, ending
 
 
 @pytest.mark.parametrize(
-    "lines", ["b,0.9,0.3,0.4\n", "b,0.9\n", "\n", "\n\n\n", "b,0.9,0.3\n\nb,0.9,0.3\n", "\r\n", "b,0.9,0.3\rb,0.9,0.3\n", ","], ids=repr
+    "lines",
+    ["b,0.9,0.3,0.4\n", "b,0.9\n", "\n", "\n\n\n", "b,0.9,0.3\n\nb,0.9,0.3\n", "\r\n", "b,0.9,0.3\rb,0.9,0.3\n", ","],
+    ids=repr,
 )
 def test_a_line_that_is_no_row_is_refused_before_the_charge(tmp_path: Path, lines: str) -> None:
     path = at(str(tmp_path), ".csv", f"c,x,y\na,0.1,0.2\n{lines}".encode())

@@ -60,7 +60,8 @@ def test_a_date_is_no_target(tmp_path: Path) -> None:
 )
 def test_a_public_table_with_dates_is_refused_with_the_cure(table: Any) -> None:
     with pytest.raises(
-        pf.SchemaError, match=r"Column '(born|x0)' of the public table holds dates or times.*Turn it into a number.*or drop it"
+        pf.SchemaError,
+        match=r"Column '(born|x0)' of the public table holds dates or times.*Turn it into a number.*or drop it",
     ):
         pf.Schema.from_public(table)
 

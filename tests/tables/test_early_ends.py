@@ -33,7 +33,9 @@ def count(source: Any, rows: int = 1 << 14) -> int:
 
 @pytest.mark.parametrize("expression", PANICS.values(), ids=PANICS.keys())
 @pytest.mark.parametrize("kind", ["memory", "parquet", "filtered"])
-def test_a_query_that_panics_on_one_row_is_refused_or_read_to_its_end(tmp_path: Path, expression: pl.Expr, kind: str) -> None:
+def test_a_query_that_panics_on_one_row_is_refused_or_read_to_its_end(
+    tmp_path: Path, expression: pl.Expr, kind: str
+) -> None:
     query = panicking(expression)
     if kind == "parquet":
         table().write_parquet(tmp_path / "t.parquet", row_group_size=10_000)
@@ -145,7 +147,7 @@ def test_a_relation_that_fails_half_way_is_refused_and_the_connection_is_free_ag
     assert count(connection.sql("select 0.5 as x, 2000 as m from range(300000) t(i)")) == 300_000
 
 
-# -- the thread behind a query --------------------------------------------------------------------------------------------
+# -- the thread behind a query ---------------------------------------------------------------------
 
 
 def readers() -> list[threading.Thread]:

@@ -115,12 +115,17 @@ IN_MEMORY: dict[str, Maker] = {
     "pandas, nullable": lambda columns, _: pd.DataFrame(columns).convert_dtypes(),
     "pandas, category": lambda columns, _: categorical_frame(columns),
     "pandas, pyarrow": lambda columns, _: pd.DataFrame(columns, dtype=object).convert_dtypes(dtype_backend="pyarrow"),
-    "pandas, odd index": lambda columns, _: pd.DataFrame(columns).set_index(pd.Index([7] * len(next(iter(columns.values()))))),
+    "pandas, odd index": lambda columns, _: pd.DataFrame(columns).set_index(
+        pd.Index([7] * len(next(iter(columns.values()))))
+    ),
     "polars": lambda columns, _: pl.from_arrow(arrow(columns)),
     "polars, categories": lambda columns, _: polars_categories(columns),
     "arrow": lambda columns, _: arrow(columns),
     "arrow, dictionaries": lambda columns, _: pa.table(
-        {name: values.dictionary_encode() if values.type == pa.string() else values for name, values in arrow_items(columns)}
+        {
+            name: values.dictionary_encode() if values.type == pa.string() else values
+            for name, values in arrow_items(columns)
+        }
     ),
     "arrow, chunks": lambda columns, _: pa.concat_tables([arrow(columns).slice(0, 3), arrow(columns).slice(3)]),
     "arrow batch": lambda columns, _: pa.RecordBatch.from_arrays(
@@ -132,17 +137,29 @@ STREAMED: dict[str, Maker] = {
     "arrow reader": lambda columns, _: arrow(columns).to_reader(max_chunksize=3),
     "arrow protocol": lambda columns, _: OnlyTheProtocol(arrow(columns)),
     "duckdb": lambda columns, _: relation(arrow(columns)),
-    "parquet": lambda columns, path: written(columns, path / "t.parquet", lambda frame, to: frame.write_parquet(to, row_group_size=3)),
+    "parquet": lambda columns, path: written(
+        columns, path / "t.parquet", lambda frame, to: frame.write_parquet(to, row_group_size=3)
+    ),
 }
 CSV: dict[str, Maker] = {
     "csv": lambda columns, path: written(columns, path / "t.csv", pl.DataFrame.write_csv),
     "csv, path as text": lambda columns, path: str(written(columns, path / "t.csv", pl.DataFrame.write_csv)),
-    "csv, by pandas": lambda columns, path: path / "t.csv" if pd.DataFrame(columns).to_csv(path / "t.csv", index=False) is None else None,
-    "csv, NA": lambda columns, path: written(columns, path / "t.csv", lambda frame, to: frame.write_csv(to, null_value="NA")),
-    "csv, NaN": lambda columns, path: written(columns, path / "t.csv", lambda frame, to: frame.write_csv(to, null_value="NaN")),
+    "csv, by pandas": lambda columns, path: (
+        path / "t.csv" if pd.DataFrame(columns).to_csv(path / "t.csv", index=False) is None else None
+    ),
+    "csv, NA": lambda columns, path: written(
+        columns, path / "t.csv", lambda frame, to: frame.write_csv(to, null_value="NA")
+    ),
+    "csv, NaN": lambda columns, path: written(
+        columns, path / "t.csv", lambda frame, to: frame.write_csv(to, null_value="NaN")
+    ),
     "csv, gzip": lambda columns, path: gzipped(columns, path / "t.csv.gz"),
-    "csv, semicolons": lambda columns, path: written(columns, path / "t.csv", lambda frame, to: frame.write_csv(to, separator=";")),
-    "tsv": lambda columns, path: written(columns, path / "t.tsv", lambda frame, to: frame.write_csv(to, separator="\t")),
+    "csv, semicolons": lambda columns, path: written(
+        columns, path / "t.csv", lambda frame, to: frame.write_csv(to, separator=";")
+    ),
+    "tsv": lambda columns, path: written(
+        columns, path / "t.tsv", lambda frame, to: frame.write_csv(to, separator="\t")
+    ),
 }
 NAMED = IN_MEMORY | STREAMED | CSV
 NAMELESS: dict[str, Maker] = {
@@ -181,7 +198,9 @@ def by_hand(columns: Columns, intercept: bool = True) -> list[list[int]]:
         return [2**16 * (i == place) for i in range(count)]
 
     rows = []
-    for age, city, hours, code, flag, wage, grade, income in zip(*(columns[column.name] for column in SCHEMA.columns), strict=True):
+    for age, city, hours, code, flag, wage, grade, income in zip(
+        *(columns[column.name] for column in SCHEMA.columns), strict=True
+    ):
         rows.append(
             [2**16] * intercept
             + [number(age, "17", "90", 40)]
@@ -250,8 +269,12 @@ def test_a_column_with_nothing_in_it_is_filled_in_every_engine(engine: Callable[
 
 
 @pytest.mark.parametrize("column", ["city", "hours", "income"])
-def test_a_missing_value_without_a_fill_is_refused_in_every_engine(engine: Callable[[Columns], Any], column: str) -> None:
-    without_fill = Schema([replace(known, fill=None) if known.name == column else known for known in SCHEMA.features], SCHEMA.target)
+def test_a_missing_value_without_a_fill_is_refused_in_every_engine(
+    engine: Callable[[Columns], Any], column: str
+) -> None:
+    without_fill = Schema(
+        [replace(known, fill=None) if known.name == column else known for known in SCHEMA.features], SCHEMA.target
+    )
     broken = COLUMNS | {column: [COLUMNS[column][0], None, *COLUMNS[column][2:]]}
     with pytest.raises(DataError, match=rf"'{column}' contains NaN or missing values.*fill=.*Nothing was charged"):
         summed(engine(broken), without_fill)
@@ -267,7 +290,9 @@ def test_an_unknown_level_is_refused_in_every_engine_and_not_quoted(engine: Call
 
 
 @pytest.mark.parametrize("column", ["age", "hours", "wage", "income"])
-def test_a_text_among_numbers_is_refused_in_every_engine_and_not_quoted(engine: Callable[[Columns], Any], column: str) -> None:
+def test_a_text_among_numbers_is_refused_in_every_engine_and_not_quoted(
+    engine: Callable[[Columns], Any], column: str
+) -> None:
     broken = COLUMNS | {column: [str(value) for value in COLUMNS[column][:-1]] + ["SECRET77"]}
     with pytest.raises(DataError, match=r"holds texts|cannot be read as the schema says") as caught:
         summed(engine(broken))
@@ -278,7 +303,9 @@ IN_MEMORY_OR_TYPED = {name: make for name, make in ENGINES.items() if name not i
 
 
 @pytest.mark.parametrize("make", IN_MEMORY_OR_TYPED.values(), ids=IN_MEMORY_OR_TYPED.keys())
-def test_texts_that_look_like_numeric_levels_are_refused_alike_by_every_engine_with_types(make: Maker, tmp_path: Path) -> None:
+def test_texts_that_look_like_numeric_levels_are_refused_alike_by_every_engine_with_types(
+    make: Maker, tmp_path: Path
+) -> None:
     broken = COLUMNS | {"code": ["10", "20", "30", "10", "SECRET77", None, "20", "10"]}
     with pytest.raises(DataError, match=r"'code' holds .*the schema says it holds levels that are numbers") as caught:
         summed(make(broken, tmp_path))
@@ -286,7 +313,9 @@ def test_texts_that_look_like_numeric_levels_are_refused_alike_by_every_engine_w
 
 
 @pytest.mark.parametrize("make", IN_MEMORY_OR_TYPED.values(), ids=IN_MEMORY_OR_TYPED.keys())
-def test_numbers_where_texts_are_listed_are_refused_alike_by_every_engine_with_types(make: Maker, tmp_path: Path) -> None:
+def test_numbers_where_texts_are_listed_are_refused_alike_by_every_engine_with_types(
+    make: Maker, tmp_path: Path
+) -> None:
     broken = COLUMNS | {"grade": [1234577, 2, 3, None, 4, 5, 6, 7]}
     with pytest.raises(DataError, match=r"'grade' holds .*the schema says it holds levels that are texts") as caught:
         summed(make(broken, tmp_path))
@@ -303,7 +332,8 @@ def test_a_mixed_column_is_refused_whatever_the_batch(rows: int) -> None:
 def test_a_missing_column_is_named_in_every_engine(named_engine: Callable[[Columns], Any]) -> None:
     table = named_engine({name: values for name, values in COLUMNS.items() if name not in ("code", "grade")})
     with pytest.raises(
-        DataError, match=r"no column 'code', 'grade', which the schema lists.*It has 6 columns.*Rename.*Nothing was charged"
+        DataError,
+        match=r"no column 'code', 'grade', which the schema lists.*It has 6 columns.*Rename.*Nothing was charged",
     ):
         summed(table)
 
@@ -357,7 +387,7 @@ def test_a_table_or_file_can_be_read_again(tmp_path: Path) -> None:
         assert rows.n_rows == 8
 
 
-# -- CSV ---------------------------------------------------------------------------------------------------------------
+# -- CSV -------------------------------------------------------------------------------------------
 
 
 def csv_codes(tmp_path: Path, column: Category, cells: list[str], name: str = "t.csv") -> list[int]:
@@ -374,13 +404,30 @@ def test_a_text_for_missing_is_a_level_when_the_schema_lists_it(tmp_path: Path) 
 
 
 def test_numeric_and_truth_levels_are_read_out_of_texts(tmp_path: Path) -> None:
-    assert csv_codes(tmp_path, Category("c", [1, 2.5], other=True), ["1", "1.0", " 1", "2.50", "1e0", "x", "NA"]) == [0, 0, 0, 1, 0, -1, -2]
+    assert csv_codes(tmp_path, Category("c", [1, 2.5], other=True), ["1", "1.0", " 1", "2.50", "1e0", "x", "NA"]) == [
+        0,
+        0,
+        0,
+        1,
+        0,
+        -1,
+        -2,
+    ]
     for levels in ([False, True], [0, 1]):
-        assert csv_codes(tmp_path, Category("c", levels), ["true", "True", "FALSE", "1", "0", "yes"]) == [1, 1, 0, 1, 0, -1]
+        assert csv_codes(tmp_path, Category("c", levels), ["true", "True", "FALSE", "1", "0", "yes"]) == [
+            1,
+            1,
+            0,
+            1,
+            0,
+            -1,
+        ]
     assert csv_codes(tmp_path, Category("c", ["1", "01"]), ["1", "01", "1.0"]) == [0, 1, -1]  # texts stay texts
 
 
-@pytest.mark.parametrize("name", ["d[1].csv", "d*.csv", "d?.csv", "d{1}.csv", "a b.csv", "d[1].parquet", "year=2020.parquet"])
+@pytest.mark.parametrize(
+    "name", ["d[1].csv", "d*.csv", "d?.csv", "d{1}.csv", "a b.csv", "d[1].parquet", "year=2020.parquet"]
+)
 def test_a_file_is_the_one_that_was_named_not_what_its_name_matches(tmp_path: Path, name: str) -> None:
     schema = Schema([Numeric("a", 0, 1)], Numeric("y", 0, 1))
     right, wrong = pl.DataFrame({"a": [0.5], "y": [1.0]}), pl.DataFrame({"a": [0.25], "y": [0.0]})
@@ -406,7 +453,10 @@ UNREADABLE = {
 @pytest.mark.parametrize("name", UNREADABLE)
 def test_a_file_that_cannot_be_read_is_refused_without_quoting_it(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(UNREADABLE[name])
-    own = {"t.csv": "Column 'a' holds texts that are not numbers", "ragged.csv": "another number of fields than its header"}
+    own = {
+        "t.csv": "Column 'a' holds texts that are not numbers",
+        "ragged.csv": "another number of fields than its header",
+    }
     told = own.get(name, rf"'{name}' cannot be read as the schema says \(\w+\)")
     with pytest.raises(DataError, match=rf"{told}.*Nothing was charged") as caught:
         summed(tmp_path / name, Schema([Numeric("a", 0, 1)], Numeric("y", 0, 1)))
@@ -423,7 +473,7 @@ def test_a_file_is_known_by_its_ending(tmp_path: Path) -> None:
             open_table(path)
 
 
-# -- engines that fail while they are read ------------------------------------------------------------------------------
+# -- engines that fail while they are read ---------------------------------------------------------
 
 
 def failing_tables(tmp_path: Path) -> dict[str, Any]:
@@ -451,7 +501,9 @@ def failing_tables(tmp_path: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", ["arrow csv", "polars query", "late csv", "generator"])
 def test_an_engine_that_fails_half_way_is_refused_without_quoting_it(tmp_path: Path, name: str) -> None:
-    with pytest.raises(DataError, match=r"cannot be read as the schema says|Column 'a' holds texts that are not numbers") as caught:
+    with pytest.raises(
+        DataError, match=r"cannot be read as the schema says|Column 'a' holds texts that are not numbers"
+    ) as caught:
         summed(failing_tables(tmp_path)[name], Schema([Numeric("a", 0, 1)], Numeric("y", 0, 1)))
     assert "SECRET77" not in told_by(caught.value)
 
@@ -477,7 +529,7 @@ def test_what_is_no_table_is_refused(table: Any) -> None:
         open_table(table)
 
 
-# -- predictions --------------------------------------------------------------------------------------------------------
+# -- predictions -----------------------------------------------------------------------------------
 
 
 def test_every_engine_gives_the_same_predictions_in_the_order_of_the_rows(engine: Callable[[Columns], Any]) -> None:

@@ -55,10 +55,14 @@ HEADERLESS: dict[str, Callable[[Path], Any]] = {
 
 
 @pytest.mark.parametrize("make", HEADERLESS.values(), ids=HEADERLESS.keys())
-def test_a_table_without_a_header_is_refused_under_a_box_and_told_how_to_be_read(tmp_path: Path, make: Callable[[Path], Any]) -> None:
+def test_a_table_without_a_header_is_refused_under_a_box_and_told_how_to_be_read(
+    tmp_path: Path, make: Callable[[Path], Any]
+) -> None:
     ledger = pf.Ledger(tmp_path / "l.db", epsilon=1.0)
     model = pf.KMeans(2, schema=BOX, ledger=ledger)
-    with pytest.raises(DataError, match=r"as if a row stood where names should be.*has_header=False.*Nothing was charged") as caught:
+    with pytest.raises(
+        DataError, match=r"as if a row stood where names should be.*has_header=False.*Nothing was charged"
+    ) as caught:
         model.fit(make(tmp_path))
     assert not tells(told_by(caught.value))
     assert ledger.entries() == []
@@ -73,8 +77,16 @@ EVERY = [*ESTIMATORS, pf.KMeans]
 def test_no_error_of_any_estimator_repeats_names_that_the_schema_does_not_list(
     tmp_path: Path, model: type, make: Callable[[Path], Any]
 ) -> None:
-    target = pf.Category("kind", ["a", "b"]) if model is not pf.KMeans and is_classifier(model()) else pf.Numeric("goal", 0, 1)
-    for schema in (pf.Schema([pf.Numeric("age", 0, 1)], target), pf.Schema.box(0, 10_000, target=target), pf.Schema.box(0, 1e4, 2, target)):
+    target = (
+        pf.Category("kind", ["a", "b"])
+        if model is not pf.KMeans and is_classifier(model())
+        else pf.Numeric("goal", 0, 1)
+    )
+    for schema in (
+        pf.Schema([pf.Numeric("age", 0, 1)], target),
+        pf.Schema.box(0, 10_000, target=target),
+        pf.Schema.box(0, 1e4, 2, target),
+    ):
         with pytest.raises(ValueError, match=r".") as caught:
             (pf.KMeans(2, schema=schema) if model is pf.KMeans else model(schema=schema)).fit(make(tmp_path))
         assert not tells(told_by(caught.value))
@@ -115,7 +127,16 @@ def test_names_that_look_like_cells_are_known(names: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "names",
-    [["age", "x1"], ["2nd", "q3_2020"], ["0", "1", "2"], ["column_1", "nat_id"], ["info", "nano"], ["1_000"], ["e5"], ["no.", "5y"]],
+    [
+        ["age", "x1"],
+        ["2nd", "q3_2020"],
+        ["0", "1", "2"],
+        ["column_1", "nat_id"],
+        ["info", "nano"],
+        ["1_000"],
+        ["e5"],
+        ["no.", "5y"],
+    ],
 )
 def test_names_are_known_for_names(names: list[str]) -> None:
     assert not names_are_values(open_table(pl.DataFrame({name: [0.5] for name in names})))
@@ -146,7 +167,8 @@ def test_a_box_counts_columns_and_nothing_fitted_holds_their_names(tmp_path: Pat
     for text in (shown.getvalue(), (tmp_path / "m.json").read_text(), pickle.dumps(model).decode("latin1")):
         assert "SECRET" not in text
     assert np.array_equal(
-        pf.load_model(tmp_path / "m.json").predict(table(columns)), model.predict(np.column_stack(list(columns.values())))
+        pf.load_model(tmp_path / "m.json").predict(table(columns)),
+        model.predict(np.column_stack(list(columns.values()))),
     )
 
 
@@ -165,8 +187,13 @@ def test_a_target_is_found_by_its_name_among_columns_that_are_counted() -> None:
 
 
 def test_a_name_in_other_letters_is_hinted_at_by_the_schema_s_own_name() -> None:
-    with pytest.raises(DataError, match=r"no column 'Age', 'job'.*has 2 columns.*'Age' is there in other letters") as caught:
-        column_positions(open_table(pl.DataFrame({" age": [1.0], "SECRET77": [1.0]})), [pf.Numeric("Age", 0, 1), pf.Numeric("job", 0, 1)])
+    with pytest.raises(
+        DataError, match=r"no column 'Age', 'job'.*has 2 columns.*'Age' is there in other letters"
+    ) as caught:
+        column_positions(
+            open_table(pl.DataFrame({" age": [1.0], "SECRET77": [1.0]})),
+            [pf.Numeric("Age", 0, 1), pf.Numeric("job", 0, 1)],
+        )
     assert "SECRET77" not in told_by(caught.value)
     assert "' age'" not in told_by(caught.value)
 
@@ -179,10 +206,12 @@ def test_twins_that_the_schema_does_not_name_do_no_harm_in_a_csv_file(tmp_path: 
     assert [float(values[0]) for values in batch] == [0.5, 0.25]
 
 
-# -- drafts ---------------------------------------------------------------------------------------------------------------
+# -- drafts ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["savetxt", "savetxt, commas", "savetxt, semicolons", "savetxt, tabs", "gzip", "parquet"])
+@pytest.mark.parametrize(
+    "name", ["savetxt", "savetxt, commas", "savetxt, semicolons", "savetxt, tabs", "gzip", "parquet"]
+)
 def test_nobody_s_row_is_drafted(tmp_path: Path, name: str) -> None:
     with pytest.raises(DataError, match="as if a row stood where names should be") as caught:
         draft_schema(HEADERLESS[name](tmp_path))

@@ -1,4 +1,6 @@
-"""Cells that are no plain numbers or texts, in every engine: the right values or an error of ours, and nothing of a cell in it."""
+"""Cells that are no plain numbers or texts, in every engine: the right values or an error of ours, and nothing of a
+cell in it.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +110,11 @@ def outcome(table: Any, column: pf.Numeric | pf.Category) -> list[float] | str:
     """The column's values, or what its refusal says."""
     try:
         opened = open_table(table)
-        return [float(value) for batch in opened.batches([column], column_positions(opened, [column]), 2) for value in batch[0]]
+        return [
+            float(value)
+            for batch in opened.batches([column], column_positions(opened, [column]), 2)
+            for value in batch[0]
+        ]
     except DataError as error:
         assert_ours(error, "77")
         return str(error)
@@ -121,7 +127,9 @@ RIGHT: dict[tuple[str, str], float] = {
     **{(name, "numbers"): np.nan for name in ("decimal NaN", "NaT", "NA")},
     **{(name, kind): -2 for name in ("decimal NaN", "NaT", "NA") for kind in ("texts", "numeric levels")},
 }
-"""What the middle cell comes to where it is not refused: a value, -1 for a level that is not listed, NaN or -2 for a missing one."""
+"""What the middle cell comes to where it is not refused: a value, -1 for a level that is not listed, NaN or -2 for a
+missing one.
+"""
 
 
 @pytest.mark.parametrize("kind", COLUMNS)
@@ -174,12 +182,17 @@ ARROW: dict[str, Any] = {
     "durations": pa.array([dt.timedelta(77)] * 3),
     "intervals": pa.array([(1, 2, 77)] * 3, pa.month_day_nano_interval()),
     "nothing": pa.nulls(3),
-    "union": pa.UnionArray.from_sparse(pa.array([0, 1, 0], pa.int8()), [pa.array([0.5, 1, 1]), pa.array(["SECRET77"] * 3)]),
+    "union": pa.UnionArray.from_sparse(
+        pa.array([0, 1, 0], pa.int8()), [pa.array([0.5, 1, 1]), pa.array(["SECRET77"] * 3)]
+    ),
 }
 NAN = np.nan
 VALUES: dict[tuple[str, str], list[float]] = {
     **{(name, "numbers"): [0.5, NAN, 1] for name in ("decimal128", "decimal256", "dictionary of numbers", "extension")},
-    **{(name, "numeric levels"): [-1, -2, 1] for name in ("decimal128", "decimal256", "dictionary of numbers", "extension")},
+    **{
+        (name, "numeric levels"): [-1, -2, 1]
+        for name in ("decimal128", "decimal256", "dictionary of numbers", "extension")
+    },
     ("decimal256, large", "numbers"): [0.5, 77e58, 1],
     ("decimal256, large", "numeric levels"): [-1, -1, 1],
     ("text view", "texts"): [0, -1, -2],
@@ -221,7 +234,9 @@ ENGINES: dict[str, Callable[[pa.Table, Path], Any]] = {
 @pytest.mark.parametrize("kind", COLUMNS)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", ARROW)
-def test_an_odd_arrow_type_is_read_right_or_refused_without_quoting_it(tmp_path: Path, name: str, engine: str, kind: str) -> None:
+def test_an_odd_arrow_type_is_read_right_or_refused_without_quoting_it(
+    tmp_path: Path, name: str, engine: str, kind: str
+) -> None:
     try:
         table = ENGINES[engine](pa.table({"a": ARROW[name], "b": [0.5] * 3}), tmp_path)
     except BaseException as error:  # polars panics, which is no Exception

@@ -1,6 +1,8 @@
-"""Published methods that the papers compare with, with the constants they print, behind the same promise as every other fit.
+"""Published methods that the papers compare with, with the constants they print, behind the same promise as every other
+fit.
 
-They are here to be compared with: `pf.LogisticRegression` and `pf.LinearSVC` need less noise for the same epsilon. NoPrivacy and Truncated are not private, say so, and refuse a ledger.
+They are here to be compared with: `pf.LogisticRegression` and `pf.LinearSVC` need less noise for the same epsilon.
+NoPrivacy and Truncated are not private, say so, and refuse a ledger.
 """
 
 from __future__ import annotations

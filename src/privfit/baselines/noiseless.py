@@ -1,4 +1,6 @@
-"""Models that are NOT private, to compare with: scikit-learn's own on the same encoding, and the functional mechanism's objective without its noise."""
+"""Models that are NOT private, to compare with: scikit-learn's own on the same encoding, and the functional mechanism's
+objective without its noise.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +21,16 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from privfit.losses import truncated_logistic
-from privfit.mechanisms import FunctionalMechanism, LinearFit, Objective, Release
-from privfit.mechanisms.release import refuse_ledger
+from privfit.mechanisms import FunctionalMechanism, LinearFit, QuadraticProblem, Release
+from privfit.mechanisms.base import AnyMechanism, Mechanism, Numbers, PublicFacts, ReleasePlan
+from privfit.mechanisms.functional.functional import ExactMoments, FunctionalPlan
+from privfit.models._docs import documented
 from privfit.models.base import PrivateLinearModel, original_units
 from privfit.models.classes import ClassModel, public_classes, with_sorted_classes
 from privfit.models.inputs import Input, predict_table, predicting
 from privfit.models.private import PrivateModel
 from privfit.models.report import Report
-from privfit.privacy import Event, Ledger, Noise, PrivacyError, Terms
+from privfit.privacy import Draws, Event, Ledger, PrivacyError, PrivacyParameters
 from privfit.rows import PlainRows, Rows, linear_scores
 from privfit.schema import Category, Geometry, Numeric, Schema
 from privfit.solvers import Solution, consistent, reduce_quadratic
@@ -39,7 +43,10 @@ SAME = 1e-10
 
 
 class NotPrivate(PrivateModel):
-    """What the two below share: they look at the rows as they are. A ledger is refused, the report says why, and nothing can be saved."""
+    """What the two below share: they look at the rows as they are.
+
+    A ledger is refused, the report says why, and nothing can be saved.
+    """
 
     epsilon, delta, adjacency, rows_per_person = (
         1.0,
@@ -68,8 +75,21 @@ class NotPrivate(PrivateModel):
         )
 
     def save(self, path: str | Path) -> None:
-        """Refused: saved models are for showing."""
-        raise PrivacyError(f"{type(self).__name__} is not private, and what is saved may be shown. Fit a private model to save one.")
+        """Refuse to write a file: saved models are for showing, and this one is not private.
+
+        Parameters
+        ----------
+        path : str or Path
+            Not used.
+
+        Raises
+        ------
+        PrivacyError
+            Always.
+        """
+        raise PrivacyError(
+            f"{type(self).__name__} is not private, and what is saved may be shown. Fit a private model to save one."
+        )
 
 
 MODELS: dict[str, BaseEstimator] = {
@@ -82,7 +102,7 @@ MODELS: dict[str, BaseEstimator] = {
 
 
 @dataclass(frozen=True)
-class AsItIs:
+class AsItIs(Mechanism[Schema, ReleasePlan, BaseEstimator, BaseEstimator]):
     """scikit-learn's model on the encoded rows as they are. NOT private."""
 
     estimator: Any
@@ -90,36 +110,45 @@ class AsItIs:
 
     name = "none"
 
-    def geometry(self, schema: Schema) -> Geometry:
+    def geometry(self, schema: Schema, problem: Schema | None = None, numeric: Numbers = "slope") -> Geometry:
         """Numbers in [-1, 1], a column per level, no constant."""
         return schema.geometry(intercept=False, target=self.target, several=True)
 
-    def reasons_not_private(self, objective: Schema | None) -> tuple[str, ...]:
+    def reasons_not_private(self, problem: Schema | None) -> tuple[str, ...]:
         """Always the same."""
         return ("NoPrivacy fits the rows as they are, without noise",)
 
-    def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Schema) -> Release[Any]:
-        """Fit on all rows. A ledger is refused."""
-        refuse_ledger(ledger, self.reasons_not_private(objective))
+    def plan(self, facts: PublicFacts, problem: Schema) -> ReleasePlan:
+        """Nothing is drawn."""
+        return ReleasePlan(without_noise(self.name, facts), facts)
+
+    def read(self, rows: Rows, plan: ReleasePlan, problem: Schema, draws: Draws) -> BaseEstimator:
+        """Fit on all rows."""
         plain = PlainRows(rows)
         plain.read()
         table = plain.every_row(lambda values: values)
         design = encoded(table, rows.geometry)
-        if self.target:
-            values = table[:, -1]
-            wanted = public_classes(objective)[values.astype(np.intp)] if isinstance(objective.target, Category) else values
-            self.estimator.fit(design, wanted)
-        else:
-            self.estimator.fit(design)
-        return Release(self.estimator, Event(mechanism=self.name, epsilon=terms.budget.epsilon), False)
+        if not self.target:
+            return self.estimator.fit(design)
+        values = table[:, -1]
+        classes = isinstance(problem.target, Category)
+        return self.estimator.fit(design, public_classes(problem)[values.astype(np.intp)] if classes else values)
 
-    def solve(self, release: Release[Any], geometry: Geometry, objective: Any) -> Any:
-        """Nothing is left to do."""
-        return release.value
+    def draw(self, data: BaseEstimator, plan: ReleasePlan, draws: Draws) -> BaseEstimator:
+        """The model as it is."""
+        return data
+
+
+def without_noise(name: str, facts: PublicFacts) -> Event:
+    """An event without parts: nothing is drawn, nothing is hidden, and no ledger takes it."""
+    parameters = facts.parameters
+    return Event(name, parameters.budget.epsilon, adjacency=parameters.adjacency)
 
 
 def encoded(table: Floats, geometry: Geometry) -> Floats:
-    """Plain rows as models see them: numbers measured from the middle of their bounds, 1 at the upper one; a column per level."""
+    """Plain rows as models see them: numbers measured from the middle of their bounds, 1 at the upper one; a column per
+    level.
+    """
     columns = []
     for place, block in enumerate(geometry.blocks):
         values = table[:, place]
@@ -139,23 +168,37 @@ def _can(name: str) -> Any:
     return available_if(has)
 
 
+@documented
 class NoPrivacy(NotPrivate):
-    """scikit-learn's own model on the same bounds and encoding, without noise: what no private model can be expected to beat. NOT private.
+    """A model of scikit-learn on the same bounds and encoding, without noise. NOT private.
+
+    What no private model can be expected to beat.
 
     Parameters
     ----------
-    model : "linear", "logistic", "svm" or "kmeans", which are scikit-learn's LinearRegression, LogisticRegression, LinearSVC and KMeans with its defaults; or an estimator of scikit-learn of
-        your own, not fitted.
-    schema : the public facts about the table, as for private models. A target is left aside for clusters.
-    ledger : refused.
-    random_state : given to the model, where it takes one.
+    model : {'linear', 'logistic', 'svm', 'kmeans'} or estimator
+        LinearRegression, LogisticRegression, LinearSVC or KMeans of scikit-learn with its defaults; or an estimator of
+        scikit-learn that is not fitted.
+    schema : Schema, str, Path or None
+        Public facts about the table, as for private models. A target is ignored for clusters.
+    ledger : Ledger or None
+        A ledger is refused.
+    random_state : int, RandomState or None
+        Passed to the model, where it takes one.
 
     Attributes
     ----------
-    model_ : the fitted model of scikit-learn, on numbers scaled to [-1, 1] by their bounds and a column per level, in the order of get_feature_names_out().
-    classes_ : for classifiers, the public classes, sorted.
-    report_ : says that it is not private, and why.
-    schema_, n_features_in_, feature_names_in_ : as in LogisticRegression.
+    model_ : estimator
+        The fitted model of scikit-learn, on numbers scaled to [-1, 1] by their bounds and one column per level, in the
+        order of `get_feature_names_out()`.
+    classes_ : ndarray of shape (n_classes,)
+        For classifiers, the public classes, sorted.
+    report_ : Report
+        Says that it is not private, and why.
+
+    See Also
+    --------
+    Truncated : What the functional mechanism loses before any noise.
 
     Examples
     --------
@@ -187,7 +230,8 @@ class NoPrivacy(NotPrivate):
             inside = clone(self.model)
         else:
             raise PrivacyError(
-                f"model={self.model!r} was given to NoPrivacy; it is one of {tuple(MODELS)} or an estimator of scikit-learn. Use 'logistic' for classes, 'linear' for numbers."
+                f"model={self.model!r} was given to NoPrivacy; it is one of {tuple(MODELS)} or an estimator of "
+                "scikit-learn. Use 'logistic' for classes, 'linear' for numbers."
             )
         if self.random_state is not None and "random_state" in inside.get_params():
             inside.set_params(random_state=self.random_state)
@@ -209,8 +253,8 @@ class NoPrivacy(NotPrivate):
         prepared, self.classes_ = with_sorted_classes(given)
         return prepared
 
-    def _encoded(self, mechanism: AsItIs, given: Input, terms: Terms) -> tuple[Schema, Geometry]:
-        return given.schema, mechanism.geometry(given.schema)
+    def _encoded(self, mechanism: AnyMechanism, given: Input, terms: PrivacyParameters) -> tuple[Schema, Geometry]:
+        return given.schema, mechanism.geometry(given.schema, None)
 
     def _check_selector(self, mechanism: Any, given: Input, geometry: Geometry) -> None:
         """Nothing is charged here, and what a selector can read from the model inside is for scikit-learn to say."""
@@ -218,10 +262,21 @@ class NoPrivacy(NotPrivate):
     def _keep(self, fit: Any, mechanism: Any) -> None:
         self.model_ = fit
 
-    # -- predicting ----------------------------------------------------------------------------------------------------
+    # -- predicting --------------------------------------------------------------------------------
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """The names of the columns that the model inside sees."""
+        """Return the names of the columns that the model inside sees.
+
+        Parameters
+        ----------
+        input_features : object, default=None
+            Not used; it is here for scikit-learn's interface.
+
+        Returns
+        -------
+        ndarray of object
+            One name per encoded column.
+        """
         check_is_fitted(self, "model_")
         return np.array(self._geometry.feature_names, dtype=object)
 
@@ -238,24 +293,72 @@ class NoPrivacy(NotPrivate):
         return np.asarray(design.reshape(-1, names), dtype=np.float64)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """What the model inside predicts."""
+        """Predict with the model inside.
+
+        Parameters
+        ----------
+        X : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
+            The rows to predict for.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            The predictions.
+        """
         design = self._design(X)
         return np.asarray(self.model_.predict(design))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The score of the model inside: R^2, the share of right classes, or minus the sum of squared distances."""
+        """Return the score of the model inside: R^2, accuracy, or minus the sum of squared distances.
+
+        Parameters
+        ----------
+        X : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
+            The rows to predict for.
+        y : array-like or None, default=None
+            Their true targets.
+        sample_weight : array-like or None, default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            The score; larger is better.
+        """
         design = self._design(X)  # refuses a model that is not fitted
         return float(self.model_.score(design, y, sample_weight=sample_weight))
 
     @_can("predict_proba")  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
-        """The probability of each class, in the order of classes_."""
+        """Predict the probability of each class for every row.
+
+        Parameters
+        ----------
+        X : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
+            The rows to predict for.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            The probabilities, in the order of `classes_`.
+        """
         design = self._design(X)
         return np.asarray(self.model_.predict_proba(design), dtype=np.float64)
 
     @_can("decision_function")  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Floats:
-        """The scores of the model inside."""
+        """Evaluate the decision function of the model inside.
+
+        Parameters
+        ----------
+        X : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
+            The rows to predict for.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, n_classes)
+            The scores.
+        """
         design = self._design(X)
         return np.asarray(self.model_.decision_function(design), dtype=np.float64)
 
@@ -273,48 +376,71 @@ class Noiseless(FunctionalMechanism):
 
     name = "none"
 
-    def reasons_not_private(self, objective: Objective | None) -> tuple[str, ...]:
+    def reasons_not_private(self, problem: QuadraticProblem | None) -> tuple[str, ...]:
         """Always the same."""
         return ("Truncated fits the rows as they are, without noise",)
 
-    def release(self, rows: Rows, terms: Terms, ledger: Ledger | None, noise: Noise, objective: Objective) -> Release[MomentValues]:
-        """Sum the moments exactly, and leave them so. A ledger is refused."""
-        refuse_ledger(ledger, self.reasons_not_private(objective))
-        moments, event = self.plan(rows.geometry, terms, objective)
-        values = moments.distinct(rows.sum(moments), rows.n_rows, "replace-one")
-        return Release(consistent(moments, values.astype(np.float64), rows.n_rows), replace(event, mechanism=self.name), False)
+    def plan(self, facts: PublicFacts, problem: QuadraticProblem) -> FunctionalPlan:
+        """The same moments; nothing is drawn."""
+        return replace(super().plan(facts, problem), event=without_noise(self.name, facts))
 
-    def solve(self, release: Release[MomentValues], geometry: Geometry, objective: Objective) -> LinearFit:
+    def draw(self, data: ExactMoments, plan: FunctionalPlan, draws: Draws) -> MomentValues:
+        """The moments as they are."""
+        return consistent(plan.moments, data.values.astype(np.float64), data.n_rows)
+
+    def solve(self, release: Release[MomentValues], geometry: Geometry, problem: QuadraticProblem) -> LinearFit:
         """The minimum itself; the shortest, where columns say the same."""
-        loss = objective.loss
-        reduced = reduce_quadratic(release.value, geometry, loss, objective.fit_intercept)
+        loss = problem.loss
+        reduced = reduce_quadratic(release.value, geometry, loss, problem.fit_intercept)
         values, directions = np.linalg.eigh(reduced.matrix)
         factors = np.divide(1.0, values, out=np.zeros(len(values)), where=values > SAME * values.max(initial=0.0))
         found = directions @ (factors * (directions.T @ reduced.vector))
         solution = Solution(found, 0.0, 0, float((factors > 0).sum()), True, directions, factors, factors * values, 0.0)
         stretch = loss.slope / (2 * loss.curvature)
         weights = stretch * (reduced.basis @ found)
-        intercept = stretch * reduced.target_mean - reduced.feature_means @ weights if objective.fit_intercept else 0.0
+        intercept = stretch * reduced.target_mean - reduced.feature_means @ weights if problem.fit_intercept else 0.0
         return LinearFit(weights, float(intercept), reduced.target_mean, solution, release.value)
 
 
+@documented
 class Truncated(ClassModel, NotPrivate, PrivateLinearModel):
-    """Logistic regression with the loss cut after its second-order term, as the functional mechanism fits it, without noise: what is lost before any privacy. NOT private.
+    """Logistic regression with the loss cut after its second-order term, without noise. NOT private.
 
-    Zhang, Zhang, Xiao, Yang, Winslett, VLDB 2012, section 5: the quadratic is Taylor's at zero, and coefficients are not stretched afterwards.
+    What the functional mechanism loses before any noise: section 5 of the paper [1]_. The quadratic is the Taylor
+    expansion at zero, and coefficients are not rescaled afterwards.
 
     Parameters
     ----------
-    schema : the public facts, with a Category of two classes as target.
-    fit_intercept : whether to fit an intercept.
-    numeric : how numeric columns without bins of their own enter: "slope", "bins", or "auto", which is "slope".
-    ledger : refused.
-    random_state : nothing is drawn; not used.
+    schema : Schema, str, Path or None
+        Public facts about the table, with a Category of two classes as target.
+    ledger : Ledger or None
+        A ledger is refused.
+    random_state : object
+        Not used: nothing is drawn.
 
     Attributes
     ----------
-    classes_, coef_, intercept_, schema_, n_features_in_, feature_names_in_ : as in LogisticRegression.
-    report_ : says that it is not private, and why.
+    report_ : Report
+        Says that it is not private, and why.
+
+    See Also
+    --------
+    NoPrivacy : The logistic loss itself, without noise.
+    LogisticRegression : The private model.
+
+    References
+    ----------
+    .. [1] J. Zhang, Z. Zhang, X. Xiao, Y. Yang and M. Winslett, "Functional mechanism: regression analysis under
+       differential privacy", Proceedings of the VLDB Endowment 5(11), 2012.
+
+    Examples
+    --------
+    >>> import numpy as np, privfit as pf
+    >>> X = np.linspace(-1, 1, 200).reshape(-1, 1)
+    >>> y = np.where(X[:, 0] > 0.0, "yes", "no")
+    >>> model = pf.baselines.Truncated(schema=pf.Schema.box(-1, 1, target=["no", "yes"])).fit(X, y)
+    >>> bool(model.score(X, y) > 0.95), model.report_.private
+    (True, False)
     """
 
     _loss = truncated_logistic()
@@ -351,6 +477,17 @@ class Truncated(ClassModel, NotPrivate, PrivateLinearModel):
         self.coef_, self.intercept_ = coef[None, :], np.array([intercept])
 
     def predict_proba(self, X: Any) -> Floats:
-        """The probability of each class, in the order of classes_, as if the loss had not been cut."""
+        """Predict the probability of each class for every row, as if the loss had not been cut.
+
+        Parameters
+        ----------
+        X : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
+            The rows to predict for.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, 2)
+            The probabilities, in the order of `classes_`.
+        """
         scores = self._scores(X)
         return np.asarray(np.exp(np.column_stack([log_expit(-scores), log_expit(scores)])), dtype=np.float64)

@@ -1,108 +1,78 @@
-"""Support vector machines as Rubinstein, Bartlett, Huang and Taft print them: Learning in a Large Function Space, Journal of Privacy and Confidentiality 4 (2012), 65-100.
-
-They minimise |w|^2 / 2 + (C / n) times the sum of the hinge loss, and add Laplace noise to the minimum. Times n / C that is the sum of the hinge loss plus n / C times half the squared weights: a ridge of n / C
-beside a sum over rows.
+"""Support vector machines as Rubinstein, Bartlett, Huang and Taft print them: Learning in a Large Function Space,
+Journal of Privacy and Confidentiality 4 (2012), 65-100. Their mechanism is in
+privfit.mechanisms.perturbation.printed_svm.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from privfit.baselines.erm import public_rows
 from privfit.losses import ConvexLoss, hinge
-from privfit.losses.convex import is_positive
-from privfit.mechanisms import OutputPerturbation, Risk
-from privfit.mechanisms.minima import Plan
-from privfit.mechanisms.perturbation import NoiseKind
-from privfit.mechanisms.rules import Numbers
+from privfit.mechanisms.base import AnyMechanism, Numbers
+from privfit.mechanisms.perturbation.base import NoiseKind
+from privfit.mechanisms.perturbation.printed_svm import PrintedSVM
+from privfit.mechanisms.perturbation.problem import ERMFit, ERMProblem
+from privfit.models._docs import documented
 from privfit.models.classes import ClassModel
 from privfit.models.perturbed import USUAL_PAIRS, PerturbedModel
-from privfit.privacy import Ledger, PrivacyError, Terms
-from privfit.schema import Geometry, Schema
-from privfit.statistics import Gradients, Norm
+from privfit.privacy import Ledger, PrivacyError
+from privfit.schema import Schema
 
 CALIBRATIONS: dict[str, NoiseKind] = {"paper": "laplace", "tight": "l2"}
-MULTIPLIES = ("mean", "sum")
 
 
-@dataclass(frozen=True)
-class PrintedGradients(Gradients):
-    """The hinge's gradients with the sensitivity that the paper's bound comes to: 4 where 2 is enough, or 1 for a row that is added or removed."""
-
-    def sensitivity(self, norm: Norm) -> float:
-        """How far neighbours' sums of gradients are taken to lie apart."""
-        return 4 * self.people * self.of_one_row(norm)
-
-
-@dataclass(frozen=True)
-class PrintedSVM(OutputPerturbation):
-    """Noise on the minimum, K the length of a row and F the number of weights.
-
-    "laplace" is the paper's: scale 4 C K sqrt(F) / (n epsilon) on every weight. "l2" is tighter: density proportional to exp(-n epsilon |b| / (2 C K)), or twice as steep for add-remove.
-
-    Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows, in real arithmetic, up to a chance below 2^-64: the printed constant is larger
-    than needed. docs/proofs/baselines.md, Theorem 4.
-    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
-    """
-
-    noise: NoiseKind = "laplace"
-    C: float = 10.0
-    multiplies: Literal["mean", "sum"] = "mean"
-
-    def check(self) -> None:
-        """Refuse parameters that mean nothing, before anything is read."""
-        if not is_positive(self.C):
-            raise PrivacyError(
-                f"C={self.C!r} was given to PrivateSVM; it is a positive number, and multiplies the hinge loss. Use 10.0 if in doubt."
-            )
-        if self.multiplies not in MULTIPLIES:
-            raise PrivacyError(
-                f"C_multiplies={self.multiplies!r} was given to PrivateSVM; it is one of {MULTIPLIES}. Use 'mean' if in doubt."
-            )
-
-    def _gradients(self, geometry: Geometry, terms: Terms, objective: Risk) -> Gradients:
-        ours = super()._gradients(geometry, terms, objective)
-        if self.noise != "laplace":
-            return ours
-        return PrintedGradients(ours.norms, ours.loss, ours.classes, ours.coupling, ours.people, ours.replace)
-
-    def _plan_with(self, kind: str, gradients: Gradients, terms: Terms, n_rows: int | None) -> Plan:
-        ours = OutputPerturbation(ridge=self._sum_ridge(terms, n_rows))
-        plan = ours._plan_with(kind, gradients, terms, n_rows)
-        return replace(plan, event=replace(plan.event, mechanism="PrivateSVM"))
-
-    def _sum_ridge(self, terms: Terms, n_rows: int | None) -> float:
-        if self.multiplies == "sum":
-            return 1 / self.C
-        return public_rows(n_rows, terms, instead=", or C_multiplies='sum'") / self.C
-
-
+@documented
 class PrivateSVM(ClassModel, PerturbedModel):
-    """A private support vector machine for two classes as Rubinstein, Bartlett, Huang and Taft print it (2012): a baseline.
-
-    Parameters
-    ----------
-    epsilon : the privacy budget of one fit; smaller is more private and noisier.
-    C : what multiplies the hinge loss beside half the squared weights. Noise is proportional to it.
-    C_multiplies : "mean", as in the paper, where C multiplies the mean of the loss over rows; or "sum", as in PrivGene's comparison (which has C=10) and in scikit-learn: C there
-        is n times as large here, and so is the noise.
-    calibration : "paper" is Laplace noise with the printed constant; "tight" is noise that depends on its length, with the smallest constant there is a proof of.
-    kernel, gamma, n_components : as in LogisticRegression: "rbf" fits a linear machine to random Fourier features, as the paper does for kernels that only depend on differences.
-    delta : not needed, and not spent.
-    numeric : how numeric columns without bins of their own enter; "auto" is "slope", a number scaled to [-1, 1], as in the papers.
-    expected_rows : a public guess of the number of rows. With adjacency="add-remove" and C_multiplies="mean" it has to be given.
-    schema, adjacency, fit_intercept, rows_per_person, ledger, random_state : as in LogisticRegression.
+    """A private support vector machine for two classes as printed by Rubinstein et al. (2012), a baseline.
 
     The corner of the hinge is rounded over a thousandth, so that a gradient can certify a minimum.
 
-    Attributes
+    Parameters
     ----------
-    classes_, coef_, intercept_, report_, schema_, n_features_in_, feature_names_in_ : as in LogisticRegression.
+    C : float
+        Factor of the hinge loss beside half the squared weights. The noise is proportional to it.
+    C_multiplies : {'mean', 'sum'}
+        "mean", as in the paper: C multiplies the mean of the loss over rows. "sum", as in PrivGene's comparison (with
+        C=10) and in scikit-learn: that C is n times as large as here, and so is the noise.
+    calibration : {'paper', 'tight'}
+        "paper" is Laplace noise with the printed constant; "tight" is K-norm noise for the L2 norm, with the smallest
+        constant that is proved.
+    delta : float
+        Not needed and not spent.
+    numeric : {'auto', 'slope', 'bins'}
+        Encoding of numeric columns that have no bins of their own; "auto" is "slope", a number scaled to [-1, 1], as in
+        the paper.
+    expected_rows : int or None
+        Public guess of the number of rows. It is required under "add-remove" with C_multiplies="mean".
 
-    Guarantee: epsilon-DP, replace-one or add-remove, by the printed constant, which is larger than it needs to be, or by the smaller one; docs/proofs/baselines.md, Theorem 4.
+    See Also
+    --------
+    LinearSVC : The same model with less noise.
+    PrivateERM : Another published classifier.
+
+    Notes
+    -----
+    kernel="rbf" fits a linear machine to random Fourier features, as the paper does for translation-invariant kernels.
+
+    Guarantee: epsilon-DP, replace-one or add-remove, by the printed constant, which is larger than it needs to be, or
+    by the smaller one; docs/proofs/baselines.md, Theorem 4.
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
+
+    References
+    ----------
+    .. [1] B. I. P. Rubinstein, P. L. Bartlett, L. Huang and N. Taft, "Learning in a large function space:
+       privacy-preserving mechanisms for SVM learning", Journal of Privacy and Confidentiality 4(1), 2012.
+
+    Examples
+    --------
+    >>> import numpy as np, privfit as pf
+    >>> X = np.tile(np.linspace(-1, 1, 200), 50).reshape(-1, 1)
+    >>> y = np.where(X[:, 0] > 0.2, "yes", "no")
+    >>> schema = pf.Schema.box(-1, 1, target=["no", "yes"])
+    >>> model = pf.baselines.PrivateSVM(epsilon=1.0, calibration="tight", schema=schema).fit(X, y)
+    >>> bool(model.score(X, y) > 0.7)
+    True
     """
 
     def __init__(
@@ -144,26 +114,27 @@ class PrivateSVM(ClassModel, PerturbedModel):
         self.gamma = gamma
         self.n_components = n_components
 
-    def _chosen_mechanism(self) -> Any:
+    def _chosen_mechanism(self) -> PrintedSVM:
         if self.calibration not in tuple(CALIBRATIONS):
             raise PrivacyError(
-                f"calibration={self.calibration!r} was given to PrivateSVM; it is one of {tuple(CALIBRATIONS)}. Use 'paper' to compare with the paper."
+                f"calibration={self.calibration!r} was given to PrivateSVM; it is one of {tuple(CALIBRATIONS)}. Use "
+                "'paper' to compare with the paper."
             )
         chosen = PrintedSVM(noise=CALIBRATIONS[self.calibration], C=self.C, multiplies=self.C_multiplies)  # type: ignore[arg-type]
         chosen.check()
         return chosen
 
-    def _numeric_style(self, mechanism: Any) -> Numbers:
+    def _numeric_style(self, mechanism: AnyMechanism) -> Numbers:
         return "slope" if self.numeric == "auto" else super()._numeric_style(mechanism)
 
     def _convex_loss(self, schema: Schema) -> ConvexLoss:
         return hinge()
 
-    def _objective(self, mechanism: Any, schema: Schema) -> Risk:
-        return self._risk(mechanism, schema)
+    def _objective(self, mechanism: AnyMechanism, schema: Schema) -> ERMProblem:
+        return self._problem(mechanism, schema)
 
-    def _keep(self, fit: Any, mechanism: Any) -> None:
+    def _keep(self, fit: ERMFit, mechanism: AnyMechanism) -> None:
         self._keep_weights(fit)
 
-    def _notes(self, mechanism: Any) -> tuple[str, ...]:
+    def _notes(self, mechanism: AnyMechanism) -> tuple[str, ...]:
         return ("the constant is the printed one, twice as large as needed",) if self.calibration == "paper" else ()

@@ -1,7 +1,8 @@
 """The command line: one file per command, put together here.
 
-A command is a function with typed options that prints its result on stdout, and progress, hints and errors on stderr. A group of
-commands (`privfit bench ...`) is a typer app of its own in a file of this folder, added below with `app.add_typer(group, name=...)`.
+A command is a function with typed options that prints its result on stdout, and progress, hints and errors on stderr. A
+group of commands (`privfit ledger ...`) is a typer app of its own in a file of this folder, added below with
+`app.add_typer(group, name=...)`. Other distributions add commands by entry points (extensions.py).
 """
 
 from __future__ import annotations
@@ -10,14 +11,13 @@ from typing import Annotated
 
 import typer
 
-from privfit.cli.bench import group as bench
 from privfit.cli.demo import demo
 from privfit.cli.errors import in_one_sentence
+from privfit.cli.extensions import Commands
 from privfit.cli.fit import fit
 from privfit.cli.ledger import group as ledger
 from privfit.cli.predict import predict
 from privfit.cli.publish import publish
-from privfit.cli.reproduce import reproduce
 from privfit.cli.schema import schema
 from privfit.version import VERSION
 
@@ -26,6 +26,7 @@ __all__ = ["app", "main"]
 # A traceback with local variables would show rows, so typer's own is switched off.
 app = typer.Typer(
     name="privfit",
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
@@ -43,7 +44,9 @@ def _show_version(asked: bool) -> None:
 
 @app.callback()
 def privfit(
-    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and stop.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and stop.")
+    ] = False,
 ) -> None:
     """Fit models on sensitive tables so that the model can be shown to anybody.
 
@@ -67,11 +70,10 @@ def privfit(
     """
 
 
-for command in (demo, schema, fit, predict, publish, reproduce):
+for command in (demo, schema, fit, predict, publish):
     app.command(command.__name__, no_args_is_help=command is not demo)(in_one_sentence(command))
 
 app.add_typer(ledger, name="ledger")
-app.add_typer(bench, name="bench")
 
 
 def main() -> None:

@@ -72,7 +72,12 @@ def encodable(text: str) -> str:
 def counting_rows(what: str) -> Iterator[None]:
     """While this is open, a terminal shows how many rows were read so far. A pipe or a file shows nothing."""
     console = stderr()
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.completed:,} rows"), TimeElapsedColumn())
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        TextColumn("{task.completed:,} rows"),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(what, total=None)
         with on_progress(lambda rows: progress.update(task, completed=rows)):
@@ -85,7 +90,9 @@ def print_report(report: Report) -> None:
     for line in str(report).splitlines():
         label = _REPORT_LINE.match(line)
         indent = " " * (label.end() if label else 0)
-        console.print(textwrap.fill(line, max(console.width, 60), subsequent_indent=indent), markup=False, soft_wrap=True)
+        console.print(
+            textwrap.fill(line, max(console.width, 60), subsequent_indent=indent), markup=False, soft_wrap=True
+        )
 
 
 def ledger_facts(ledger: Ledger) -> dict[str, Any]:
@@ -105,7 +112,10 @@ def ledger_sentence(ledger: Ledger) -> str:
     if math.isinf(ledger.epsilon):
         return f"The ledger {name} has spent epsilon {spent.epsilon:.6g} and has no limit."
     delta = f" Of delta {ledger.delta:.3g}, {left.delta:.3g} is left." if ledger.delta else ""
-    return f"The ledger {name} has spent epsilon {spent.epsilon:.6g} of {ledger.epsilon:.6g}; {left.epsilon:.6g} is left.{delta}"
+    return (
+        f"The ledger {name} has spent epsilon {spent.epsilon:.6g} of {ledger.epsilon:.6g}; {left.epsilon:.6g} is "
+        f"left.{delta}"
+    )
 
 
 def counted(entries: int) -> str:

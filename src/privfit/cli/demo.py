@@ -15,9 +15,17 @@ from sklearn.metrics import r2_score, root_mean_squared_error
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from privfit.bench.census import DEFAULT_ROWS, HIGH_INCOME, HIGH_INCOME_FROM, INCOME, census_schema, generated_census, with_high_income
 from privfit.cli.console import ledger_facts, ledger_sentence, print_json, print_report, stderr, stdout
 from privfit.cli.schema import schema_table
+from privfit.datasets.census import (
+    DEFAULT_ROWS,
+    HIGH_INCOME,
+    HIGH_INCOME_FROM,
+    INCOME,
+    census_schema,
+    generated_census,
+    with_high_income,
+)
 from privfit.models import LinearRegression, LogisticRegression
 from privfit.privacy import Budget, BudgetExceeded, Ledger, exact
 from privfit.schema import Category
@@ -51,7 +59,9 @@ def demo(
     rows: Annotated[int, typer.Option(min=FEWEST_ROWS, help="How many people to generate.")] = DEFAULT_ROWS,
     epsilon: Annotated[
         list[float] | None,
-        typer.Option("--epsilon", "-e", help="The privacy of a fit; repeat it to compare several.", show_default="0.1, 0.3, 1"),
+        typer.Option(
+            "--epsilon", "-e", help="The privacy of a fit; repeat it to compare several.", show_default="0.1, 0.3, 1"
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
@@ -76,15 +86,21 @@ def demo(
 
 
 def run_demo(people: pl.DataFrame, epsilons: tuple[float, ...]) -> Outcome:
-    """Fit both models at every epsilon on four people of five, score them on the fifth, and then try to overdraw the budget."""
+    """Fit both models at every epsilon on four people of five, score them on the fifth, and then try to overdraw the
+    budget.
+    """
     whole = 2 * sum(exact(epsilon) for epsilon in epsilons) + exact(epsilons[-1]) / 2
     ledger = Ledger(epsilon=float(whole))
     split = _Split.of(people)
     private = []
     for epsilon in epsilons:
         linear = LinearRegression(epsilon, schema=census_schema("income"), ledger=ledger).fit(split.fit)
-        logistic = LogisticRegression(epsilon, schema=census_schema("high_income"), ledger=ledger).fit(with_high_income(split.fit))
-        private.append(split.score("privfit", epsilon, linear.predict(split.held_out), logistic.predict(split.held_out)))
+        logistic = LogisticRegression(epsilon, schema=census_schema("high_income"), ledger=ledger).fit(
+            with_high_income(split.fit)
+        )
+        private.append(
+            split.score("privfit", epsilon, linear.predict(split.held_out), logistic.predict(split.held_out))
+        )
     try:
         LinearRegression(epsilons[-1], schema=census_schema("income"), ledger=ledger).fit(split.fit)
         refusal = ""
@@ -95,7 +111,7 @@ def run_demo(people: pl.DataFrame, epsilons: tuple[float, ...]) -> Outcome:
 
 @dataclass(frozen=True)
 class _Split:
-    """The people to fit on, the people to score on, and scikit-learn's view of both: every level a column of its own."""
+    """The people to fit on, the people to score on, and both one-hot encoded for scikit-learn."""
 
     fit: pl.DataFrame
     held_out: pl.DataFrame
@@ -119,14 +135,21 @@ class _Split:
         """The same answer for everybody: the mean income and the more common class."""
         size = self.held_out.height
         common = with_high_income(self.fit)[HIGH_INCOME].mode().sort()[0]
-        return self.score("the same answer for all", None, np.full(size, self.fit[INCOME].mean()), np.full(size, common))
+        return self.score(
+            "the same answer for all", None, np.full(size, self.fit[INCOME].mean()), np.full(size, common)
+        )
 
     def not_private(self) -> Score:
         """scikit-learn's ordinary models on the same columns."""
         linear = linear_model.LinearRegression().fit(self.fit_columns, self.fit[INCOME].to_numpy())
         logistic = make_pipeline(StandardScaler(), linear_model.LogisticRegression())
         logistic.fit(self.fit_columns, with_high_income(self.fit)[HIGH_INCOME].to_numpy())
-        return self.score("scikit-learn, no privacy", None, linear.predict(self.held_out_columns), logistic.predict(self.held_out_columns))
+        return self.score(
+            "scikit-learn, no privacy",
+            None,
+            linear.predict(self.held_out_columns),
+            logistic.predict(self.held_out_columns),
+        )
 
 
 def _print_json(rows: int, outcome: Outcome) -> None:
@@ -147,18 +170,26 @@ def _tell(people: pl.DataFrame, epsilons: tuple[float, ...], outcome: Outcome) -
     size = people.height * 4 // 5
     console.rule("1. A table of people", align="left")
     console.print(
-        f"{people.height:,} made-up people, one a row. Models are fitted on {size:,} of them and tried on the other {people.height - size:,}.\n"
-        f"The linear model predicts a person's yearly income; the logistic model whether it is above ${HIGH_INCOME_FROM:,}.\n"
+        f"{people.height:,} made-up people, one a row. Models are fitted on {size:,} of them and tried on the other "
+        f"{people.height - size:,}.\n"
+        "The linear model predicts a person's yearly income; the logistic model whether it is above "
+        f"${HIGH_INCOME_FROM:,}.\n"
     )
     console.rule("2. The schema: what may be known without looking at anybody", align="left")
     console.print(schema_table(census_schema()))
-    console.print("Noise is chosen from these facts alone. They come from knowledge about the world; values outside are clipped.\n")
+    console.print(
+        "Noise is chosen from these facts alone. They come from knowledge about the world; values outside are "
+        "clipped.\n"
+    )
     console.rule("3. The models", align="left")
     console.print(_score_table(outcome.scores))
     console.print(
-        "Epsilon limits how much any one person's row can change what is released: smaller protects more and adds more noise. "
-        "The typical error (the root of the mean squared error) and explained (the share of the variance of income) judge the linear "
-        "model; correct is the share of people whom the logistic model puts on the right side of the threshold. More rows make the "
+        "Epsilon limits how much any one person's row can change what is released: smaller protects more and adds more "
+        "noise. "
+        "The typical error (the root of the mean squared error) and explained (the share of the variance of income) "
+        "judge the linear "
+        "model; correct is the share of people whom the logistic model puts on the right side of the threshold. More "
+        "rows make the "
         "noise matter less.\n"
     )
     console.rule(f"4. What was promised: the linear model at epsilon {epsilons[-1]:g}", align="left")

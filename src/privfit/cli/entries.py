@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from privfit.cli.console import counted, encodable, json_text, ledger_facts, stdout, visible
-from privfit.privacy import OUTSIDE, Entry, Event, Ledger
+from privfit.privacy import Entry, Event, Ledger
 
 
 class Form(StrEnum):
@@ -44,7 +44,11 @@ _CELLS = (
 
 def _flat(entry: Entry) -> dict[str, Any]:
     """An entry as one line: what it says itself, and of its event what a spreadsheet can hold."""
-    return {name: _cell(getattr(entry if hasattr(entry, name) else entry.event, name)) for name in _CELLS}
+    told = {"noise": entry.event.in_words}
+    return {
+        name: _cell(told[name] if name in told else getattr(entry if hasattr(entry, name) else entry.event, name))
+        for name in _CELLS
+    }
 
 
 def _cell(value: Any) -> Any:
@@ -76,18 +80,25 @@ def show_table(book: Ledger, last: int) -> None:
         console.print(f"The newest {last:,} of {counted(everything)}; --last {everything} shows all.", soft_wrap=True)
     console.print(lines)
     if book.has_mixed_promises:
-        console.print("These entries protect against different neighbours; their prices do not add up to one claim.", style="yellow")
+        console.print(
+            "These entries protect against different neighbours; their prices do not add up to one claim.",
+            style="yellow",
+        )
 
 
 def _in_words(entry: Entry) -> str:
     """What was released: the model and its target, how, from which table, for whom and what for."""
     model = f"{entry.model} of {entry.target}" if entry.target else entry.model
     by = f"by {entry.owner}" if entry.owner else ""
-    return "; ".join(part for part in (model, entry.mechanism, entry.dataset, promise(entry.event), entry.note, by) if part)
+    return "; ".join(
+        part for part in (model, entry.mechanism, entry.dataset, promise(entry.event), entry.note, by) if part
+    )
 
 
 def promise(event: Event) -> str:
     """Whom an entry protects: nothing is known of a release made outside privfit."""
-    if event.noise == OUTSIDE:
+    if event.elsewhere:
         return ""
-    return event.adjacency if event.rows_per_person == 1 else f"{event.adjacency}, {event.rows_per_person} rows a person"
+    return (
+        event.adjacency if event.rows_per_person == 1 else f"{event.adjacency}, {event.rows_per_person} rows a person"
+    )

@@ -32,7 +32,8 @@ OURS = (CommandError, SchemaError, DataError, PrivacyError, LedgerError, ModelFi
 def in_one_sentence(command: Callable[Options, None]) -> Callable[Options, None]:
     """The command, with the errors that privfit raises on purpose printed and turned into an exit code.
 
-    Exit codes: 1 for an error, 3 when the ledger has too little left. With --json the error is also an object on stdout.
+    Exit codes: 1 for an error, 3 when the ledger has too little left. With --json the error is also an object on
+    stdout.
     """
 
     @functools.wraps(command)
@@ -46,7 +47,8 @@ def in_one_sentence(command: Callable[Options, None]) -> Callable[Options, None]
         except OSError as error:
             where = f" {error.filename!r}" if error.filename else ""
             message = (
-                f"The file{where} cannot be read or written: {error.strerror or type(error).__name__}. Check the path and its permissions."
+                f"The file{where} cannot be read or written: {error.strerror or type(error).__name__}. Check the path "
+                "and its permissions."
             )
             _show(type(error).__name__, message, _wants_json(options))
             raise typer.Exit(FAILED) from None

@@ -16,7 +16,9 @@ from privfit.cli.output import check_output
 from privfit.privacy import Budget, Ledger, LedgerError, Receipt
 
 _Path = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger's file, for example budget.db.")]
-_Last = Annotated[int | None, typer.Option("--last", min=0, help="Only so many of the newest entries.", show_default=False)]
+_Last = Annotated[
+    int | None, typer.Option("--last", min=0, help="Only so many of the newest entries.", show_default=False)
+]
 _SHOWN = 100  # entries of a table when not asked for more: a few screens
 
 
@@ -43,10 +45,12 @@ def show(
     path: _Path,
     create: Annotated[bool, typer.Option("--create", help="Make a new ledger. Needs --epsilon.")] = False,
     epsilon: Annotated[
-        float | None, typer.Option("--epsilon", "-e", help="With --create: how much may be spent in all.", show_default=False)
+        float | None,
+        typer.Option("--epsilon", "-e", help="With --create: how much may be spent in all.", show_default=False),
     ] = None,
     delta: Annotated[
-        float | None, typer.Option(help="With --create: the chance, over all fits, that the promise fails.", show_default="0")
+        float | None,
+        typer.Option(help="With --create: the chance, over all fits, that the promise fails.", show_default="0"),
     ] = None,
     last: _Last = None,
     form: Annotated[Form, typer.Option("--format", help="How to print it.")] = Form.TABLE,
@@ -78,7 +82,9 @@ def verify(
     path: _Path,
     against: Annotated[
         list[Path] | None,
-        typer.Option(help="A model or a report that was paid for from it; may be given several times.", show_default=False),
+        typer.Option(
+            help="A model or a report that was paid for from it; may be given several times.", show_default=False
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
 ) -> None:
@@ -111,10 +117,13 @@ def verify(
     head = f", head {found.head[:16]}..." if found.head else ""
     console.print(f"The ledger {name} is in order: {counted(found.entries)}{head}.", markup=False, soft_wrap=True)
     for file, receipt in receipts.items():
-        console.print(f"{encodable(visible(file))} was paid for by entry {receipt.entry}.", markup=False, soft_wrap=True)
+        console.print(
+            f"{encodable(visible(file))} was paid for by entry {receipt.entry}.", markup=False, soft_wrap=True
+        )
     if found.unprotected:
         console.print(
-            f"{_first(found.unprotected)} written before the file kept a chain: what was changed there before that cannot be seen.",
+            f"{_first(found.unprotected)} written before the file kept a chain: what was changed there before that "
+            "cannot be seen.",
             style="yellow",
             soft_wrap=True,
         )
@@ -126,10 +135,12 @@ def verify(
 def export(
     path: _Path,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to write; the terminal if left out.", show_default=False)
+        Path | None,
+        typer.Option("--output", "-o", help="Where to write; the terminal if left out.", show_default=False),
     ] = None,
     form: Annotated[
-        Form | None, typer.Option("--format", help="csv or json; by the name of the output, or csv.", show_default=False)
+        Form | None,
+        typer.Option("--format", help="csv or json; by the name of the output, or csv.", show_default=False),
     ] = None,
     last: _Last = None,
 ) -> None:
@@ -146,7 +157,9 @@ def export(
     """
     chosen = form or (Form.JSON if output is not None and output.suffix.lower() == ".json" else Form.CSV)
     if chosen is Form.TABLE:
-        raise CommandError("--format table was given to export, which writes csv or json. Use `privfit ledger show` for a table.")
+        raise CommandError(
+            "--format table was given to export, which writes csv or json. Use `privfit ledger show` for a table."
+        )
     book = _opened(path, None, None)
     if output is None:
         typer.echo(encodable(written(book, chosen, last)), nl=False)
@@ -170,7 +183,8 @@ def _receipt(path: Path) -> Receipt:
     receipt = report.get("receipt") if isinstance(report, dict) else None
     if not receipt:
         raise CommandError(
-            f"{str(path)!r} names no entry of a ledger: it is no model or report of privfit, was saved by an older version, or was fitted without a "
+            f"{str(path)!r} names no entry of a ledger: it is no model or report of privfit, was saved by an older "
+            "version, or was fitted without a "
             "ledger. Give a model that was fitted with one."
         )
     return Receipt.from_dict(receipt)
@@ -178,10 +192,13 @@ def _receipt(path: Path) -> Receipt:
 
 def _made(path: Path, epsilon: float | None, delta: float | None) -> Ledger:
     if epsilon is None:
-        raise CommandError("--create was given without --epsilon, and a ledger needs a budget. Say how much: --create --epsilon 1.")
+        raise CommandError(
+            "--create was given without --epsilon, and a ledger needs a budget. Say how much: --create --epsilon 1."
+        )
     if path.exists():
         raise LedgerError(
-            f"There already is a file {str(path)!r}, and a budget is made once. Show it without --create, or choose another name."
+            f"There already is a file {str(path)!r}, and a budget is made once. Show it without --create, or choose "
+            "another name."
         )
     budget = Budget(epsilon, delta or 0.0)
     return Ledger(path, budget.epsilon, budget.delta)
@@ -189,7 +206,13 @@ def _made(path: Path, epsilon: float | None, delta: float | None) -> Ledger:
 
 def _opened(path: Path, epsilon: float | None, delta: float | None) -> Ledger:
     if epsilon is not None or delta is not None:
-        raise CommandError("--epsilon and --delta set the budget of a new ledger. To make one add --create; to show one leave them out.")
+        raise CommandError(
+            "--epsilon and --delta set the budget of a new ledger. To make one add --create; to show one leave them "
+            "out."
+        )
     if not path.exists():
-        raise LedgerError(f"There is no ledger {str(path)!r}. Check the path, or make one: privfit ledger {path} --create --epsilon 1.")
+        raise LedgerError(
+            f"There is no ledger {str(path)!r}. Check the path, or make one: privfit ledger {path} --create --epsilon "
+            "1."
+        )
     return Ledger(path)

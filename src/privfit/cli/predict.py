@@ -19,10 +19,15 @@ PARQUET = (".parquet", ".pq")
 
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that `privfit fit -o MODEL` wrote.")],
-    table: Annotated[Path, typer.Argument(metavar="FILE", help="The rows to predict for: a Parquet or CSV file with the same columns.")],
+    table: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="The rows to predict for: a Parquet or CSV file with the same columns."),
+    ],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Where to write the predictions: a .csv or .parquet file. Default: stdout, as CSV."),
+        typer.Option(
+            "--output", "-o", help="Where to write the predictions: a .csv or .parquet file. Default: stdout, as CSV."
+        ),
     ] = None,
 ) -> None:
     """Predict for every row of a file, in the file's order.
@@ -65,5 +70,6 @@ def check_ending(output: Path) -> None:
     """Refuse a file whose ending names no format."""
     if output.suffix.lower() not in (*CSV, *PARQUET):
         raise CommandError(
-            f"-o {output} ends in neither .csv nor .parquet, so its format is unknown. Give it one of these endings: {', '.join(CSV + PARQUET)}."
+            f"-o {output} ends in neither .csv nor .parquet, so its format is unknown. Give it one of these endings: "
+            f"{', '.join(CSV + PARQUET)}."
         )

@@ -3,103 +3,65 @@
 from __future__ import annotations
 
 import warnings
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from privfit.cli.console import counting_rows, hint, ledger_facts, ledger_sentence, print_json, print_report, stdout
 from privfit.cli.errors import CommandError
-from privfit.cli.fit import PRIVACY, Adjacency, check_ledger_options, check_new_budget, opened_ledger
+from privfit.cli.ledger_options import check_ledger_options, check_new_budget, opened_ledger
+from privfit.cli.options import (
+    Adjacency,
+    AdjacencyOption,
+    AsJson,
+    ExpectedRowsOption,
+    LedgerDeltaOption,
+    LedgerEpsilonOption,
+    LedgerFile,
+    Note,
+    RowsPerPersonOption,
+    Table,
+)
 from privfit.cli.output import check_output
 from privfit.cli.predict import check_ending
+from privfit.cli.publish_options import (
+    AlphaOption,
+    DeltaOption,
+    EpsilonOption,
+    Method,
+    MethodOption,
+    Output,
+    Pairs,
+    PairsOption,
+    PublicTables,
+    SchemaFile,
+    Seed,
+    TauOption,
+)
 from privfit.cli.schema import complete_schema
-from privfit.privacy import Budget, Terms
+from privfit.privacy import Budget, PrivacyParameters
 from privfit.publish import ImportanceWeights
 from privfit.tables import open_table, refuse_nested, write_frame
 
-WEIGHTS = "Weights"
-
-
-class Method(StrEnum):
-    """How weights are found."""
-
-    tilting = "tilting"
-    paper = "paper"
-    objective = "objective"
-
-
-class Pairs(StrEnum):
-    """Whether shares of pairs of columns are released."""
-
-    auto = "auto"
-    all = "all"
-    none = "none"
-
 
 def publish(
-    table: Annotated[Path, typer.Argument(metavar="FILE", help="The private table: a Parquet or CSV file, one row per person.")],
-    schema: Annotated[
-        Path,
-        typer.Option(
-            "--schema", "-s", metavar="TOML", help="The public facts; `privfit schema FILE` drafts them.", rich_help_panel=WEIGHTS
-        ),
-    ],
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="FILE", help="Where to write the weighted rows: .parquet or .csv.", rich_help_panel=WEIGHTS),
-    ],
-    epsilon: Annotated[
-        float, typer.Option("--epsilon", "-e", help="What this spends. Smaller protects more and adds more noise.", rich_help_panel=PRIVACY)
-    ],
-    public: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--public",
-            "-p",
-            metavar="FILE",
-            help="A public table with some of the same columns. Repeat for more. Without one, rows are made up from the schema.",
-            rich_help_panel=WEIGHTS,
-        ),
-    ] = None,
-    method: Annotated[
-        Method,
-        typer.Option(metavar="NAME", help="tilting (noisy shares), paper (Ji and Elkan 2013) or objective.", rich_help_panel=WEIGHTS),
-    ] = Method.tilting,
-    alpha: Annotated[
-        float | None,
-        typer.Option(help="The ridge of paper and objective; the paper's lambda.", show_default="0.1", rich_help_panel=WEIGHTS),
-    ] = None,
-    pairs: Annotated[
-        Pairs, typer.Option(metavar="KIND", help="Shares of pairs of columns for tilting: auto, all or none.", rich_help_panel=WEIGHTS)
-    ] = Pairs.auto,
-    tau: Annotated[float, typer.Option(help="From 0 (all weights equal) to 1.", rich_help_panel=WEIGHTS)] = 1.0,
-    ledger: Annotated[
-        Path | None,
-        typer.Option("--ledger", "-l", metavar="DB", help="The budget to pay from; see `privfit ledger`.", rich_help_panel=PRIVACY),
-    ] = None,
-    ledger_epsilon: Annotated[
-        float | None, typer.Option(help="Make the ledger, with this budget, if there is none.", show_default=False, rich_help_panel=PRIVACY)
-    ] = None,
-    ledger_delta: Annotated[
-        float | None, typer.Option(help="The delta of a ledger made so; 0 if left out.", show_default=False, rich_help_panel=PRIVACY)
-    ] = None,
-    note: Annotated[str, typer.Option(help="What it is for: a line in the ledger.", show_default=False, rich_help_panel=PRIVACY)] = "",
-    rows_per_person: Annotated[int, typer.Option(help="The most rows that one person can have.", rich_help_panel=PRIVACY)] = 1,
-    adjacency: Annotated[
-        Adjacency,
-        typer.Option(metavar="KIND", help="replace-one (the number of rows is public) or add-remove (it is not).", rich_help_panel=PRIVACY),
-    ] = Adjacency.replace_one,
-    delta: Annotated[float, typer.Option(help="The chance that the promise may fail.", rich_help_panel=PRIVACY)] = 0.0,
-    expected_rows: Annotated[
-        int | None, typer.Option(help="A public guess of the number of rows, for add-remove.", show_default=False, rich_help_panel=PRIVACY)
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(help="Repeatable noise, for tests: the weights are NOT private.", show_default=False, rich_help_panel=PRIVACY),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    table: Table,
+    schema: SchemaFile,
+    output: Output,
+    epsilon: EpsilonOption,
+    public: PublicTables = None,
+    method: MethodOption = Method.tilting,
+    alpha: AlphaOption = None,
+    pairs: PairsOption = Pairs.auto,
+    tau: TauOption = 1.0,
+    ledger: LedgerFile = None,
+    ledger_epsilon: LedgerEpsilonOption = None,
+    ledger_delta: LedgerDeltaOption = None,
+    note: Note = "",
+    rows_per_person: RowsPerPersonOption = 1,
+    adjacency: AdjacencyOption = Adjacency.replace_one,
+    delta: DeltaOption = 0.0,
+    expected_rows: ExpectedRowsOption = None,
+    seed: Seed = None,
+    as_json: AsJson = False,
 ) -> None:
     """Weigh public rows so that they stand for a private table.
 
@@ -115,14 +77,17 @@ def publish(
       privfit publish people.csv -s schema.toml -e 0.5 \\
           -l new.db --ledger-epsilon 1 -o made-up.csv
     """
-    Terms(Budget(epsilon, delta), adjacency.value, rows_per_person, expected_rows)  # refuses what no guarantee could be given for
+    PrivacyParameters(
+        Budget(epsilon, delta), adjacency.value, rows_per_person, expected_rows
+    )  # refuses what no guarantee could be given for
     check_ledger_options(seed, ledger, ledger_epsilon, ledger_delta, note)
     _check_method(method, alpha, pairs)
     check_ending(output)
     check_output(output, table, schema, *(public or []), ledger=ledger)
     if any(one.resolve() == table.resolve() for one in public or []):
         raise CommandError(
-            f"{table} was given as the private and as a public table; public rows are published as they are. Give another --public."
+            f"{table} was given as the private and as a public table; public rows are published as they are. Give "
+            "another --public."
         )
     facts = complete_schema(schema)
     for path in (table, *(public or [])):
@@ -157,10 +122,13 @@ def publish(
 def _check_method(method: Method, alpha: float | None, pairs: Pairs) -> None:
     if method is Method.tilting and alpha is not None:
         raise CommandError(
-            f"--alpha {alpha:g} was given with --method tilting, whose ridge follows from its noise. Leave it out, or use --method paper."
+            f"--alpha {alpha:g} was given with --method tilting, whose ridge follows from its noise. Leave it out, or "
+            "use --method paper."
         )
     if method is not Method.tilting and pairs is not Pairs.auto:
-        raise CommandError(f"--pairs {pairs} was given with --method {method}; only tilting releases shares of pairs. Leave it out.")
+        raise CommandError(
+            f"--pairs {pairs} was given with --method {method}; only tilting releases shares of pairs. Leave it out."
+        )
 
 
 def _show(model: ImportanceWeights, output: Path, as_json: bool) -> None:
@@ -178,5 +146,6 @@ def _show(model: ImportanceWeights, output: Path, as_json: bool) -> None:
         console.print(ledger_sentence(ledger), markup=False, soft_wrap=True)
     elif model.report_.private:
         hint(
-            "No ledger was given, so nobody adds up what several releases from this table cost. Use --ledger budget.db --ledger-epsilon 1."
+            "No ledger was given, so nobody adds up what several releases from this table cost. Use --ledger budget.db "
+            "--ledger-epsilon 1."
         )

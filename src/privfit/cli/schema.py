@@ -24,13 +24,18 @@ UNKNOWN = "?"
 
 def schema(
     table: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="A Parquet or CSV file. Its names and types are read, not its people.")
+        Path | None,
+        typer.Argument(metavar="FILE", help="A Parquet or CSV file. Its names and types are read, not its people."),
     ] = None,
     target: Annotated[str | None, typer.Option("--target", "-t", help="The column that a model shall predict.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to write the draft. Default: stdout.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where to write the draft. Default: stdout.")
+    ] = None,
     check: Annotated[
         Path | None,
-        typer.Option("--check", metavar="SCHEMA", help="Check this schema instead of drafting one; with FILE, against the file."),
+        typer.Option(
+            "--check", metavar="SCHEMA", help="Check this schema instead of drafting one; with FILE, against the file."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
@@ -50,10 +55,14 @@ def schema(
     """
     if check is not None:
         if target is not None or output is not None:
-            raise CommandError("--check was given with --target or -o, which are for drafting. Leave them out, or leave out --check.")
+            raise CommandError(
+                "--check was given with --target or -o, which are for drafting. Leave them out, or leave out --check."
+            )
         _check(check, table, as_json)
     elif table is None:
-        raise CommandError("Neither a FILE to draft a schema from nor --check SCHEMA was given. Give one: privfit schema people.csv.")
+        raise CommandError(
+            "Neither a FILE to draft a schema from nor --check SCHEMA was given. Give one: privfit schema people.csv."
+        )
     else:
         _draft(table, target, output, as_json)
 
@@ -94,7 +103,10 @@ def _draft(table: Path, target: str | None, output: Path | None, as_json: bool) 
     if output is not None:
         check_output(output, table)
         if output.exists():
-            raise CommandError(f"-o {output} exists, and facts that you filled in would be lost. Choose another name, or remove the file.")
+            raise CommandError(
+                f"-o {output} exists, and facts that you filled in would be lost. Choose another name, or remove the "
+                "file."
+            )
     text = draft_schema(table, target)
     if output is not None:
         output.write_text(text, encoding="utf-8")
@@ -103,7 +115,9 @@ def _draft(table: Path, target: str | None, output: Path | None, as_json: bool) 
     elif output is None:
         typer.echo(text, nl=False)
     else:
-        hint(f'The draft is in {output}. Replace every "?" in it, then check it: privfit schema --check {output} {table}')
+        hint(
+            f'The draft is in {output}. Replace every "?" in it, then check it: privfit schema --check {output} {table}'
+        )
 
 
 def _check(path: Path, table: Path | None, as_json: bool) -> None:
@@ -119,7 +133,10 @@ def _check(path: Path, table: Path | None, as_json: bool) -> None:
     if problems:
         stderr().print(Text("\n".join(problems), style="red"), soft_wrap=True)
         if loaded is None:
-            hint("low and high are the smallest and the largest value that can occur; levels lists every value that can occur.")
+            hint(
+                "low and high are the smallest and the largest value that can occur; levels lists every value that can "
+                "occur."
+            )
         raise typer.Exit(INCOMPLETE)
     if not as_json:
         fits = "" if table is None else f" and fits {table.name}"
@@ -127,7 +144,10 @@ def _check(path: Path, table: Path | None, as_json: bool) -> None:
 
 
 def _misfits(schema: Schema, file: FileTable) -> list[str]:
-    """What the file contradicts, in sentences: names, types, missing values and levels, of all columns at once. No value is told."""
+    """What the file contradicts, in sentences: names, types, missing values and levels, of all columns at once.
+
+    No value is told.
+    """
     table: Table = file
     if schema.any_width:
         table, schema = settled_box(file, schema)
@@ -138,7 +158,8 @@ def _misfits(schema: Schema, file: FileTable) -> list[str]:
     found = find(table, readable) if readable else Findings()
     sentences += [_absent(column, is_target=column is schema.target) for column in found.absent]
     sentences += [
-        f"Column {column.name!r} has levels that the schema does not list. Add them to levels, or write other = true under it."
+        f"Column {column.name!r} has levels that the schema does not list. Add them to levels, or write other = true "
+        "under it."
         for column in found.unknown
     ]
     return sentences + found.errors
@@ -150,10 +171,16 @@ def _misfit(column: Column, kinds: dict[str, Any], file: FileTable) -> str:
         return f"The file {file.label} has no column {column.name!r}. Correct the name, or take it out of the schema."
     kind = kinds[column.name]
     if kind.is_temporal() and not (file.is_csv and isinstance(column, Category)):
-        return f"Column {column.name!r} holds dates or times in {file.label}. {NUMBER_OF_A_DATE}, or take it out of the schema."
+        return (
+            f"Column {column.name!r} holds dates or times in {file.label}. {NUMBER_OF_A_DATE}, or take it out of the "
+            "schema."
+        )
     if isinstance(column, Numeric) and not (kind.is_numeric() or str(kind) == "Boolean"):
         found = "text" if str(kind) == "String" else type(kind).__name__
-        return f"Column {column.name!r} is numeric in the schema and {found} in {file.label}. Correct the schema, or convert the column."
+        return (
+            f"Column {column.name!r} is numeric in the schema and {found} in {file.label}. Correct the schema, or "
+            "convert the column."
+        )
     return ""
 
 
@@ -161,13 +188,16 @@ def _absent(column: Column, is_target: bool) -> str:
     """What to do about missing values, in terms of the schema's file."""
     if is_target:
         return (
-            f"The target {column.name!r} has missing values. Do not fill them in: what stands for them is learnt as if it had been measured. Leave out "
-            "these rows before the fit; the model is then about rows that have a target. How many are left depends on the rows, so fit with "
+            f"The target {column.name!r} has missing values. Do not fill them in: what stands for them is learnt as if "
+            "it had been measured. Leave out "
+            "these rows before the fit; the model is then about rows that have a target. How many are left depends on "
+            "the rows, so fit with "
             "--adjacency add-remove, unless it is public who has no target."
         )
     example = column.levels[0] if isinstance(column, Category) else (column.low + column.high) / 2
     return (
-        f"Column {column.name!r} has missing values, and nothing stands for them. Choose a public value and write it under "
+        f"Column {column.name!r} has missing values, and nothing stands for them. Choose a public value and write it "
+        "under "
         f"name = {value_text(column.name)}, for example: fill = {value_text(example)}"
     )
 
@@ -179,15 +209,32 @@ def _shown(schema: Schema) -> tuple[Column, ...]:
 def _facts(column: Column, schema: Schema) -> dict[str, Any]:
     role = "target" if column is schema.target else "feature"
     if isinstance(column, Category):
-        return {"name": column.name, "role": role, "type": "category", "levels": list(column.levels), "fill": column.fill}
+        return {
+            "name": column.name,
+            "role": role,
+            "type": "category",
+            "levels": list(column.levels),
+            "fill": column.fill,
+        }
     bins = list(column.bins) if isinstance(column.bins, tuple) else column.bins
-    return {"name": column.name, "role": role, "type": "numeric", "low": column.low, "high": column.high, "bins": bins, "fill": column.fill}
+    return {
+        "name": column.name,
+        "role": role,
+        "type": "numeric",
+        "low": column.low,
+        "high": column.high,
+        "bins": bins,
+        "fill": column.fill,
+    }
 
 
 def _show(schema: Schema) -> None:
     stdout().print(schema_table(schema))
     if schema.target is None:
-        hint('There is no [target] yet, and a model needs one. Rename the [[feature]] that it shall predict to "[target]".')
+        hint(
+            "There is no [target] yet, and a model needs one. Rename the [[feature]] that it shall predict to "
+            '"[target]".'
+        )
 
 
 def schema_table(schema: Schema) -> Lines:
@@ -198,7 +245,9 @@ def schema_table(schema: Schema) -> Lines:
     for column in _shown(schema):
         facts = _facts(column, schema)
         absent = "refused" if column.fill is None else f"counts as {column.fill}"
-        lines.add_row(*(Text(str(cell)) for cell in (column.name, facts["role"], facts["type"], _in_words(column), absent)))
+        lines.add_row(
+            *(Text(str(cell)) for cell in (column.name, facts["role"], facts["type"], _in_words(column), absent))
+        )
     return lines
 
 

@@ -1,4 +1,7 @@
-"""Ready-made convex losses with bounded slopes: logistic, tempered logistic, hinge and Huber. Their functions are methods or stand in this file, so that losses can be pickled."""
+"""Ready-made convex losses with bounded slopes: logistic, tempered logistic, hinge and Huber.
+
+Their functions are methods or stand in this file, so that losses can be pickled.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,31 @@ from privfit.losses.convex import ConvexLoss, Function, is_positive
 
 
 def is_ready_made(function: Function) -> bool:
-    """Whether a slope or curvature is one of this file's, which never fail and keep to their bounds: others are called with a guard."""
+    """Whether a slope or curvature is one of privfit's own.
+
+    Those never fail and keep to their bounds; others are called with a guard.
+
+    Parameters
+    ----------
+    function : callable
+        A slope or a curvature.
+
+    Returns
+    -------
+    bool
+        True for a function of privfit.
+
+    See Also
+    --------
+    ConvexLoss : What slopes and curvatures belong to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit.losses import LOGISTIC, is_ready_made
+    >>> is_ready_made(LOGISTIC.slope), is_ready_made(lambda z, y: z - y)
+    (True, False)
+    """
     return getattr(function, "__module__", None) == __name__
 
 
@@ -61,13 +88,36 @@ class _SmoothHinge:
 
     def value(self, z: Any, y: Any) -> Any:
         short = 1 - y * z
-        return np.where(short > self.width, short, np.where(short < -self.width, 0.0, (short + self.width) ** 2 / (4 * self.width)))
+        return np.where(
+            short > self.width, short, np.where(short < -self.width, 0.0, (short + self.width) ** 2 / (4 * self.width))
+        )
 
 
 def smooth_hinge(width: float = 0.5) -> ConvexLoss:
-    """The hinge loss max(0, 1 - y z) with its corner rounded over y z from 1 - width to 1 + width: Huber's loss for classes.
+    """The hinge loss max(0, 1 - y z) with its corner rounded over y z from 1 - width to 1 + width.
 
-    Chaudhuri, Monteleoni and Sarwate (JMLR 2011) use width 0.5.
+    Huber's loss for classes. Chaudhuri, Monteleoni and Sarwate (JMLR 2011) use width 0.5.
+
+    Parameters
+    ----------
+    width : float, default=0.5
+        How much of the corner is rounded, to either side.
+
+    Returns
+    -------
+    ConvexLoss
+        The loss.
+
+    See Also
+    --------
+    hinge : Hardly any rounding, for output perturbation.
+    LinearSVC : Fits it.
+
+    Examples
+    --------
+    >>> from privfit.losses import smooth_hinge
+    >>> smooth_hinge(0.5).most_curvature
+    1.0
     """
     if not is_positive(width) or float(width) > 1e6:
         raise ValueError(f"The smooth hinge was given width={width!r}; it is a positive number. Use 0.5 if in doubt.")
@@ -87,7 +137,26 @@ def smooth_hinge(width: float = 0.5) -> ConvexLoss:
 
 
 def hinge() -> ConvexLoss:
-    """The hinge loss max(0, 1 - y z), its corner rounded over a thousandth so that a gradient can certify a minimum. It states no curvature, only the smoothness that a solver needs: perturb the output."""
+    """The hinge loss max(0, 1 - y z), with its corner rounded over a thousandth.
+
+    The rounding lets a gradient certify a minimum. The loss states no bound of its curvature, only the smoothness that
+    a solver needs: use output perturbation.
+
+    Returns
+    -------
+    ConvexLoss
+        The loss.
+
+    See Also
+    --------
+    smooth_hinge : A wider rounding, for objective perturbation.
+
+    Examples
+    --------
+    >>> from privfit.losses import hinge
+    >>> hinge().most_slope, hinge().most_curvature
+    (1.0, None)
+    """
     rounded = smooth_hinge(1e-3)
     return replace(rounded, most_curvature=None, smoothness=rounded.most_curvature, name="hinge loss")
 
@@ -108,26 +177,82 @@ class _Robust:
 
 
 def robust(threshold: float) -> ConvexLoss:
-    """Half the square of y - z up to the threshold, straight beyond: Huber's loss for numbers, in the units of the target."""
+    """The loss of Huber for numbers, in the units of the target.
+
+    Half the square of y - z up to the threshold, linear beyond.
+
+    Parameters
+    ----------
+    threshold : float
+        Where the loss becomes linear.
+
+    Returns
+    -------
+    ConvexLoss
+        The loss.
+
+    See Also
+    --------
+    privfit.losses.huber : The same loss as a polynomial.
+    ERM : Fits it.
+
+    Examples
+    --------
+    >>> from privfit.losses import robust
+    >>> robust(2.0).most_slope
+    2.0
+    """
     if not is_positive(threshold):
         raise ValueError(
-            f"The robust loss was given threshold={threshold!r}; it is a positive number in the target's units. Use the size of a usual residual."
+            f"The robust loss was given threshold={threshold!r}; it is a positive number in the target's units. Use "
+            "the size of a usual residual."
         )
     own = _Robust(float(threshold))
     return ConvexLoss(
-        own.slope, own.curvature, own.threshold, 1.0, value=own.value, name=f"Huber loss at {threshold:g}", least_at_target=True
+        own.slope,
+        own.curvature,
+        own.threshold,
+        1.0,
+        value=own.value,
+        name=f"Huber loss at {threshold:g}",
+        least_at_target=True,
     )
 
 
 def tempered_logistic(cap: float, taper: float) -> ConvexLoss:
-    """The logistic loss with slopes that stay below `cap`: as steep as the logistic one while that is allowed, then bending towards the cap.
+    """The logistic loss with slopes that stay below `cap`.
 
-    With p the size of the slope, the curvature is the smaller of p (1 - p) and taper (cap - p), so that curvature is free when noise is calibrated. The
-    smaller the cap, the less noise; rows that are far on the wrong side then pull less than in logistic regression. Probabilities follow from the slopes.
+    It has the slopes of the logistic loss while these are allowed, then approaches the cap. With p the size of the
+    slope, the curvature is the smaller of p (1 - p) and taper (cap - p): it is self-bounded, so that it costs nothing
+    when the noise is calibrated. The smaller the cap, the smaller the noise; rows far on the wrong side then have
+    smaller gradients than in logistic regression. Probabilities follow from the slopes.
+
+    Parameters
+    ----------
+    cap : float
+        Largest slope.
+    taper : float
+        How quickly the curvature falls towards the cap.
+
+    Returns
+    -------
+    ConvexLoss
+        The loss.
+
+    See Also
+    --------
+    ObjectivePerturbation : Uses it by default.
+
+    Examples
+    --------
+    >>> from privfit.losses import tempered_logistic
+    >>> tempered_logistic(cap=0.5, taper=1.0).most_slope
+    0.5
     """
     if not (0 < cap <= 1 and taper >= 1):
         raise ValueError(
-            f"The tempered logistic loss was given cap={cap!r} and taper={taper!r}; cap is above 0 and at most 1, taper at least 1. Use 1 and 1 for the logistic loss."
+            f"The tempered logistic loss was given cap={cap!r} and taper={taper!r}; cap is above 0 and at most 1, "
+            "taper at least 1. Use 1 and 1 for the logistic loss."
         )
     if cap >= 1 - 1e-12:
         return LOGISTIC
@@ -137,11 +262,15 @@ def tempered_logistic(cap: float, taper: float) -> ConvexLoss:
     at = math.log((1 - turn) / turn)  # the margin where the two meet
 
     def size(margin: Any) -> Any:
-        return np.minimum(sigmoid(-np.maximum(margin, at)) + (cap - turn) * (1 - np.exp(taper * np.minimum(margin - at, 0.0))), cap)
+        return np.minimum(
+            sigmoid(-np.maximum(margin, at)) + (cap - turn) * (1 - np.exp(taper * np.minimum(margin - at, 0.0))), cap
+        )
 
     def bend(margin: Any) -> Any:
         logistic = sigmoid(-np.maximum(margin, at))
-        return np.where(margin >= at, logistic * (1 - logistic), taper * (cap - turn) * np.exp(taper * np.minimum(margin - at, 0.0)))
+        return np.where(
+            margin >= at, logistic * (1 - logistic), taper * (cap - turn) * np.exp(taper * np.minimum(margin - at, 0.0))
+        )
 
     return ConvexLoss(
         slope=lambda z, y: -y * size(y * z),

@@ -1,4 +1,5 @@
-"""Polynomials for functions f(z, y), one per target y: a cut Chebyshev series on an interval, or Taylor's expansion at a point.
+"""Polynomials for functions f(z, y), one per target y: a cut Chebyshev series on an interval, or Taylor's expansion at
+a point.
 
 A polynomial is a column of coefficients of powers, the constant first; several targets are several columns.
 """
@@ -28,7 +29,8 @@ def values(f: Function, z: Floats, y: Floats) -> Floats:
         return np.broadcast_to(found, (len(z), len(y)))
     except ValueError:
         raise ValueError(
-            f"A loss was given as a function that returned the shape {found.shape} for {len(z)} values of z and {len(y)} of y; it needs to take arrays "
+            f"A loss was given as a function that returned the shape {found.shape} for {len(z)} values of z and "
+            f"{len(y)} of y; it needs to take arrays "
             "that broadcast. Write it with numpy's functions, without loops and sums."
         ) from None
 
@@ -46,7 +48,9 @@ def chebyshev_series(f: Function, degree: int, y: Floats, middle: float, half: f
 
 
 def taylor_series(f: Function, degree: int, y: Floats, at: float, half: float) -> Floats:
-    """Taylor's expansion in powers of z - at, from values close by: the polynomial through them, found twice, and refused if the two differ."""
+    """Taylor's expansion in powers of z - at, from values close by: the polynomial through them, found twice, and
+    refused if the two differ.
+    """
 
     def found(radius: float) -> Floats:
         through = chebyshev_series(f, TAYLOR_NODES - 1, y, at, radius, TAYLOR_NODES)
@@ -55,7 +59,8 @@ def taylor_series(f: Function, degree: int, y: Floats, at: float, half: float) -
     once, again = (rescaled(found(half / part), 0.0, half) for part in (8, 12))
     if not np.abs(once - again).max() <= 1e-4 * float(np.abs(again).max()):
         raise ValueError(
-            f"A loss was given method='taylor' at {at:g}, and its derivatives there cannot be found from its values; Taylor's expansion needs a smooth "
+            f"A loss was given method='taylor' at {at:g}, and its derivatives there cannot be found from its values; "
+            "Taylor's expansion needs a smooth "
             "function. Give derivatives=[...], or use method='chebyshev'."
         )
     return rescaled(again, 0.0, 1 / half)
@@ -65,5 +70,8 @@ def rescaled(coefficients: Floats, shift: Any, slope: Any) -> Floats:
     """The polynomials p(shift + slope u) in powers of u."""
     degree = len(coefficients) - 1
     shift, slope = np.atleast_1d(shift), np.atleast_1d(slope)
-    rows = [sum(coefficients[k] * math.comb(k, j) * shift ** (k - j) for k in range(j, degree + 1)) * slope**j for j in range(degree + 1)]
+    rows = [
+        sum(coefficients[k] * math.comb(k, j) * shift ** (k - j) for k in range(j, degree + 1)) * slope**j
+        for j in range(degree + 1)
+    ]
     return np.array(np.broadcast_arrays(*rows), dtype=np.float64)

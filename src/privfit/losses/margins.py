@@ -22,7 +22,8 @@ PER_STEP = 1 << 15
 class MarginLoss:
     """A loss that falls with the margin, for margins of at most `reach` lattice steps either way.
 
-    It is built from the slopes of a convex loss between lattice points, rounded to whole numbers: it falls everywhere, and its steepest step is that of the loss.
+    It is built from the slopes of a convex loss between lattice points, rounded to whole numbers: it falls everywhere,
+    and its steepest step is that of the loss.
     """
 
     loss: ConvexLoss

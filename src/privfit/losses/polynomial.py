@@ -1,8 +1,10 @@
-"""Any loss of one linear predictor, replaced by a polynomial of low degree: Algorithm 2 of the functional-mechanism paper, and more.
+"""Any loss of one linear predictor, replaced by a polynomial of low degree: Algorithm 2 of the functional-mechanism
+paper, and more.
 
-A row costs f(z, y), where z = x'w + b and y is its target. The functional mechanism needs the cost as a polynomial in z, because then
-a table enters only by sums over its rows. The paper expands every part of f by Taylor at a point; a Chebyshev series follows f on
-a whole interval instead. Only the public function f and the public bounds of y are used here: no row is ever seen.
+A row costs f(z, y), where z = x'w + b and y is its target. The functional mechanism needs the cost as a polynomial in
+z, because then a table enters only by sums over its rows. The paper expands every part of f by Taylor at a point; a
+Chebyshev series follows f on a whole interval instead. Only the public function f and the public bounds of y are used
+here: no row is ever seen.
 """
 
 from __future__ import annotations
@@ -32,15 +34,36 @@ SAME = 1e-7
 
 @dataclass(frozen=True)
 class Part:
-    """One of the paper's f_l(g_l): a function of  shift + slope * z,  expanded at its own point.
+    """One term of a loss: a function of shift + slope * z, expanded at its own point.
+
+    It is f_l(g_l) in the functional-mechanism paper.
 
     Parameters
     ----------
-    f : a function of one array.
-    shift, slope : numbers, or functions of the target, that make g = shift + slope * z.
-    at : the point z_l that Taylor's expansion is made at, as a value of g.
-    method : "taylor", as in the paper, or "chebyshev", which follows f over the loss's whole interval of z.
-    derivatives : f and its derivatives at `at`, one number for every degree from 0; found numerically if left out.
+    f : callable
+        A function of one array.
+    shift : float or callable, default=0.0
+        A number, or a function of the target, in g = shift + slope * z.
+    slope : float or callable, default=1.0
+        A number, or a function of the target, in g = shift + slope * z.
+    at : float, default=0.0
+        The point z_l of the Taylor expansion, as a value of g.
+    method : {'taylor', 'chebyshev'}, default='taylor'
+        "taylor" as in the paper, or "chebyshev", which follows f over the loss's whole interval of z.
+    derivatives : tuple of float or None, default=None
+        Values of f and its derivatives at `at`, one for every degree from 0; None finds them numerically.
+
+    See Also
+    --------
+    PolynomialLoss.from_parts : Makes a loss of several parts.
+
+    Examples
+    --------
+    >>> import numpy as np, privfit as pf
+    >>> softplus = pf.Part(lambda g: np.logaddexp(0, g))
+    >>> line = pf.Part(lambda g: g, shift=0.0, slope=lambda y: -(y + 1) / 2)
+    >>> pf.PolynomialLoss.from_parts([softplus, line], link="logistic").coefficients([1.0]).round(3).ravel().tolist()
+    [0.693, -0.5, 0.125]
     """
 
     f: Callable[[Any], Any]
@@ -51,11 +74,41 @@ class Part:
     derivatives: tuple[float, ...] | None = None
 
     def value(self, z: Floats, y: Floats) -> Any:
-        """f(shift + slope z)."""
+        """Evaluate f(shift + slope z).
+
+        Parameters
+        ----------
+        z : ndarray
+            Linear predictors.
+        y : ndarray
+            Targets.
+
+        Returns
+        -------
+        ndarray
+            The values.
+        """
         return self.f(_at(self.shift, y) + _at(self.slope, y) * z)
 
     def taylor(self, degree: int, y: Floats, middle: float, half: float) -> Floats:
-        """The expansion as coefficients of powers of  (z - middle) / half,  one column per target."""
+        """Expand the term in powers of (z - middle) / half.
+
+        Parameters
+        ----------
+        degree : int
+            The highest power.
+        y : ndarray
+            Targets.
+        middle : float
+            Origin of z.
+        half : float
+            Unit of z.
+
+        Returns
+        -------
+        ndarray of shape (degree + 1, n_targets)
+            The coefficients, one column per target.
+        """
         if self.derivatives is None:
             series = taylor_series(lambda z, _: self.f(z), degree, np.zeros(1), self.at, half)
         else:
@@ -66,7 +119,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Whole:
-    """A loss f(z, y) that is expanded as it is. `derivatives` are functions of y: f and its derivatives in z at `at`."""
+    """A loss f(z, y) that is expanded as it is.
+
+    `derivatives` are functions of y: f and its derivatives in z at `at`.
+    """
 
     f: Callable[[Any, Any], Any]
     at: float | None = None
@@ -83,16 +139,50 @@ class Whole:
         if self.derivatives is None:
             series = taylor_series(self.f, degree, y, at, half)
         else:
-            series = np.array([np.broadcast_to(d(y), y.shape) / math.factorial(k) for k, d in enumerate(self.derivatives)])
+            series = np.array(
+                [np.broadcast_to(d(y), y.shape) / math.factorial(k) for k, d in enumerate(self.derivatives)]
+            )
         return rescaled(series, middle - at, half)
 
 
 @dataclass(frozen=True, repr=False)
 class PolynomialLoss:
-    """A row's loss f(z, y) and the polynomial in z that stands in for it. Make one with `fit`, `from_parts` or a ready-made function.
+    """The loss f(z, y) of a row, and the polynomial in z in its place.
 
-    y is the target in the user's units, or -1 and 1 for the first and the second of two classes. The functions are public: they are called with points
-    of the public bounds, never with rows.
+    Make one with `fit`, `from_parts` or a ready-made function of `pf.losses`. y is the target in the user's units, or
+    -1 and 1 for the first and the second of two classes. The functions are public: they are called with points of the
+    public bounds, never with rows.
+
+    Parameters
+    ----------
+    parts : tuple of Part
+        The terms of the loss.
+    degree : int, default=2
+        Degree of the polynomial: 2, 3 or 4.
+    interval : float, tuple of float or 'target', default=4.0
+        Where z is expected: L for [-L, L], a pair (low, high), or "target" for the public bounds of the target.
+    link : {'identity', 'exp', 'logistic'}, default='identity'
+        What predictions are: z, e^z, or 1 / (1 + e^-z).
+    name : str, default='loss'
+        Name of the loss in reports and errors.
+
+    See Also
+    --------
+    FunctionalRegressor : Fits such a loss to numbers.
+    FunctionalClassifier : Fits such a loss to two classes.
+    ConvexLoss : A loss that is perturbed instead of expanded.
+
+    References
+    ----------
+    .. [1] J. Zhang, Z. Zhang, X. Xiao, Y. Yang and M. Winslett, "Functional mechanism: regression analysis under
+       differential privacy", Proceedings of the VLDB Endowment 5(11), 2012.
+
+    Examples
+    --------
+    >>> import numpy as np, privfit as pf
+    >>> loss = pf.PolynomialLoss.fit(lambda z, y: np.cosh(z - y), interval=1.0)
+    >>> bool(loss.approximation_error([0.0]) < 0.01)
+    True
     """
 
     parts: tuple[Whole | Part, ...]
@@ -104,11 +194,13 @@ class PolynomialLoss:
     def __post_init__(self) -> None:
         if isinstance(self.degree, bool) or self.degree not in DEGREES:
             raise ValueError(
-                f"A loss was given degree={self.degree!r}; a degree is 2, 3 or 4. Use 2 unless there are few columns and many rows."
+                f"A loss was given degree={self.degree!r}; a degree is 2, 3 or 4. Use 2 unless there are few columns "
+                "and many rows."
             )
         if self.link not in LINKS:
             raise ValueError(
-                f"A loss was given link={self.link!r}; a link is one of {LINKS}. Use 'identity' and transform predictions yourself."
+                f"A loss was given link={self.link!r}; a link is one of {LINKS}. Use 'identity' and transform "
+                "predictions yourself."
             )
         object.__setattr__(self, "interval", _checked_interval(self.interval))
         if not self.parts:
@@ -128,58 +220,129 @@ class PolynomialLoss:
         derivatives: Sequence[Callable[[Any], Any]] | None = None,
         link: Link = "identity",
     ) -> PolynomialLoss:
-        """A polynomial for f(z, y), a function that takes numpy arrays of either and broadcasts.
+        """Make a polynomial for f(z, y), a function that takes numpy arrays of either and broadcasts.
 
         Parameters
         ----------
-        f : the loss of a row. Constants that do not depend on z do not matter.
-        degree : 2, 3 or 4. The number of released values grows like columns^degree.
-        interval : where z is expected: L for [-L, L], a pair (low, high), or "target" for the public bounds of the target.
-        method : "chebyshev" cuts the Chebyshev series on the interval, close to the best uniform approximation there; "taylor" expands
-            at a point.
-        at : Taylor's point; the middle of the interval if left out.
-        derivatives : for Taylor, functions of y: f and its derivatives in z at that point, degree + 1 of them. Found numerically
-            if left out.
-        link : what predictions are: "identity" is z, "exp" is e^z, "logistic" is 1 / (1 + e^-z).
+        f : callable
+            The loss of a row. Constants that do not depend on z do not matter.
+        degree : int, default=2
+            2, 3 or 4. The number of released values grows like columns^degree.
+        interval : float, tuple of float or 'target', default=4.0
+            Where z is expected: L for [-L, L], a pair (low, high), or "target" for the public bounds of the target.
+        method : {'chebyshev', 'taylor'}, default='chebyshev'
+            "chebyshev" truncates the Chebyshev series on the interval, close to the best uniform approximation there;
+            "taylor" expands at a point.
+        at : float or None, default=None
+            Point of the Taylor expansion; None is the middle of the interval.
+        derivatives : sequence of callable or None, default=None
+            For "taylor", functions of y: f and its derivatives in z at that point, degree + 1 of them; None finds them
+            numerically.
+        link : {'identity', 'exp', 'logistic'}, default='identity'
+            What predictions are: z, e^z, or 1 / (1 + e^-z).
+
+        Returns
+        -------
+        PolynomialLoss
+            The loss with its polynomial.
         """
         name = getattr(f, "__name__", type(f).__name__)
-        return cls((Whole(f, at, method, None if derivatives is None else tuple(derivatives)),), degree, interval, link, name)
+        return cls(
+            (Whole(f, at, method, None if derivatives is None else tuple(derivatives)),), degree, interval, link, name
+        )
 
     @classmethod
-    def from_parts(cls, parts: Sequence[Part], *, degree: int = 2, interval: Interval = 4.0, link: Link = "identity") -> PolynomialLoss:
-        """A sum of parts f_l(shift_l + slope_l z), each expanded in its own way (the paper's Algorithm 2).
+    def from_parts(
+        cls, parts: Sequence[Part], *, degree: int = 2, interval: Interval = 4.0, link: Link = "identity"
+    ) -> PolynomialLoss:
+        """Make a loss of terms f_l(shift_l + slope_l z), each expanded in its own way (Algorithm 2 of the paper).
 
-        `interval` says where z is expected. A part that is expanded by Chebyshev follows its function there, and the reported error is that of
-        the whole sum there.
+        Parameters
+        ----------
+        parts : sequence of Part
+            The terms, which are summed.
+        degree : int, default=2
+            Degree of the polynomial: 2, 3 or 4.
+        interval : float, tuple of float or 'target', default=4.0
+            Where z is expected. A term that is expanded by Chebyshev follows its function there, and the reported error
+            is that of the whole sum there.
+        link : {'identity', 'exp', 'logistic'}, default='identity'
+            What predictions are: z, e^z, or 1 / (1 + e^-z).
+
+        Returns
+        -------
+        PolynomialLoss
+            The loss with its polynomial.
         """
         return cls(tuple(parts), degree, interval, link, "sum of parts")
 
-    # -- the interval ---------------------------------------------------------------------------------------------
+    # -- the interval ------------------------------------------------------------------------------
 
     def on_target(self, low: float, high: float) -> PolynomialLoss:
-        """The same loss with its interval settled, for a target with these bounds."""
+        """Return the same loss with its interval settled, for a target with these bounds.
+
+        Parameters
+        ----------
+        low : float
+            Lower bound of the target.
+        high : float
+            Upper bound of the target.
+
+        Returns
+        -------
+        PolynomialLoss
+            The loss with a numeric interval.
+        """
         return replace(self, interval=(low, high)) if self.interval == "target" else self
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The ends of the interval."""
+        """Ends of the interval.
+
+        Returns
+        -------
+        tuple of float
+            The lower and the upper end.
+        """
         if isinstance(self.interval, tuple):
             return self.interval
         if self.interval == "target":
             raise ValueError(
-                "A loss was given interval='target', and its bounds depend on the target's. Write loss.on_target(low, high) first, or give a pair."
+                "A loss was given interval='target', and its bounds depend on the target's. Write loss.on_target(low, "
+                "high) first, or give a pair."
             )
         return -self.interval, self.interval
 
     @property
     def reach(self) -> float:
-        """The largest |z| of the interval."""
+        """Largest |z| of the interval.
+
+        Returns
+        -------
+        float
+            The larger end, in absolute value.
+        """
         return max(abs(end) for end in self.bounds)
 
-    # -- the polynomial -------------------------------------------------------------------------------------------
+    # -- the polynomial ----------------------------------------------------------------------------
 
     def coefficients(self, y: Any, middle: float = 0.0, half: float = 1.0) -> Floats:
-        """c_0(y), ..., c_degree(y), one column per target: the loss is about the sum of c_j(y) ((z - middle) / half)^j."""
+        """Return c_0(y), ..., c_degree(y) with f(z, y) close to the sum of c_j(y) ((z - middle) / half)^j.
+
+        Parameters
+        ----------
+        y : array-like
+            The targets.
+        middle : float, default=0.0
+            Origin of z.
+        half : float, default=1.0
+            Unit of z.
+
+        Returns
+        -------
+        ndarray of shape (degree + 1, n_targets)
+            One column per target.
+        """
         targets = np.atleast_1d(np.asarray(y, dtype=np.float64))
         low, high = self.bounds
         centre, radius = low / 2 + high / 2, high / 2 - low / 2
@@ -191,15 +354,27 @@ class PolynomialLoss:
                 total += chebyshev_series(part.value, self.degree, targets, centre, radius)
         if not np.isfinite(total).all():
             raise ValueError(
-                f"The {self.name} was given on [{low:g}, {high:g}], where it or its expansion is not a finite number for some target; a polynomial needs finite "
+                f"The {self.name} was given on [{low:g}, {high:g}], where it or its expansion is not a finite number "
+                "for some target; a polynomial needs finite "
                 "values. Choose an interval, or bounds of the target, on which it is finite."
             )
         return rescaled(total, (middle - centre) / radius, half / radius)
 
     def approximation_error(self, y: Any) -> float:
-        """The largest |f - polynomial| for z in the interval and these targets, on a grid of 2,001 values of z.
+        """Return the largest |f - polynomial| for z in the interval and these targets, on a grid of 2,001 values of z.
 
-        A fit that keeps z in the interval for every row costs a row at most twice this much more than the best such fit (the paper's Lemma 3).
+        A fit that keeps z in the interval for every row costs a row at most twice this much more than the best such fit
+        (Lemma 3 of the paper).
+
+        Parameters
+        ----------
+        y : array-like
+            The targets.
+
+        Returns
+        -------
+        float
+            The largest distance.
         """
         targets = np.atleast_1d(np.asarray(y, dtype=np.float64))
         low, high = self.bounds
@@ -214,33 +389,57 @@ class PolynomialLoss:
         return error if error > 1e-12 * float(np.abs(true).max()) else 0.0
 
     def as_quadratic(self, t: Floats, y: Floats) -> QuadraticLoss | None:
-        """The same loss as a QuadraticLoss in the scaled target t, if it is one: c_2 does not depend on the target, c_1 is a line in it.
+        """Return the same loss as a QuadraticLoss in the scaled target t, if it is one.
 
-        `t` are points of [-1, 1] and `y` the targets that they stand for. Moments then suffice, and their noise is far smaller.
+        It is one if the coefficient of z^2 does not depend on the target and that of z is linear in it. Moments of
+        degree two then suffice, and their noise is far smaller.
+
+        Parameters
+        ----------
+        t : ndarray
+            Points of [-1, 1].
+        y : ndarray
+            The targets that they stand for.
+
+        Returns
+        -------
+        QuadraticLoss or None
+            The quadratic; None if there is none.
         """
         reach = self.reach
         _, first, second, *others = self.coefficients(y, 0.0, reach)
         size = SAME * max(float(np.abs(first).max()), float(np.abs(second).max()))
         middle, tilt = np.linalg.lstsq(np.column_stack([np.ones(len(t)), t]), first, rcond=None)[0]
-        if np.ptp(second) > size or np.abs(middle + tilt * t - first).max() > size or np.abs(others).max(initial=0.0) > size:
+        if (
+            np.ptp(second) > size
+            or np.abs(middle + tilt * t - first).max() > size
+            or np.abs(others).max(initial=0.0) > size
+        ):
             return None
         offset = -float(middle) / reach if abs(middle) > size else 0.0
         return QuadraticLoss(curvature=float(second.mean()) / reach**2, slope=-float(tilt) / reach, offset=offset)
 
     def __repr__(self) -> str:
         methods = sorted({part.method for part in self.parts})
-        return f"PolynomialLoss({self.name}, degree={self.degree}, interval={self.interval}, {' and '.join(methods)}, link={self.link!r})"
+        return (
+            f"PolynomialLoss({self.name}, degree={self.degree}, interval={self.interval}, {' and '.join(methods)}, "
+            f"link={self.link!r})"
+        )
 
 
 def _at(value: float | Callable[[Any], Any], y: Floats) -> Any:
     return value(y) if callable(value) else value
 
 
-# -- checks --------------------------------------------------------------------------------------------------------------
+# -- checks ----------------------------------------------------------------------------------------
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool) and math.isfinite(value)
+    return (
+        isinstance(value, int | float | np.integer | np.floating)
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+    )
 
 
 def _checked_interval(interval: Any) -> Interval:
@@ -248,27 +447,41 @@ def _checked_interval(interval: Any) -> Interval:
         return "target"
     if _is_number(interval) and interval > 0:
         return float(interval)
-    if isinstance(interval, tuple | list) and len(interval) == 2 and all(map(_is_number, interval)) and interval[0] < interval[1]:
+    if (
+        isinstance(interval, tuple | list)
+        and len(interval) == 2
+        and all(map(_is_number, interval))
+        and interval[0] < interval[1]
+    ):
         return float(interval[0]), float(interval[1])
     raise ValueError(
-        f"A loss was given interval={interval!r}; an interval is a positive number L for [-L, L], a pair (low, high), or 'target'. "
+        f"A loss was given interval={interval!r}; an interval is a positive number L for [-L, L], a pair (low, high), "
+        "or 'target'. "
         "Write where you expect the linear predictor, for example 4.0."
     )
 
 
 def _check_part(part: Any, degree: int) -> None:
     if not isinstance(part, Whole | Part):
-        raise ValueError(f"A loss was given a part of type {type(part).__name__}; parts are pf.Part(f, shift, slope, at). Write one.")
+        raise ValueError(
+            f"A loss was given a part of type {type(part).__name__}; parts are pf.Part(f, shift, slope, at). Write one."
+        )
     if not callable(part.f):
-        raise ValueError(f"A loss was given f={part.f!r}; it is a function of arrays. Write, for example, lambda z, y: (y - z) ** 2.")
+        raise ValueError(
+            f"A loss was given f={part.f!r}; it is a function of arrays. Write, for example, lambda z, y: (y - z) ** 2."
+        )
     if part.method not in get_args(Method):
-        raise ValueError(f"A loss was given method={part.method!r}; it is 'chebyshev' or 'taylor'. Use 'chebyshev' if in doubt.")
+        raise ValueError(
+            f"A loss was given method={part.method!r}; it is 'chebyshev' or 'taylor'. Use 'chebyshev' if in doubt."
+        )
     if part.at is not None and not _is_number(part.at):
         raise ValueError(
-            f"A loss was given at={part.at!r}; Taylor's point is a finite number. Leave it out for the middle of the interval."
+            f"A loss was given at={part.at!r}; Taylor's point is a finite number. Leave it out for the middle of the "
+            "interval."
         )
     if part.derivatives is not None and len(part.derivatives) != degree + 1:
         raise ValueError(
-            f"A loss of degree {degree} was given {len(part.derivatives)} derivatives; it needs {degree + 1}, beginning with the function itself. "
+            f"A loss of degree {degree} was given {len(part.derivatives)} derivatives; it needs {degree + 1}, "
+            "beginning with the function itself. "
             "List them, or leave them out to have them found."
         )

@@ -1,49 +1,53 @@
 """Mechanisms: from rows to one release, with noise chosen from public facts alone."""
 
-from privfit.mechanisms.adassp import BOOSTED_ROUNDS, AdaSSP
-from privfit.mechanisms.aggregate import BlockAnswers, BlockFit, SampleAndAggregate
-from privfit.mechanisms.block_fits import AggregatedCentres, AggregatedWeights
-from privfit.mechanisms.breeding import Breeding
-from privfit.mechanisms.cell_means import AutomaticClusterer, Cells, Lloyd
-from privfit.mechanisms.clustering import ADAPTED_CLUSTERERS, NAMED_CLUSTERERS, Clusterer, ClusterFit, Clusters, clusterer
-from privfit.mechanisms.functional import FunctionalMechanism, LinearFit, Objective
-from privfit.mechanisms.gene_centres import GeneticCentres
-from privfit.mechanisms.genetic import PrivGene
-from privfit.mechanisms.grids import Grid, Hybrid
-from privfit.mechanisms.intervals import Bootstrap, bootstrap
-from privfit.mechanisms.minima import PairTable, Risk, RiskFit
-from privfit.mechanisms.pairs import PairedPerturbation
-from privfit.mechanisms.perturbation import ObjectivePerturbation, OutputPerturbation, Perturbation
-from privfit.mechanisms.polynomial import PolynomialFit, PolynomialMechanism
-from privfit.mechanisms.release import Release
-from privfit.mechanisms.search import GeneticMechanism, Search
-from privfit.mechanisms.selection import PenaltySelection
-from privfit.mechanisms.tuning import TunedPerturbation
+from privfit.mechanisms.aggregation.block_fits import AggregatedCentres, AggregatedWeights
+from privfit.mechanisms.aggregation.sample_aggregate import BlockAnswers, BlockFit, SampleAndAggregate
+from privfit.mechanisms.base import Release
+from privfit.mechanisms.clustering.cell_means import AutomaticClusterer, CellClusterer, LloydClusterer
+from privfit.mechanisms.clustering.clustering import Clusterer, ClusterFit, Clusters
+from privfit.mechanisms.clustering.grid import GridClusterer, HybridClusterer
+from privfit.mechanisms.clustering.named import NAMED_CLUSTERERS, AnyClusterer, clusterer
+from privfit.mechanisms.functional.adassp import BOOSTED_ROUNDS, AdaSSP
+from privfit.mechanisms.functional.functional import FunctionalMechanism, LinearFit, QuadraticProblem
+from privfit.mechanisms.functional.intervals import Bootstrap, bootstrap
+from privfit.mechanisms.functional.penalty_selection import PenaltySelection
+from privfit.mechanisms.functional.polynomial import PolynomialFit, PolynomialMechanism
+from privfit.mechanisms.genetic.breeding import Breeding
+from privfit.mechanisms.genetic.centres import GeneticCentres
+from privfit.mechanisms.genetic.privgene import PrivGene
+from privfit.mechanisms.genetic.search import GeneticMechanism, Search
+from privfit.mechanisms.perturbation.base import Perturbation
+from privfit.mechanisms.perturbation.interactions import PairedPerturbation
+from privfit.mechanisms.perturbation.objective import ObjectivePerturbation
+from privfit.mechanisms.perturbation.output import OutputPerturbation
+from privfit.mechanisms.perturbation.problem import ERMFit, ERMProblem, PairTable
+from privfit.mechanisms.perturbation.tuning import TunedPerturbation
 
 __all__ = [
-    "ADAPTED_CLUSTERERS",
     "BOOSTED_ROUNDS",
     "NAMED_CLUSTERERS",
     "AdaSSP",
     "AggregatedCentres",
     "AggregatedWeights",
+    "AnyClusterer",
     "AutomaticClusterer",
     "BlockAnswers",
     "BlockFit",
     "Bootstrap",
     "Breeding",
-    "Cells",
+    "CellClusterer",
     "ClusterFit",
     "Clusterer",
     "Clusters",
+    "ERMFit",
+    "ERMProblem",
     "FunctionalMechanism",
     "GeneticCentres",
     "GeneticMechanism",
-    "Grid",
-    "Hybrid",
+    "GridClusterer",
+    "HybridClusterer",
     "LinearFit",
-    "Lloyd",
-    "Objective",
+    "LloydClusterer",
     "ObjectivePerturbation",
     "OutputPerturbation",
     "PairTable",
@@ -53,9 +57,8 @@ __all__ = [
     "PolynomialFit",
     "PolynomialMechanism",
     "PrivGene",
+    "QuadraticProblem",
     "Release",
-    "Risk",
-    "RiskFit",
     "SampleAndAggregate",
     "Search",
     "TunedPerturbation",

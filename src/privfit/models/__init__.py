@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from privfit.models import saving
 from privfit.models.aggregate import Aggregate
+from privfit.models.classes import ClassModel
 from privfit.models.erm import ERM
 from privfit.models.general import FunctionalClassifier, FunctionalRegressor
 from privfit.models.kmeans import KMeans
@@ -18,16 +18,77 @@ from privfit.models.saving import ModelFileError
 from privfit.models.search import GeneticSearch
 from privfit.models.svm import LinearSVC
 
-ESTIMATORS = (LinearRegression, Ridge, Lasso, ElasticNet, LogisticRegression, FunctionalRegressor, FunctionalClassifier, LinearSVC, ERM)
+ESTIMATORS = (
+    LinearRegression,
+    Ridge,
+    Lasso,
+    ElasticNet,
+    LogisticRegression,
+    FunctionalRegressor,
+    FunctionalClassifier,
+    LinearSVC,
+    ERM,
+)
 
 
 LOADABLE: dict[str, type] = {estimator.__name__: estimator for estimator in (*ESTIMATORS, KMeans)}
 """The classes that may be in a saved model, by name. Baselines add theirs."""
 
 
-def load_model(path: str | Path) -> Any:
-    """The model that `model.save(path)` wrote. Runs no code from the file. Its ledger, its mechanism and a loss of its own are not in the file."""
-    return saving.load(path, LOADABLE)
+SavedModel = (
+    LinearRegression
+    | Ridge
+    | Lasso
+    | ElasticNet
+    | LogisticRegression
+    | FunctionalRegressor
+    | FunctionalClassifier
+    | LinearSVC
+    | ERM
+    | KMeans
+    | ClassModel
+)
+"""What `load_model` returns. ClassModel stands for the baselines that can be saved: they are in a room above this."""
+
+
+def load_model(path: str | Path) -> SavedModel:
+    """Read the model that `model.save(path)` wrote.
+
+    No code of the file is run. Its ledger, its mechanism and a loss of its own are not in the file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file that `save`, or `privfit fit -o`, wrote.
+
+    Returns
+    -------
+    LinearRegression, LogisticRegression, KMeans or another estimator
+        The fitted model, ready to predict.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is not a model saved by privfit.
+
+    See Also
+    --------
+    LinearRegression.save : Write a model to a file.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np, privfit as pf
+    >>> X = np.linspace(-1, 1, 1000).reshape(-1, 1)
+    >>> model = pf.LinearRegression(epsilon=1.0, schema=pf.Schema.box(-1, 1, target=(-1, 1))).fit(X, 0.5 * X[:, 0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(os.path.join(folder, "model.json"))
+    ...     loaded = pf.load_model(os.path.join(folder, "model.json"))
+    >>> bool(loaded.coef_[0] == model.coef_[0])
+    True
+    """
+    model: SavedModel = saving.load(path, LOADABLE)
+    return model
 
 
 __all__ = [

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.mechanisms import BlockAnswers, BlockFit, SampleAndAggregate
+from privfit.mechanisms.base import AnyMechanism
+from privfit.models._docs import documented
 from privfit.models.bounds import checked_bounds
 from privfit.models.private import PrivateModel
 from privfit.privacy import Ledger, PrivacyError
@@ -18,30 +20,54 @@ from privfit.schema import Schema
 Floats = NDArray[np.float64]
 
 
+@documented
 class Aggregate(PrivateModel):
-    """What a function of your own says about a private table: run on many blocks of its rows, cut at public bounds, averaged, with noise.
+    """Estimate what any function says about a private table, by sample and aggregate.
 
-    Nothing need be known about the function but the bounds of what it returns. It is run on small blocks and their answers are averaged, so that what it says about a few hundred rows should be what it says about all: medians,
-    slopes and shares do; the largest value does not.
+    The function is run on many disjoint blocks of rows. Its answers are clipped to public bounds and averaged, and the
+    mean is released with noise. Nothing need be known about the function but the bounds of what it returns. What it
+    says about a few hundred rows should be what it says about all: medians, slopes and shares qualify; the largest
+    value does not.
 
     Parameters
     ----------
-    function : from the rows of a block, an array with a row a line and the target last (numbers within their bounds, categories as the places of their levels), to one number or several. It may fail, or return NaN: the
-        block then counts with the middle of the bounds. It must keep nothing from block to block, nor write down what it sees. It is run block after block unless the mechanism says otherwise.
-    low, high : the bounds of what it returns: two arrays, or two numbers with n_outputs.
-    n_outputs : how many numbers it returns, where the bounds are numbers.
-    epsilon, delta : the privacy budget of one fit. A delta is spent where Gaussian noise is less.
-    schema : the public facts about the table.
-    mechanism : "auto", or pf.SampleAndAggregate(blocks=..., ranges=..., resampling=...). With ranges="percentiles" the bounds may be wide: half of epsilon then finds where the answers are.
-    adjacency, rows_per_person, expected_rows, ledger, random_state : as in LogisticRegression.
+    function : callable
+        From the rows of a block to one number or several. The rows are an array with the target in the last column,
+        numbers within their bounds and categories as the index of their level. The function may fail or return NaN: the
+        block then counts with the middle of the bounds. It must keep nothing from block to block, nor write down what
+        it sees. It is run block after block unless the mechanism says otherwise.
+    low : float or array-like
+        Lower bounds of what the function returns: an array, or a number together with `n_outputs`.
+    high : float or array-like
+        Upper bounds of what the function returns, in the same form.
+    n_outputs : int or None
+        How many numbers the function returns, where the bounds are numbers.
+    mechanism : 'auto' or SampleAndAggregate
+        How blocks are made and averaged. With `pf.SampleAndAggregate(ranges="percentiles")` the bounds may be wide:
+        half of epsilon then finds where the answers are.
 
     Attributes
     ----------
-    estimate_ : the noisy mean of what the function says, one entry per number it returns, within the bounds.
-    report_, schema_ : as in LogisticRegression. How many blocks failed is private, and not among them.
+    estimate_ : ndarray of shape (n_outputs,)
+        The noisy mean of the answers, within the bounds.
 
-    Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at most `rows_per_person` rows; docs/proofs/aggregate.md, Theorem 1.
+    See Also
+    --------
+    SampleAndAggregate : The mechanism and its settings.
+    GeneticSearch : A private search by a fitting function.
+
+    Notes
+    -----
+    How many blocks failed is private, and is not reported.
+
+    Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at
+    most `rows_per_person` rows; docs/proofs/aggregate.md, Theorem 1.
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
+
+    References
+    ----------
+    .. [1] P. Mohan, A. Thakurta, E. Shi, D. Song and D. Culler, "GUPT: privacy preserving data analysis made easy",
+       SIGMOD 2012.
 
     Examples
     --------
@@ -91,23 +117,25 @@ class Aggregate(PrivateModel):
         mechanism = SampleAndAggregate() if named else self.mechanism
         if not isinstance(mechanism, SampleAndAggregate):
             raise PrivacyError(
-                f"mechanism={self.mechanism!r} was given to Aggregate; it knows 'auto' and pf.SampleAndAggregate(...). Use 'auto' if in doubt."
+                f"mechanism={self.mechanism!r} was given to Aggregate; it knows 'auto' and pf.SampleAndAggregate(...). "
+                "Use 'auto' if in doubt."
             )
         mechanism.check()
         return mechanism
 
-    def _objective(self, mechanism: Any, schema: Schema) -> BlockAnswers:
+    def _objective(self, mechanism: AnyMechanism, schema: Schema) -> BlockAnswers:
         if not callable(self.function):
             raise PrivacyError(
-                f"function={type(self.function).__name__} was given; it is a function from the rows of a block to numbers. Write one, such as np.median."
+                f"function={type(self.function).__name__} was given; it is a function from the rows of a block to "
+                "numbers. Write one, such as np.median."
             )
         low, high = checked_bounds(self.low, self.high, self.n_outputs, "n_outputs", "number that the function returns")
         return BlockAnswers(self.function, low, high)
 
-    def _keep(self, fit: BlockFit, mechanism: Any) -> None:
+    def _keep(self, fit: BlockFit, mechanism: AnyMechanism) -> None:
         self.estimate_ = fit.values
 
-    def _described(self, mechanism: Any, fit: BlockFit) -> tuple[dict[str, Any], list[str]]:
+    def _described(self, mechanism: AnyMechanism, fit: BlockFit) -> tuple[dict[str, Any], list[str]]:
         return {}, [
             *fit.notes,
             "blocks in which the function failed count with the middle of the range, and are not told",

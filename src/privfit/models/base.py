@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from privfit.losses import QuadraticLoss
-from privfit.mechanisms import FunctionalMechanism, LinearFit, Objective, Release
-from privfit.mechanisms.rules import Numbers
+from privfit.mechanisms import LinearFit, QuadraticProblem, Release
+from privfit.mechanisms.base import AnyMechanism, Numbers
+from privfit.mechanisms.named import MOMENTS, Named, mechanism_for
 from privfit.models import saving
 from privfit.models.importances import column_importances
 from privfit.models.inputs import Input, predict_table, predicting
 from privfit.models.private import PrivateModel
-from privfit.privacy import Ledger, PrivacyError, Terms
+from privfit.privacy import Ledger, PrivacyError, PrivacyParameters
 from privfit.rows import linear_scores
 from privfit.schema import AUTO_KNOTS, Geometry, Schema
 
@@ -24,11 +25,24 @@ Floats = NDArray[np.float64]
 
 
 class PrivateLinearModel(PrivateModel):
-    """Shared wiring of the linear models. Subclasses name a loss and turn weights into their own attributes."""
+    """Shared wiring of the linear models. Subclasses name a loss and turn weights into their own attributes.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_columns,)
+        One coefficient per name in `get_feature_names_out()`, in the units of the table.
+    intercept_ : float
+        The intercept, in the units of the target.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        How much each input column contributes to the linear predictor.
+    """
 
     _loss: QuadraticLoss
     _bootstrap: tuple[Floats, Floats, float] | None
     _kept_intervals: tuple[Floats, Floats]
+    _named: Named = MOMENTS
+    _kinds: tuple[str, ...] = ("moments",)
+    """Which mechanisms it knows by name, and which kinds of problems it can state."""
     _mechanisms = "'auto', 'functional' and pf.FunctionalMechanism(...)"
 
     def __init__(
@@ -58,20 +72,20 @@ class PrivateLinearModel(PrivateModel):
         self.ledger = ledger
         self.random_state = random_state
 
-    def _encoded(self, mechanism: Any, given: Input, terms: Terms) -> tuple[Any, Geometry]:
+    def _encoded(self, mechanism: AnyMechanism, given: Input, terms: PrivacyParameters) -> tuple[Any, Geometry]:
         self._numeric_used, self._knots_used = self._numbers(mechanism, given, terms)
         objective = self._objective(mechanism, given.schema)
         self._bootstrap = None
         self.__dict__.pop("_kept_intervals", None)
-        return objective, mechanism.geometry(given.schema, self._numeric_used, objective)
+        return objective, mechanism.geometry(given.schema, objective, self._numeric_used)
 
-    # -- what subclasses say ----------------------------------------------------------------------------------------
+    # -- what subclasses say -----------------------------------------------------------------------
 
-    def _objective(self, mechanism: Any, schema: Schema) -> Any:
+    def _objective(self, mechanism: AnyMechanism, schema: Schema) -> Any:
         """What is minimised."""
-        return Objective(mechanism.loss or self._loss, self._checked_intercept())
+        return mechanism.settle(QuadraticProblem(self._loss, self._checked_intercept()))
 
-    def _kept_for_later(self, mechanism: Any, release: Release[Any], fit: Any, objective: Any) -> Any:
+    def _kept_for_later(self, mechanism: AnyMechanism, release: Release[Any], fit: Any, objective: Any) -> Any:
         """What intervals are made from, if there are any."""
         return mechanism, release, fit, objective
 
@@ -82,50 +96,67 @@ class PrivateLinearModel(PrivateModel):
     def _importance_names(self) -> tuple[str, ...]:
         return () if self._mixes_columns() else ("coef_", "feature_importances_")
 
-    def _may_bend(self, mechanism: Any) -> bool:
-        return bool(self.numeric == "auto" and getattr(mechanism, "numeric", "slope") != "slope")
+    def _may_bend(self, mechanism: AnyMechanism) -> bool:
+        return self.numeric == "auto" and mechanism.numeric != "slope"
 
-    # -- choices ----------------------------------------------------------------------------------------------------
+    # -- choices -----------------------------------------------------------------------------------
 
-    def _chosen_mechanism(self) -> FunctionalMechanism:
-        mechanism = FunctionalMechanism() if self.mechanism in ("auto", "functional") else self.mechanism
-        if not isinstance(mechanism, FunctionalMechanism):
+    def _chosen_mechanism(self) -> AnyMechanism:
+        mechanism = mechanism_for(self.mechanism, self._named, self._kinds)
+        if mechanism is None:
             raise PrivacyError(
-                f"mechanism={self.mechanism!r} was given to {type(self).__name__}; it knows {self._mechanisms}. Use 'auto' if in doubt."
+                f"mechanism={self.mechanism!r} was given to {type(self).__name__}; it knows {self._mechanisms}. Use "
+                "'auto' if in doubt."
             )
         mechanism.check()
         return mechanism
 
     def _checked_intercept(self) -> bool:
         if not isinstance(self.fit_intercept, bool | np.bool_):
-            raise PrivacyError(f"fit_intercept={self.fit_intercept!r} was given; it is True or False. Write one of the two.")
+            raise PrivacyError(
+                f"fit_intercept={self.fit_intercept!r} was given; it is True or False. Write one of the two."
+            )
         return bool(self.fit_intercept)
 
-    def _numeric_style(self, mechanism: Any) -> Numbers:
-        """How numbers without bins of their own are encoded. For moments, slopes: fewer values to release, one coefficient a column. For gradients, bins: as cheap, and they bend."""
+    def _numeric_style(self, mechanism: AnyMechanism) -> Numbers:
+        """How numbers without bins of their own are encoded.
+
+        For moments, slopes: fewer values to release, one coefficient a column. For gradients, bins: as cheap, and they
+        bend.
+        """
         if self.numeric not in ("auto", "slope", "bins", "splines"):
-            raise PrivacyError(f"numeric={self.numeric!r} was given; it is 'auto', 'slope', 'bins' or 'splines'. Use 'auto' if in doubt.")
-        usual: Numbers = getattr(mechanism, "numeric", "slope")
+            raise PrivacyError(
+                f"numeric={self.numeric!r} was given; it is 'auto', 'slope', 'bins' or 'splines'. Use 'auto' if in "
+                "doubt."
+            )
+        usual = mechanism.numeric
         if self.numeric == "splines" and usual == "slope":
             raise PrivacyError(
-                "numeric='splines' was given with a mechanism that releases moments, for which lines between knots cost too much. Use 'slope' or 'bins'."
+                "numeric='splines' was given with a mechanism that releases moments, for which lines between knots "
+                "cost too much. Use 'slope' or 'bins'."
             )
         return usual if self.numeric == "auto" else self.numeric  # type: ignore[return-value]
 
-    def _numbers(self, mechanism: Any, given: Input, terms: Terms) -> tuple[Numbers, int]:
+    def _numbers(self, mechanism: AnyMechanism, given: Input, terms: PrivacyParameters) -> tuple[Numbers, int]:
         """How numbers are encoded in this fit, and between how many knots if as splines."""
         return self._numeric_style(mechanism), AUTO_KNOTS
 
-    # -- results ----------------------------------------------------------------------------------------------------
+    # -- results -----------------------------------------------------------------------------------
 
     @property
     def feature_importances_(self) -> Floats:
-        """How much each input column counts, in the order of the schema's features: shape (n_features_in_,).
+        """Importance of each input column, in the order of the schema's features.
 
-        The standard deviation of the column's part of the linear predictor, were its values spread evenly over its
-        public bounds or levels; for several classes the root of the mean square over their predictors. It follows from
-        coef_ and the schema, so it costs nothing. Not scaled to add up to 1. A column that counts for nothing is not at
-        0 but at the level of the noise. scikit-learn's selectors take it with importance_getter="feature_importances_".
+        The standard deviation of the column's contribution to the linear predictor if its values were spread evenly
+        over its public bounds or levels; for several classes, the root mean square over their predictors. It follows
+        from `coef_` and the schema, so it costs no privacy. The importances are not scaled to sum to 1. A column
+        without any effect is not at 0 but at the level of the noise. scikit-learn's selectors take it with
+        `importance_getter="feature_importances_"`.
+
+        Returns
+        -------
+        ndarray of shape (n_features_in_,)
+            One importance per input column.
         """
         check_is_fitted(self)
         return column_importances(self._geometry, np.atleast_2d(self.coef_), getattr(self, "_pairs", ()))
@@ -136,35 +167,45 @@ class PrivateLinearModel(PrivateModel):
         table = predict_table(self, X)
         coef, intercept = np.atleast_2d(self.coef_), np.ravel(self.intercept_)
         if len(coef) == 1:
-            return linear_scores(table, self.schema_, self._geometry, coef[0], float(intercept[0]), getattr(self, "_pairs", ()))
+            return linear_scores(
+                table, self.schema_, self._geometry, coef[0], float(intercept[0]), getattr(self, "_pairs", ())
+            )
         return linear_scores(table, self.schema_, self._geometry, coef.T, intercept).reshape(-1, len(coef))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """The names of the encoded columns, in the order of coef_: a number under its own name, a category as name_level."""
+        """Return the names of the encoded columns, in the order of `coef_`.
+
+        A numeric column keeps its own name; a category has one column per level, called name_level.
+
+        Parameters
+        ----------
+        input_features : object, default=None
+            Not used; it is here for scikit-learn's interface.
+
+        Returns
+        -------
+        ndarray of object
+            One name per encoded column.
+        """
         check_is_fitted(self)
         return np.array(self._geometry.feature_names, dtype=object)
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted model to a JSON file: coefficients, schema, report and version. Loading it runs no code."""
+        """Write the fitted model to a JSON file: coefficients, schema, report and version.
+
+        Loading it runs no code. The ledger, the mechanism and a loss of the user's own are not in the file.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write.
+
+        See Also
+        --------
+        load_model : Read the model again.
+        """
         check_is_fitted(self)
         saving.save(self, Path(path))
-
-    def _described(self, mechanism: Any, fit: Any) -> tuple[dict[str, Any], list[str]]:
-        """What was done to the noisy objective, for the report, and lines about it."""
-        solution = fit.solution
-        repairs = {
-            "kind": str(mechanism.repair).lower(),
-            "ridge": solution.ridge,
-            "eigenvalues_changed": solution.eigenvalues_changed,
-            "directions_kept": solution.directions_kept,
-            "directions": len(solution.weights),
-            "bounded": solution.bounded,
-        }
-        if mechanism.repair == "floor" and solution.directions_kept < len(solution.weights) / 2:
-            return repairs, [
-                "noise drowned more than half of the directions: what is left is mostly a cautious guess; more rows, fewer columns or a larger epsilon would help"
-            ]
-        return repairs, []
 
 
 def original_units(fit: LinearFit, geometry: Geometry) -> tuple[Floats, float]:
@@ -173,7 +214,10 @@ def original_units(fit: LinearFit, geometry: Geometry) -> tuple[Floats, float]:
 
 
 def shown_weights(weights: Floats, geometry: Geometry, fit_intercept: bool) -> tuple[Floats, float]:
-    """The same from one weight per encoded column, the intercept's first. Without such a column the constant that categories carry becomes the intercept, if there is to be one."""
+    """The same from one weight per encoded column, the intercept's first.
+
+    Without such a column the constant that categories carry becomes the intercept, if there is to be one.
+    """
     if geometry.intercept:
         return _shown(weights[1:], float(weights[0]), geometry)
     if not fit_intercept:

@@ -8,7 +8,9 @@ from __future__ import annotations
 from privfit.privacy import Amount, Event
 
 WEAK_EPSILON = 10.0
-"""Above this, a report says that the guarantee is weak: e^10 is a factor of 22,000 on a probability. A larger limit would let
+"""Above this, a report says that the guarantee is weak: e^10 is a factor of 22,000 on a probability.
+
+A larger limit would let
 more pass for "yes"; a smaller one would cry wolf where delta and composition are what matters."""
 
 

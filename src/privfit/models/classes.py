@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import log_expit, logsumexp
 from sklearn.base import ClassifierMixin
 
+from privfit.mechanisms.base import AnyMechanism
 from privfit.models.base import PrivateLinearModel
 from privfit.models.inputs import Input
 from privfit.privacy import PrivacyError
@@ -21,9 +22,22 @@ A_LITTLE = 1e-6
 
 
 class ClassModel(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
-    """A model of a target with public classes: `classes_`, `decision_function` and `predict`. Two classes have one linear predictor, more have one each."""
+    """A model of a target with public classes: `classes_`, `decision_function` and `predict`.
 
-    def _fits_many(self, mechanism: Any) -> bool:
+    Two classes have one linear predictor, more have one each.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The public classes, sorted.
+    coef_ : ndarray of shape (1, n_columns) or (n_classes, n_columns)
+        One row for two classes, one per class for more; one coefficient per name in `get_feature_names_out()`, in the
+        units of the table.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        The intercepts.
+    """
+
+    def _fits_many(self, mechanism: AnyMechanism) -> bool:
         """Whether this mechanism fits more than two classes."""
         return False
 
@@ -34,13 +48,13 @@ class ClassModel(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
         except (PrivacyError, ValueError, TypeError):  # parameters that mean nothing are refused by fit
             return False
 
-    def _prepared(self, given: Input, mechanism: Any) -> Input:
+    def _prepared(self, given: Input, mechanism: AnyMechanism) -> Input:
         target = given.schema.target
         assert isinstance(target, Category)
         if len(target.levels) != 2 and not (self._fits_many(mechanism) and len(target.levels) > 2):
             raise SchemaError(
-                f"{type(self).__name__} was given the target {target.name!r} with {len(target.levels)} classes; it fits two with this mechanism. "
-                + self._instead()
+                f"{type(self).__name__} was given the target {target.name!r} with {len(target.levels)} classes; it "
+                "fits two with this mechanism. " + self._instead()
             )
         prepared, self.classes_ = with_sorted_classes(given)
         return prepared
@@ -53,17 +67,41 @@ class ClassModel(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
         self.classes_ = public_classes(self.schema_)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """coef_'x + intercept_ for every row: positive for the second of two classes; one column per class for more."""
+        """Evaluate the linear predictor, coef_'x + intercept_, for every row.
+
+        Parameters
+        ----------
+        X : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
+            The rows to predict for.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, n_classes)
+            Positive for the second of two classes; one column per class for more.
+        """
         return self._scores(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Of two classes the second one where the decision function is positive, of more the one with the largest."""
+        """Predict the class of every row.
+
+        Parameters
+        ----------
+        X : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
+            The rows to predict for.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Of two classes the second one where the decision function is positive; of more, the one with the largest.
+        """
         return predicted_class(self._scores(X), self.classes_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = self._can_fit_many()
-        tags.classifier_tags.poor_score = True  # at epsilon 1 the few rows of scikit-learn's check are drowned, as they must be
+        tags.classifier_tags.poor_score = (
+            True  # at epsilon 1 the few rows of scikit-learn's check are drowned, as they must be
+        )
         tags.target_tags.required = True
         return tags
 
@@ -88,9 +126,11 @@ def predicted_class(scores: NDArray[np.float64], classes: NDArray[Any]) -> NDArr
 
 
 def log_chances(odds: NDArray[np.float64], scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The logarithm of the chance of every class, from log-odds of each against the rest: chances are divided by their sum.
+    """The logarithm of the chance of every class, from log-odds of each against the rest: chances are divided by their
+    sum.
 
-    A hinge loss is certain beyond its corner, of several classes or of none; there the scores tell which is a little more likely.
+    A hinge loss is certain beyond its corner, of several classes or of none; there the scores tell which is a little
+    more likely.
     """
     logs = log_expit(np.clip(odds, -MOST_ODDS, MOST_ODDS)) + A_LITTLE * np.tanh(scores / A_LITTLE**-0.5)
     return np.asarray(logs - logsumexp(logs, axis=1, keepdims=True), dtype=np.float64)

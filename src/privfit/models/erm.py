@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,8 @@ from sklearn.utils.metaestimators import available_if
 
 from privfit.losses import LOGISTIC, ConvexLoss, tempered_logistic
 from privfit.losses.convex import is_positive
-from privfit.mechanisms import ObjectivePerturbation
+from privfit.mechanisms.base import AnyMechanism
+from privfit.models._docs import documented
 from privfit.models.classes import log_chances, predicted_class, public_classes, with_sorted_classes
 from privfit.models.inputs import Input, predicting
 from privfit.models.perturbed import PerturbedModel
@@ -37,29 +37,51 @@ def _has_probabilities(model: Any) -> bool:
     return _is_for_classes(model) and not getattr(model, "_loss_not_kept", False)
 
 
+@documented
 class ERM(PerturbedModel):
-    """A linear model that minimises any convex loss of its predictor, plus a ridge, fitted under differential privacy.
+    """A linear model with any convex loss and a ridge penalty, fitted under differential privacy.
+
+    Classes are fitted as in `LogisticRegression`, numbers as in `LinearRegression`. More than two classes are fitted in
+    one release: by softmax with the logistic loss, one against the rest with others.
 
     Parameters
     ----------
-    loss : a pf.ConvexLoss: its slope and curvature as functions of the predictor and the target, and how large both can be. None is the logistic loss. pf.losses has
-        smooth_hinge(width) for classes and robust(threshold) for numbers. A loss whose link is "identity" is for numbers; all others are for classes. It is public:
-        choose it without looking at the rows.
-    penalty : what multiplies half the squared weights beside the sum of the loss over rows, or "auto", a public rule. It overrides the ridge of the mechanism.
-    epsilon : the privacy budget of one fit; smaller is more private and noisier.
-    mechanism : "auto" and "objective" perturb the objective; "output" perturbs its minimum, and needs no bound of the curvature. Or an instance of pf.ObjectivePerturbation or
-        pf.OutputPerturbation.
-    delta, schema, adjacency, fit_intercept, numeric, rows_per_person, expected_rows, ledger, random_state : as in LogisticRegression.
+    loss : ConvexLoss or None
+        The first and second derivative of the loss, and bounds of both. None is the logistic loss; `pf.losses` has
+        `smooth_hinge(width)` for classes and `robust(threshold)` for numbers. A loss whose link is "identity" is for
+        numbers; all others are for classes. The loss is public: choose it without looking at the rows.
+    penalty : float or 'auto'
+        Factor of half the squared weights, beside the sum of the loss over rows. "auto" follows a public rule. A number
+        overrides the ridge of the mechanism.
+    mechanism : {'auto', 'objective', 'output'}, ObjectivePerturbation or OutputPerturbation
+        "auto" and "objective" perturb the objective. "output" perturbs its minimum, and needs no bound of the
+        curvature.
 
     Attributes
     ----------
-    coef_, intercept_ : as in LogisticRegression for classes, as in LinearRegression for numbers.
-    classes_ : for classes, the public ones, sorted. More than two are fitted in one release: by softmax with the logistic loss, each against the rest with others.
-    report_, schema_, n_features_in_, feature_names_in_ : as in LinearRegression.
+    classes_ : ndarray of shape (n_classes,)
+        The public classes, sorted; for classes only.
+    coef_ : ndarray of shape (n_columns,), (1, n_columns) or (n_classes, n_columns)
+        One coefficient per name in `get_feature_names_out()`, in the units of the table; two-dimensional for classes.
+    intercept_ : float or ndarray of shape (1,) or (n_classes,)
+        The intercept; an array for classes.
 
-    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove, if the loss has the slopes and curvatures that it states;
-    docs/proofs/perturbation.md, Theorems 1 to 4.
+    See Also
+    --------
+    LogisticRegression : The logistic loss, with interactions and kernels.
+    ConvexLoss : A loss with its derivatives and their bounds.
+    FunctionalRegressor : Losses approximated by a polynomial.
+
+    Notes
+    -----
+    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove, if the loss has the slopes
+    and curvatures that it states; docs/proofs/perturbation.md, Theorems 1 to 4.
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
+
+    References
+    ----------
+    .. [1] K. Chaudhuri, C. Monteleoni and A. D. Sarwate, "Differentially private empirical risk minimization", Journal
+       of Machine Learning Research 12, 2011.
 
     Examples
     --------
@@ -105,28 +127,30 @@ class ERM(PerturbedModel):
         self.loss = loss
         self.penalty = penalty
 
-    def _chosen_mechanism(self) -> Any:
+    def _chosen_mechanism(self) -> AnyMechanism:
         if self.loss is not None and not isinstance(self.loss, ConvexLoss):
             raise PrivacyError(
-                f"loss={self.loss!r} was given to ERM; it is a pf.ConvexLoss, or None for the logistic loss. Write pf.ConvexLoss(slope, curvature, most_slope=..., most_curvature=...)."
+                f"loss={self.loss!r} was given to ERM; it is a pf.ConvexLoss, or None for the logistic loss. Write "
+                "pf.ConvexLoss(slope, curvature, most_slope=..., most_curvature=...)."
             )
         if self.loss is None and getattr(self, "_loss_not_kept", False):
             raise PrivacyError(
-                "This ERM was loaded from a file, and files do not keep losses of the user's own; it predicts, and cannot be fitted again as it is. Set its loss: model.set_params(loss=...)."
+                "This ERM was loaded from a file, and files do not keep losses of the user's own; it predicts, and "
+                "cannot be fitted again as it is. Set its loss: model.set_params(loss=...)."
             )
-        chosen = super()._chosen_mechanism()
-        if isinstance(chosen, ObjectivePerturbation) and chosen.steepest == "auto":
-            chosen = replace(chosen, steepest=1.0)  # the loss as it was given
+        chosen: Any = super()._chosen_mechanism()
+        chosen = chosen.with_loss_as_given()
         if self.penalty != "auto":
             if not is_positive(self.penalty):
                 raise PrivacyError(
-                    f"penalty={self.penalty!r} was given to ERM; it is 'auto' or a positive number, and multiplies half the squared weights beside a sum over rows. Use 'auto' if in doubt."
+                    f"penalty={self.penalty!r} was given to ERM; it is 'auto' or a positive number, and multiplies "
+                    "half the squared weights beside a sum over rows. Use 'auto' if in doubt."
                 )
-            chosen = replace(chosen, ridge=self.penalty)
-            chosen.check()
-        return chosen
+            chosen = chosen.with_ridge(self.penalty)
+        mechanism: AnyMechanism = chosen
+        return mechanism
 
-    def _prepared(self, given: Input, mechanism: Any) -> Input:
+    def _prepared(self, given: Input, mechanism: AnyMechanism) -> Input:
         if not _is_for_classes(self):
             return given
         prepared, self.classes_ = with_sorted_classes(given)
@@ -141,10 +165,10 @@ class ERM(PerturbedModel):
         loss.check(np.linspace(schema.target.low, schema.target.high, 9))
         return loss.scaled(block.center, block.unit)
 
-    def _objective(self, mechanism: Any, schema: Schema) -> Any:
-        return self._risk(mechanism, schema)
+    def _objective(self, mechanism: AnyMechanism, schema: Schema) -> Any:
+        return self._problem(mechanism, schema)
 
-    def _keep(self, fit: Any, mechanism: Any) -> None:
+    def _keep(self, fit: Any, mechanism: AnyMechanism) -> None:
         self._keep_weights(fit)
         self.__dict__.pop("_loss_not_kept", None)
         tempered = self.loss in (None, LOGISTIC) and fit.loss != LOGISTIC
@@ -165,22 +189,57 @@ class ERM(PerturbedModel):
     def _hint_about_target(self, target: Any) -> str:
         return " Or, for classes, give the loss link='slopes' or 'logistic'." if isinstance(target, Category) else ""
 
-    # -- predictions ------------------------------------------------------------------------------------------------
+    # -- predictions -------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class on whose side a row is; for numbers, coef_'x + intercept_."""
+        """Predict the class of every row; for numbers, coef_'x + intercept_.
+
+        Parameters
+        ----------
+        X : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
+            The rows to predict for.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Classes, or numbers in the units of the target.
+        """
         scores = self._scores(X)
         return predicted_class(scores, self.classes_) if _is_for_classes(self) else scores
 
     @available_if(_is_for_classes)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Floats:
-        """coef_'x + intercept_ for every row: positive for the second of two classes; one column per class for more."""
+        """Evaluate the linear predictor, coef_'x + intercept_, for every row; for classes only.
+
+        Parameters
+        ----------
+        X : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
+            The rows to predict for.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, n_classes)
+            Positive for the second of two classes; one column per class for more.
+        """
         return self._scores(X)
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     @predicting
     def predict_proba(self, X: Any) -> Floats:
-        """The probability of each class, by the link of the loss. A model that was loaded from a file has none if its loss was not the logistic one."""
+        """Predict the probability of each class for every row, by the link of the loss.
+
+        A model that was loaded from a file has none if its loss was not the logistic one.
+
+        Parameters
+        ----------
+        X : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
+            The rows to predict for.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            The probabilities, in the order of `classes_`.
+        """
         loss = LOGISTIC if self.loss is None else self.loss
         scores = self._scores(X)
         odds = (loss if self._slopes is None else tempered_logistic(*self._slopes)).log_odds(scores)
@@ -189,7 +248,24 @@ class ERM(PerturbedModel):
         return np.exp(log_softmax(scores, axis=1) if self._softmax else log_chances(odds, scores))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of rows in their class; for numbers, R^2."""
+        """Return the accuracy; for numbers, R^2.
+
+        On private rows this number is private: it has no noise.
+
+        Parameters
+        ----------
+        X : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
+            The rows to predict for.
+        y : array-like
+            Their true classes or numbers.
+        sample_weight : array-like or None, default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            The share of rows in their class, or the coefficient of determination.
+        """
         measure = accuracy_score if _is_for_classes(self) else r2_score
         return float(measure(y, self.predict(X), sample_weight=sample_weight))
 
@@ -201,7 +277,11 @@ class ERM(PerturbedModel):
         self.classes_ = public_classes(self.schema_)
 
     def _facts(self) -> dict[str, Any]:
-        return super()._facts() | {"own_loss": self.loss not in (None, LOGISTIC), "slopes": self._slopes, "softmax": self._softmax}
+        return super()._facts() | {
+            "own_loss": self.loss not in (None, LOGISTIC),
+            "slopes": self._slopes,
+            "softmax": self._softmax,
+        }
 
     def _restore_facts(self, facts: dict[str, Any]) -> None:
         super()._restore_facts(facts)

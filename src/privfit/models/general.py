@@ -11,8 +11,10 @@ from scipy.special import expit
 from sklearn.base import RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
-from privfit.losses import LINKS, PolynomialLoss, logistic, squared
-from privfit.mechanisms import PolynomialMechanism
+from privfit.losses import LINKS, SQUARED, PolynomialLoss, logistic, squared
+from privfit.mechanisms import PolynomialMechanism, QuadraticProblem
+from privfit.mechanisms.base import AnyMechanism
+from privfit.models._docs import documented
 from privfit.models.base import PrivateLinearModel, original_units
 from privfit.models.classes import ClassModel
 from privfit.models.inputs import predicting
@@ -23,7 +25,23 @@ Floats = NDArray[np.float64]
 
 
 class _FunctionalModel(PrivateLinearModel):
-    """What the two models share: a loss that is a parameter, and what is kept of it."""
+    """What the two models share: a loss that is a parameter, and what is kept of it.
+
+    Parameters
+    ----------
+    mechanism : {'auto', 'functional'} or FunctionalMechanism
+        How the sums are released. The settings of a FunctionalMechanism apply to losses that moments of degree two can
+        fit.
+    fit_intercept : bool
+        Whether to fit an intercept. Without one, the linear predictor is zero where every number is.
+
+    Attributes
+    ----------
+    link_ : {'identity', 'exp', 'logistic'}
+        How a prediction follows from the linear predictor.
+    approximation_error_ : float
+        Largest distance between the loss and its polynomial on the loss's interval, over the bounds of the target.
+    """
 
     def __init__(
         self,
@@ -59,17 +77,24 @@ class _FunctionalModel(PrivateLinearModel):
     def _default_loss(self) -> PolynomialLoss:
         raise NotImplementedError
 
-    def _chosen_mechanism(self) -> Any:
+    def _chosen_mechanism(self) -> PolynomialMechanism:
         if self.loss is None and getattr(self, "_loss_not_kept", False):
             raise PrivacyError(
-                f"This {type(self).__name__} was loaded from a file, which does not keep the loss it was fitted with. Set it before fitting again: set_params(loss=...)."
+                f"This {type(self).__name__} was loaded from a file, which does not keep the loss it was fitted with. "
+                "Set it before fitting again: set_params(loss=...)."
             )
         loss = self._default_loss() if self.loss is None else self.loss
-        mechanism = PolynomialMechanism(loss, super()._chosen_mechanism())
+        functional: Any = super()._chosen_mechanism()
+        mechanism = PolynomialMechanism(loss, functional)
         mechanism.check()
         return mechanism
 
-    def _keep_loss(self, fit: Any, mechanism: PolynomialMechanism) -> None:
+    def _objective(self, mechanism: AnyMechanism, schema: Schema) -> QuadraticProblem:
+        """A linear predictor; the loss is the mechanism's own."""
+        return QuadraticProblem(SQUARED, self._checked_intercept())
+
+    def _keep_loss(self, fit: Any) -> None:
+        mechanism = self._chosen_mechanism()
         target = self._geometry.target
         assert target is not None
         self.link_: str = mechanism.loss.link
@@ -77,21 +102,23 @@ class _FunctionalModel(PrivateLinearModel):
         self._interval = mechanism.settled_loss(target).bounds
         self._at_edge = bool(getattr(fit, "at_edge", False))
 
-    def _notes(self, mechanism: Any) -> tuple[str, ...]:
+    def _notes(self, mechanism: AnyMechanism) -> tuple[str, ...]:
         low, high = self._interval
-        notes = []
+        loss, notes = self._chosen_mechanism().loss, []
         if self.approximation_error_:
             notes.append(
-                f"a polynomial of degree {mechanism.loss.degree} stands in for the {mechanism.loss.name}; it is off by at most "
+                f"a polynomial of degree {loss.degree} stands in for the {loss.name}; it is off by "
+                "at most "
                 f"{self.approximation_error_:.3g} where the linear predictor is in [{low:g}, {high:g}]"
             )
         if self._at_edge:
             notes.append(
-                "the fit lies at the edge of the weights that keep the linear predictor in that interval; a wider one may suit better"
+                "the fit lies at the edge of the weights that keep the linear predictor in that interval; a wider one "
+                "may suit better"
             )
         return tuple(notes)
 
-    # -- saving ---------------------------------------------------------------------------------------------------
+    # -- saving ------------------------------------------------------------------------------------
 
     def _facts(self) -> dict[str, Any]:
         """What a saved model carries besides coefficients, schema and report."""
@@ -105,31 +132,44 @@ class _FunctionalModel(PrivateLinearModel):
         self._loss_not_kept = True
 
 
+@documented
 class FunctionalRegressor(RegressorMixin, _FunctionalModel):  # type: ignore[misc]
-    """Regression with any loss f(z, y) of the linear predictor z = coef_'x + intercept_, fitted under differential privacy.
+    """Regression with any loss of the linear predictor, fitted under differential privacy.
 
-    The loss is replaced by a polynomial in z (the functional-mechanism paper's Algorithm 2), so that sums over rows suffice to fit it. What that costs in
-    accuracy is computed and reported; it does not touch the guarantee.
+    The loss f(z, y) of the linear predictor z = coef_'x + intercept_ is replaced by a polynomial in z, so that sums
+    over rows suffice to fit it (Algorithm 2 of the paper [1]_). What that costs in accuracy is computed and reported;
+    it does not affect the guarantee.
 
     Parameters
     ----------
-    epsilon : the privacy budget of one fit; smaller is more private and noisier.
-    loss : a pf.PolynomialLoss; pf.losses has squared(), poisson(...) and huber(...). None is least squares. It is public: choose it without
-        looking at the rows.
-    mechanism : "auto", "functional" or a pf.FunctionalMechanism, whose settings count for losses that moments can fit.
-    fit_intercept : whether to fit an intercept. Without one, z is zero where every number is.
-    delta, schema, adjacency, numeric, rows_per_person, expected_rows, ledger, random_state : as in LinearRegression. The schema has a Numeric target.
+    loss : PolynomialLoss or None
+        The loss. `pf.losses` has `squared()`, `poisson(...)` and `huber(...)`; None is least squares. It is public:
+        choose it without looking at the rows.
 
     Attributes
     ----------
-    coef_ : one coefficient per name in get_feature_names_out(), in the units of the table, for z.
-    intercept_ : the intercept of z.
-    link_ : what `predict` makes of z: "identity", "exp" or "logistic".
-    approximation_error_ : the largest distance between the loss and its polynomial on the loss's interval, over the target's bounds.
-    report_, schema_, n_features_in_, feature_names_in_ : as in LinearRegression.
+    coef_ : ndarray of shape (n_columns,)
+        One coefficient of z per name in `get_feature_names_out()`, in the units of the table.
+    intercept_ : float
+        The intercept of z.
+
+    See Also
+    --------
+    FunctionalClassifier : The same for two classes.
+    PolynomialLoss : A loss and the polynomial in its place.
+    LinearRegression : Least squares, with confidence intervals.
+
+    Notes
+    -----
+    The schema has a Numeric target.
 
     Guarantee: epsilon-DP, replace-one or add-remove; docs/proofs/polynomial.md, Theorem 3.
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
+
+    References
+    ----------
+    .. [1] J. Zhang, Z. Zhang, X. Xiao, Y. Yang and M. Winslett, "Functional mechanism: regression analysis under
+       differential privacy", Proceedings of the VLDB Endowment 5(11), 2012.
 
     Examples
     --------
@@ -137,28 +177,50 @@ class FunctionalRegressor(RegressorMixin, _FunctionalModel):  # type: ignore[mis
     >>> X = np.tile(np.linspace(-1, 1, 100), 500).reshape(-1, 1)
     >>> counts = np.rint(np.exp(0.8 * X[:, 0]) + np.tile([-0.5, 0.5], 25_000))
     >>> schema = pf.Schema.box(-1, 1, target=(0, 10))
-    >>> model = pf.FunctionalRegressor(epsilon=2.0, loss=pf.losses.poisson(interval=1.5), schema=schema).fit(X, counts)
-    >>> bool(abs(model.coef_[0] - 0.8) < 0.2)
+    >>> model = pf.FunctionalRegressor(epsilon=2.0, loss=pf.losses.poisson(interval=1.5), schema=schema)
+    >>> bool(abs(model.fit(X, counts).coef_[0] - 0.8) < 0.2)
     True
     """
 
     def _default_loss(self) -> PolynomialLoss:
         return squared()
 
-    def _keep(self, fit: Any, mechanism: Any) -> None:
+    def _keep(self, fit: Any, mechanism: AnyMechanism) -> None:
         self.coef_, self.intercept_ = original_units(fit, self._geometry)
-        self._keep_loss(fit, mechanism)
+        self._keep_loss(fit)
 
     def _restore(self, coef: Floats, intercept: Floats) -> None:
         self.coef_, self.intercept_ = coef, float(intercept[0])
 
     def linear_predictor(self, X: Any) -> Floats:
-        """z = coef_'x + intercept_ for every row."""
+        """Evaluate the linear predictor, z = coef_'x + intercept_, for every row.
+
+        Parameters
+        ----------
+        X : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
+            The rows to predict for.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            The linear predictor.
+        """
         return self._scores(X)
 
     @predicting
     def predict(self, X: Any) -> Floats:
-        """The link of z: z itself, e^z or 1 / (1 + e^-z)."""
+        """Predict the target of every row: z, e^z or 1 / (1 + e^-z), as `link_` says.
+
+        Parameters
+        ----------
+        X : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
+            The rows to predict for.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            The predictions.
+        """
         scores = self._scores(X)
         if self.link_ == "identity":
             return scores
@@ -167,7 +229,9 @@ class FunctionalRegressor(RegressorMixin, _FunctionalModel):  # type: ignore[mis
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        tags.regressor_tags.poor_score = True  # at epsilon 1 the 200 rows of scikit-learn's check are drowned, as they must be
+        tags.regressor_tags.poor_score = (
+            True  # at epsilon 1 the 200 rows of scikit-learn's check are drowned, as they must be
+        )
         return tags
 
 
@@ -176,38 +240,67 @@ def _has_probabilities(model: Any) -> bool:
     return bool(link == "logistic")
 
 
+@documented
 class FunctionalClassifier(ClassModel, _FunctionalModel):
-    """Classification into two classes with any loss f(z, y), y being -1 or 1, of the linear predictor z, under differential privacy.
+    """Classification into two classes with any loss of the linear predictor, under differential privacy.
 
-    As FunctionalRegressor, with a Category of two classes as target. The predicted class is the second one where z is positive.
+    As `FunctionalRegressor`, for a loss f(z, y) with y = -1 for the first and y = 1 for the second class. The predicted
+    class is the second one where z is positive.
 
     Parameters
     ----------
-    loss : a pf.PolynomialLoss; None is pf.losses.logistic(): the logistic loss by a polynomial of degree two that follows it on [-4, 4].
-    epsilon, delta, schema, mechanism, adjacency, fit_intercept, numeric, rows_per_person, expected_rows, ledger, random_state : as
-        in FunctionalRegressor.
+    loss : PolynomialLoss or None
+        The loss. None is `pf.losses.logistic()`: the logistic loss by a polynomial of degree two that follows it on
+        [-4, 4]. It is public: choose it without looking at the rows.
 
-    Attributes
-    ----------
-    classes_ : the two public classes, sorted; the first is y = -1.
-    coef_ : shape (1, columns), one coefficient per name in get_feature_names_out(), in the units of the table.
-    intercept_ : shape (1,).
-    link_, approximation_error_, report_, schema_, n_features_in_, feature_names_in_ : as in FunctionalRegressor.
+    See Also
+    --------
+    FunctionalRegressor : The same for numbers.
+    LogisticRegression : The logistic loss itself, usually more accurate.
+
+    Notes
+    -----
+    The schema has a Category of two classes as target.
 
     Guarantee: epsilon-DP, replace-one or add-remove; docs/proofs/polynomial.md, Theorem 3.
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
+
+    References
+    ----------
+    .. [1] J. Zhang, Z. Zhang, X. Xiao, Y. Yang and M. Winslett, "Functional mechanism: regression analysis under
+       differential privacy", Proceedings of the VLDB Endowment 5(11), 2012.
+
+    Examples
+    --------
+    >>> import numpy as np, privfit as pf
+    >>> X = np.tile(np.linspace(-1, 1, 200), 100).reshape(-1, 1)
+    >>> y = np.where(X[:, 0] > 0.2, "yes", "no")
+    >>> model = pf.FunctionalClassifier(epsilon=1.0, schema=pf.Schema.box(-1, 1, target=["no", "yes"])).fit(X, y)
+    >>> bool(model.score(X, y) > 0.8)
+    True
     """
 
     def _default_loss(self) -> PolynomialLoss:
         return logistic()
 
-    def _keep(self, fit: Any, mechanism: Any) -> None:
+    def _keep(self, fit: Any, mechanism: AnyMechanism) -> None:
         coef, intercept = original_units(fit, self._geometry)
         self.coef_, self.intercept_ = coef[None, :], np.array([intercept])
-        self._keep_loss(fit, mechanism)
+        self._keep_loss(fit)
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
-        """The probability of each class, in the order of classes_; only for losses with the logistic link."""
+        """Predict the probability of each class for every row; only for losses with the logistic link.
+
+        Parameters
+        ----------
+        X : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
+            The rows to predict for.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, 2)
+            The probabilities, in the order of `classes_`.
+        """
         second = expit(self._scores(X))
         return np.column_stack([1.0 - second, second])

@@ -1,4 +1,4 @@
-"""How much each input column counts in a linear model, from released coefficients and public bounds: post-processing."""
+"""How much each input column counts in a linear model: post-processing of coefficients and public bounds."""
 
 from __future__ import annotations
 

@@ -44,8 +44,8 @@ NO_TARGET = "requires y to be passed, but the target y is None"
 class Input:
     """A table ready to be read, and the schema that describes it.
 
-    `strict_names` is whether predicting insists on the same names in the same order, `by_position` whether columns have no names but their
-    position: those under a box of open width, which lists no names.
+    `strict_names` is whether predicting insists on the same names in the same order, `by_position` whether columns have
+    no names but their position: those under a box of open width, which lists no names.
     """
 
     table: Table
@@ -102,7 +102,8 @@ def _placed(estimator: Any, table: Table) -> Table:
 
 def predicting(method: Callable[Options, Answer]) -> Callable[Options, Answer]:
     """The method, with refusals of rows worded for a fitted model: its schema cannot be changed, and predicting charges
-    nothing in any case. numpy warns of nothing meanwhile: a warning would tell that a single row is infinite or huge."""
+    nothing in any case. numpy warns of nothing meanwhile: a warning would tell that a single row is infinite or huge.
+    """
 
     @functools.wraps(method)
     def run(*args: Options.args, **options: Options.kwargs) -> Answer:
@@ -131,45 +132,57 @@ def advising_about_target(target: Column | None) -> Iterator[None]:
 
 def _missing_target(target: Column) -> DataError:
     cause = (
-        f"The target {target.name!r} contains NaN or missing values, and a value that is made up for a target changes what is "
-        "estimated. Leave such rows out before fitting: the fit is then about people whose target is known. The number of "
+        f"The target {target.name!r} contains NaN or missing values, and a value that is made up for a target changes "
+        "what is "
+        "estimated. Leave such rows out before fitting: the fit is then about people whose target is known. The number "
+        "of "
         "rows that are left is taken as public with"
     )
     level, line = (
         (f" Or add a level for it: {how}." if isinstance(target, Category) else "")
-        for how in (f"Category({target.name!r}, [..., 'unknown'], fill='unknown')", 'levels = [..., "unknown"], fill = "unknown"')
+        for how in (
+            f"Category({target.name!r}, [..., 'unknown'], fill='unknown')",
+            'levels = [..., "unknown"], fill = "unknown"',
+        )
     )
     return DataError(
-        f"{cause} adjacency='replace-one'; use adjacency='add-remove' if it is private who has no target.{level} Nothing was charged.",
-        for_toml=f"{cause} --adjacency replace-one; use --adjacency add-remove if it is private who has no target.{line} Nothing was charged.",
+        f"{cause} adjacency='replace-one'; use adjacency='add-remove' if it is private who has no target.{level} "
+        "Nothing was charged.",
+        for_toml=f"{cause} --adjacency replace-one; use --adjacency add-remove if it is private who has no "
+        f"target.{line} Nothing was charged.",
     )
 
 
-# -- a schema given by the user -------------------------------------------------------------------------------------
+# -- a schema given by the user --------------------------------------------------------------------
 
 
 def _given_schema(estimator: BaseEstimator, schema: Any) -> Schema:
     if isinstance(schema, Schema):
         return schema
     if isinstance(schema, str) and schema.lower() == PUBLIC:
-        raise SchemaError(f"schema={schema!r} was given. If the table itself is public, write schema='public', in small letters.")
+        raise SchemaError(
+            f"schema={schema!r} was given. If the table itself is public, write schema='public', in small letters."
+        )
     if isinstance(schema, str | Path):
         return Schema.load(schema)
     name = type(estimator).__name__
     if schema is None:
         raise SchemaError(
             f"{name} was given no schema, and bounds, levels and classes cannot be taken from private data. "
-            f"Give one: {name}(schema=pf.Schema([pf.Numeric('age', 0, 120), ...], target=...)). For arrays: pf.Schema.box(-1, 1, target=...). "
+            f"Give one: {name}(schema=pf.Schema([pf.Numeric('age', 0, 120), ...], target=...)). For arrays: "
+            "pf.Schema.box(-1, 1, target=...). "
             "Only for a table that is itself public: schema='public'."
         )
     raise SchemaError(
-        f"{name} was given schema={type(schema).__name__}; a schema is a pf.Schema, the path of a TOML file, or 'public'. Give one of them."
+        f"{name} was given schema={type(schema).__name__}; a schema is a pf.Schema, the path of a TOML file, or "
+        "'public'. Give one of them."
     )
 
 
 def _no_target(estimator: BaseEstimator, why: str) -> DataError:
     return DataError(
-        f"{type(estimator).__name__} {NO_TARGET}, and {why}. Pass y, or a table with the target's column. Nothing was charged."
+        f"{type(estimator).__name__} {NO_TARGET}, and {why}. Pass y, or a table with the target's column. Nothing was "
+        "charged."
     )
 
 
@@ -186,7 +199,8 @@ def _check_width(estimator: BaseEstimator, table: Table, schema: Schema, y: Any)
 
 def _wrong_width(estimator: BaseEstimator, width: int, needed: int) -> DataError:
     return DataError(
-        f"X has {width} features, but {type(estimator).__name__} is expecting {needed} features as input, as its schema lists them. "
+        f"X has {width} features, but {type(estimator).__name__} is expecting {needed} features as input, as its "
+        "schema lists them. "
         "Give the columns in the order of the schema, or a frame with names. Nothing was charged."
     )
 
@@ -196,25 +210,31 @@ def _check_target(estimator: Any, schema: Schema, y: Any, table: Table) -> None:
     if schema.target is None and estimator._target != "needed":
         if y is not None:
             raise SchemaError(
-                f"{name} was given y and a schema without a target. Describe it in the schema, or leave out y. Nothing was charged."
+                f"{name} was given y and a schema without a target. Describe it in the schema, or leave out y. Nothing "
+                "was charged."
             )
         return
     wanted: type[Column] = Category if is_classifier(estimator) else Numeric
-    example = "target=pf.Category('ill', ['no', 'yes'])" if wanted is Category else "target=pf.Numeric('income', 0, 200_000)"
+    example = (
+        "target=pf.Category('ill', ['no', 'yes'])" if wanted is Category else "target=pf.Numeric('income', 0, 200_000)"
+    )
     if schema.target is None:
         missing = "classes" if wanted is Category else "bounds"
         raise SchemaError(
-            f"{name} was given a schema without a target, and the target's {missing} cannot be taken from private data. "
+            f"{name} was given a schema without a target, and the target's {missing} cannot be taken from private "
+            "data. "
             f"Give them: pf.Schema(features, {example})."
         )
     if not isinstance(schema.target, wanted) and estimator._target == "needed":
         raise SchemaError(
-            f"{name} was given the {type(schema.target).__name__} target {schema.target.name!r}; it needs a {wanted.__name__}. Write {example}."
+            f"{name} was given the {type(schema.target).__name__} target {schema.target.name!r}; it needs a "
+            f"{wanted.__name__}. Write {example}."
             + (estimator._hint_about_target(schema.target) if hasattr(estimator, "_hint_about_target") else "")
         )
     if y is not None and table.names is not None and schema.target.name in table.names:
         raise DataError(
-            f"The target {schema.target.name!r} was given twice: as y and as a column of the table. Give it once: drop the column, or leave out y. "
+            f"The target {schema.target.name!r} was given twice: as y and as a column of the table. Give it once: drop "
+            "the column, or leave out y. "
             "Nothing was charged."
         )
     if y is None and table.names is not None and schema.target.name not in table.names:
@@ -227,7 +247,8 @@ def _target_values(y: Any, target: Column | None = None) -> NDArray[Any]:
     if values.dtype.kind == "c":  # scikit-learn's own refusal would print them
         name = "target" if target is None else target.name
         raise DataError(
-            f"Column {name!r} holds values of type {values.dtype}; a target is numbers or classes. Convert it. Nothing was charged."
+            f"Column {name!r} holds values of type {values.dtype}; a target is numbers or classes. Convert it. Nothing "
+            "was charged."
         )
     flat: NDArray[Any] = column_or_1d(values, warn=True)
     return flat
@@ -239,7 +260,10 @@ def _has_text_names(X: Any) -> bool:
         return is_named(X)
     texts = [isinstance(name, str) for name in X.columns]
     if any(texts) and not all(texts):
-        raise DataError("The frame has some column names that are texts and some that are not. Write X.columns = X.columns.astype(str).")
+        raise DataError(
+            "The frame has some column names that are texts and some that are not. Write X.columns = "
+            "X.columns.astype(str)."
+        )
     return all(texts)
 
 
@@ -250,7 +274,7 @@ def _remember_names(estimator: Any, names: list[str] | None) -> None:
         del estimator.feature_names_in_
 
 
-# -- a table that the user declares public --------------------------------------------------------------------------
+# -- a table that the user declares public ---------------------------------------------------------
 
 
 def _public_input(estimator: Any, X: Any, y: Any) -> Input:
@@ -258,7 +282,8 @@ def _public_input(estimator: Any, X: Any, y: Any) -> Input:
     if estimator._target != "needed":
         if y is not None and estimator._target == "taken":
             raise SchemaError(
-                f"{type(estimator).__name__} was given y with schema='public'. Give it as a column of the table, or give a schema."
+                f"{type(estimator).__name__} was given y with schema='public'. Give it as a column of the table, or "
+                "give a schema."
             )
         return _public_features(estimator, X)
     if y is None:
@@ -270,7 +295,9 @@ def _public_input(estimator: Any, X: Any, y: Any) -> Input:
         return Input(WithTarget(open_table(X), _target_values(y)), schema.with_target(target), strict_names=True)
     X, y = validate_data(estimator, X, y, dtype=np.float64, y_numeric=not is_classifier(estimator))
     names = list(getattr(estimator, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])]))
-    return Input(WithTarget(open_table(X), y), Schema(_public_numbers(names, X), _public_target(estimator, y)), strict_names=True)
+    return Input(
+        WithTarget(open_table(X), y), Schema(_public_numbers(names, X), _public_target(estimator, y)), strict_names=True
+    )
 
 
 def _public_features(estimator: Any, X: Any) -> Input:
@@ -301,7 +328,8 @@ def _public_target(estimator: Any, y: NDArray[Any]) -> Column:
     classes = np.unique(y)
     if len(classes) > 2 and not get_tags(estimator).classifier_tags.multi_class:
         raise ValueError(
-            f"Only binary classification is supported. The type of the target is multiclass, with {len(classes)} classes. "
+            f"Only binary classification is supported. The type of the target is multiclass, with {len(classes)} "
+            "classes. "
             + (estimator._instead() if hasattr(estimator, "_instead") else "Fit one class against the rest.")
         )
     if len(classes) < 2:

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from privfit.mechanisms import Clusterer, ClusterFit, Clusters, clusterer
+from privfit.mechanisms import AnyClusterer, ClusterFit, Clusters, clusterer
+from privfit.mechanisms.base import AnyMechanism
 from privfit.models import saving
+from privfit.models._docs import documented
 from privfit.models.inputs import Input, predict_table, predicting
 from privfit.models.private import PrivateModel
 from privfit.privacy import Ledger, PrivacyError
@@ -22,33 +24,49 @@ from privfit.schema import Numeric, Schema
 Floats = NDArray[np.float64]
 
 
+@documented
 class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, PrivateModel):  # type: ignore[misc]
-    """k-means on a private table: centres that may be shown, with the people behind them protected.
+    """Clusters of a private table by k-means, with centres that are differentially private.
 
-    Distances are measured after scaling every column by its public bounds to [-1, 1], so that a column counts by its bounds and not by its unit. Columns are numbers; a target in the
-    schema is left aside.
+    Distances are measured after every column is scaled by its public bounds to [-1, 1], so that a column counts by its
+    bounds and not by its unit. All columns are numeric; a target in the schema is ignored.
 
     Parameters
     ----------
-    n_clusters : how many centres there are.
-    epsilon : the privacy budget of one fit. All of its noise needs epsilon alone; a `delta` is not spent.
-    schema : the public facts about the table: a pf.Schema of pf.Numeric columns, the path of one, or "public" if the table itself is.
-    mechanism : "hybrid" counts rows in a noisy grid, clusters its cells and takes one step of Lloyd's; "cells" finds the noisy means of many small cells, clusters those and takes several steps;
-        "grid" is the grid alone, "lloyd" the improved DPLloyd of Su et al. (2016), "genetic" a search by private choices (or a pf.PrivGene), "sample-and-aggregate" (or a
-        pf.SampleAndAggregate) averages the centres of many blocks of rows; these are for comparison. "auto" takes "hybrid" for up to 4 columns, or up to 8 where rows are few, and "cells" otherwise.
-    adjacency : "replace-one" (the number of rows is public) or "add-remove" (it is private; `expected_rows`, a public guess, then steers what depends on it).
-    rows_per_person, expected_rows, ledger, random_state : as in LogisticRegression.
+    n_clusters : int
+        Number of clusters.
+    delta : float
+        Not needed and not spent: all noise here needs epsilon alone.
+    mechanism : str, PrivGene or SampleAndAggregate
+        "hybrid" counts rows in a noisy grid, clusters its cells and takes one step of Lloyd's algorithm. "cells" finds
+        the noisy means of many small cells, clusters those and takes several steps. "auto" takes "hybrid" for up to 4
+        columns, or up to 8 where rows are few, and "cells" otherwise. For comparison: "grid" is the grid alone, "lloyd"
+        the improved DPLloyd of Su et al. [1]_, "genetic" a search by private selection, "sample-and-aggregate" averages
+        the centres of many blocks of rows.
 
     Attributes
     ----------
-    cluster_centers_ : the centres in the units of the table, (n_clusters, columns).
-    report_, schema_, n_features_in_ : as in LogisticRegression.
-    labels_ : the clusters of the rows, with schema="public" only. On private rows labels_, inertia_ and the like would not be private, and do not exist; `predict` tells the cluster of any row that
-        you may look at.
+    cluster_centers_ : ndarray of shape (n_clusters, n_features_in_)
+        The centres, in the units of the table.
+    labels_ : ndarray of shape (n_rows,)
+        The clusters of the rows, with schema="public" only. On private rows `labels_`, `inertia_` and the like would
+        not be private, and do not exist; `predict` gives the cluster of any row that you may look at.
 
-    Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows; docs/proofs/clustering.md, Theorem 1; docs/proofs/selection.md, Theorem 2 and docs/proofs/aggregate.md, Theorem 1 for
-    "genetic" and "sample-and-aggregate".
+    See Also
+    --------
+    GeneticSearch : A private search by a fitting function.
+    privfit.baselines.NoPrivacy : The k-means of scikit-learn on the same bounds, without privacy.
+
+    Notes
+    -----
+    Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows;
+    docs/proofs/clustering.md, Theorem 1; docs/proofs/selection.md, Theorem 2 and docs/proofs/aggregate.md, Theorem 1
+    for "genetic" and "sample-and-aggregate".
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
+
+    References
+    ----------
+    .. [1] D. Su, J. Cao, N. Li, E. Bertino and H. Jin, "Differentially private k-means clustering", CODASPY 2016.
 
     Examples
     --------
@@ -87,32 +105,117 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
         self.ledger = ledger
         self.random_state = random_state
 
-    # -- for any rows that one may look at ---------------------------------------------------------------------------------
+    # -- for any rows that one may look at ---------------------------------------------------------
 
     def predict(self, X: Any) -> NDArray[np.int32]:
-        """The nearest centre of every row, by its place in cluster_centers_."""
+        """Predict the nearest centre of every row.
+
+        Parameters
+        ----------
+        X : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
+            The rows to predict for.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Indices into `cluster_centers_`.
+        """
         return np.asarray(np.argmin(self._squared_distances(X), axis=1), dtype=np.int32)
 
     def transform(self, X: Any) -> Floats:
-        """The distance of every row to every centre, with columns scaled by their bounds to [-1, 1]."""
+        """Compute the distance of every row to every centre, with columns scaled by their bounds to [-1, 1].
+
+        Parameters
+        ----------
+        X : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_clusters)
+            The distances.
+        """
         return np.asarray(np.sqrt(self._squared_distances(X)))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Minus the sum of squared scaled distances to the nearest centre. On private rows that number is private."""
+        """Return minus the sum of squared scaled distances to the nearest centre.
+
+        On private rows this number is private: it has no noise.
+
+        Parameters
+        ----------
+        X : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
+            The rows.
+        y : object, default=None
+            Not used; it is here for scikit-learn's interface.
+
+        Returns
+        -------
+        float
+            The score; larger is better.
+        """
         return -float(self._squared_distances(X).min(axis=1).sum())
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int32]:
-        """Fit, and the clusters of the same rows; for a table that is itself public."""
+        """Fit, and return the clusters of the same rows; for a table that is itself public.
+
+        Parameters
+        ----------
+        X : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
+            A public table; the estimator has schema="public".
+        y : object, default=None
+            Not used; it is here for scikit-learn's interface.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Indices into `cluster_centers_`.
+
+        Raises
+        ------
+        PrivacyError
+            If the table is private. Nothing is charged.
+        """
         self._refuse_own_rows("fit_predict", "predict")
-        return self.fit(X).labels_  # type: ignore[no-any-return]
+        return self.fit(X).labels_
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Fit, and the distances of the same rows; for a table that is itself public."""
+        """Fit, and return the distances of the same rows; for a table that is itself public.
+
+        Parameters
+        ----------
+        X : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
+            A public table; the estimator has schema="public".
+        y : object, default=None
+            Not used; it is here for scikit-learn's interface.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_clusters)
+            The distances to the centres.
+
+        Raises
+        ------
+        PrivacyError
+            If the table is private. Nothing is charged.
+        """
         self._refuse_own_rows("fit_transform", "transform")
         return self.fit(X).transform(X)
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted model to a JSON file: centres, schema, report and version. Loading it runs no code."""
+        """Write the fitted model to a JSON file: centres, schema, report and version.
+
+        Loading it runs no code. The ledger and the mechanism are not in the file.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write.
+
+        See Also
+        --------
+        load_model : Read the model again.
+        """
         check_is_fitted(self, "cluster_centers_")
         saving.save(self, Path(path))
 
@@ -144,7 +247,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
     def _halves(self) -> Floats:
         return np.array([block.unit for block in self._geometry.blocks])
 
-    # -- wiring --------------------------------------------------------------------------------------------------------------
+    # -- wiring ------------------------------------------------------------------------------------
 
     def _fit(self, X: Any, y: Any) -> None:
         self.__dict__.pop("labels_", None)  # of a table that was public, before
@@ -152,28 +255,30 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
         if self._is_declared_public():
             self.labels_ = self.predict(X)
 
-    def _chosen_mechanism(self) -> Clusterer:
+    def _chosen_mechanism(self) -> AnyClusterer:
         return clusterer(self.mechanism)
 
-    def _reasons_of(self, mechanism: Clusterer) -> tuple[str, ...]:
+    def _reasons_of(self, mechanism: AnyMechanism) -> tuple[str, ...]:
         return mechanism.reasons_not_private(Clusters(self.n_clusters))
 
     def _importance_names(self) -> tuple[str, ...]:
         return ("cluster_centers_",)
 
-    def _objective(self, mechanism: Any, schema: Schema) -> Clusters:
+    def _objective(self, mechanism: AnyMechanism, schema: Schema) -> Clusters:
         return Clusters(self.n_clusters)
 
-    def _prepared(self, given: Input, mechanism: Any) -> Input:
+    def _prepared(self, given: Input, mechanism: AnyMechanism) -> Input:
         """Numbers as they are: bins are for other models."""
-        columns = [replace(column, bins=None) if isinstance(column, Numeric) else column for column in given.schema.features]
+        columns = [
+            replace(column, bins=None) if isinstance(column, Numeric) else column for column in given.schema.features
+        ]
         return replace(given, schema=Schema(columns))
 
-    def _keep(self, fit: ClusterFit, mechanism: Any) -> None:
+    def _keep(self, fit: ClusterFit, mechanism: AnyMechanism) -> None:
         self._restore_centres(self._middles + self._halves * fit.centres)
 
     def _restore_centres(self, centres: Floats) -> None:
         self.cluster_centers_ = centres
 
-    def _described(self, mechanism: Any, fit: ClusterFit) -> tuple[dict[str, Any], list[str]]:
+    def _described(self, mechanism: AnyMechanism, fit: ClusterFit) -> tuple[dict[str, Any], list[str]]:
         return {}, ["columns are scaled by their bounds to [-1, 1] before distances are measured", *fit.notes]

@@ -12,7 +12,10 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from privfit.losses import SQUARED
-from privfit.mechanisms import BOOSTED_ROUNDS, AdaSSP, FunctionalMechanism, LinearFit, Objective, bootstrap
+from privfit.mechanisms import LinearFit, QuadraticProblem, bootstrap
+from privfit.mechanisms.base import AnyMechanism
+from privfit.mechanisms.named import LEAST_SQUARES
+from privfit.models._docs import documented
 from privfit.models.base import PrivateLinearModel, original_units
 from privfit.models.inputs import predict_table, predicting
 from privfit.privacy import PrivacyError
@@ -22,96 +25,140 @@ from privfit.schema import Schema
 Floats = NDArray[np.float64]
 USUAL_CONFIDENCE = 0.9
 MOST_SAVED_INTERVALS = 200
-ADAPTIVE = {"adassp": AdaSSP(), "boosted-adassp": AdaSSP(rounds=BOOSTED_ROUNDS)}
 
 
+@documented
 class LinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
     """Ordinary least squares, fitted under differential privacy by the functional mechanism.
 
+    The moments X'X and X'y of the encoded rows are released once, with noise, and the coefficients are computed from
+    them.
+
     Parameters
     ----------
-    epsilon : the privacy budget of one fit; smaller is more private and noisier.
-    delta : the chance that the promise fails. With a delta above 0, Gaussian noise is used wherever it is less: with many columns it is.
-    schema : the public facts: a pf.Schema or the path of a TOML file. "public" declares the table itself public.
-    mechanism : "auto", "functional" or a pf.FunctionalMechanism; "adassp", "boosted-adassp" or a pf.AdaSSP.
-    adjacency : "replace-one" (the number of rows is public) or "add-remove" (it is not).
-    fit_intercept : whether to fit an intercept.
-    numeric : how numeric columns without bins of their own enter: "slope", "bins", or "auto", which is "slope" here.
-    rows_per_person : the most rows that one person can have; the promise is made to people.
-    expected_rows : a public guess of the number of rows. This mechanism does not need it.
-    ledger : the pf.Ledger to charge. Without one, a ledger without a limit keeps the running total of the process.
-    random_state : a seed makes the noise repeatable and the result NOT private. For tests and experiments.
+    mechanism : {'auto', 'functional', 'adassp', 'boosted-adassp'}, FunctionalMechanism or AdaSSP
+        How the moments are released. "auto" is "functional".
 
     Attributes
     ----------
-    coef_ : one coefficient per name in get_feature_names_out(), in the units of the table.
-    intercept_ : the intercept, in the units of the target.
-    coef_interval_, intercept_interval_ : 90% confidence intervals, computed when asked for; see confidence_intervals.
-    report_ : what was promised and what it cost.
-    schema_ : the schema that was used.
-    n_features_in_, feature_names_in_ : as in scikit-learn.
+    coef_interval_ : ndarray of shape (n_columns, 2)
+        90% confidence intervals of the coefficients, computed when asked for.
+    intercept_interval_ : ndarray of shape (2,)
+        90% confidence interval of the intercept.
 
-    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/moments.md, Theorem 3, and for AdaSSP
-    docs/proofs/adassp.md, Theorem 1.
+    See Also
+    --------
+    Ridge : Least squares with an L2 penalty.
+    Lasso : Least squares with an L1 penalty.
+    AdaSSP : The adaptive mechanism behind "adassp".
+    FunctionalRegressor : Regression with other losses.
+
+    Notes
+    -----
+    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/moments.md,
+    Theorem 3, and for AdaSSP docs/proofs/adassp.md, Theorem 1.
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
+
+    References
+    ----------
+    .. [1] J. Zhang, Z. Zhang, X. Xiao, Y. Yang and M. Winslett, "Functional mechanism: regression analysis under
+       differential privacy", Proceedings of the VLDB Endowment 5(11), 2012.
 
     Examples
     --------
     >>> import numpy as np, privfit as pf
     >>> X = np.linspace(-1, 1, 20_000).reshape(-1, 1)
-    >>> model = pf.LinearRegression(epsilon=1.0, schema=pf.Schema.box(-1, 1, target=(-1, 1))).fit(X, 0.5 * X[:, 0])
+    >>> schema = pf.Schema.box(-1, 1, target=(-1, 1))
+    >>> model = pf.LinearRegression(epsilon=1.0, schema=schema).fit(X, 0.5 * X[:, 0])
     >>> bool(abs(model.coef_[0] - 0.5) < 0.1)
+    True
+    >>> bool(np.diff(model.coef_interval_[0])[0] > 0)
     True
     """
 
     _loss = SQUARED
+    _named = LEAST_SQUARES
+    _kinds = ("moments", "least-squares")
     _mechanisms = "'auto', 'functional', 'adassp', 'boosted-adassp', pf.FunctionalMechanism(...) and pf.AdaSSP(...)"
 
-    def _keep(self, fit: LinearFit, mechanism: FunctionalMechanism) -> None:
+    def _keep(self, fit: LinearFit, mechanism: AnyMechanism) -> None:
         coef, intercept = original_units(fit, self._geometry)
         block = self._geometry.target
         assert block is not None
         self.coef_ = coef * self._half()
         self.intercept_ = intercept * self._half() + block.center
 
-    def _chosen_mechanism(self) -> Any:
-        mechanism = ADAPTIVE.get(self.mechanism) if isinstance(self.mechanism, str) else self.mechanism
-        if not isinstance(mechanism, AdaSSP):
-            return super()._chosen_mechanism()
-        mechanism.check()
-        return mechanism
-
-    def _notes(self, mechanism: Any) -> tuple[str, ...]:
-        return mechanism.notes(self._geometry) if isinstance(mechanism, AdaSSP) else ()
-
-    def _objective(self, mechanism: FunctionalMechanism, schema: Schema) -> Objective:
-        objective: Objective = super()._objective(mechanism, schema)
-        return replace(objective, spread=mechanism.calibration == "tight" and mechanism.loss is None)
+    def _objective(self, mechanism: AnyMechanism, schema: Schema) -> QuadraticProblem:
+        problem: QuadraticProblem = mechanism.settle(
+            QuadraticProblem(self._loss, self._checked_intercept(), spread=True)
+        )
+        return problem
 
     def _restore(self, coef: Floats, intercept: Floats) -> None:
         self.coef_, self.intercept_ = coef, float(intercept[0])
 
     def predict(self, X: Any) -> Floats:
-        """coef_'x + intercept_ for every row."""
+        """Predict the target, coef_'x + intercept_, for every row.
+
+        Parameters
+        ----------
+        X : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
+            The rows to predict for.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            The predictions, in the units of the target.
+        """
         return self._scores(X)
 
-    # -- how sure -------------------------------------------------------------------------------------------------
+    # -- how sure ----------------------------------------------------------------------------------
 
     @property
     def coef_interval_(self) -> Floats:
-        """90% confidence intervals of the coefficients: shape (columns, 2)."""
+        """90% confidence intervals of the coefficients.
+
+        Returns
+        -------
+        ndarray of shape (n_columns, 2)
+            Lower and upper ends.
+        """
         return self.confidence_intervals()[0]
 
     @property
     def intercept_interval_(self) -> Floats:
-        """The 90% confidence interval of the intercept: shape (2,)."""
+        """90% confidence interval of the intercept.
+
+        Returns
+        -------
+        ndarray of shape (2,)
+            Lower and upper end.
+        """
         return self.confidence_intervals()[1]
 
     def confidence_intervals(self, confidence: float = USUAL_CONFIDENCE) -> tuple[Floats, Floats]:
-        """Intervals of the coefficients, shape (columns, 2), and of the intercept, shape (2,).
+        """Compute confidence intervals of the coefficients and of the intercept.
 
-        By a parametric bootstrap on the release, which costs no privacy: they cover what noise and the sample of people leave open. Where noise
-        has drowned most directions (report_.repairs says how many were kept), they can be too narrow.
+        A parametric bootstrap on the release, which costs no privacy. The intervals cover both the noise and the
+        sampling of people. Where the noise exceeds the signal in most directions (`report_.repairs` says how many were
+        kept), they can be too narrow.
+
+        Parameters
+        ----------
+        confidence : float, default=0.9
+            Probability with which an interval covers the true value, between 0 and 1.
+
+        Returns
+        -------
+        coef : ndarray of shape (n_columns, 2)
+            Intervals of the coefficients.
+        intercept : ndarray of shape (2,)
+            Interval of the intercept.
+
+        Raises
+        ------
+        AttributeError
+            If the model was loaded from a file without intervals, or its mechanism has none.
         """
         if hasattr(self, "_kept_intervals") and confidence == USUAL_CONFIDENCE:
             return self._kept_intervals
@@ -121,10 +168,34 @@ class LinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         return coef, np.array([self.intercept_ - reach[-1], self.intercept_ + reach[-1]])
 
     @predicting
-    def predict_interval(self, X: Any, confidence: float = USUAL_CONFIDENCE, of: Literal["mean", "target"] = "mean") -> Floats:
-        """An interval for every row of X: of the mean of the target for such a row, or of the target itself. Shape (rows, 2)."""
+    def predict_interval(
+        self, X: Any, confidence: float = USUAL_CONFIDENCE, of: Literal["mean", "target"] = "mean"
+    ) -> Floats:
+        """Compute an interval for the prediction of every row.
+
+        Parameters
+        ----------
+        X : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
+            The rows to predict for.
+        confidence : float, default=0.9
+            Probability with which an interval covers the true value, between 0 and 1.
+        of : {'mean', 'target'}, default='mean'
+            Whether the interval is for the mean of the target of such a row, or for the target itself.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, 2)
+            Lower and upper ends.
+
+        Raises
+        ------
+        AttributeError
+            If the model was loaded from a file, or its mechanism has no intervals.
+        """
         if of not in ("mean", "target"):
-            raise PrivacyError(f"of={of!r} was given; it is 'mean' or 'target'. Use 'mean' for the prediction's own uncertainty.")
+            raise PrivacyError(
+                f"of={of!r} was given; it is 'mean' or 'target'. Use 'mean' for the prediction's own uncertainty."
+            )
         coefs, intercepts = self._errors()
         table = predict_table(self, X)
         errors = np.asarray(linear_scores(table, self.schema_, self._geometry, coefs.T, intercepts))
@@ -136,10 +207,12 @@ class LinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
             reach = np.quantile(np.abs(errors), _checked(confidence), axis=1)
         return np.column_stack([predicted - reach, predicted + reach])
 
-    # -- saving ---------------------------------------------------------------------------------------------------
+    # -- saving ------------------------------------------------------------------------------------
 
     def _facts(self) -> dict[str, Any]:
-        """What a saved model carries besides coefficients, schema and report: its 90% intervals, where they are quickly had."""
+        """What a saved model carries besides coefficients, schema and report: its 90% intervals, where they are quickly
+        had.
+        """
         if len(self.coef_) > MOST_SAVED_INTERVALS or getattr(self, "_released", None) is None:
             return {}
         try:
@@ -153,17 +226,25 @@ class LinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
             self._kept_intervals = (np.array(facts["coef_interval"]), np.array(facts["intercept_interval"]))
 
     def _errors(self) -> tuple[Floats, Floats]:
-        """How far coefficients (one row per draw) and intercepts fall from a truth like this one, in the units of the table."""
+        """How far coefficients (one row per draw) and intercepts fall from a truth like this one, in the units of the
+        table.
+        """
         check_is_fitted(self)
         made = self._bootstrapped()
         fit = self._released[2]
-        shown = [original_units(replace(fit, weights=w, intercept=float(b)), self._geometry) for w, b in zip(*made[:2], strict=True)]
-        return self._half() * np.array([coef for coef, _ in shown]), self._half() * np.array([intercept for _, intercept in shown])
+        shown = [
+            original_units(replace(fit, weights=w, intercept=float(b)), self._geometry)
+            for w, b in zip(*made[:2], strict=True)
+        ]
+        return self._half() * np.array([coef for coef, _ in shown]), self._half() * np.array(
+            [intercept for _, intercept in shown]
+        )
 
     def _bootstrapped(self) -> tuple[Floats, Floats, float]:
         if getattr(self, "_released", None) is None or self._released[1].value.target_square is None:
             raise AttributeError(
-                f"Intervals were asked of a {type(self).__name__} that has none: it was loaded from a file, or its mechanism has a loss, calibration or release of its own. "
+                f"Intervals were asked of a {type(self).__name__} that has none: it was loaded from a file, or its "
+                "mechanism has a loss, calibration or release of its own. "
                 "Fit it with mechanism='auto' or 'functional', and ask before saving."
             )
         if self._bootstrap is None:
@@ -183,14 +264,17 @@ class LinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        tags.regressor_tags.poor_score = True  # at epsilon 1 the 200 rows of scikit-learn's check are drowned, as they must be
+        tags.regressor_tags.poor_score = (
+            True  # at epsilon 1 the 200 rows of scikit-learn's check are drowned, as they must be
+        )
         return tags
 
 
 def _checked(confidence: float) -> float:
     if not (isinstance(confidence, int | float) and 0 < confidence < 1):
         raise PrivacyError(
-            f"confidence={confidence!r} was given; it is between 0 and 1. Use 0.9 for intervals that cover nine times in ten."
+            f"confidence={confidence!r} was given; it is between 0 and 1. Use 0.9 for intervals that cover nine times "
+            "in ten."
         )
     return float(confidence)
 

@@ -10,7 +10,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.mechanisms import FunctionalMechanism, LinearFit, Objective, PenaltySelection
+from privfit.mechanisms import LinearFit, PenaltySelection, QuadraticProblem
+from privfit.mechanisms.base import AnyMechanism
+from privfit.models._docs import documented
 from privfit.models.base import PrivateLinearModel
 from privfit.models.linear import LinearRegression
 from privfit.privacy import Ledger, PrivacyError
@@ -22,7 +24,25 @@ AUTO_STEPS = (0.0, 1.0, 3.0, 10.0, 30.0, 100.0)
 
 
 class _Penalised(LinearRegression):
-    """What the three share: a penalty that is a number, or chosen from public facts, or selected privately."""
+    """What the three share: a penalty that is a number, or chosen from public facts, or selected privately.
+
+    Parameters
+    ----------
+    alpha : float, 'auto' or 'select'
+        Strength of the penalty. "auto" chooses one per column from public facts: the noise level and the bounds of the
+        columns. "select" chooses privately, within the same epsilon: a random fifth of the rows is kept for the choice.
+    alphas : sequence of float or None
+        With alpha="select", the values to choose from; None takes multiples of "auto".
+    mechanism : {'auto', 'functional'} or FunctionalMechanism
+        How the moments are released. "auto" is "functional".
+
+    Attributes
+    ----------
+    alpha_ : float or ndarray of shape (n_columns,)
+        The alpha that was used: a number, or one per column with "auto".
+    dual_gap_ : float
+        Certified bound of the distance of the objective from its minimum, as a share of what the fit explains.
+    """
 
     _ridge = False
     alpha_: float | NDArray[np.float64]
@@ -65,7 +85,7 @@ class _Penalised(LinearRegression):
         """The share of the penalty that is on absolute values."""
         raise NotImplementedError
 
-    def _objective(self, mechanism: FunctionalMechanism, schema: Schema) -> Objective:
+    def _objective(self, mechanism: AnyMechanism, schema: Schema) -> QuadraticProblem:
         return replace(super()._objective(mechanism, schema), penalty=None if self._selects() else self._penalty())
 
     def _selects(self) -> bool:
@@ -84,19 +104,22 @@ class _Penalised(LinearRegression):
         self.alpha_ = np.array(alpha) if isinstance(alpha, list) else float(alpha)
         self.dual_gap_ = float(facts["dual_gap"])
 
-    def _chosen_mechanism(self) -> Any:
+    def _chosen_mechanism(self) -> AnyMechanism:
         if self.alphas is not None and not self._selects():
             raise PrivacyError(
-                f"alphas={self.alphas!r} was given with alpha={self.alpha!r}; a list is chosen from with alpha='select'. Set it, or leave alphas out."
+                f"alphas={self.alphas!r} was given with alpha={self.alpha!r}; a list is chosen from with "
+                "alpha='select'. Set it, or leave alphas out."
             )
-        functional = super()._chosen_mechanism()
-        if not isinstance(functional, FunctionalMechanism):
+        functional: Any = super()._chosen_mechanism()
+        if functional.solves != "moments":
             raise PrivacyError(
-                f"mechanism={self.mechanism!r} was given to {type(self).__name__}; a penalty goes with the functional mechanism, and AdaSSP has a ridge of its own. "
+                f"mechanism={self.mechanism!r} was given to {type(self).__name__}; a penalty goes with the functional "
+                "mechanism, and AdaSSP has a ridge of its own. "
                 "Use mechanism='auto', or LinearRegression with this one."
             )
         if not self._selects():
-            return functional
+            chosen: AnyMechanism = functional
+            return chosen
         mechanism = PenaltySelection(functional, self._candidates())
         mechanism.check()
         return mechanism
@@ -105,12 +128,19 @@ class _Penalised(LinearRegression):
         """The penalties that alpha="select" chooses among: the alphas given, or multiples of the automatic one."""
         if self.alphas is None:
             return tuple(Penalty("auto", self._ratio(), self._ridge, times) for times in AUTO_STEPS)
-        given = list(self.alphas) if isinstance(self.alphas, Sequence | np.ndarray) and not isinstance(self.alphas, str) else []
+        given = (
+            list(self.alphas)
+            if isinstance(self.alphas, Sequence | np.ndarray) and not isinstance(self.alphas, str)
+            else []
+        )
         if not given:
-            raise PrivacyError(f"alphas={self.alphas!r} was given; it is a list of numbers to choose from. Write alphas=[0.1, 1.0, 10.0].")
+            raise PrivacyError(
+                f"alphas={self.alphas!r} was given; it is a list of numbers to choose from. Write alphas=[0.1, 1.0, "
+                "10.0]."
+            )
         return tuple(Penalty(_strength("alphas", alpha), self._ratio(), self._ridge) for alpha in given)
 
-    def _keep(self, fit: LinearFit, mechanism: FunctionalMechanism) -> None:
+    def _keep(self, fit: LinearFit, mechanism: AnyMechanism) -> None:
         super()._keep(fit, mechanism)
         assert fit.penalty is not None
         strength = fit.penalty[0] / self._ratio() if self._ratio() > 0.5 else fit.penalty[1] / (1 - self._ratio())
@@ -119,50 +149,53 @@ class _Penalised(LinearRegression):
         self.alpha_ = float(per_column[0]) if numbers else per_column
         self.dual_gap_ = fit.gap
 
-    def _notes(self, mechanism: FunctionalMechanism) -> tuple[str, ...]:
+    def _notes(self, mechanism: AnyMechanism) -> tuple[str, ...]:
         kind = "selected privately on a fifth of the rows" if self._selects() else "as given"
         kind = "from public facts, one per column" if isinstance(self.alpha, str) and self.alpha == "auto" else kind
         alpha = np.ravel(self.alpha_)
         shown = f"{alpha[0]:.4g}" if alpha.min() == alpha.max() else f"{alpha.min():.4g} to {alpha.max():.4g}"
-        exactly = "solved exactly" if self.dual_gap_ < 1e-9 else f"solved to a share of {self.dual_gap_:.1g} of what the fit explains"
+        exactly = (
+            "solved exactly"
+            if self.dual_gap_ < 1e-9
+            else f"solved to a share of {self.dual_gap_:.1g} of what the fit explains"
+        )
         return (f"alpha {shown} ({kind}); {exactly}",)
 
 
+@documented
 class Ridge(_Penalised):
-    """Least squares with a penalty alpha |coef|^2, fitted under differential privacy by the functional mechanism.
+    """Least squares with an L2 penalty, fitted under differential privacy by the functional mechanism.
 
-    The objective is scikit-learn's: |y - X coef|^2 + alpha |coef|^2, with one column per level of every category and the intercept not
-    penalised. The penalty is applied to what was released, so it costs no privacy.
+    The objective is scikit-learn's: |y - X coef|^2 + alpha |coef|^2, with one column per level of every category and
+    the intercept not penalised. The penalty is applied to the released moments, so it costs no privacy.
 
-    Parameters
-    ----------
-    alpha : the penalty's strength. "auto" chooses one per column from public facts, namely the noise's level and the columns' bounds. "select" lets the
-        data choose, privately, within the same epsilon: a fifth of the rows, taken by chance, is kept for that.
-    alphas : with alpha="select", the numbers to choose from; None takes multiples of "auto".
-    epsilon, delta, schema, mechanism, adjacency, fit_intercept, numeric, rows_per_person, expected_rows, ledger, random_state : as in
-        LinearRegression.
-
-    Attributes
-    ----------
-    alpha_ : the alpha used: a number, or one per column with "auto".
-    dual_gap_ : a certified bound on how far the objective is from its minimum, as a share of what the fit explains.
-    coef_, intercept_, coef_interval_, report_, schema_, n_features_in_, feature_names_in_ : as in LinearRegression.
+    See Also
+    --------
+    LinearRegression : The same fit without a penalty.
+    Lasso : Least squares with an L1 penalty.
+    ElasticNet : Both penalties.
 
     Notes
     -----
-    Dandekar, Basu and Bressan write the penalty as lambda (a |w|^2 + (1 - a) |w|_1) beside the sum of squared errors. Their ridge (a = 1) is
-    Ridge(alpha=lambda), their lasso (a = 0) Lasso(alpha=lambda / (2 n)), and in between it is ElasticNet with
-    alpha l1_ratio = lambda (1 - a) / (2 n) and alpha (1 - l1_ratio) = lambda a / n, n being the number of rows.
+    Dandekar, Basu and Bressan [1]_ write the penalty as lambda (a |w|^2 + (1 - a) |w|_1) beside the sum of squared
+    errors. Their ridge (a = 1) is Ridge(alpha=lambda), their lasso (a = 0) is Lasso(alpha=lambda / (2 n)), and in
+    between it is ElasticNet with alpha l1_ratio = lambda (1 - a) / (2 n) and alpha (1 - l1_ratio) = lambda a / n, n
+    being the number of rows.
 
-    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/moments.md, Theorem 3, and
-    docs/proofs/selection.md, Theorem 1, with alpha="select".
+    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/moments.md,
+    Theorem 3, and docs/proofs/selection.md, Theorem 1, with alpha="select".
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
+
+    References
+    ----------
+    .. [1] A. Dandekar, D. Basu and S. Bressan, "Differential privacy for regularised linear regression", DEXA 2018.
 
     Examples
     --------
     >>> import numpy as np, privfit as pf
     >>> X = np.linspace(-1, 1, 20_000).reshape(-1, 1)
-    >>> model = pf.Ridge(epsilon=1.0, alpha=10.0, schema=pf.Schema.box(-1, 1, target=(-1, 1))).fit(X, 0.5 * X[:, 0])
+    >>> schema = pf.Schema.box(-1, 1, target=(-1, 1))
+    >>> model = pf.Ridge(epsilon=1.0, alpha=10.0, schema=schema).fit(X, 0.5 * X[:, 0])
     >>> bool(abs(model.coef_[0] - 0.5) < 0.1)
     True
     """
@@ -173,56 +206,86 @@ class Ridge(_Penalised):
         return 0.0
 
 
+@documented
 class Lasso(_Penalised):
-    """Least squares with a penalty alpha |coef|_1, fitted under differential privacy by the functional mechanism.
+    """Least squares with an L1 penalty, fitted under differential privacy by the functional mechanism.
 
-    The objective is scikit-learn's: |y - X coef|^2 / (2 n) + alpha |coef|_1, with one column per level of every category and the intercept
-    not penalised. The noisy quadratic is repaired to be convex first, because no L1 term bounds one that is not. The penalty is applied to what
-    was released, so it costs no privacy.
+    The objective is scikit-learn's: |y - X coef|^2 / (2 n) + alpha |coef|_1, with one column per level of every
+    category and the intercept not penalised. The noisy quadratic is first made convex, because an L1 term does not
+    bound one that is not. The penalty is applied to the released moments, so it costs no privacy.
 
     Parameters
     ----------
-    alpha : the penalty's strength. "auto" chooses one per column from public facts: a share of what noise alone would explain. "select" as in Ridge.
-    alphas : as in Ridge.
-    epsilon, delta, schema, mechanism, adjacency, fit_intercept, numeric, rows_per_person, expected_rows, ledger, random_state : as in
-        LinearRegression.
+    alpha : float, 'auto' or 'select'
+        Strength of the penalty. "auto" chooses one per column from public facts: a share of what noise alone would
+        explain. "select" chooses privately, within the same epsilon: a random fifth of the rows is kept for the choice.
 
-    Attributes
-    ----------
-    alpha_, dual_gap_ : as in Ridge.
-    coef_, intercept_, coef_interval_, report_, schema_, n_features_in_, feature_names_in_ : as in LinearRegression.
+    See Also
+    --------
+    Ridge : Least squares with an L2 penalty.
+    ElasticNet : Both penalties.
 
-    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/moments.md, Theorem 3, and
-    docs/proofs/selection.md, Theorem 1, with alpha="select".
+    Notes
+    -----
+    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/moments.md,
+    Theorem 3, and docs/proofs/selection.md, Theorem 1, with alpha="select".
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
+
+    References
+    ----------
+    .. [1] A. Dandekar, D. Basu and S. Bressan, "Differential privacy for regularised linear regression", DEXA 2018.
+
+    Examples
+    --------
+    >>> import numpy as np, privfit as pf
+    >>> X = np.tile(np.linspace(-1, 1, 200), 100).reshape(-1, 1)
+    >>> X = np.column_stack([X, np.repeat(np.linspace(-1, 1, 100), 200)])
+    >>> schema = pf.Schema.box(-1, 1, target=(-1, 1))
+    >>> model = pf.Lasso(epsilon=2.0, alpha=0.02, schema=schema).fit(X, 0.5 * X[:, 0])
+    >>> bool(abs(model.coef_[0]) > 0.3 > 0.1 > abs(model.coef_[1]))
+    True
     """
 
     def _ratio(self) -> float:
         return 1.0
 
 
+@documented
 class ElasticNet(_Penalised):
-    """Least squares with a penalty on absolute values and on squares, fitted under differential privacy by the functional mechanism.
+    """Least squares with L1 and L2 penalties, fitted under differential privacy by the functional mechanism.
 
-    The objective is scikit-learn's: |y - X coef|^2 / (2 n) + alpha (l1_ratio |coef|_1 + (1 - l1_ratio) |coef|^2 / 2), with one column per level of
-    every category and the intercept not penalised. The penalty is applied to what was released, so it costs no privacy.
+    The objective is scikit-learn's: |y - X coef|^2 / (2 n) + alpha (l1_ratio |coef|_1 + (1 - l1_ratio) |coef|^2 / 2),
+    with one column per level of every category and the intercept not penalised. The penalty is applied to the released
+    moments, so it costs no privacy.
 
     Parameters
     ----------
-    alpha : the penalty's strength. "auto" chooses one per column from public facts. "select" as in Ridge.
-    l1_ratio : the share of the penalty that is on absolute values, from 0 (as Ridge, up to a factor) to 1 (as Lasso).
-    alphas : as in Ridge.
-    epsilon, delta, schema, mechanism, adjacency, fit_intercept, numeric, rows_per_person, expected_rows, ledger, random_state : as in
-        LinearRegression.
+    l1_ratio : float
+        Share of the L1 penalty, from 0 (as Ridge, up to a factor) to 1 (as Lasso).
 
-    Attributes
-    ----------
-    alpha_, dual_gap_ : as in Ridge.
-    coef_, intercept_, coef_interval_, report_, schema_, n_features_in_, feature_names_in_ : as in LinearRegression.
+    See Also
+    --------
+    Ridge : Least squares with an L2 penalty.
+    Lasso : Least squares with an L1 penalty.
 
-    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/moments.md, Theorem 3, and
-    docs/proofs/selection.md, Theorem 1, with alpha="select".
+    Notes
+    -----
+    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/moments.md,
+    Theorem 3, and docs/proofs/selection.md, Theorem 1, with alpha="select".
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
+
+    References
+    ----------
+    .. [1] A. Dandekar, D. Basu and S. Bressan, "Differential privacy for regularised linear regression", DEXA 2018.
+
+    Examples
+    --------
+    >>> import numpy as np, privfit as pf
+    >>> X = np.linspace(-1, 1, 20_000).reshape(-1, 1)
+    >>> schema = pf.Schema.box(-1, 1, target=(-1, 1))
+    >>> model = pf.ElasticNet(epsilon=1.0, alpha=0.01, l1_ratio=0.5, schema=schema).fit(X, 0.5 * X[:, 0])
+    >>> bool(abs(model.coef_[0] - 0.5) < 0.15)
+    True
     """
 
     def __init__(

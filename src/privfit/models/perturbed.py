@@ -9,41 +9,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.losses import ConvexLoss
-from privfit.mechanisms import (
-    AggregatedWeights,
-    ObjectivePerturbation,
-    OutputPerturbation,
-    Perturbation,
-    PrivGene,
-    Release,
-    Risk,
-    RiskFit,
-    SampleAndAggregate,
-)
-from privfit.mechanisms.noise_level import DROWNED, relative_noise
-from privfit.mechanisms.rules import Numbers, automatic_numbers, coupling_for
+from privfit.mechanisms import ERMFit, ERMProblem, Release
+from privfit.mechanisms.base import AnyMechanism, Numbers
+from privfit.mechanisms.named import PERTURBATIONS
+from privfit.mechanisms.perturbation.defaults import automatic_numbers, coupling_for
+from privfit.mechanisms.perturbation.noise_level import DROWNED
 from privfit.models.base import PrivateLinearModel, shown_weights
 from privfit.models.inputs import Input, predict_table, predicting
 from privfit.models.report import Report
 from privfit.models.saving import ModelFileError
-from privfit.privacy import PrivacyError, Terms
-from privfit.rows import Crossing, Pair, count_rows, feature_scores, is_alone
+from privfit.privacy import PrivacyError, PrivacyParameters
+from privfit.rows import Crossing, Pair, count_rows, feature_scores
 from privfit.schema import AUTO_KNOTS, Category, Numeric, Schema
-from privfit.statistics import FourierFeatures, RowNorms, ShortenedRows
+from privfit.statistics import FourierFeatures, ShortenedRows
 
 Floats = NDArray[np.float64]
 
-NAMED: dict[str, Perturbation | PrivGene | SampleAndAggregate] = {
-    "objective": ObjectivePerturbation(),
-    "output": OutputPerturbation(),
-    "genetic": PrivGene(),
-    "sample-and-aggregate": SampleAndAggregate(),
-}
 KERNELS = ("linear", "rbf")
 USUAL_PAIRS = 100
 PUBLIC_SEED = 20081208
 USUAL_GAMMA, LEVELS_APART = 4.0, 3
-"""Two levels are at a squared distance of 2, two numbers between -1 and 1 of 2/3 on average; chosen on generated data: python experiments/kernels.py."""
+"""Two levels are at a squared distance of 2, two numbers between -1 and 1 of 2/3 on average; chosen on generated data:
+python papers/experiments/kernels.py.
+"""
 MOST_GAMMA = 1e6
 MOST_COMPONENTS = 10_000
 DROWNED_NOTE = (
@@ -54,15 +42,36 @@ SHORTEST, LONGEST, MOST_NORM = 1e-3, 1e6, 1e300
 
 
 class PerturbedModel(PrivateLinearModel):
-    """A model whose release is its weights."""
+    """A model whose release is its weights.
+
+    Parameters
+    ----------
+    numeric : {'auto', 'slope', 'bins', 'splines'}
+        Encoding of numeric columns that have no bins of their own: one slope, one indicator per bin, or linear
+        B-splines. "auto" is "slope" where rows times epsilon over columns is below 200, and splines with 8 knots from
+        there on or where the number of rows is not known beforehand; it is "slope" for the functional mechanism.
+    kernel : {'linear', 'rbf'}
+        "rbf" fits a linear model of random Fourier features, drawn from a public seed: a model that is nonlinear in all
+        columns jointly.
+    gamma : float or 'auto'
+        For "rbf", the width of the kernel exp(-gamma |x - x'|^2) between encoded rows. "auto" is 4 over the number of
+        columns, a category counting as three. With a kernel, numbers enter scaled to [-1, 1] unless `numeric` says
+        otherwise.
+    n_components : int
+        For "rbf", the number of Fourier features. There is no intercept beside them.
+    row_norm : float or None
+        Public bound of the L2 norm of a row of numbers, such as 1 for normalised embeddings. Longer rows are scaled
+        down to it when fitting, not when predicting. The noise then depends on this norm and not on the number of
+        columns. It needs a schema such as `pf.Schema.box(-1, 1)`, whose columns are all numeric with the same bounds on
+        both sides of zero; every column enters as a slope.
+    """
 
     coef_: Any
     intercept_: Any
     _features: FourierFeatures | None
     _pairs: tuple[Pair, ...]
-    _knows_moments = False
-    _evolves = False
-    _aggregates = False
+    _named = PERTURBATIONS
+    _kinds: tuple[str, ...] = ("erm",)
 
     _mechanisms = "'auto', 'objective', 'output', pf.ObjectivePerturbation(...) and pf.OutputPerturbation(...)"
 
@@ -70,42 +79,29 @@ class PerturbedModel(PrivateLinearModel):
         """The loss, of a target scaled to [-1, 1] or of the classes -1 and 1."""
         raise NotImplementedError
 
-    def _chosen_mechanism(self) -> Any:
-        chosen = (
-            self.mechanism
-            if not isinstance(self.mechanism, str)
-            else NAMED.get("objective" if self.mechanism == "auto" else self.mechanism)
-        )
-        if isinstance(chosen, Perturbation) or (self._evolves and isinstance(chosen, PrivGene)):
-            chosen.check()
-            return chosen
-        if self._aggregates and isinstance(chosen, SampleAndAggregate):
-            chosen.check()
-            return AggregatedWeights(chosen)
-        if self._knows_moments:
-            return super()._chosen_mechanism()
-        raise PrivacyError(
-            f"mechanism={self.mechanism!r} was given to {type(self).__name__}; it knows {self._mechanisms}. Use 'auto' if in doubt."
-        )
-
-    def _risk(self, mechanism: Perturbation | PrivGene | AggregatedWeights, schema: Schema) -> Risk:
+    def _problem(self, mechanism: AnyMechanism, schema: Schema) -> ERMProblem:
         """What is minimised."""
         target = schema.target
         classes = len(target.levels) if isinstance(target, Category) and len(target.levels) > 2 else 1
         loss = self._convex_loss(schema)
         knots = getattr(self, "_knots_used", AUTO_KNOTS)
-        return Risk(loss, self._checked_intercept(), classes, coupling_for(loss, classes), self._feature_map(mechanism, schema), knots)
+        return ERMProblem(
+            loss,
+            self._checked_intercept(),
+            classes,
+            coupling_for(loss, classes),
+            self._feature_map(mechanism, schema),
+            knots,
+        )
 
-    def _reasons_of(self, mechanism: Any) -> tuple[str, ...]:
-        if not isinstance(mechanism, PrivGene):
-            return ()
-        return mechanism.reasons_not_private(Risk(self._convex_loss(Schema([Numeric("any", 0, 1)]))))
+    def _reasons_of(self, mechanism: AnyMechanism) -> tuple[str, ...]:
+        return mechanism.reasons_not_private(ERMProblem(self._convex_loss(Schema([Numeric("any", 0, 1)]))))
 
-    def _numbers(self, mechanism: Any, given: Input, terms: Terms) -> tuple[Numbers, int]:
+    def _numbers(self, mechanism: AnyMechanism, given: Input, terms: PrivacyParameters) -> tuple[Numbers, int]:
         usual = super()._numbers(mechanism, given, terms)
         if self.numeric == "auto" and getattr(self, "kernel", "linear") != "linear":
             return "slope", usual[1]  # a kernel bends by itself
-        if isinstance(mechanism, PrivGene | AggregatedWeights):
+        if not mechanism.chooses_encoding:
             return mechanism.numbers(self.numeric, usual[0]), usual[1]
         if self.numeric != "auto" or usual[0] != "splines":
             return usual
@@ -122,9 +118,9 @@ class PerturbedModel(PrivateLinearModel):
         """The length that rows are told to have; not all of these models can be told."""
         return getattr(self, "row_norm", None)
 
-    # -- features ---------------------------------------------------------------------------------------------------
+    # -- features ----------------------------------------------------------------------------------
 
-    def _feature_map(self, mechanism: Any, schema: Schema) -> FourierFeatures | ShortenedRows | None:
+    def _feature_map(self, mechanism: AnyMechanism, schema: Schema) -> FourierFeatures | ShortenedRows | None:
         """The public features in front of the linear model, if it has a kernel or rows of a public length."""
         kernel = getattr(self, "kernel", "linear")
         if kernel not in KERNELS:
@@ -137,19 +133,24 @@ class PerturbedModel(PrivateLinearModel):
         knots = getattr(self, "_knots_used", AUTO_KNOTS)
         anchored: Literal["no", "all"] = "no" if self._checked_intercept() else "all"
         width = schema.geometry(numeric=style, intercept=False, several=True, knots=knots, anchored=anchored).n_columns
-        spread = sum(1 if isinstance(column, Numeric) and column.bins is None else LEVELS_APART for column in schema.features)
+        spread = sum(
+            1 if isinstance(column, Numeric) and column.bins is None else LEVELS_APART for column in schema.features
+        )
         gamma = USUAL_GAMMA / spread if self.gamma == "auto" else self.gamma
         for name, value, most in (("gamma", gamma, MOST_GAMMA), ("n_components", self.n_components, MOST_COMPONENTS)):
             whole = isinstance(value, int | np.integer)
             fits = whole if name == "n_components" else whole or isinstance(value, float | np.floating)
             if isinstance(value, bool) or not fits or not 0 < value <= most:
                 raise PrivacyError(
-                    f"{name}={value!r} was given; it is a positive {'whole ' * (name == 'n_components')}number up to {most:g}, chosen without looking at the rows. Leave it out if in doubt."
+                    f"{name}={value!r} was given; it is a positive {'whole ' * (name == 'n_components')}number up to "
+                    f"{most:g}, chosen without looking at the rows. Leave it out if in doubt."
                 )
         return FourierFeatures(width, max(1, int(self.n_components) // 2), float(gamma), PUBLIC_SEED)
 
-    def _shortened(self, mechanism: Any, schema: Schema) -> ShortenedRows:
-        """Rows no longer than `row_norm`, in the units of the table: one bound for all columns, on both sides of zero, so that lengths mean the same in both."""
+    def _shortened(self, mechanism: AnyMechanism, schema: Schema) -> ShortenedRows:
+        """Rows no longer than `row_norm`, in the units of the table: one bound for all columns, on both sides of zero,
+        so that lengths mean the same in both.
+        """
         norm = self._row_norm
         if (
             isinstance(norm, bool)
@@ -158,28 +159,37 @@ class PerturbedModel(PrivateLinearModel):
             or norm > MOST_NORM
         ):
             raise PrivacyError(
-                f"row_norm={norm!r} was given; it is a positive number, the length that no row exceeds. Leave it out if in doubt."
+                f"row_norm={norm!r} was given; it is a positive number, the length that no row exceeds. Leave it out "
+                "if in doubt."
             )
-        if self.kernel != "linear" or self.numeric not in ("auto", "slope") or not isinstance(mechanism, Perturbation):
+        if self.kernel != "linear" or self.numeric not in ("auto", "slope") or mechanism.solves != "erm":
             raise PrivacyError(
-                f"row_norm={norm!r} was given with a kernel, bins, splines or another mechanism; it is for linear models by objective or output perturbation. Leave one of them out."
+                f"row_norm={norm!r} was given with a kernel, bins, splines or another mechanism; it is for linear "
+                "models by objective or output perturbation. Leave one of them out."
             )
-        bounds = {(column.low, column.high) if isinstance(column, Numeric) and column.bins is None else None for column in schema.features}
+        bounds = {
+            (column.low, column.high) if isinstance(column, Numeric) and column.bins is None else None
+            for column in schema.features
+        }
         most = next(iter(bounds))
         if len(bounds) > 1 or most is None or most[0] != -most[1]:
             raise PrivacyError(
-                f"row_norm={norm!r} was given with a schema whose columns are not all numbers with the same bounds on both sides of zero. "
+                f"row_norm={norm!r} was given with a schema whose columns are not all numbers with the same bounds on "
+                "both sides of zero. "
                 "Give such a schema, for example pf.Schema.box(-1, 1, ...), or leave row_norm out."
             )
         if norm < SHORTEST * most[1]:
             raise PrivacyError(
-                f"row_norm={norm!r} was given with bounds of {most[1]:g}, beside which such rows are hardly told from zero. Give bounds near row_norm: no number of a row can exceed it."
+                f"row_norm={norm!r} was given with bounds of {most[1]:g}, beside which such rows are hardly told from "
+                "zero. Give bounds near row_norm: no number of a row can exceed it."
             )
-        return ShortenedRows(len(schema.features), min(float(norm), LONGEST * most[1]) / most[1], self._checked_intercept())
+        return ShortenedRows(
+            len(schema.features), min(float(norm), LONGEST * most[1]) / most[1], self._checked_intercept()
+        )
 
-    # -- results ----------------------------------------------------------------------------------------------------
+    # -- results -----------------------------------------------------------------------------------
 
-    def _keep_weights(self, fit: RiskFit) -> None:
+    def _keep_weights(self, fit: ERMFit) -> None:
         """coef_ and intercept_, one row per predictor, and what they need to predict."""
         self._pairs = ()
         if isinstance(fit.features, ShortenedRows):
@@ -193,7 +203,10 @@ class PerturbedModel(PrivateLinearModel):
         if fit.features is not None:
             self.coef_, self.intercept_ = fit.weights.T.copy(), np.zeros(fit.weights.shape[1])
             return
-        shown = [shown_weights(fit.weights[:, k], self._geometry, self._checked_intercept()) for k in range(fit.weights.shape[1])]
+        shown = [
+            shown_weights(fit.weights[:, k], self._geometry, self._checked_intercept())
+            for k in range(fit.weights.shape[1])
+        ]
         self._pairs = tuple(table.columns for table in fit.pairs)
         tables = [table.scores for table in fit.pairs]
         self.coef_, self.intercept_ = (
@@ -201,52 +214,19 @@ class PerturbedModel(PrivateLinearModel):
             np.array([const for _, const in shown]),
         )
 
-    def _kept_for_later(self, mechanism: Any, release: Any, fit: Any, objective: Any) -> Any:
-        return None if isinstance(fit, RiskFit) else super()._kept_for_later(mechanism, release, fit, objective)
+    def _kept_for_later(self, mechanism: AnyMechanism, release: Any, fit: Any, objective: Any) -> Any:
+        return super()._kept_for_later(mechanism, release, fit, objective) if mechanism.solves == "moments" else None
 
-    def _described(self, mechanism: Any, fit: Any) -> tuple[dict[str, Any], list[str]]:
-        if not isinstance(fit, RiskFit):
-            return super()._described(mechanism, fit)
-        if isinstance(mechanism, PrivGene):
-            return {}, [f"searches for weights that make this small: {fit.loss.name}"]
-        if isinstance(mechanism, AggregatedWeights):
-            return {}, [
-                f"averages weights that minimise the {fit.loss.name} of a block each, between -{mechanism.settings.largest_weight:g} and {mechanism.settings.largest_weight:g}; noise is told as a share of that range"
-            ]
-        notes = [f"minimises the {fit.loss.name} over all rows, plus {fit.ridge:.4g} / 2 times the squared weights"]
-        if isinstance(fit.features, ShortenedRows):
-            notes.append(f"rows longer than {self._row_norm:g}, which is taken as public, were shortened to it")
-        if fit.setting:
-            notes = [
-                notes[0].replace("over all rows", "over its part of the rows"),
-                *notes[1:],
-                f"chosen privately, by mistakes on other rows: {fit.setting}; the noise told is the largest of all candidates",
-            ]
-        if fit.stretches:
-            notes.append(
-                f"weights were stretched {min(fit.stretches):.3g} to {max(fit.stretches):.3g} times, column by column, to undo half of what ridge and noise did to them; this costs nothing"
-            )
-        if fit.pairs:
-            columns = [column.name for column in self.schema_.features]
-            chosen = [
-                f"{columns[one]} in fine steps" if is_alone((one, other)) else f"{columns[one]} x {columns[other]}"
-                for one, other in (table.columns for table in fit.pairs)
-            ]
-            notes.append(f"adds tables of scores, chosen privately where the rest of the fit misses most: {', '.join(chosen)}")
-        if isinstance(mechanism.ridge, float | int) and fit.ridge > mechanism.ridge:
-            notes.append(
-                f"the ridge was raised from {mechanism.ridge:g}: below that, curvature would cost more than its share of epsilon, or no solver could promise a minimum for every table"
-            )
-        return {"kind": "ridge", "ridge": fit.ridge}, notes
+    def _notes(self, mechanism: AnyMechanism) -> tuple[str, ...]:
+        if self._row_norm is None:
+            return ()
+        return (f"rows longer than {self._row_norm:g}, which is taken as public, were shortened to it",)
 
-    def _report(self, mechanism: Any, release: Release[Any], fit: Any, reasons: tuple[str, ...]) -> Report:
+    def _report(self, mechanism: AnyMechanism, release: Release[Any], fit: Any, reasons: tuple[str, ...]) -> Report:
         report = super()._report(mechanism, release, fit, reasons)
-        if not (isinstance(fit, RiskFit) and isinstance(mechanism, Perturbation)):
-            return report
         if not isinstance(self.schema_.target, Category):  # the rule was found for classes
             return report
-        norms = RowNorms.of(self._geometry) if fit.features is None else fit.features.norms
-        level = relative_noise(mechanism, fit, release.event, norms)
+        level = mechanism.relative_noise(fit, release.event, self._geometry)
         if level is None:
             return report
         told = (DROWNED_NOTE,) if level > DROWNED else ()
@@ -254,10 +234,20 @@ class PerturbedModel(PrivateLinearModel):
 
     @property
     def feature_importances_(self) -> Floats:
-        """As for every linear model. A kernel mixes all columns, so that models with one have none."""
+        """Importance of each input column, in the order of the schema's features.
+
+        As for every linear model. The features of a kernel mix all columns, so a model with a kernel has no
+        importances.
+
+        Returns
+        -------
+        ndarray of shape (n_features_in_,)
+            One importance per input column.
+        """
         if getattr(self, "_features", None) is not None:
             raise AttributeError(
-                "feature_importances_ was asked of a model with a kernel, whose features mix all columns. Fit one with kernel='linear'."
+                "feature_importances_ was asked of a model with a kernel, whose features mix all columns. Fit one with "
+                "kernel='linear'."
             )
         return super().feature_importances_
 
@@ -271,12 +261,28 @@ class PerturbedModel(PrivateLinearModel):
         return scores[:, 0] if len(self.coef_) == 1 and scores.ndim > 1 else scores
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """The names of the columns of coef_: a number under its own name, a category as name_level, a cell of two columns by both names; features of a kernel by their number."""
+        """Return the names of the columns of `coef_`.
+
+        A numeric column keeps its own name; a category has one column per level, called name_level; a cell of an
+        interaction has both names; the features of a kernel are numbered.
+
+        Parameters
+        ----------
+        input_features : object, default=None
+            Not used; it is here for scikit-learn's interface.
+
+        Returns
+        -------
+        ndarray of object
+            One name per column of `coef_`.
+        """
         features = getattr(self, "_features", None)
         if features is None:
             names = super().get_feature_names_out(input_features)
             crossing = Crossing.of(self._geometry)
-            return np.concatenate([names, *(np.array(crossing.names(pair), dtype=object) for pair in getattr(self, "_pairs", ()))])
+            return np.concatenate(
+                [names, *(np.array(crossing.names(pair), dtype=object) for pair in getattr(self, "_pairs", ()))]
+            )
         return np.array([f"{wave}_{i}" for wave in ("cos", "sin") for i in range(features.pairs)], dtype=object)
 
     def _facts(self) -> dict[str, Any]:
@@ -286,7 +292,11 @@ class PerturbedModel(PrivateLinearModel):
             return {"fourier": [features.columns, features.pairs, features.gamma, features.seed]}
         pairs = getattr(self, "_pairs", ())
         crossing = Crossing.of(self._geometry)
-        return {"pairs": [list(pair) for pair in pairs], "cells": [crossing.n_cells(pair) for pair in pairs]} if pairs else {}
+        return (
+            {"pairs": [list(pair) for pair in pairs], "cells": [crossing.n_cells(pair) for pair in pairs]}
+            if pairs
+            else {}
+        )
 
     def _restore_facts(self, facts: dict[str, Any]) -> None:
         if "fourier" in facts:
@@ -301,10 +311,14 @@ class PerturbedModel(PrivateLinearModel):
         known = {*crossing.pairs(len(self.coef_[0])), *crossing.alone()}
         whole = all(isinstance(place, int) for pair in found for place in pair)
         fitting = (
-            whole and len(set(found)) == len(found) and known.issuperset(found) and [crossing.n_cells(pair) for pair in found] == cells
+            whole
+            and len(set(found)) == len(found)
+            and known.issuperset(found)
+            and [crossing.n_cells(pair) for pair in found] == cells
         )
         if not fitting or len(self._geometry.feature_names) + sum(cells) != len(self.coef_[0]):
             raise ModelFileError(
-                "The tables of a model file do not go with its schema and coefficients. It was changed, or saved by another version: fit again."
+                "The tables of a model file do not go with its schema and coefficients. It was changed, or saved by "
+                "another version: fit again."
             )
         return found

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from sklearn.base import BaseEstimator
 
 from privfit.mechanisms import Release
-from privfit.mechanisms.release import refuse_ledger
+from privfit.mechanisms.base import AnyMechanism, refuse_ledger
 from privfit.models.cautions import cautions
 from privfit.models.inputs import PUBLIC, Input, advising_about_target, fit_input
 from privfit.models.report import Report, make_report
 from privfit.models.selectors import check_selector
-from privfit.privacy import Budget, Ledger, PrivacyError, PrivacyWarning, Terms, noise_source, process_ledger, warn_of_running_total
+from privfit.privacy import (
+    Budget,
+    Ledger,
+    PrivacyError,
+    PrivacyParameters,
+    PrivacyWarning,
+    noise_source,
+    process_ledger,
+    warn_of_running_total,
+)
 from privfit.rows import Rows
 from privfit.schema import Category, Column, Geometry, Numeric, Schema
 
@@ -29,13 +38,28 @@ class PrivateModel(BaseEstimator):  # type: ignore[misc]
     _target: Literal["needed", "taken", "ignored"] = "needed"
     """Whether there must be a target, may be one, or is none, whatever is given."""
 
-    def fit(self, X: Any, y: Any = None) -> Any:
-        """Fit on a table. Charges the ledger before any noise is drawn.
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the model on a table. The ledger is charged before any noise is drawn.
 
         Parameters
         ----------
-        X : an array, a pandas or polars frame or query, an Arrow table or stream, a DuckDB relation, or the path of a Parquet or CSV file.
-        y : the target, unless X has a column with the name of the schema's target.
+        X : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
+            The table: a numpy array, a pandas or polars frame or lazy query, anything that Arrow can stream, a DuckDB
+            relation, or the path of a Parquet or CSV file.
+        y : array-like or None, default=None
+            The target, unless X has a column with the name of the schema's target.
+
+        Returns
+        -------
+        Self
+            The fitted model.
+
+        Raises
+        ------
+        DataError
+            If the table does not fit the schema. Nothing is charged.
+        BudgetExceeded
+            If the ledger has less left than the fit costs. Nothing is charged and nothing is drawn.
         """
         before = dict(self.__dict__)
         try:
@@ -47,7 +71,9 @@ class PrivateModel(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _fit(self, X: Any, y: Any) -> None:
-        terms = Terms(Budget(self.epsilon, self.delta), self.adjacency, self.rows_per_person, self.expected_rows)
+        terms = PrivacyParameters(
+            Budget(self.epsilon, self.delta), self.adjacency, self.rows_per_person, self.expected_rows
+        )
         mechanism = self._chosen_mechanism()
         noise = noise_source(self.random_state)
         reasons = (*self._reasons_not_private(), *self._reasons_of(mechanism))
@@ -56,14 +82,17 @@ class PrivateModel(BaseEstimator):  # type: ignore[misc]
         objective, geometry = self._encoded(mechanism, given, terms)
         self._check_selector(mechanism, given, geometry)
         rows = Rows(given.table, given.schema, geometry)
-        account = None if ledger is None else ledger.describing(model=type(self).__name__, target=_target_name(given.schema))
+        account = (
+            None if ledger is None else ledger.describing(model=type(self).__name__, target=_target_name(given.schema))
+        )
         with advising_about_target(given.schema.target):
             release = mechanism.release(rows, terms, account, noise, objective)
         if self.ledger is None and ledger is not None:
             warn_of_running_total(ledger)
         if terms.adjacency == "replace-one" and release.event.delta * rows.n_rows > 1:
             warnings.warn(
-                f"delta={release.event.delta:g} is more than one in {rows.n_rows} rows: so large a chance to fail protects nobody in particular. "
+                f"delta={release.event.delta:g} is more than one in {rows.n_rows} rows: so large a chance to fail "
+                "protects nobody in particular. "
                 "Use a delta far below one over the number of rows, such as 1e-6.",
                 PrivacyWarning,
                 stacklevel=4,
@@ -78,59 +107,62 @@ class PrivateModel(BaseEstimator):  # type: ignore[misc]
         told = self._cautions(release, rows, terms, ledger) if report.private else ()
         self.report_ = replace(report, receipt=self._receipt(account), cautions=told)
 
-    # -- what subclasses say ----------------------------------------------------------------------------------------
+    # -- what subclasses say -----------------------------------------------------------------------
 
-    def _chosen_mechanism(self) -> Any:
+    def _chosen_mechanism(self) -> AnyMechanism:
         """The mechanism, checked."""
         raise NotImplementedError
 
-    def _objective(self, mechanism: Any, schema: Schema) -> Any:
+    def _objective(self, mechanism: AnyMechanism, schema: Schema) -> Any:
         """What is minimised or selected."""
         raise NotImplementedError
 
-    def _encoded(self, mechanism: Any, given: Input, terms: Terms) -> tuple[Any, Geometry]:
+    def _encoded(self, mechanism: AnyMechanism, given: Input, terms: PrivacyParameters) -> tuple[Any, Geometry]:
         """What is minimised or selected, and how rows are encoded for it."""
         objective = self._objective(mechanism, given.schema)
         return objective, mechanism.geometry(given.schema, objective)
 
-    def _keep(self, fit: Any, mechanism: Any) -> None:
+    def _keep(self, fit: Any, mechanism: AnyMechanism) -> None:
         """Set the fitted attributes."""
         raise NotImplementedError
 
-    def _prepared(self, given: Input, mechanism: Any) -> Input:
+    def _prepared(self, given: Input, mechanism: AnyMechanism) -> Input:
         """The input, with its schema as this model wants it."""
         return given
 
-    def _reasons_of(self, mechanism: Any) -> tuple[str, ...]:
-        """Why this mechanism is not private, if it is not, in its own words: as printed in a paper whose constants are wrong."""
+    def _reasons_of(self, mechanism: AnyMechanism) -> tuple[str, ...]:
+        """Why this mechanism is not private for such a model, if it is not: as printed in a paper whose constants are
+        wrong.
+        """
         return ()
 
     def _importance_names(self) -> tuple[str, ...]:
         """The fitted attributes from which a selector of columns can read how much each of them counts."""
         return ()
 
-    def _may_bend(self, mechanism: Any) -> bool:
+    def _may_bend(self, mechanism: AnyMechanism) -> bool:
         """Whether numbers may enter as splines in a later fit with fewer columns, if not in this one."""
         return False
 
-    def _check_selector(self, mechanism: Any, given: Input, geometry: Geometry) -> None:
+    def _check_selector(self, mechanism: AnyMechanism, given: Input, geometry: Geometry) -> None:
         """Refuse a selector that calls this fit and would fail after the charge."""
         open_box = given.by_position or given.strict_names
         check_selector(self, geometry, self._importance_names(), self._may_bend(mechanism), open_box)
 
-    def _kept_for_later(self, mechanism: Any, release: Release[Any], fit: Any, objective: Any) -> Any:
+    def _kept_for_later(self, mechanism: AnyMechanism, release: Release[Any], fit: Any, objective: Any) -> Any:
         """What later calls are answered from, if there are any."""
         return None
 
-    def _described(self, mechanism: Any, fit: Any) -> tuple[dict[str, Any], list[str]]:
+    def _described(self, mechanism: AnyMechanism, fit: Any) -> tuple[dict[str, Any], list[str]]:
         """What was done to the release, for the report, and lines about it."""
-        return {}, []
+        described = mechanism.describe(fit, self.schema_, self._geometry)
+        return dict(described.repairs), list(described.notes)
 
-    def _notes(self, mechanism: Any) -> tuple[str, ...]:
+    def _notes(self, mechanism: AnyMechanism) -> tuple[str, ...]:
         """Lines for the report."""
         return ()
 
-    # -- who pays ---------------------------------------------------------------------------------------------------
+    # -- who pays ----------------------------------------------------------------------------------
 
     def _is_declared_public(self) -> bool:
         return isinstance(self.schema, str) and self.schema == PUBLIC
@@ -147,7 +179,8 @@ class PrivateModel(BaseEstimator):  # type: ignore[misc]
         """The user's ledger, or the process's own; none for a fit that is not private, which no ledger accepts."""
         if self.ledger is not None and not isinstance(self.ledger, Ledger):
             raise PrivacyError(
-                f"ledger={type(self.ledger).__name__} was given; it is a pf.Ledger or None. Write ledger=pf.Ledger('people.db', epsilon=1.0)."
+                f"ledger={type(self.ledger).__name__} was given; it is a pf.Ledger or None. Write "
+                "ledger=pf.Ledger('people.db', epsilon=1.0)."
             )
         if not reasons:
             return self.ledger if self.ledger is not None else process_ledger()
@@ -155,16 +188,20 @@ class PrivateModel(BaseEstimator):  # type: ignore[misc]
         return None
 
     def _receipt(self, account: Ledger | None) -> dict[str, Any]:
-        """Which entry of the user's ledger paid; nothing where there was none: the process's own ledger is gone with the process."""
+        """Which entry of the user's ledger paid; nothing where there was none: the process's own ledger is gone with
+        the process.
+        """
         receipt = account.last_receipt if account is not None and self.ledger is not None else None
         return {} if receipt is None else receipt.to_dict()
 
-    def _cautions(self, release: Release[Any], rows: Rows, terms: Terms, ledger: Ledger | None) -> tuple[str, ...]:
+    def _cautions(
+        self, release: Release[Any], rows: Rows, terms: PrivacyParameters, ledger: Ledger | None
+    ) -> tuple[str, ...]:
         """What qualifies the promise, from public facts."""
         known = rows.n_rows if terms.adjacency == "replace-one" else terms.expected_rows
         return cautions(release.event, known, ledger.spent if self.ledger is None and ledger is not None else None)
 
-    def _report(self, mechanism: Any, release: Release[Any], fit: Any, reasons: tuple[str, ...]) -> Report:
+    def _report(self, mechanism: AnyMechanism, release: Release[Any], fit: Any, reasons: tuple[str, ...]) -> Report:
         repairs, told = self._described(mechanism, fit)
         notes = [*self._notes(mechanism), *told]
         notes.extend(_of_filled_target(self.schema_.target))
@@ -173,7 +210,12 @@ class PrivateModel(BaseEstimator):  # type: ignore[misc]
         if not release.private and not reasons:
             reasons = ("the noise came from a source that is not secret",)
         return make_report(
-            type(self).__name__, release.event, repairs=repairs, public=self._public_facts(), reasons=reasons, notes=tuple(notes)
+            type(self).__name__,
+            release.event,
+            repairs=repairs,
+            public=self._public_facts(),
+            reasons=reasons,
+            notes=tuple(notes),
         )
 
     def _public_facts(self) -> tuple[str, ...]:

@@ -6,21 +6,73 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from privfit.privacy import Event
+from privfit.privacy.parts import Additive
 
-_NOISES = {
-    "laplace": "discrete Laplace",
-    "gaussian": "discrete Gaussian",
-    "linf": "whole numbers in a cube (L-infinity)",
-    "octahedra": "whole numbers in octahedra (L1 block by block)",
-    "l2": "a ball (L2), rounded",
-    "normal": "Gaussian, rounded",
-}
 CHOICES = ("permute-and-flip", "exponential")
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a person needs to know before a model leaves the house. Prints as a table; `to_dict` for programs."""
+    """The privacy report of a fit: what was guaranteed, what was drawn, and what was taken as public.
+
+    It prints as a table; `to_dict` is for programs.
+
+    Parameters
+    ----------
+    model : str
+        Name of the estimator.
+    mechanism : str
+        Name of the mechanism.
+    epsilon : float
+        Privacy budget that was spent.
+    delta : float
+        Delta that was spent.
+    adjacency : {'replace-one', 'add-remove'}
+        Which tables are neighbours.
+    rows_per_person : int
+        Largest number of rows of one person.
+    sensitivity : float
+        Sensitivity of what was released.
+    noise_scale : float
+        Scale of the noise.
+    noise : str
+        Distribution of the noise, or the rule of selection.
+    released_values : int
+        Number of values that were released, or of private selections.
+    repairs : dict
+        What was done to the release to make it usable.
+    public : tuple of str
+        What was taken as public.
+    private : bool
+        Whether the fit is private.
+    not_private_because : tuple of str, default=()
+        Why it is not private, if it is not.
+    notes : tuple of str, default=()
+        What else is worth knowing.
+    event : dict, optional
+        The event of the release as plain values.
+    noise_deviation : float or None, default=None
+        Standard deviation of the noise on one released value; the root of its mean square where parts differ.
+    receipt : dict, optional
+        Which ledger and which of its entries paid, and the head of its chain then; empty where no ledger was given.
+    cautions : tuple of str, default=()
+        What qualifies `private`: a large epsilon, a large delta, no ledger.
+
+    See Also
+    --------
+    Ledger : The budget that a receipt names.
+
+    Examples
+    --------
+    >>> import numpy as np, privfit as pf
+    >>> X = np.linspace(-1, 1, 1000).reshape(-1, 1)
+    >>> model = pf.LinearRegression(epsilon=0.5, schema=pf.Schema.box(-1, 1, target=(-1, 1))).fit(X, 0.5 * X[:, 0])
+    >>> model.report_.epsilon, model.report_.private
+    (0.5, True)
+    >>> print(model.report_)  # doctest: +ELLIPSIS
+    Privacy report of LinearRegression
+    ...
+    """
 
     model: str
     mechanism: str
@@ -39,9 +91,13 @@ class Report:
     notes: tuple[str, ...] = ()
     event: dict[str, Any] = field(default_factory=dict, repr=False)
     noise_deviation: float | None = None
-    """The standard deviation of the noise on one released value (about features, where a cube has two parts; the root of its mean square, where parts differ)."""
+    """The standard deviation of the noise on one released value (of the first block, where L-infinity noise has
+    several; the root of its mean square, where parts differ).
+    """
     receipt: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    """Which ledger and which of its entries paid, and the head of its chain then (`Ledger.verify(receipt)`); empty where no ledger was given."""
+    """Which ledger and which of its entries paid, and the head of its chain then (`Ledger.verify(receipt)`); empty
+    where no ledger was given.
+    """
     cautions: tuple[str, ...] = ()
     """What qualifies `private`, in sentences: a large epsilon, a large delta, no ledger. Empty where nothing does."""
 
@@ -50,29 +106,59 @@ class Report:
             rule = "the exponential mechanism" if self.noise == "exponential" else self.noise
             return [("choices", f"{self.released_values} private choice{'s' * (self.released_values != 1)} by {rule}")]
         on = f"on {self.released_values} released values"
-        return [("sensitivity", f"{self.sensitivity:.6g}"), ("noise", f"{self.noise}, {self._scale()}{self._deviation()}{on}")]
+        return [
+            ("sensitivity", f"{self.sensitivity:.6g}"),
+            ("noise", f"{self.noise}, {self._scale()}{self._deviation()}{on}"),
+        ]
 
     def _scale(self) -> str:
-        scales = self.event.get("scales") or [self.noise_scale * self.event.get("unit", 1)]
-        low, high = min(scales) / self.event.get("unit", 1), max(scales) / self.event.get("unit", 1)
+        main = Event.from_dict(self.event).main if self.event else ()
+        scales = [part.scale / part.unit for part in main if isinstance(part, Additive) and part.scale] or [
+            self.noise_scale
+        ]
+        low, high = min(scales), max(scales)
         return f"scale {low:.6g}, " if low == high else f"scales {low:.6g} to {high:.6g}, "
 
     def _deviation(self) -> str:
         return "" if self.noise_deviation is None else f"standard deviation {self.noise_deviation:.4g}, "
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as plain values, ready for JSON."""
+        """Return the report as plain values, ready for JSON.
+
+        Returns
+        -------
+        dict
+            One entry per field.
+        """
         plain = asdict(self)
         return {key: list(value) if isinstance(value, tuple) else value for key, value in plain.items()}
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Report:
-        """The report that `to_dict` wrote."""
-        fields: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in plain.items()}
+        """Make the report again that `to_dict` wrote.
+
+        Parameters
+        ----------
+        plain : dict
+            One entry per field.
+
+        Returns
+        -------
+        Report
+            The report.
+        """
+        fields: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in plain.items()
+        }
+        if plain.get("event"):
+            event = Event.from_dict(plain["event"])
+            fields |= {"event": event.to_dict(), "noise": event.in_words or plain["noise"]}
         return cls(**fields)
 
     def __str__(self) -> str:
-        neighbours = {"replace-one": "one person's row changes", "add-remove": "one person's row is there or not"}[self.adjacency]
+        neighbours = {"replace-one": "one person's row changes", "add-remove": "one person's row is there or not"}[
+            self.adjacency
+        ]
         rows = [
             ("mechanism", self.mechanism),
             ("epsilon", f"{self.epsilon:g}"),
@@ -115,7 +201,13 @@ class Report:
 
 
 def make_report(
-    model: str, event: Event, *, repairs: dict[str, Any], public: tuple[str, ...], reasons: tuple[str, ...], notes: tuple[str, ...]
+    model: str,
+    event: Event,
+    *,
+    repairs: dict[str, Any],
+    public: tuple[str, ...],
+    reasons: tuple[str, ...],
+    notes: tuple[str, ...],
 ) -> Report:
     """The report of a release with this event; `reasons` say why it is not private, if it is not."""
     return Report(
@@ -127,7 +219,7 @@ def make_report(
         rows_per_person=event.rows_per_person,
         sensitivity=event.sensitivity / event.unit,
         noise_scale=event.scale / event.unit,
-        noise=" and ".join(dict.fromkeys(_NOISES.get(kind, kind) for kind in event.noise.split("+"))),
+        noise=event.in_words,
         released_values=event.n_values,
         repairs=repairs,
         public=public,

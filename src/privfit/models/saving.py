@@ -1,4 +1,7 @@
-"""Saved models: JSON with coefficients or centres, schema, report and version. Loading one runs no code from the file."""
+"""Saved models: JSON with coefficients or centres, schema, report and version.
+
+Loading one runs no code from the file.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,12 @@ _PARAMETERS = (
 
 
 class ModelFileError(ValueError):
-    """A file that is not a model saved by privfit."""
+    """A file that is not a model saved by privfit.
+
+    See Also
+    --------
+    load_model : Reads a saved model.
+    """
 
 
 def save(model: Any, path: Path) -> None:
@@ -49,7 +57,9 @@ def save(model: Any, path: Path) -> None:
         "privfit": VERSION,
         "model": type(model).__name__,
         "parameters": {
-            name: _plain(getattr(model, name)) for name in _PARAMETERS if hasattr(model, name) and not _is_function(getattr(model, name))
+            name: _plain(getattr(model, name))
+            for name in _PARAMETERS
+            if hasattr(model, name) and not _is_function(getattr(model, name))
         },
         "schema": model.schema_.to_toml(),
         **(_centres_of(model) if hasattr(model, "cluster_centers_") else _weights_of(model)),
@@ -69,7 +79,9 @@ def _weights_of(model: Any) -> dict[str, Any]:
         "encoding": {
             "numeric": model._numeric_used,
             "intercept": model._geometry.intercept,
-            "anchored": any(block.anchored or (block.kind == "levels" and block.width == 2) for block in model._geometry.blocks),
+            "anchored": any(
+                block.anchored or (block.kind == "levels" and block.width == 2) for block in model._geometry.blocks
+            ),
             "knots": model._knots_used,
             "whole": model._geometry.blocks != () and not any(block.kind == "sign" for block in model._geometry.blocks),
             "paper": any(block.kind in ("share", "indicators") for block in model._geometry.blocks),
@@ -91,14 +103,18 @@ def load(path: str | Path, kinds: dict[str, type]) -> Any:
         document = json.loads(path.read_text(encoding="utf-8"))
         if document["format"] != _FORMAT:
             raise ModelFileError(
-                f"The model file {path.name!r} has format {document['format']!r}; this privfit reads {_FORMAT}. Save it again with this version."
+                f"The model file {path.name!r} has format {document['format']!r}; this privfit reads {_FORMAT}. Save "
+                "it again with this version."
             )
         return _restore(document, kinds)
     except FileNotFoundError as error:
-        raise ModelFileError(f"There is no model file {path.name!r}. Give the path that `save` or `privfit fit -o` wrote.") from error
+        raise ModelFileError(
+            f"There is no model file {path.name!r}. Give the path that `save` or `privfit fit -o` wrote."
+        ) from error
     except (OSError, UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
         raise ModelFileError(
-            f"The file {path.name!r} is not a model saved by privfit. Give the path that `save` or `privfit fit -o` wrote."
+            f"The file {path.name!r} is not a model saved by privfit. Give the path that `save` or `privfit fit -o` "
+            "wrote."
         ) from error
 
 

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.mechanisms import Breeding, GeneticMechanism, Search
+from privfit.mechanisms.base import AnyMechanism
+from privfit.models._docs import documented
 from privfit.models.bounds import checked_bounds
 from privfit.models.private import PrivateModel
 from privfit.privacy import Ledger, PrivacyError
@@ -18,33 +20,68 @@ from privfit.statistics import RowFitness, TableFitness
 Floats = NDArray[np.float64]
 
 
+@documented
 class GeneticSearch(PrivateModel):
     """Search the parameters that fit a private table best: PrivGene for any fitting function.
 
-    In every round candidates are scored on the rows, some are selected privately, and new ones are bred from them by crossover and mutation.
+    In every round candidates are scored on the rows, some are selected privately, and the candidates of the next round
+    are made from them by crossover and mutation.
 
     Parameters
     ----------
-    fitness : a pf.RowFitness (a sum over rows that states how far one row can tell two candidates apart) or a pf.TableFitness (anything with a stated sensitivity).
-    low, high : the bounds of the parameters: two arrays, or two numbers with n_parameters.
-    n_parameters : how many parameters there are, where the bounds are numbers.
-    epsilon, delta : the privacy budget of one fit. With a delta, many rounds cost less.
-    schema : the public facts about the table.
-    selection : "enhanced" is the exponential mechanism by how far a row can tell candidates apart, "permute-and-flip" a sharper rule with the same bound, "exponential" the
-        exponential mechanism by how far a row can move a score. "auto" is permute-and-flip, or "enhanced" where a delta makes that sharper.
-    candidates, parents : how many candidates a round has, and how many of them are selected to beget the next.
-    rounds : how many; "auto" is 0.00125 times rows times epsilon over parents, by the paper's rule.
-    mutation, decay : how far a mutation goes, as a share of the bounds, in the first round, and by what factor that shrinks.
-    start : candidates to begin with, from public knowledge. Otherwise they are scattered.
-    adjacency, rows_per_person, expected_rows, ledger, random_state : as in LogisticRegression.
+    fitness : RowFitness or TableFitness
+        What is maximised: a sum over rows that states by how much one row can change the difference of two scores, or
+        any function of the table with a stated sensitivity.
+    low : float or array-like
+        Lower bounds of the parameters: an array, or a number together with `n_parameters`.
+    high : float or array-like
+        Upper bounds of the parameters, in the same form.
+    n_parameters : int or None
+        How many parameters there are, where the bounds are numbers.
+    delta : float
+        Probability with which the guarantee may fail; 0 asks for pure epsilon-DP. With a delta above 0, many rounds
+        cost less.
+    selection : {'auto', 'enhanced', 'permute-and-flip', 'exponential'}
+        The rule of selection. "enhanced" is the exponential mechanism with the sensitivity of differences of scores,
+        "permute-and-flip" a more accurate rule with the same guarantee, "exponential" the exponential mechanism with
+        the sensitivity of single scores. "auto" is "permute-and-flip", or "enhanced" where a delta makes that more
+        accurate.
+    candidates : int
+        Number of candidates in a round.
+    parents : int
+        How many candidates of a round are selected as parents of the next.
+    rounds : int or 'auto'
+        Number of rounds; "auto" is 0.00125 times rows times epsilon over parents, the rule of the paper.
+    mutation : float
+        Size of a mutation in the first round, as a share of the bounds.
+    decay : float
+        Factor by which mutations shrink from round to round.
+    start : array-like of shape (n_candidates, n_parameters) or None
+        First candidates, from public knowledge. None scatters them.
 
     Attributes
     ----------
-    best_ : the parameters that were found.
-    report_, schema_ : as in LogisticRegression. The score of best_ on private rows is private, and not among them.
+    best_ : ndarray of shape (n_parameters,)
+        The parameters that were found.
 
-    Guarantee: epsilon-DP, or (epsilon, delta)-DP, replace-one or add-remove; docs/proofs/selection.md, Theorem 2. A TableFitness is believed.
+    See Also
+    --------
+    RowFitness : A fitting function that is a sum over rows.
+    TableFitness : A fitting function with a stated sensitivity.
+    PrivGene : The same idea for classifiers and clusters.
+
+    Notes
+    -----
+    The score of `best_` on private rows is private, and is not reported.
+
+    Guarantee: epsilon-DP, or (epsilon, delta)-DP, replace-one or add-remove; docs/proofs/selection.md, Theorem 2. The
+    sensitivity of a TableFitness is taken from its author.
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
+
+    References
+    ----------
+    .. [1] J. Zhang, X. Xiao, Y. Yang, Z. Zhang and M. Winslett, "PrivGene: differentially private model fitting using
+       genetic algorithms", SIGMOD 2013.
 
     Examples
     --------
@@ -107,10 +144,11 @@ class GeneticSearch(PrivateModel):
         mechanism.check()
         return mechanism
 
-    def _objective(self, mechanism: Any, schema: Schema) -> Search:
+    def _objective(self, mechanism: AnyMechanism, schema: Schema) -> Search:
         if not isinstance(self.fitness, RowFitness | TableFitness):
             raise PrivacyError(
-                f"fitness={type(self.fitness).__name__} was given; it is a pf.RowFitness or a pf.TableFitness, which state how far one row can move a score. "
+                f"fitness={type(self.fitness).__name__} was given; it is a pf.RowFitness or a pf.TableFitness, which "
+                "state how far one row can move a score. "
                 "Write pf.RowFitness(score, spread=...)."
             )
         low, high = checked_bounds(self.low, self.high, self.n_parameters, "n_parameters", "parameter")
@@ -125,14 +163,15 @@ class GeneticSearch(PrivateModel):
             start = np.empty(0)
         if start.ndim != 2 or not len(start) or start.shape[1] != parameters or not np.isfinite(start).all():
             raise PrivacyError(
-                f"start has the shape {start.shape}; it has one row per candidate, at least one, and {parameters} columns, one per parameter, "
+                f"start has the shape {start.shape}; it has one row per candidate, at least one, and {parameters} "
+                "columns, one per parameter, "
                 "all of them numbers. Leave it out to start anywhere."
             )
         return start
 
-    def _keep(self, fit: Floats, mechanism: Any) -> None:
+    def _keep(self, fit: Floats, mechanism: AnyMechanism) -> None:
         self.best_ = fit
 
-    def _described(self, mechanism: Any, fit: Any) -> tuple[dict[str, Any], list[str]]:
+    def _described(self, mechanism: AnyMechanism, fit: Any) -> tuple[dict[str, Any], list[str]]:
         believed = isinstance(self.fitness, TableFitness)
         return {}, ["the sensitivity of the fitness was stated by its author, and is believed"] if believed else []

@@ -33,12 +33,15 @@ def check_selector(model: Any, geometry: Geometry, readable: tuple[str, ...], ma
     several = len(geometry.feature_names) != len(geometry.blocks) or (may_bend and isinstance(selector, RFE))
     if selector.importance_getter in ("auto", "coef_") and several:
         raise PrivacyError(
-            f"{name} was given a {ours} with importance_getter={selector.importance_getter!r}, which reads coef_. That has an entry for every "
-            f"level and knot, and not one per column. Write {name}(..., importance_getter='feature_importances_'). Nothing was charged."
+            f"{name} was given a {ours} with importance_getter={selector.importance_getter!r}, which reads coef_. That "
+            "has an entry for every "
+            f"level and knot, and not one per column. Write {name}(..., importance_getter='feature_importances_'). "
+            "Nothing was charged."
         )
     if isinstance(selector, RFE) and not open_box:
         raise PrivacyError(
-            f"{name} was given a {ours} whose schema lists its columns; it fits again and again with fewer of them, as arrays "
+            f"{name} was given a {ours} whose schema lists its columns; it fits again and again with fewer of them, as "
+            "arrays "
             "without names, which such a schema refuses. Use a schema for any number of columns, "
             "pf.Schema.box(low, high, target=...), or SelectFromModel, which fits once. Nothing was charged."
         )
@@ -56,11 +59,14 @@ def _check_getter(getter: Any, readable: tuple[str, ...], name: str, model: Any)
         )
     if getattr(model, "kernel", "linear") != "linear":
         raise PrivacyError(
-            f"{given} with a kernel, which has no importances: its features mix all columns. Use kernel='linear'. Nothing was charged."
+            f"{given} with a kernel, which has no importances: its features mix all columns. Use kernel='linear'. "
+            "Nothing was charged."
         )
     raise PrivacyError(
-        f"{given} with importance_getter={getter!r}; it has no importances, as it has no coefficients. Use a linear model, such as "
-        "pf.LinearRegression, or give a function as importance_getter, from the fitted model to one number per column. Nothing was charged."
+        f"{given} with importance_getter={getter!r}; it has no importances, as it has no coefficients. Use a linear "
+        "model, such as "
+        "pf.LinearRegression, or give a function as importance_getter, from the fitted model to one number per column. "
+        "Nothing was charged."
     )
 
 

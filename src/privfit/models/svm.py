@@ -7,6 +7,9 @@ from typing import Any
 
 from privfit.losses import ConvexLoss, hinge, smooth_hinge
 from privfit.mechanisms import OutputPerturbation, PrivGene
+from privfit.mechanisms.base import AnyMechanism
+from privfit.mechanisms.named import WEIGHTS
+from privfit.models._docs import documented
 from privfit.models.classes import ClassModel
 from privfit.models.inputs import PUBLIC
 from privfit.models.perturbed import USUAL_PAIRS, PerturbedModel
@@ -16,28 +19,49 @@ from privfit.schema import Category, Schema
 LOSSES = ("huber", "hinge")
 
 
+@documented
 class LinearSVC(ClassModel, PerturbedModel):
     """Support vector classification for two or more classes, fitted under differential privacy.
 
+    More than two classes are fitted one against the rest, in one release.
+
     Parameters
     ----------
-    epsilon : the privacy budget of one fit; smaller is more private and noisier.
-    loss : "huber" is the hinge loss with its corner rounded; "hinge" rounds it over a thousandth only. A perturbed objective needs bounded curvature, so that "hinge" goes with
-        mechanism="output" or "genetic".
-    width : for "huber", how much of the corner is rounded, to either side.
-    mechanism : "auto" perturbs the objective for "huber" and moves weights by private choices ("genetic", two classes) for "hinge"; "objective", "output", "genetic", "sample-and-aggregate", or an
-        instance of pf.ObjectivePerturbation, pf.OutputPerturbation, pf.PrivGene or pf.SampleAndAggregate.
-    kernel, gamma, n_components, row_norm : as in LogisticRegression.
-    delta, schema, adjacency, fit_intercept, numeric, rows_per_person, expected_rows, ledger, random_state : as in LogisticRegression.
+    loss : {'huber', 'hinge'}
+        "huber" is the hinge loss with its corner rounded; "hinge" rounds it over a thousandth only. A perturbed
+        objective needs bounded curvature, so "hinge" goes with mechanism="output" or "genetic".
+    width : float
+        For "huber", how much of the corner is rounded, to either side.
+    mechanism : str, ObjectivePerturbation, OutputPerturbation, PrivGene or SampleAndAggregate
+        "auto" perturbs the objective for "huber", and for "hinge" changes weights step by step by private selection
+        ("genetic", two classes). Otherwise "objective", "output", "genetic" or "sample-and-aggregate".
 
-    Attributes
-    ----------
-    classes_, coef_, intercept_, report_, schema_, n_features_in_, feature_names_in_ : as in LogisticRegression. More than two classes are fitted each
-        against the rest, in one release.
+    See Also
+    --------
+    LogisticRegression : Classification with the logistic loss, with probabilities.
+    privfit.baselines.PrivateSVM : A published private support vector machine.
+    privfit.losses.smooth_hinge : The loss behind "huber".
 
-    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/perturbation.md, Theorems 1 to 4, docs/proofs/selection.md, Theorem 3, and docs/proofs/aggregate.md,
-    Theorem 1, for sample and aggregate.
+    Notes
+    -----
+    Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/perturbation.md,
+    Theorems 1 to 4, docs/proofs/selection.md, Theorem 3, and docs/proofs/aggregate.md, Theorem 1, for sample and
+    aggregate.
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
+
+    References
+    ----------
+    .. [1] K. Chaudhuri, C. Monteleoni and A. D. Sarwate, "Differentially private empirical risk minimization", Journal
+       of Machine Learning Research 12, 2011.
+
+    Examples
+    --------
+    >>> import numpy as np, privfit as pf
+    >>> X = np.tile(np.linspace(-1, 1, 200), 50).reshape(-1, 1)
+    >>> y = np.where(X[:, 0] > 0.2, "yes", "no")
+    >>> model = pf.LinearSVC(epsilon=1.0, schema=pf.Schema.box(-1, 1, target=["no", "yes"])).fit(X, y)
+    >>> bool(model.score(X, y) > 0.8)
+    True
     """
 
     def __init__(
@@ -81,30 +105,44 @@ class LinearSVC(ClassModel, PerturbedModel):
         self.n_components = n_components
         self.row_norm = row_norm
 
-    _evolves = _aggregates = True
-    _mechanisms = f"{PerturbedModel._mechanisms}, 'genetic', pf.PrivGene(...), 'sample-and-aggregate' and pf.SampleAndAggregate(...)"
+    _named = WEIGHTS
+    _kinds = ("erm", "weights")
+    _mechanisms = (
+        f"{PerturbedModel._mechanisms}, 'genetic', pf.PrivGene(...), 'sample-and-aggregate' and "
+        "pf.SampleAndAggregate(...)"
+    )
 
-    def _fits_many(self, mechanism: Any) -> bool:
-        return not isinstance(mechanism, PrivGene)
+    def _fits_many(self, mechanism: AnyMechanism) -> bool:
+        return mechanism.many_classes
 
-    def _chosen_mechanism(self) -> Any:
+    def _chosen_mechanism(self) -> AnyMechanism:
         if self.loss not in LOSSES:
-            raise PrivacyError(f"loss={self.loss!r} was given to LinearSVC; it is one of {LOSSES}. Use 'huber' if in doubt.")
+            raise PrivacyError(
+                f"loss={self.loss!r} was given to LinearSVC; it is one of {LOSSES}. Use 'huber' if in doubt."
+            )
         if self.loss == "hinge" and isinstance(self.mechanism, str) and self.mechanism == "auto":
             return PrivGene() if self._can_evolve() else OutputPerturbation()
         return super()._chosen_mechanism()
 
     def _can_evolve(self) -> bool:
         """Whether private choices can fit this: two classes, and columns that may bend."""
-        schema = Schema.load(self.schema) if isinstance(self.schema, str | Path) and self.schema != PUBLIC else self.schema
+        schema = (
+            Schema.load(self.schema) if isinstance(self.schema, str | Path) and self.schema != PUBLIC else self.schema
+        )
         classes = len(schema.target.levels) if isinstance(schema, Schema) and isinstance(schema.target, Category) else 2
-        return classes == 2 and self.kernel == "linear" and self.row_norm is None and self.numeric != "slope" and bool(self.fit_intercept)
+        return (
+            classes == 2
+            and self.kernel == "linear"
+            and self.row_norm is None
+            and self.numeric != "slope"
+            and bool(self.fit_intercept)
+        )
 
     def _convex_loss(self, schema: Schema) -> ConvexLoss:
         return hinge() if self.loss == "hinge" else smooth_hinge(self.width)
 
-    def _objective(self, mechanism: Any, schema: Schema) -> Any:
-        return self._risk(mechanism, schema)
+    def _objective(self, mechanism: AnyMechanism, schema: Schema) -> Any:
+        return self._problem(mechanism, schema)
 
-    def _keep(self, fit: Any, mechanism: Any) -> None:
+    def _keep(self, fit: Any, mechanism: AnyMechanism) -> None:
         self._keep_weights(fit)

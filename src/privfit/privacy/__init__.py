@@ -2,33 +2,35 @@
 
 from privfit.privacy.adjacency import Adjacency, checked_adjacency
 from privfit.privacy.budget import Amount, Budget, exact
+from privfit.privacy.draws import Draws, noised
 from privfit.privacy.errors import BudgetExceeded, LedgerError, PrivacyError, PrivacyWarning
 from privfit.privacy.event import PURE, Event
-from privfit.privacy.ledger import Ledger, process_ledger, warn_of_running_total
-from privfit.privacy.ledger_chain import Entry, Receipt
-from privfit.privacy.ledger_check import Verification
-from privfit.privacy.ledger_state import OUTSIDE
-from privfit.privacy.noise import Noise, SecureNoise, SeededNoise, noise_source, noised, seeded_generator
-from privfit.privacy.terms import Terms
+from privfit.privacy.ledger.chain import Entry, Receipt
+from privfit.privacy.ledger.check import Verification
+from privfit.privacy.ledger.ledger import Ledger, process_ledger, warn_of_running_total
+from privfit.privacy.ledger.null import NullLedger
+from privfit.privacy.parameters import PrivacyParameters
+from privfit.privacy.samplers.sources import Sampler, SecureNoise, SeededNoise, noise_source, seeded_generator
 
 __all__ = [
-    "OUTSIDE",
     "PURE",
     "Adjacency",
     "Amount",
     "Budget",
     "BudgetExceeded",
+    "Draws",
     "Entry",
     "Event",
     "Ledger",
     "LedgerError",
-    "Noise",
+    "NullLedger",
     "PrivacyError",
+    "PrivacyParameters",
     "PrivacyWarning",
     "Receipt",
+    "Sampler",
     "SecureNoise",
     "SeededNoise",
-    "Terms",
     "Verification",
     "checked_adjacency",
     "exact",

@@ -14,7 +14,8 @@ def checked_adjacency(adjacency: object) -> Adjacency:
     """The adjacency, if it is one."""
     if adjacency not in get_args(Adjacency):
         raise PrivacyError(
-            f"adjacency={adjacency!r} was given; it is 'replace-one' (one person's row changes, the number of rows is public) "
+            f"adjacency={adjacency!r} was given; it is 'replace-one' (one person's row changes, the number of rows is "
+            "public) "
             "or 'add-remove' (one person's row is there or not). Choose one of the two."
         )
     return adjacency  # type: ignore[return-value]

@@ -22,11 +22,13 @@ class Budget:
         epsilon, delta = number(self.epsilon), number(self.delta)
         if not 0 < epsilon < math.inf:
             raise PrivacyError(
-                f"epsilon={self.epsilon!r} was given; epsilon is a positive finite number. Smaller is more private; 1.0 is a common start."
+                f"epsilon={self.epsilon!r} was given; epsilon is a positive finite number. Smaller is more private; "
+                "1.0 is a common start."
             )
         if not 0 <= delta < 1:
             raise PrivacyError(
-                f"delta={self.delta!r} was given; delta is at least 0 and below 1. Use 0 for pure privacy, or far less than 1 / rows."
+                f"delta={self.delta!r} was given; delta is at least 0 and below 1. Use 0 for pure privacy, or far less "
+                "than 1 / rows."
             )
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "delta", delta)

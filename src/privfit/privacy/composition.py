@@ -1,8 +1,9 @@
 """What several releases cost together.
 
-Pure and (epsilon, delta) costs add up. Gaussian releases cost rho in zero-concentrated privacy (zCDP); their rhos add up and are
-turned into an epsilon once, at a Renyi order that is fixed when the budget is made. Fixing the order beforehand keeps the total
-valid when later releases are chosen after seeing earlier ones (a Renyi privacy filter). Proof: docs/proofs/composition.md.
+Pure and (epsilon, delta) costs add up. Gaussian releases cost rho in zero-concentrated privacy (zCDP); their rhos add
+up and are turned into an epsilon once, at a Renyi order that is fixed when the budget is made. Fixing the order
+beforehand keeps the total valid when later releases are chosen after seeing earlier ones (a Renyi privacy filter).
+Proof: docs/proofs/composition.md.
 """
 
 from __future__ import annotations
@@ -33,18 +34,25 @@ class Cost:
 
 
 def _fixed_part(order: float, delta: float) -> float:
-    """What a Renyi divergence of this order needs besides: it implies an epsilon larger by this much, at this delta (rounded up).
+    """What a Renyi divergence of this order needs besides: it implies an epsilon larger by this much, at this delta
+    (rounded up).
 
-    Guarantee: docs/proofs/composition.md, Lemma 1, for every delta that rounds to this float, so also for the number that a person wrote.
+    Guarantee: docs/proofs/composition.md, Lemma 1, for every delta that rounds to this float, so also for the number
+    that a person wrote.
     """
-    delta = math.nextafter(delta, 0.0) or delta  # near 1 the last digit of delta is much of its logarithm; below 5e-324 is only 0
+    delta = (
+        math.nextafter(delta, 0.0) or delta
+    )  # near 1 the last digit of delta is much of its logarithm; below 5e-324 is only 0
     shrink = math.log1p(-1 / order) if order > 2 else math.log((order - 1) / order)  # either way without cancellation
     terms = shrink, -math.log(delta) / (order - 1), -math.log(order) / (order - 1)
     return max(math.fsum(terms) + 2.0**-48 * math.fsum(map(abs, terms)), 0.0)  # each term errs by a few 2^-52 of itself
 
 
 def _best_order(gain: Callable[[float], float]) -> float:
-    """The Renyi order with the largest gain, as far as a grid and a search around its best point find it. Every order above 1 is valid."""
+    """The Renyi order with the largest gain, as far as a grid and a search around its best point find it.
+
+    Every order above 1 is valid.
+    """
 
     def at(exponent: float) -> float:
         return gain(1 + math.exp(exponent))
@@ -64,7 +72,8 @@ def order_for(epsilon: float, delta: float) -> float:
 
 
 def rho_of(epsilon: float, delta: float) -> float:
-    """A rho whose zCDP guarantee implies (epsilon, delta): the largest but for the margins of the search and of rounding.
+    """A rho whose zCDP guarantee implies (epsilon, delta): the largest but for the margins of the search and of
+    rounding.
 
     Guarantee: rho-zCDP implies (epsilon, delta)-DP; docs/proofs/composition.md, Lemma 1.
     """
@@ -80,10 +89,12 @@ def epsilon_of(rho: float, delta: float) -> float:
 
 @dataclass(frozen=True)
 class History:
-    """What the total of all costs so far depends on: a few exact sums, so that a charge costs the same however many came before it.
+    """What the total of all costs so far depends on: a few exact sums, so that a charge costs the same however many
+    came before it.
 
-    Prices are decimal numbers of at most 17 digits, or floats, so that every sum is a fraction whose size does not grow with the number of its
-    terms but for its carry: at most a few hundred digits. Nothing is rounded. Proof: docs/proofs/composition.md, Lemma 2.
+    Prices are decimal numbers of at most 17 digits, or floats, so that every sum is a fraction whose size does not grow
+    with the number of its terms but for its carry: at most a few hundred digits. Nothing is rounded. Proof:
+    docs/proofs/composition.md, Lemma 2.
     """
 
     direct: Fraction = Fraction(0)
@@ -93,16 +104,23 @@ class History:
     """The epsilons of all costs as they are stated, while all can be stated."""
     delta: Fraction = Fraction(0)
     counted: Fraction = Fraction(0)
-    """The deltas that can have failed besides the pool: of direct costs, and of zCDP costs while all could be added up as stated."""
+    """The deltas that can have failed besides the pool: of direct costs, and of zCDP costs while all could be added up
+    as stated.
+    """
     first: Fraction | None = None
     """The delta of the first zCDP cost, which decides the rule; None while there is no such cost."""
     statable: bool = True
     """Whether all zCDP costs have a delta of their own."""
     exposed: bool = True
-    """Whether all costs so far could be added up as stated. In doubt they could: their epsilons are rounded, perhaps on another machine."""
+    """Whether all costs so far could be added up as stated.
+
+    In doubt they could: their epsilons are rounded, perhaps on another machine.
+    """
 
     def after(self, cost: Cost, stated: Fraction | None, epsilon: float, delta: float) -> History:
-        """The history with one cost more, in a ledger whose budget is (epsilon, delta); `stated` is `stated_epsilon(cost)`, as it was when the cost was charged."""
+        """The history with one cost more, in a ledger whose budget is (epsilon, delta); `stated` is
+        `stated_epsilon(cost)`, as it was when the cost was charged.
+        """
         statable = self.statable and stated is not None
         as_stated = self.stated + stated if statable and stated is not None else self.stated
         deltas = self.delta + cost.delta
@@ -122,29 +140,33 @@ class History:
     def total(self, epsilon: float, delta: float) -> tuple[Fraction, Fraction]:
         """The epsilon and delta of these costs, in a ledger whose budget is (epsilon, delta).
 
-        Costs add up as they are stated while their deltas stay within half of the ledger's. zCDP costs are also pooled, the other half of delta set
-        aside for them; whichever of the two totals has the smaller epsilon counts. What pooled costs stated while they could still have been added up stays
-        spent: a history may have stopped there. But if the first zCDP cost states more than half of the ledger's delta, or nothing limits the ledger,
-        all costs add up as stated, within the whole delta.
+        Costs add up as they are stated while their deltas stay within half of the ledger's. zCDP costs are also pooled,
+        the other half of delta set aside for them; whichever of the two totals has the smaller epsilon counts. What
+        pooled costs stated while they could still have been added up stays spent: a history may have stopped there. But
+        if the first zCDP cost states more than half of the ledger's delta, or nothing limits the ledger, all costs add
+        up as stated, within the whole delta.
 
-        Guarantee: if every charge that would bring the total above the budget is refused, all releases are together (epsilon, delta)-DP,
-        however they, their costs and the moment to stop were chosen; docs/proofs/composition.md, Theorem 1. What is returned is itself a
-        guarantee only if the costs, and how many there are, were fixed beforehand: this is a filter, not an odometer. With an infinite
-        epsilon there is no budget, so what is returned is a running total, and a guarantee in that one case alone.
+        Guarantee: if every charge that would bring the total above the budget is refused, all releases are together
+        (epsilon, delta)-DP, however they, their costs and the moment to stop were chosen; docs/proofs/composition.md,
+        Theorem 1. What is returned is itself a guarantee only if the costs, and how many there are, were fixed
+        beforehand: this is a filter, not an odometer. With an infinite epsilon there is no budget, so what is returned
+        is a running total, and a guarantee in that one case alone.
         """
         if self.first is None:
             return self.direct, self.delta
         if self.first and (math.isinf(epsilon) or 2 * self.first > exact(delta)):
             if not self.statable:
                 raise PrivacyError(
-                    "A Gaussian release without a delta of its own was to be charged to a ledger that adds stated deltas up. "
+                    "A Gaussian release without a delta of its own was to be charged to a ledger that adds stated "
+                    "deltas up. "
                     "Give the release a delta, or use a new ledger with a delta for it."
                 )
             return self.stated, self.delta
         aside = exact(delta) / 2
         if aside < _LEAST_DELTA:
             raise PrivacyError(
-                "A Gaussian release was to be charged, and the ledger has no delta to pay with. Make one: Ledger(epsilon=1.0, delta=1e-6)."
+                "A Gaussian release was to be charged, and the ledger has no delta to pay with. Make one: "
+                "Ledger(epsilon=1.0, delta=1e-6)."
             )
         pooled = self._pooled(epsilon, float(aside))
         if self.statable and self.stated <= pooled and self.delta <= aside:
@@ -179,7 +201,9 @@ def _fraction(text: Any) -> Fraction:
 
 
 def total(costs: Iterable[Cost], epsilon: float, delta: float) -> tuple[Fraction, Fraction]:
-    """The epsilon and delta of these costs, in the order in which they came, in a ledger whose budget is (epsilon, delta): `History.total`."""
+    """The epsilon and delta of these costs, in the order in which they came, in a ledger whose budget is (epsilon,
+    delta): `History.total`.
+    """
     history = History()
     for cost in costs:
         history = history.after(cost, stated_epsilon(cost), epsilon, delta)
@@ -187,7 +211,9 @@ def total(costs: Iterable[Cost], epsilon: float, delta: float) -> tuple[Fraction
 
 
 def stated_epsilon(cost: Cost) -> Fraction | None:
-    """The epsilon that a cost states, or that its rho implies at its delta if that is more; None for a zCDP cost without a delta of its own."""
+    """The epsilon that a cost states, or that its rho implies at its delta if that is more; None for a zCDP cost
+    without a delta of its own.
+    """
     if not cost.rho:
         return cost.epsilon
     if cost.delta < _LEAST_DELTA:

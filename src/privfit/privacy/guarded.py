@@ -1,9 +1,13 @@
-"""Functions of the user's own (fitness, blocks, losses), called so that how a call ends tells nothing of the rows that it saw.
+"""Functions of the user's own (fitness, blocks, losses), called so that how a call ends tells nothing of the rows that
+it saw.
 
-Whether a function raised, warned or returned something else than numbers depends on its rows, and no noise hides it. So every such call goes through `attempted`: a failure of any kind, `SystemExit`
-and `KeyboardInterrupt` included, is a value like any other, without type, text or traceback, and nobody is warned. A real Ctrl-C still ends the fit (`in_own_thread`).
+Whether a function raised, warned or returned something else than numbers depends on its rows, and no noise hides it. So
+every such call goes through `attempted`: a failure of any kind, `SystemExit` and `KeyboardInterrupt` included, is a
+value like any other, without type, text or traceback, and nobody is warned. A real Ctrl-C still ends the fit
+(`in_own_thread`).
 
-What a function prints, logs, writes to files or keeps from call to call, signals that it sends and the time that it takes are outside of this: docs/sharp-edges.md.
+What a function prints, logs, writes to files or keeps from call to call, signals that it sends and the time that it
+takes are outside of this: docs/sharp-edges.md.
 """
 
 from __future__ import annotations
@@ -24,12 +28,18 @@ Places = NDArray[np.intp] | slice
 Made = TypeVar("Made")
 
 REAL_KINDS = "biuf"
-"""Booleans, whole numbers and floats. Text, complex numbers and objects are no scores, although numpy would convert some of them."""
+"""Booleans, whole numbers and floats.
+
+Text, complex numbers and objects are no scores, although numpy would convert some of them.
+"""
 WAKING = 0.1
-"""Seconds after which a waiting thread looks up. On Windows a Ctrl-C is noticed only then; elsewhere it wakes the thread at once, and the value does not matter."""
+"""Seconds after which a waiting thread looks up.
+
+On Windows a Ctrl-C is noticed only then; elsewhere it wakes the thread at once, and the value does not matter.
+"""
 
 
-# -- one call ----------------------------------------------------------------------------------------------------------------------
+# -- one call --------------------------------------------------------------------------------------
 
 
 def attempted(call: Callable[[], Made]) -> Made | None:
@@ -38,7 +48,9 @@ def attempted(call: Callable[[], Made]) -> Made | None:
 
 
 def tried(call: Callable[[], Made]) -> tuple[Made | None, BaseException | None]:
-    """What a call returns, or what it raised: for made-up rows and other public facts alone, of which an error may tell."""
+    """What a call returns, or what it raised: for made-up rows and other public facts alone, of which an error may
+    tell.
+    """
 
     def task(_: object) -> tuple[Made | None, BaseException | None]:
         try:
@@ -57,7 +69,7 @@ def _caught(call: Callable[[], Made]) -> Made | None:
 
 
 def _quiet(call: Callable[[], Made]) -> Made:
-    """The call in a context of its own: what a function sets there, numpy's handling of errors among it, ends with it."""
+    """The call in a context of its own: what a function sets there, such as numpy's error state, ends with it."""
     with quietly():
         return Context().run(_ignoring_numpy, call)
 
@@ -70,8 +82,10 @@ def _ignoring_numpy(call: Callable[[], Made]) -> Made:
 def in_own_thread(task: Callable[[Callable[[], bool]], Made]) -> Made:
     """What a task makes in a thread of its own, for which the main thread waits; other threads run it themselves.
 
-    Python raises what a signal means in the main thread only. So a `KeyboardInterrupt` in the thread of a function comes from that function, and one in the waiting thread is a real Ctrl-C, which ends the
-    wait. `task` is handed a question: whether anybody waits still. A function that runs on after a Ctrl-C does so in the background, and keeps no process alive.
+    Python raises what a signal means in the main thread only. So a `KeyboardInterrupt` in the thread of a function
+    comes from that function, and one in the waiting thread is a real Ctrl-C, which ends the wait. `task` is handed a
+    question: whether anybody waits still. A function that runs on after a Ctrl-C does so in the background, and keeps
+    no process alive.
     """
     if threading.current_thread() is not threading.main_thread():
         return task(lambda: True)
@@ -99,12 +113,15 @@ def in_own_thread(task: Callable[[Callable[[], bool]], Made]) -> Made:
     return made[0]
 
 
-# -- many rows ---------------------------------------------------------------------------------------------------------------------
+# -- many rows -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Scored:
-    """What a function made of some rows: one entry, or one line, per row. Entries of rows for which it failed mean nothing."""
+    """What a function made of some rows: one entry, or one line, per row.
+
+    Entries of rows for which it failed mean nothing.
+    """
 
     values: Floats | None
     """None if it failed for all of them."""
@@ -121,11 +138,14 @@ class Scored:
 def each_row(call: Callable[[Places], Floats], count: int) -> Scored:
     """What a function makes of so many rows, where each is for itself: one that fails takes no other with it.
 
-    `call(places)` hands the rows at these places to the function and returns an array of its own, with an entry or a line per place.
+    `call(places)` hands the rows at these places to the function and returns an array of its own, with an entry or a
+    line per place.
 
-    All rows are tried at once. If that fails, halves are tried, until the rows that fail alone are found; then all rows are tried again, with a row that did not fail in the place of each that did. So the
-    others are computed in a batch of the same shape, in the same places as without the failure, and are the same numbers to the last bit wherever the function computes every row in the same way. Rows
-    scored one by one instead would be rounded otherwise (matrix products are), all of them because of one.
+    All rows are tried at once. If that fails, halves are tried, until the rows that fail alone are found; then all rows
+    are tried again, with a row that did not fail in the place of each that did. So the others are computed in a batch
+    of the same shape, in the same places as without the failure, and are the same numbers to the last bit wherever the
+    function computes every row in the same way. Rows scored one by one instead would be rounded otherwise (matrix
+    products are), all of them because of one.
     """
     return in_own_thread(lambda waited_for: _each_row(call, count, waited_for))
 
@@ -158,11 +178,19 @@ def _failing(call: Callable[[Places], Floats], count: int, waited_for: Callable[
 
 
 def guarded_values(
-    function: Callable[[Any, Any], Any], scores: Floats, target: Floats, *, low: float, high: float, default: float = 0.0
+    function: Callable[[Any, Any], Any],
+    scores: Floats,
+    target: Floats,
+    *,
+    low: float,
+    high: float,
+    default: float = 0.0,
 ) -> Floats:
-    """What a function of the user's own, such as the slope of a loss, makes of the predictors and targets of rows: an array of its own, of the shape of `scores`, with entries from `low` to `high`.
+    """What a function of the user's own, such as the slope of a loss, makes of the predictors and targets of rows: an
+    array of its own, of the shape of `scores`, with entries from `low` to `high`.
 
-    A row for which the function raises, and an entry that is no finite real number, count with the default. One number for all rows will do (a number, not an array of one). The arrays handed out are read only. A function that writes to
+    A row for which the function raises, and an entry that is no finite real number, count with the default. One number
+    for all rows will do (a number, not an array of one). The arrays handed out are read only. A function that writes to
     them is called again with copies: copying always would cost as much as the loss itself.
     """
 
@@ -170,7 +198,10 @@ def guarded_values(
         whole = isinstance(places, slice)
         part, side = (read_only(values) if whole else values[places] for values in (scores, target))
         found = _real(function(part, side))
-        if found.shape not in ((), part.shape):  # an array of one entry would pass for two rows of which one was dropped
+        if found.shape not in (
+            (),
+            part.shape,
+        ):  # an array of one entry would pass for two rows of which one was dropped
             raise ValueError
         return np.broadcast_to(found, part.shape)
 
@@ -182,11 +213,13 @@ def guarded_values(
     return np.clip(found.values if good.all() else np.where(good, found.values, default), low, high)
 
 
-# -- what goes in and out ------------------------------------------------------------------------------------------------------------
+# -- what goes in and out --------------------------------------------------------------------------
 
 
 def real_numbers(found: Any) -> Floats:
-    """What a function returned as an array of floats of our own, NaN and infinities among them; an error for anything but real numbers."""
+    """What a function returned as an array of floats of our own, NaN and infinities among them; an error for anything
+    but real numbers.
+    """
     return np.array(_real(found))
 
 
@@ -194,7 +227,9 @@ def _real(found: Any) -> Floats:
     """The same, perhaps an array that the function keeps."""
     given = np.asarray(found)
     if given.dtype.kind not in REAL_KINDS:
-        raise ValueError(f"A function returned an array of type {given.dtype}; real numbers were expected. Return floats.")
+        raise ValueError(
+            f"A function returned an array of type {given.dtype}; real numbers were expected. Return floats."
+        )
     return given.astype(np.float64, copy=False)
 
 
@@ -205,7 +240,7 @@ def read_only(values: Floats) -> Floats:
     return view
 
 
-# -- warnings ------------------------------------------------------------------------------------------------------------------------
+# -- warnings --------------------------------------------------------------------------------------
 
 
 class _WhileQuiet(type):
@@ -214,7 +249,9 @@ class _WhileQuiet(type):
 
 
 class _AnyWarning(Warning, metaclass=_WhileQuiet):
-    """Every warning of every thread while somebody wants quiet, and none otherwise: a filter for it that is left behind does nothing."""
+    """Every warning of every thread while somebody wants quiet, and none otherwise: a filter for it that is left behind
+    does nothing.
+    """
 
 
 _lock = threading.Lock()
@@ -228,9 +265,11 @@ _shown_before: Callable[..., Any] = warnings.showwarning
 def quietly() -> Iterator[None]:
     """While this is open in any thread, nobody is warned: a warning would tell of the rows.
 
-    `warnings.catch_warnings` cannot do this: of two that overlap in two threads, the first to close ends the quiet of the other, and the second to close restores it for ever. Here they are counted; the last
-    to close puts the filters back. Functions that turn warnings on for themselves are met where warnings are shown. What is ignored is not entered in `__warningregistry__`, and filters count as changed on
-    opening and on closing, whatever happened in between, so that later warnings are shown or not by the caller's filters alone.
+    `warnings.catch_warnings` cannot do this: of two that overlap in two threads, the first to close ends the quiet of
+    the other, and the second to close restores it for ever. Here they are counted; the last to close puts the filters
+    back. Functions that turn warnings on for themselves are met where warnings are shown. What is ignored is not
+    entered in `__warningregistry__`, and filters count as changed on opening and on closing, whatever happened in
+    between, so that later warnings are shown or not by the caller's filters alone.
     """
     _open()
     try:
@@ -248,7 +287,9 @@ def _open() -> None:
             if warnings.showwarning is not _show:
                 _shown_before = warnings.showwarning
         if _quiet_now == 1 or not warnings.filters or warnings.filters[0][2] is not _AnyWarning:
-            warnings.simplefilter("ignore", category=_AnyWarning)  # again, where a function or a thread put another one in front
+            warnings.simplefilter(
+                "ignore", category=_AnyWarning
+            )  # again, where a function or a thread put another one in front
         warnings.showwarning = _show
 
 
@@ -258,7 +299,9 @@ def _close() -> None:
         _quiet_now -= 1
         if _quiet_now == 0:
             warnings.simplefilter("ignore", category=_AnyWarning)  # a change, which makes registries out of date
-            unmoved = warnings.filters is _list_before  # else catch_warnings of another thread has put its own list there
+            unmoved = (
+                warnings.filters is _list_before
+            )  # else catch_warnings of another thread has put its own list there
             warnings.filters[:] = _filters_before if unmoved else _others(warnings.filters)  # type: ignore[index]
             if warnings.showwarning is _show:
                 warnings.showwarning = _shown_before

@@ -1,6 +1,7 @@
 """Rows counted in the cells of a contingency table: numbers in the cells between public edges, categories by level.
 
-Cells are numbered by whole numbers of any size, and only those that hold a row are kept: a table may have 10^12 cells, or 10^30.
+Cells are numbered by whole numbers of any size, and only those that hold a row are kept: a table may have 10^12 cells,
+or 10^30.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ _MOST_DIGIT = 1 << 62
 
 
 def cell_geometry(schema: Schema, cells: int) -> Geometry:
-    """The cells of every column, the target last: `cells` equal ones between the bounds of a number without bins of its own, one per level of a category."""
+    """The cells of every column, the target last: `cells` equal ones between the bounds of a number without bins of its
+    own, one per level of a category.
+    """
     blocks: list[Block] = []
     for column in schema.columns:
         blocks.append(make_block(column, blocks[-1].stop if blocks else 0, bins=cells, whole=True))
@@ -33,7 +36,10 @@ def cell_geometry(schema: Schema, cells: int) -> Geometry:
 
 
 class Grid:
-    """The cells of a geometry and their numbers, from 0 on: the cell of the last column turns fastest. Public facts only."""
+    """The cells of a geometry and their numbers, from 0 on: the cell of the last column turns fastest.
+
+    Public facts only.
+    """
 
     def __init__(self, geometry: Geometry) -> None:
         self.blocks = geometry.blocks if geometry.target is None else (*geometry.blocks, geometry.target)
@@ -73,7 +79,9 @@ class Grid:
         return found[::-1]
 
     def columns(self, cells: Sequence[int]) -> dict[str, NDArray[Any]]:
-        """Numbered cells as a table: the middle of a number's cell, the level of a category, not a number for values that are missing."""
+        """Numbered cells as a table: the middle of a number's cell, the level of a category, not a number for values
+        that are missing.
+        """
         places = self.places(cells)
         return {block.column.name: centres(block)[place] for block, place in zip(self.blocks, places, strict=True)}
 
@@ -93,7 +101,8 @@ class Cells:
 
     The geometry's blocks are the last columns of the table: all of them, or its target alone.
 
-    Guarantee: every row is in exactly one cell, which is a function of that row and of public numbers; docs/proofs/histograms.md, Lemma 1.
+    Guarantee: every row is in exactly one cell, which is a function of that row and of public numbers;
+    docs/proofs/histograms.md, Lemma 1.
     """
 
     def __init__(self, rows: Rows) -> None:
@@ -102,7 +111,10 @@ class Cells:
         self.n_rows = 0
 
     def read(self) -> dict[int, int]:
-        """How many rows each cell has, by the number of the cell, rising; cells without rows are left out. Meets every error that the table holds."""
+        """How many rows each cell has, by the number of the cell, rising; cells without rows are left out.
+
+        Meets every error that the table holds.
+        """
         counts: dict[int, int] = {}
         self.n_rows = 0
         report = progress_report()

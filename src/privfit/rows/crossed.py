@@ -1,7 +1,9 @@
-"""Rows as cells of pairs of columns: whole-number sums over the cells of a pair, and what tables of cells add to a score.
+"""Rows as cells of pairs of columns: whole-number sums over the cells of a pair, and what tables of cells add to a
+score.
 
-A column's cells are the levels of a category; a number with knots has as many equal cells between its bounds as it has knots. Numbers that enter as slopes have none.
-A number with knots can also be looked at by itself, in many fine cells: it is written as a pair of the column with itself.
+A column's cells are the levels of a category; a number with knots has as many equal cells between its bounds as it has
+knots. Numbers that enter as slopes have none. A number with knots can also be looked at by itself, in many fine cells:
+it is written as a pair of the column with itself.
 """
 
 from __future__ import annotations
@@ -35,7 +37,10 @@ def is_alone(pair: Pair) -> bool:
 
 @dataclass(frozen=True)
 class Crossing:
-    """Which pairs of columns there are, and the cells of each: the cell of the second column turns fastest. From public facts."""
+    """Which pairs of columns there are, and the cells of each: the cell of the second column turns fastest.
+
+    From public facts.
+    """
 
     layout: Layout
 
@@ -77,7 +82,9 @@ class Crossing:
         if is_alone(pair):
             member = self.layout.members[self.places(pair)[0]]
             labels = level_labels(member.block.column, member.fine_edges)
-            return list(labels) if len(set(labels)) == len(labels) else [f"{label} #{i}" for i, label in enumerate(labels)]
+            return (
+                list(labels) if len(set(labels)) == len(labels) else [f"{label} #{i}" for i, label in enumerate(labels)]
+            )
         first, second = (self.layout.members[place].cell_names for place in self.places(pair))
         return [f"{one} x {other}" for one in first for other in second]
 
@@ -97,13 +104,21 @@ class Crossing:
 
 
 class CellRows:
-    """Some of the rows of a table, as cells, each with a whole-number score. Hands out whole-number sums over the cells of pairs; never a row.
+    """Some of the rows of a table, as cells, each with a whole-number score.
 
-    Guarantee: a row's cells and score depend on that row and on released numbers alone, to the bit; docs/proofs/pairs.md, Lemma 1.
+    Hands out whole-number sums over the cells of pairs; never a row.
+
+    Guarantee: a row's cells and score depend on that row and on released numbers alone, to the bit;
+    docs/proofs/pairs.md, Lemma 1.
     """
 
     def __init__(
-        self, layout: Layout, cells: NDArray[np.uint16], scores: Integers, sides: NDArray[np.bool_], fine: NDArray[np.uint16] | None = None
+        self,
+        layout: Layout,
+        cells: NDArray[np.uint16],
+        scores: Integers,
+        sides: NDArray[np.bool_],
+        fine: NDArray[np.uint16] | None = None,
     ) -> None:
         self._crossing = Crossing(layout)
         self._cells: NDArray[Any] = cells.astype(np.int64) if cells.size <= FEW_CELLS else cells  # quicker to count by
@@ -117,15 +132,20 @@ class CellRows:
     def sums(self, pairs: Sequence[Pair], responses: Any, shift: int) -> list[Integers]:
         """For every pair, the sum over the rows of each of its cells of a response: whole numbers, exact below 2^53.
 
-        `responses` has a line for either class, the first for rows on the negative side, and a column for each step of 2^shift of the score, the middle one for those from 0 on.
+        `responses` has a line for either class, the first for rows on the negative side, and a column for each step of
+        2^shift of the score, the middle one for those from 0 on.
         """
         steps = np.clip((self._scores >> shift) + responses.shape[1] // 2, 0, responses.shape[1] - 1)
         values = responses[self._sides, steps].astype(np.float64)
-        found = [np.bincount(self._numbers(pair), weights=values, minlength=self._crossing.n_cells(pair)) for pair in pairs]
+        found = [
+            np.bincount(self._numbers(pair), weights=values, minlength=self._crossing.n_cells(pair)) for pair in pairs
+        ]
         return [np.rint(sums).astype(np.int64) for sums in found]
 
     def sums_and_counts(self, pairs: Sequence[Pair], responses: Any, shift: int) -> list[tuple[Integers, Integers]]:
-        """The same, and how many rows each cell has: counted together where that is exact, because it takes half the time. Responses are at most 2^14."""
+        """The same, and how many rows each cell has: counted together where that is exact, because it takes half the
+        time. Responses are at most 2^14.
+        """
         if len(self._scores) >= MOST_COUNTED:
             counts_alone = self.sums(pairs, np.ones_like(responses), shift)
             return list(zip(self.sums(pairs, responses, shift), counts_alone, strict=True))
@@ -140,5 +160,6 @@ class CellRows:
         if is_alone(pair):
             return np.asarray(self._fine[first], dtype=np.int64)
         return np.asarray(
-            self._cells[first].astype(np.int64, copy=False) * self._crossing.shape(pair)[1] + self._cells[second], dtype=np.int64
+            self._cells[first].astype(np.int64, copy=False) * self._crossing.shape(pair)[1] + self._cells[second],
+            dtype=np.int64,
         )

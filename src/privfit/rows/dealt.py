@@ -1,6 +1,7 @@
 """Rows that are dealt to blocks, each of which one function sees: for answers that are made block by block.
 
-A row may be in several blocks. What is made of a block depends on the rows of that block alone, so that a row can change the answers of its own blocks only.
+A row may be in several blocks. What is made of a block depends on the rows of that block alone, so that a row can
+change the answers of its own blocks only.
 """
 
 from __future__ import annotations
@@ -30,14 +31,20 @@ BlockFunction = Callable[[Floats], Any]
 
 
 class DealtRows:
-    """The rows of a table for one function that sees them block by block. Hands out what the function makes of the blocks, and the number of rows; never a row.
+    """The rows of a table for one function that sees them block by block.
 
-    Rows are plain values as in PlainRows, or, `encoded`, as linear models see them: one entry per encoded column, a class as -1 or 1, or as its place if there are more than two.
+    Hands out what the function makes of the blocks, and the number of rows; never a row.
 
-    Guarantee: the answer of a block is a function of the rows dealt to it, in their order; docs/proofs/aggregate.md, Lemma 1.
+    Rows are plain values as in PlainRows, or, `encoded`, as linear models see them: one entry per encoded column, a
+    class as -1 or 1, or as its place if there are more than two.
+
+    Guarantee: the answer of a block is a function of the rows dealt to it, in their order; docs/proofs/aggregate.md,
+    Lemma 1.
     """
 
-    def __init__(self, rows: Rows, *, encoded: bool = False, features: Features | None = None, most_bytes: int | None = None) -> None:
+    def __init__(
+        self, rows: Rows, *, encoded: bool = False, features: Features | None = None, most_bytes: int | None = None
+    ) -> None:
         self._rows = rows
         self._encoded = encoded
         self._features = features
@@ -80,11 +87,21 @@ class DealtRows:
         return taken
 
     def answers(
-        self, places: Places, blocks: int, function: BlockFunction, size: int, processes: bool = False, *, side_by_side: bool = True
+        self,
+        places: Places,
+        blocks: int,
+        function: BlockFunction,
+        size: int,
+        processes: bool = False,
+        *,
+        side_by_side: bool = True,
     ) -> Floats:
-        """What the function makes of every block: (blocks, size). A block without rows, or without such an answer, has NaN in all places.
+        """What the function makes of every block: (blocks, size).
 
-        Line i of `places` names the blocks of row i, each once. As many blocks as there are cores run at the same time, in threads or in other processes; or one after the other.
+        A block without rows, or without such an answer, has NaN in all places.
+
+        Line i of `places` names the blocks of row i, each once. As many blocks as there are cores run at the same time,
+        in threads or in other processes; or one after the other.
         """
         assert self._taken is not None
         take, flat = self._taken, places.ravel()
@@ -109,14 +126,18 @@ class DealtRows:
 
 
 def answered(function: BlockFunction, block: Floats | Callable[[], Floats], size: int) -> Floats:
-    """So many numbers from a function, or NaN in all places if there are no rows or it fails in any way: how, would tell of its rows."""
+    """So many numbers from a function, or NaN in all places if there are no rows or it fails in any way: how, would
+    tell of its rows.
+    """
 
     def call() -> Floats:
         rows = block() if callable(block) else block
         return real_numbers(function(rows)).ravel() if len(rows) else np.empty(0)
 
     found = attempted(call)
-    return found if found is not None and found.shape == (size,) and not np.isnan(found).any() else np.full(size, np.nan)
+    return (
+        found if found is not None and found.shape == (size,) and not np.isnan(found).any() else np.full(size, np.nan)
+    )
 
 
 def answered_apart(function: BlockFunction, rows: Floats, size: int) -> Floats:
@@ -135,8 +156,13 @@ def _pool(workers: int) -> Any:
     return joblib.Parallel(n_jobs=max(workers, 2), backend="loky", max_nbytes=None, verbose=0)
 
 
-def _in_processes(rows_of: Callable[[int], Floats], blocks: int, function: BlockFunction, size: int, workers: int) -> list[Floats]:
-    """The answers of all blocks from other processes. If one of these dies, every block is run anew and alone: a block must not take others with it."""
+def _in_processes(
+    rows_of: Callable[[int], Floats], blocks: int, function: BlockFunction, size: int, workers: int
+) -> list[Floats]:
+    """The answers of all blocks from other processes.
+
+    If one of these dies, every block is run anew and alone: a block must not take others with it.
+    """
     tasks = (joblib.delayed(answered_apart)(function, rows_of(block), size) for block in range(blocks))
     with quietly():  # of processes that died one is warned
         try:
@@ -145,7 +171,11 @@ def _in_processes(rows_of: Callable[[int], Floats], blocks: int, function: Block
             found = []
             for block in range(blocks):
                 try:
-                    found.append(np.asarray(run_apart(partial(answered_apart, function, size=size), rows_of(block)), dtype=np.float64))
+                    found.append(
+                        np.asarray(
+                            run_apart(partial(answered_apart, function, size=size), rows_of(block)), dtype=np.float64
+                        )
+                    )
                 except Exception:
                     found.append(np.full(size, np.nan))
             return found

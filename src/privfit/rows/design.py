@@ -28,7 +28,8 @@ def linear_scores(
     intercept: float | NDArray[np.float64],
     pairs: Sequence[Pair] = (),
 ) -> NDArray[np.float64]:
-    """coef'x + intercept for every row, one coefficient per name in `geometry.feature_names`; or several at once, one column each.
+    """coef'x + intercept for every row, one coefficient per name in `geometry.feature_names`; or several at once, one
+    column each.
 
     The cells of `pairs` of columns, of which every row has one each, are further coefficients.
     """
@@ -45,7 +46,12 @@ def linear_scores(
 
 
 def feature_scores(
-    table: Table, schema: Schema, geometry: Geometry, features: Features, coef: NDArray[np.float64], intercept: float | NDArray[np.float64]
+    table: Table,
+    schema: Schema,
+    geometry: Geometry,
+    features: Features,
+    coef: NDArray[np.float64],
+    intercept: float | NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """coef'f(x) + intercept for every row, where f maps encoded rows to features."""
     layout = Layout(geometry)

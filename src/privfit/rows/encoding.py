@@ -1,8 +1,8 @@
 """From a batch of columns to bounded whole numbers: fill, clip, scale, round.
 
-Every encoded entry is an integer-valued float of at most `step` in size (the target: of at most `target_units`), so that products
-and sums of them are exact in float64 and the same bits on every engine. Scaling happens element by element in one fixed order of
-operations; no sum of floats that are not whole numbers is ever taken.
+Every encoded entry is an integer-valued float of at most `step` in size (the target: of at most `target_units`), so
+that products and sums of them are exact in float64 and the same bits on every engine. Scaling happens element by
+element in one fixed order of operations; no sum of floats that are not whole numbers is ever taken.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class Encoder:
             units = self.target_units if run[0] is self.geometry.target else self.step
             if run[0].kind == "hats":
                 raise TypeError(
-                    "Lines between knots are for gradients; the sums here are of whole numbers, whose bounds know no such block."
+                    "Lines between knots are for gradients; the sums here are of whole numbers, whose bounds know no "
+                    "such block."
                 )
             if run[0].kind in ("slope", "share"):
                 encode_numbers(run, values, out, units)
@@ -111,7 +112,10 @@ def _scaled(values: Floats, centers: Floats, stretch: Floats, least: Floats, mos
 
 
 def as_one_array(blocks: list[Block], columns: list[Any]) -> Floats | None:
-    """Neighbouring columns of one array as that part of it: far faster to read than column by column. None if they are not that."""
+    """Neighbouring columns of one array as that part of it: far faster to read than column by column.
+
+    None if they are not that.
+    """
     first = columns[0]
     if (
         len(columns) < MANY_COLUMNS
@@ -121,10 +125,17 @@ def as_one_array(blocks: list[Block], columns: list[Any]) -> Floats | None:
         return None
     start = first.__array_interface__["data"][0]
     for place, column in enumerate(columns):
-        same = column.base is first.base and column.dtype == np.float64 and column.strides == first.strides and column.shape == first.shape
+        same = (
+            column.base is first.base
+            and column.dtype == np.float64
+            and column.strides == first.strides
+            and column.shape == first.shape
+        )
         if not same or column.__array_interface__["data"][0] != start + place * first.itemsize:
             return None
-    return np.lib.stride_tricks.as_strided(first, (len(first), len(columns)), (first.strides[0], first.itemsize), writeable=False)
+    return np.lib.stride_tricks.as_strided(
+        first, (len(first), len(columns)), (first.strides[0], first.itemsize), writeable=False
+    )
 
 
 def few_rows(columns: int) -> int:
@@ -143,7 +154,9 @@ def spread(block: Block, codes: NDArray[np.intp], out: Floats, units: float) -> 
 
 
 def level_codes(block: Block, values: Any) -> NDArray[np.intp]:
-    """The level of every row: bins for a number, listed levels for a category; absent and unknown ones as the schema says."""
+    """The level of every row: bins for a number, listed levels for a category; absent and unknown ones as the schema
+    says.
+    """
     column = block.column
     if isinstance(column, Numeric):
         return _bin_codes(block, column, values)
@@ -184,7 +197,7 @@ def within_bounds(column: Numeric, values: Floats) -> Floats:
 
 
 def hats(places: Floats, knots: int) -> Floats:
-    """The shares of the two nearest knots, one row per place: they add up to one, so that weights are joined by lines."""
+    """The shares of the two nearest knots, one row per place: they add up to one, so that weights join by lines."""
     return np.maximum(0.0, 1.0 - np.abs(places[:, None] - np.arange(knots)))
 
 
@@ -205,7 +218,8 @@ def absent_values(column: Column) -> MissingValues:
     return MissingValues(
         f"{cause} Give one: {type(column).__name__}({column.name!r}, ..., fill=...). Nothing was charged.",
         column=column.name,
-        for_toml=f"{cause} Choose one and write it under name = {value_text(column.name)}: fill = ... Nothing was charged.",
+        for_toml=f"{cause} Choose one and write it under name = {value_text(column.name)}: fill = ... Nothing was "
+        "charged.",
         when_predicting=f"{fact}, and the model was fitted without a public value for them. "
         f"Every row to predict for needs {needed} in this column. Fill it in, or leave such rows out.",
     )
@@ -213,7 +227,10 @@ def absent_values(column: Column) -> MissingValues:
 
 def unknown_levels(column: Column) -> DataError:
     """The error for levels that the schema does not list."""
-    cause = f"Column {column.name!r} contains a level that its schema does not list. List every level that can occur, or let the rest fall into one:"
+    cause = (
+        f"Column {column.name!r} contains a level that its schema does not list. List every level that can occur, or "
+        "let the rest fall into one:"
+    )
     return DataError(
         f"{cause} Category({column.name!r}, [...], other=True). Nothing was charged.",
         for_toml=f"{cause} write other = true under name = {value_text(column.name)}. Nothing was charged.",

@@ -1,6 +1,7 @@
 """Rows for fits that read them many times: encoded once, kept small in memory, and summed pass after pass.
 
-A linear predictor is a few look-ups, and a sum of columns a few counts: sparse products (layout.py). The sums here are real numbers, added in a fixed order; `rounding` bounds their error.
+A linear predictor is a few look-ups, and a sum of columns a few counts: sparse products (layout.py). The sums here are
+real numbers, added in a fixed order; `rounding` bounds their error.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ Floats = NDArray[np.float64]
 Piece = TypeVar("Piece")
 Made = TypeVar("Made")
 Respond = Callable[[Floats, Floats], Floats]
-"""From predictors (rows, or rows by classes) and targets to what each row adds, times its columns; one value per predictor."""
+"""From predictors (rows, or rows by classes) and targets to what each row adds, times its columns; one value per
+predictor.
+"""
 
 CHUNK_ROWS = 1 << 17
 USUAL_ROWS = 1 << 15
@@ -60,7 +63,10 @@ class Features(Protocol):
 
     @property
     def frequencies(self) -> Floats | None:
-        """What encoded rows are multiplied by first: (columns, frequencies). None where rows of numbers are taken as they are."""
+        """What encoded rows are multiplied by first: (columns, frequencies).
+
+        None where rows of numbers are taken as they are.
+        """
         ...
 
     def __call__(self, turned: Floats) -> Floats:
@@ -69,9 +75,15 @@ class Features(Protocol):
 
 
 class KeptRows:
-    """The rows of a table for several passes. Hands out sums over all rows, and sums over an evenly spread part of them; never a row. With `fine`, `cells` has the fine cells of numbers too."""
+    """The rows of a table for several passes.
 
-    def __init__(self, rows: Rows, features: Features | None = None, most_bytes: int | None = None, fine: bool = False) -> None:
+    Hands out sums over all rows, and sums over an evenly spread part of them; never a row. With `fine`, `cells` has the
+    fine cells of numbers too.
+    """
+
+    def __init__(
+        self, rows: Rows, features: Features | None = None, most_bytes: int | None = None, fine: bool = False
+    ) -> None:
         self._rows = rows
         self._layout = Layout(rows.geometry)
         self._fine = fine and features is None
@@ -79,17 +91,26 @@ class KeptRows:
         self.n_columns = features.n_columns if features is not None else rows.geometry.n_columns
         self._most_bytes = most_bytes if most_bytes is not None else half_of_memory()
         if any(size > LARGEST_BLOCK for size in self._layout.sizes()):
-            raise DataError(f"A category with more than {LARGEST_BLOCK} levels was given. Join levels in the schema. Nothing was charged.")
-        if max((self._longest + self._piece_rows + SHORT_ROWS) * len(self._layout.groups), self._layout.n_codes) > MOST_PLACES:
             raise DataError(
-                f"A table with {rows.geometry.n_columns:,} encoded columns was given, more than places in 32 bits can tell. Leave out columns or join levels. "
+                f"A category with more than {LARGEST_BLOCK} levels was given. Join levels in the schema. Nothing was "
+                "charged."
+            )
+        if (
+            max((self._longest + self._piece_rows + SHORT_ROWS) * len(self._layout.groups), self._layout.n_codes)
+            > MOST_PLACES
+        ):
+            raise DataError(
+                f"A table with {rows.geometry.n_columns:,} encoded columns was given, more than places in 32 bits can "
+                "tell. Leave out columns or join levels. "
                 "Nothing was charged."
             )
         self._chunks: list[Chunk] | None = None
         self._first_pass()
 
     def _first_pass(self) -> None:
-        """Read everything once: keep it if it fits, count it in any case, and meet every error that the table holds before anything is charged."""
+        """Read everything once: keep it if it fits, count it in any case, and meet every error that the table holds
+        before anything is charged.
+        """
         with one_blas_thread():
             chunks, self.n_rows = read_once(
                 _joined(self._encoded(), SHORT_ROWS),
@@ -98,7 +119,9 @@ class KeptRows:
                 lambda chunk: len(chunk.target),
                 lambda chunk: chunk.nbytes,
             )
-        self._chunks = None if chunks is None else list(_joined(_taken(chunks), min(self._longest, self.n_rows // MANY_CHUNKS)))
+        self._chunks = (
+            None if chunks is None else list(_joined(_taken(chunks), min(self._longest, self.n_rows // MANY_CHUNKS)))
+        )
 
     def _encoded(self) -> Iterator[Chunk]:
         def pieces() -> Iterator[tuple[Batch, int, int]]:
@@ -117,7 +140,9 @@ class KeptRows:
 
     @property
     def _longest(self) -> int:
-        """From how many rows on a chunk takes no further piece: threads wait for each other between the steps of a chunk, so that few chunks are best."""
+        """From how many rows on a chunk takes no further piece: threads wait for each other between the steps of a
+        chunk, so that few chunks are best.
+        """
         return max(SHORT_ROWS, min(CHUNK_ROWS - USUAL_ROWS, CHUNK_VALUES // max(1, self._width)))
 
     @property
@@ -127,7 +152,11 @@ class KeptRows:
 
     def _encode(self, batch: Batch, start: int, stop: int) -> Chunk:
         fine = np.empty((stop - start, len(self._layout.with_knots)), dtype=np.uint16) if self._fine else None
-        chunk = Chunk(*self._layout.chunk(batch, start, stop, fine), self._target(batch, start, stop), () if fine is None else (fine,))
+        chunk = Chunk(
+            *self._layout.chunk(batch, start, stop, fine),
+            self._target(batch, start, stop),
+            () if fine is None else (fine,),
+        )
         if self._features is None:
             return chunk
         frequencies = self._features.frequencies
@@ -153,7 +182,7 @@ class KeptRows:
             return
         yield from read_again(_joined(self._encoded(), SHORT_ROWS), self.n_rows, lambda chunk: len(chunk.target))
 
-    # -- sums --------------------------------------------------------------------------------------------------------
+    # -- sums --------------------------------------------------------------------------------------
 
     def pulled(self, weights: Floats, respond: Respond) -> Floats:
         """The sum over all rows of x respond(x'weights, target)', of the shape of `weights`: (columns, classes)."""
@@ -176,11 +205,15 @@ class KeptRows:
         scores = self._scores(chunk, table, weights, indicators)
         if weights.shape[1] > 1:
             return self._gathered(chunk, respond(scores, chunk.target))
-        counts, numbers = self._gathered(chunk, respond(scores[:, 0], chunk.target))  # a vector is multiplied faster than a column
+        counts, numbers = self._gathered(
+            chunk, respond(scores[:, 0], chunk.target)
+        )  # a vector is multiplied faster than a column
         return [counts[:, None], numbers[:, None]]
 
     def _gathered(self, chunk: Chunk, pull: Floats) -> list[Floats]:
-        """What rows add, summed per code and per number column: few rows at a time, so that rounding grows with their number only."""
+        """What rows add, summed per code and per number column: few rows at a time, so that rounding grows with their
+        number only.
+        """
         total: list[Floats] = []
         first = 0
         for part in chunk.parts(USUAL_ROWS):
@@ -197,7 +230,9 @@ class KeptRows:
         return np.asarray(scores + chunk.numbers @ own if len(own) else scores, dtype=np.float64)
 
     def cells(self, weights: Floats) -> CellRows:
-        """The rows as cells of their columns, with the predictors of these weights: whole numbers, few enough digits long that predictors are exact in floats (EXACT_BITS)."""
+        """The rows as cells of their columns, with the predictors of these weights: whole numbers, few enough digits
+        long that predictors are exact in floats (EXACT_BITS).
+        """
         table, parts = self._table(weights), []
         for chunk in self._every_chunk():
             whole = np.floor(self._scores(chunk, table, weights)[:, 0]).astype(np.int64)
@@ -232,7 +267,10 @@ class KeptRows:
 
     @property
     def rows_for_curvature(self) -> int:
-        """From how many rows `curved` estimates: as many as take no longer than a few passes over all of them. A number is multiplied far faster than a code is looked up."""
+        """From how many rows `curved` estimates: as many as take no longer than a few passes over all of them.
+
+        A number is multiplied far faster than a code is looked up.
+        """
         codes = len(self._layout.groups) if self._features is None else 0
         looked_up = codes + (self._width - codes) / NUMBERS_PER_CODE
         return min(self.n_rows // LARGEST_SHARE, int(VALUES_PER_PRODUCT * self.n_rows * looked_up) // self.n_columns**2)
@@ -241,16 +279,23 @@ class KeptRows:
         """As SampledRows.curved, from many more rows, of which none is kept."""
 
         def task(part: Chunk) -> list[Floats]:
-            return [np.array(float(len(part.target))), SampledRows(self._dense(part), part.target, 1.0).curved(weights, bend)]
+            return [
+                np.array(float(len(part.target))),
+                SampledRows(self._dense(part), part.target, 1.0).curved(weights, bend),
+            ]
 
         with one_blas_thread(), ThreadPoolExecutor(self._rows.threads) as pool:
-            rows, products = pairwise_sum(in_order(pool, task, self._spread(self.rows_for_curvature), 2 * self._rows.threads))
+            rows, products = pairwise_sum(
+                in_order(pool, task, self._spread(self.rows_for_curvature), 2 * self._rows.threads)
+            )
         return np.asarray(products * (self.n_rows / rows))
 
     def rounding(self, weights: Floats, most_slope: float, most_curvature: float, offset: float = 0.0) -> float:
-        """The most that rounding in floats can have moved a sum `pulled` with slopes of that size, in L2, for these weights.
+        """The most that rounding in floats can have moved a sum `pulled` with slopes of that size, in L2, for these
+        weights.
 
-        Per row: the predictor (as many additions as blocks, and an offset it is computed at), the slope itself, and its place in a sum over a chunk and over chunks.
+        Per row: the predictor (as many additions as blocks, and an offset it is computed at), the slope itself, and its
+        place in a sum over a chunk and over chunks.
         """
         geometry = self._rows.geometry
         norm, entries = (
@@ -258,13 +303,22 @@ class KeptRows:
             if self._features is None
             else (self._features.norms.l2, self.n_columns)
         )
-        return self.most_rounding(self.n_rows, norm, entries, float(np.linalg.norm(weights)), most_slope, most_curvature, offset)
+        return self.most_rounding(
+            self.n_rows, norm, entries, float(np.linalg.norm(weights)), most_slope, most_curvature, offset
+        )
 
     @staticmethod
     def most_rounding(
-        rows: int, norm: float, entries: int, length: float, most_slope: float, most_curvature: float, offset: float = 0.0
+        rows: int,
+        norm: float,
+        entries: int,
+        length: float,
+        most_slope: float,
+        most_curvature: float,
+        offset: float = 0.0,
     ) -> float:
-        """The same from public facts: for this many rows of this length with so many blocks or dense columns, and weights of this length.
+        """The same from public facts: for this many rows of this length with so many blocks or dense columns, and
+        weights of this length.
 
         Guarantee: docs/proofs/perturbation.md, Lemma 5.
         """
@@ -301,8 +355,9 @@ class PartOfRows(KeptRows):
     def mistakes(self, weights: Floats) -> int:
         """How many rows are not in the class that these weights give them.
 
-        Weights are rounded to whole numbers so that sums over columns are exact: a row's side then depends on that row alone, whatever the order of sums. Features of a kernel are
-        no whole numbers; for them a row's side is computed row by row.
+        Weights are rounded to whole numbers so that sums over columns are exact: a row's side then depends on that row
+        alone, whatever the order of sums. Features of a kernel are no whole numbers; for them a row's side is computed
+        row by row.
         """
         largest = float(np.abs(weights).max()) or 1.0
         whole = np.rint(weights / largest * 2.0 ** (EXACT_BITS - self.n_columns.bit_length()))
@@ -321,7 +376,10 @@ class PartOfRows(KeptRows):
 
 @dataclass(frozen=True)
 class SampledRows:
-    """A part of the rows, each standing for `weight` of them. Inside a fit only: nothing that leaves depends on which rows these are."""
+    """A part of the rows, each standing for `weight` of them.
+
+    Inside a fit only: nothing that leaves depends on which rows these are.
+    """
 
     _design: Floats
     _target: Floats
@@ -339,10 +397,14 @@ class SampledRows:
         return self.weight * (self._design.T @ pull)
 
     def curved(self, weights: Floats, bend: Respond) -> Floats:
-        """The sum over all rows of x x' bend(x'weights, target), estimated, one matrix per class: (classes, columns, columns)."""
+        """The sum over all rows of x x' bend(x'weights, target), estimated, one matrix per class: (classes, columns,
+        columns).
+        """
         scores = self._design @ weights
         bends = bend(scores[:, 0], self._target)[:, None] if weights.shape[1] == 1 else bend(scores, self._target)
-        return self.weight * np.stack([(self._design * bends[:, k, None]).T @ self._design for k in range(bends.shape[1])])
+        return self.weight * np.stack(
+            [(self._design * bends[:, k, None]).T @ self._design for k in range(bends.shape[1])]
+        )
 
 
 def _joined(chunks: Iterator[Chunk], least: int) -> Iterator[Chunk]:

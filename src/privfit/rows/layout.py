@@ -1,4 +1,5 @@
-"""How encoded rows lie in memory: levels as places in one table of codes, several categories together as one code; a product with it is a few look-ups.
+"""How encoded rows lie in memory: levels as places in one table of codes, several categories together as one code; a
+product with it is a few look-ups.
 
 A row of fourteen columns in bins takes sixteen bytes.
 """
@@ -15,7 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array
 
-from privfit.rows.encoding import absent_values, as_one_array, encode_numbers, few_rows, hats, level_codes, on_knots, within_bounds
+from privfit.rows.encoding import (
+    absent_values,
+    as_one_array,
+    encode_numbers,
+    few_rows,
+    hats,
+    level_codes,
+    on_knots,
+    within_bounds,
+)
 from privfit.schema import Block, Geometry, Numeric, level_labels
 from privfit.tables import Batch
 
@@ -31,13 +41,17 @@ FINE_CELLS = 500
 
 
 def fine_of(places: Floats, out: FineCells) -> FineCells:
-    """The fine cells of numbers at these places between their bounds, from 0 to 1: the whole part of so many steps, of which the last ends just below the next whole number."""
+    """The fine cells of numbers at these places between their bounds, from 0 to 1: the whole part of so many steps, of
+    which the last ends just below the next whole number.
+    """
     return np.multiply(places, math.nextafter(FINE_CELLS, 0.0), out=out, casting="unsafe")
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some rows: their places in the table of codes, one a group of categories; one column per number; the target; and, where they are wanted, the fine cells of numbers with knots, in pieces one after the other."""
+    """Some rows: their places in the table of codes, one a group of categories; one column per number; the target; and,
+    where they are wanted, the fine cells of numbers with knots, in pieces one after the other.
+    """
 
     codes: Codes
     numbers: Floats
@@ -71,7 +85,8 @@ class Chunk:
         if len(chunks) == 1:
             return chunks[0]
         codes, numbers, target = (
-            np.concatenate(parts) for parts in zip(*((one.codes, one.numbers, one.target) for one in chunks), strict=True)
+            np.concatenate(parts)
+            for parts in zip(*((one.codes, one.numbers, one.target) for one in chunks), strict=True)
         )
         return cls(codes, numbers, target, tuple(piece for one in chunks for piece in one.fine))
 
@@ -94,7 +109,10 @@ class Member:
         return hats(np.arange(self.levels) / STEPS_PER_KNOT, self.block.width)
 
     def codes(self, values: Any) -> NDArray[Any]:
-        """The level of every row: a function of that row alone, to the bit. A logarithm's last place may depend on where in memory a value stands; comparing does not."""
+        """The level of every row: a function of that row alone, to the bit.
+
+        A logarithm's last place may depend on where in memory a value stands; comparing does not.
+        """
         column = self.block.column
         if self.block.kind != "hats":
             return level_codes(self.block, values)
@@ -120,7 +138,9 @@ class Member:
 
     @property
     def n_cells(self) -> int:
-        """How many cells it has: one per level of a category; of a number, as many equal ones as it has knots, whose edges are not where knots are."""
+        """How many cells it has: one per level of a category; of a number, as many equal ones as it has knots, whose
+        edges are not where knots are.
+        """
         return len(self.block.labels)
 
     @cached_property
@@ -206,9 +226,14 @@ class Layout:
         return self.firsts[-1]
 
     def chunk(self, batch: Batch, start: int, stop: int, fine: FineCells | None = None) -> tuple[Codes, Floats]:
-        """Rows start..stop of a batch: codes and numbers. Where `fine` is given, a column for every number with knots, it is filled with their fine cells."""
+        """Rows start..stop of a batch: codes and numbers.
+
+        Where `fine` is given, a column for every number with knots, it is filled with their fine cells.
+        """
         place = {block.start: position for position, block in enumerate(self.geometry.blocks)}
-        codes = self._codes([batch[place[member.block.start]][start:stop] for member in self.members], stop - start, fine)
+        codes = self._codes(
+            [batch[place[member.block.start]][start:stop] for member in self.members], stop - start, fine
+        )
         numbers = np.empty((len(self.number_columns), stop - start))
         if self.geometry.intercept:
             numbers[0] = STEP
@@ -218,7 +243,10 @@ class Layout:
         return codes, np.ascontiguousarray(numbers.T) / STEP
 
     def _codes(self, columns: list[Any], rows: int, fine: FineCells | None) -> Codes:
-        """The places of rows in the table of codes. Many numbers of one array are worked on together, a few rows at a time, as they lie in memory."""
+        """The places of rows in the table of codes.
+
+        Many numbers of one array are worked on together, a few rows at a time, as they lie in memory.
+        """
         codes = np.empty((rows, len(self.groups)), dtype=np.int32)
         together = as_one_array([member.block for member in self.members], columns) if self._all_narrow else None
         if together is not None:
@@ -264,7 +292,9 @@ class Layout:
         )
 
     def _narrow_places(self, values: Floats) -> Floats:
-        """Where values are between their bounds, from 0 to 1, by the same operations on every value as column by column."""
+        """Where values are between their bounds, from 0 to 1, by the same operations on every value as column by
+        column.
+        """
         columns = [member.block.column for member in self.members]
         low = np.array([column.low for column in columns if isinstance(column, Numeric)])
         high = np.array([column.high for column in columns if isinstance(column, Numeric)])
@@ -284,7 +314,9 @@ class Layout:
         return places
 
     def look_up(self, weights: Floats) -> Floats:
-        """What every code of every group adds to the predictors, for weights of shape (columns, classes): (codes, classes)."""
+        """What every code of every group adds to the predictors, for weights of shape (columns, classes): (codes,
+        classes).
+        """
         tables = [np.empty((0, weights.shape[1]))]
         for group in self.groups:
             table = np.zeros((1, weights.shape[1]))
@@ -306,7 +338,9 @@ class Layout:
         return total
 
     def indicators(self, chunk: Chunk) -> Any:
-        """The sparse matrix with a 1 at each row's places: products with it run outside of Python's lock, and take a row's places in their order."""
+        """The sparse matrix with a 1 at each row's places: products with it run outside of Python's lock, and take a
+        row's places in their order.
+        """
         rows, groups = chunk.codes.shape
         return self._filled(csr_array((rows, self.n_codes if groups else 0)), chunk)
 
@@ -316,13 +350,19 @@ class Layout:
         return self._filled(csc_array((self.n_codes if groups else 0, rows)), chunk)
 
     def _filled(self, matrix: Any, chunk: Chunk) -> Any:
-        """An empty matrix with the places of these rows. A constructor would look through all of them, and copy those of a part of a longer chunk."""
+        """An empty matrix with the places of these rows.
+
+        A constructor would look through all of them, and copy those of a part of a longer chunk.
+        """
         matrix.data, matrix.indptr = self._ones_and_ends(*chunk.codes.shape)
         matrix.indices = chunk.codes.ravel()
         return matrix
 
     def _ones_and_ends(self, rows: int, groups: int) -> tuple[Floats, Codes]:
-        """What the matrices of all chunks share, as long as the longest chunk so far. Read-only: a matrix that changed them would change all."""
+        """What the matrices of all chunks share, as long as the longest chunk so far.
+
+        Read-only: a matrix that changed them would change all.
+        """
         found = self._shared.get(groups)
         if found is None or len(found[1]) <= rows:
             found = (np.ones(rows * groups), np.arange(rows + 1, dtype=np.int32) * np.int32(groups))
@@ -336,7 +376,9 @@ class Layout:
         return {}
 
     def turned(self, chunk: Chunk, frequencies: Floats) -> Floats:
-        """The products of encoded rows with some columns, each row's by itself: in a matrix product other rows could change how one is rounded."""
+        """The products of encoded rows with some columns, each row's by itself: in a matrix product other rows could
+        change how one is rounded.
+        """
         products = np.asarray(self.indicators(chunk) @ self.look_up(frequencies))
         for place, column in enumerate(self.number_columns):
             products += chunk.numbers[:, place, None] * frequencies[column]
@@ -371,7 +413,10 @@ class Layout:
 
     @cached_property
     def _cell_tables(self) -> list[list[NDArray[np.uint16]]]:
-        """For every code of a group, the cell of each of its members. No block has more levels than 16 bits can tell (LARGEST_BLOCK)."""
+        """For every code of a group, the cell of each of its members.
+
+        No block has more levels than 16 bits can tell (LARGEST_BLOCK).
+        """
         return [
             [member.cells(np.arange(size) // member.stride % member.levels).astype(np.uint16) for member in group]
             for group, size in zip(self.groups, self.sizes(), strict=True)

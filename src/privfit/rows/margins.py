@@ -1,6 +1,8 @@
-"""How far every row is on its own side of a linear predictor, kept up to date as the predictor moves in one column at a time.
+"""How far every row is on its own side of a linear predictor, kept up to date as the predictor moves in one column at a
+time.
 
-All margins are whole numbers of lattice steps, and a loss is a look-up, so that scores are exact. What a move of one column gains is a count over rows; only that column is touched.
+All margins are whole numbers of lattice steps, and a loss is a look-up, so that scores are exact. What a move of one
+column gains is a count over rows; only that column is touched.
 """
 
 from __future__ import annotations
@@ -39,7 +41,10 @@ class LatticeLoss(Protocol):
 
 
 class MarginRows:
-    """Rows of categories and splines, with two classes. Hands out what moves would gain, summed over all rows; never a row."""
+    """Rows of categories and splines, with two classes.
+
+    Hands out what moves would gain, summed over all rows; never a row.
+    """
 
     def __init__(self, kept: KeptRows, loss: LatticeLoss) -> None:
         self._kept, self._loss = kept, loss
@@ -54,7 +59,9 @@ class MarginRows:
             self._margins = [np.zeros(len(chunk.target), dtype=np.int64) for chunk in kept._chunks]
 
     def gains(self, step: int) -> list[tuple[Integers, Integers | None]]:
-        """For every column, in the order of the schema, what its levels gain by moving down or up by `step`: of each level alone, and of two neighbouring knots together."""
+        """For every column, in the order of the schema, what its levels gain by moving down or up by `step`: of each
+        level alone, and of two neighbouring knots together.
+        """
         table = None if self._margins is not None else self._layout.look_up(self.weights[:, None].astype(np.float64))
         shifts = [self._mixed(member, step) for _, member in self._members]
 
@@ -76,7 +83,7 @@ class MarginRows:
         for margin, chunk in zip(self._margins, self._kept._chunks, strict=True):
             margin += (by_code.take(self._codes(chunk, group)) * chunk.target).astype(np.int64)
 
-    # -- details -------------------------------------------------------------------------------------------------------
+    # -- details -----------------------------------------------------------------------------------
 
     def _codes(self, chunk: Chunk, group: int) -> NDArray[np.intp]:
         """The codes of rows in a group, counted from the group's own first."""
@@ -103,7 +110,9 @@ class MarginRows:
             code = self._codes(chunk, group)
             off = (shift.take(code) * chunk.target).astype(np.int64)
             first_up, first_down = here - values.take(at + off), here - values.take(at - off)
-            found.append(np.stack([np.bincount(code, moved, minlength=sizes[group]) for moved in (first_down, first_up)], axis=1))
+            found.append(
+                np.stack([np.bincount(code, moved, minlength=sizes[group]) for moved in (first_down, first_up)], axis=1)
+            )
         return found
 
     def _by_column(self, total: list[Integers]) -> list[tuple[Integers, Integers | None]]:
@@ -126,7 +135,9 @@ class MarginRows:
         return found
 
     def _mixed(self, member: Member, step: int) -> Floats | None:
-        """By code, how far a row moves whose left knot moves up and whose right one down; None where rows have one level each."""
+        """By code, how far a row moves whose left knot moves up and whose right one down; None where rows have one
+        level each.
+        """
         if not _bends(member):
             return None
         places = np.arange(member.levels)
@@ -151,7 +162,7 @@ def _levels(sums: Integers, member: Member) -> Integers:
 
 
 def _total(kept: KeptRows, task: Callable[[tuple[int, Chunk]], list[Floats]]) -> list[Integers]:
-    """The sum over all chunks of what a task makes of them: whole numbers, exact over a chunk and in 64 bits over all."""
+    """The sum over all chunks of what a task makes of them: integers, exact over a chunk and in 64 bits over all."""
     total: list[Integers] | None = None
     with one_blas_thread(), ThreadPoolExecutor(kept._rows.threads) as pool:
         for part in in_order(pool, task, enumerate(kept._every_chunk()), 4 * kept._rows.threads):
@@ -162,14 +173,22 @@ def _total(kept: KeptRows, task: Callable[[tuple[int, Chunk]], list[Floats]]) ->
 
 
 def losses_of(kept: KeptRows, loss: LatticeLoss, candidates: Integers) -> Integers:
-    """The loss of every candidate over all rows; candidates are weights in lattice steps, (columns, candidates). Exact: also numbers are whole numbers of 2^-16 steps."""
+    """The loss of every candidate over all rows; candidates are weights in lattice steps, (columns, candidates).
+
+    Exact: also numbers are whole numbers of 2^-16 steps.
+    """
     few = range(0, candidates.shape[1], CANDIDATES_AT_ONCE)
-    return np.concatenate([_losses_of_few(kept, loss, candidates[:, start : start + CANDIDATES_AT_ONCE]) for start in few])
+    return np.concatenate(
+        [_losses_of_few(kept, loss, candidates[:, start : start + CANDIDATES_AT_ONCE]) for start in few]
+    )
 
 
 def _losses_of_few(kept: KeptRows, loss: LatticeLoss, candidates: Integers) -> Integers:
     weights = candidates.astype(np.float64)
-    table, values = kept._layout.look_up(weights), loss.values.astype(np.int64)  # large losses of many rows would leave what floats hold
+    table, values = (
+        kept._layout.look_up(weights),
+        loss.values.astype(np.int64),
+    )  # large losses of many rows would leave what floats hold
 
     def task(numbered: tuple[int, Chunk]) -> list[Any]:
         chunk = numbered[1]

@@ -31,7 +31,10 @@ def refuse_large_stream(rows: Rows) -> None:
 
 def no_rows() -> DataError:
     """The error for an empty table."""
-    return DataError("The table has no rows (0 sample(s)), and a minimum of 1 is required. Give a table with rows. Nothing was charged.")
+    return DataError(
+        "The table has no rows (0 sample(s)), and a minimum of 1 is required. Give a table with rows. Nothing was "
+        "charged."
+    )
 
 
 def other_rows() -> DataError:
@@ -42,7 +45,10 @@ def other_rows() -> DataError:
 def read_once(
     parts: Iterator[Part], rows: Rows, most_bytes: int, length: Callable[[Part], int], size: Callable[[Part], int]
 ) -> tuple[list[Part] | None, int]:
-    """All parts of a table, or None if they take more than so many bytes, and how many rows there are. Every error that the table holds is met here, before anything is charged."""
+    """All parts of a table, or None if they take more than so many bytes, and how many rows there are.
+
+    Every error that the table holds is met here, before anything is charged.
+    """
     kept: list[Part] | None = []
     held, count, report = 0, 0, progress_report()
     for part in parts:
@@ -64,10 +70,11 @@ def read_once(
 def read_again(parts: Iterator[Part], n_rows: int, length: Callable[[Part], int]) -> Iterator[Part]:
     """The parts of a table that was read before, which must have as many rows as then.
 
-    This happens after the charge, where no error may depend on a row. What a row can do to a reader (a cell of the wrong kind, a query that panics
-    on a value), it did in the first pass, before the charge: engines read the same bytes the same way twice. What fails here and did not
-    then was changed from outside: a file was replaced, a disk failed. Tables that may answer differently when asked again are streams, and are never
-    read twice. (A query with a random part is the one exception: it is its author who makes the passes differ.)
+    This happens after the charge, where no error may depend on a row. What a row can do to a reader (a cell of the
+    wrong kind, a query that panics on a value), it did in the first pass, before the charge: engines read the same
+    bytes the same way twice. What fails here and did not then was changed from outside: a file was replaced, a disk
+    failed. Tables that may answer differently when asked again are streams, and are never read twice. (A query with a
+    random part is the one exception: it is its author who makes the passes differ.)
     """
     count = 0
     try:
@@ -76,6 +83,8 @@ def read_again(parts: Iterator[Part], n_rows: int, length: Callable[[Part], int]
             yield part
     except DataError as error:
         told = str(error).replace(NOT_CHARGED, "")
-        raise DataError(f"{told} The table was being read again, and is not what it was at first. The charge stands.") from None
+        raise DataError(
+            f"{told} The table was being read again, and is not what it was at first. The charge stands."
+        ) from None
     if count != n_rows:
         raise other_rows()

@@ -15,7 +15,9 @@ Piece = TypeVar("Piece")
 Made = TypeVar("Made")
 
 
-def in_order(pool: ThreadPoolExecutor, task: Callable[[Piece], Made], chunks: Iterator[Piece], ahead: int) -> Iterator[Made]:
+def in_order(
+    pool: ThreadPoolExecutor, task: Callable[[Piece], Made], chunks: Iterator[Piece], ahead: int
+) -> Iterator[Made]:
     """What a task makes of the chunks, in their order, with few of them in work at a time."""
     pending: deque[Future[Made]] = deque()
     broken: Exception | None = None

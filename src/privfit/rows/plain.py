@@ -1,4 +1,6 @@
-"""Rows as a function of the user's own may see them: numbers within their bounds, categories as the places of their levels."""
+"""Rows as a function of the user's own may see them: numbers within their bounds, categories as the places of their
+levels.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,10 @@ CHUNK_VALUES = 1 << 20
 
 
 class PlainRows:
-    """The rows of a table, the target last. Hands out whole-number sums over rows, and the number of rows; with `every_row`, all rows to one function."""
+    """The rows of a table, the target last.
+
+    Hands out whole-number sums over rows, and the number of rows; with `every_row`, all rows to one function.
+    """
 
     def __init__(self, rows: Rows, most_bytes: int | None = None) -> None:
         self._rows = rows
@@ -33,7 +38,9 @@ class PlainRows:
 
     def read(self) -> None:
         """Read everything once, keep it if it fits, and meet every error that the table holds."""
-        self._chunks, self.n_rows = read_once(self._read(), self._rows, self._most_bytes, len, lambda chunk: chunk.nbytes)
+        self._chunks, self.n_rows = read_once(
+            self._read(), self._rows, self._most_bytes, len, lambda chunk: chunk.nbytes
+        )
 
     def _every_chunk(self) -> Iterator[Floats]:
         if self._chunks is not None:

@@ -1,7 +1,8 @@
-"""Rows as points of a lattice, for clusters: numbers only, scaled by their public bounds to [-1, 1] and rounded to a 2^16th.
+"""Rows as points of a lattice, for clusters: numbers only, scaled by their public bounds to [-1, 1] and rounded to a
+2^16th.
 
-Differences and distances of points are whole numbers far below 2^53. Floats hold them exactly, in whatever order they are added, so what a row adds to a sum depends on that
-row alone, to the bit.
+Differences and distances of points are whole numbers far below 2^53. Floats hold them exactly, in whatever order they
+are added, so what a row adds to a sum depends on that row alone, to the bit.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ def point_geometry(schema: Schema) -> Geometry:
             "Leave them out of the schema, or turn each level into a number, 0 or 1. Nothing was charged."
         )
     if len(schema.features) > MOST_COLUMNS:
-        raise SchemaError(f"The schema has {len(schema.features)} columns; clusters take at most {MOST_COLUMNS}. List fewer.")
+        raise SchemaError(
+            f"The schema has {len(schema.features)} columns; clusters take at most {MOST_COLUMNS}. List fewer."
+        )
     return schema.geometry(numeric="slope", intercept=False, target=False)
 
 
@@ -54,7 +57,8 @@ def on_lattice(centres: Floats) -> Integers:
 class Points:
     """The rows of a table as points. Hands out whole-number sums over rows, and the number of rows; never a row.
 
-    Guarantee: every sum is exact, and a row's part in it is a function of that row and of public numbers; docs/proofs/clustering.md, Lemma 1.
+    Guarantee: every sum is exact, and a row's part in it is a function of that row and of public numbers;
+    docs/proofs/clustering.md, Lemma 1.
     """
 
     def __init__(self, rows: Rows, most_bytes: int | None = None) -> None:
@@ -66,7 +70,10 @@ class Points:
         self.n_rows = 0
 
     def read(self) -> None:
-        """Read everything once, keep it if it fits, and meet every error that the table holds. A second call does nothing."""
+        """Read everything once, keep it if it fits, and meet every error that the table holds.
+
+        A second call does nothing.
+        """
         if self.n_rows:
             return
         self._chunks, self.n_rows = read_once(
@@ -77,7 +84,8 @@ class Points:
         """Refuse more rows than 64-bit sums hold, if one row adds at most this much."""
         if self.n_rows > _EXACT_INT // largest:
             raise DataError(
-                f"The table has more than {_EXACT_INT // largest} rows, and 64-bit sums would overflow. Split the table. Nothing was charged."
+                f"The table has more than {_EXACT_INT // largest} rows, and 64-bit sums would overflow. Split the "
+                "table. Nothing was charged."
             )
 
     def _read(self) -> Iterator[Lattice]:
@@ -94,13 +102,17 @@ class Points:
     def _parts(self, width: int, most: int = EXACT_VALUES) -> Iterator[Floats]:
         """All points, one column each, in parts short enough for `width` values a row, and for exact sums in floats."""
         size = max(1, min(most, CHUNK_VALUES // width, EXACT_VALUES // self.n_columns))
-        chunks = iter(self._chunks) if self._chunks is not None else read_again(self._read(), self.n_rows, lambda chunk: chunk.shape[1])
+        chunks = (
+            iter(self._chunks)
+            if self._chunks is not None
+            else read_again(self._read(), self.n_rows, lambda chunk: chunk.shape[1])
+        )
         with one_blas_thread():
             for chunk in chunks:
                 for start in range(0, chunk.shape[1], size):
                     yield chunk[:, start : start + size].astype(np.float64)
 
-    # -- sums ----------------------------------------------------------------------------------------------------------
+    # -- sums --------------------------------------------------------------------------------------
 
     def counts(self, cells: int) -> Integers:
         """How many points are in each cell of a grid with so many equal cells per column, the first column slowest."""
@@ -114,7 +126,9 @@ class Points:
         return total
 
     def moments(self, pooled: bool) -> Integers:
-        """In units of 1 / STEP: the sums of columns; of 2 x^2 - 1 for every column x, or of its mean over columns; and the number of rows, last."""
+        """In units of 1 / STEP: the sums of columns; of 2 x^2 - 1 for every column x, or of its mean over columns; and
+        the number of rows, last.
+        """
         total = np.zeros(self.n_columns + (1 if pooled else self.n_columns) + 1, dtype=np.int64)
         for part in self._parts(1):
             squares = part * part
@@ -125,9 +139,11 @@ class Points:
         return total
 
     def blocks(self, centres: Integers, widths: Floats, unit: int) -> Integers:
-        """For every centre, of the points nearest to it: their number, and the sums of (x - centre) / width cut at [-1, 1]; in units of 1 / unit.
+        """For every centre, of the points nearest to it: their number, and the sums of (x - centre) / width cut at [-1,
+        1]; in units of 1 / unit.
 
-        `centres` are on the lattice, `widths` are in units of 1 for every centre and column. The first of several nearest centres counts.
+        `centres` are on the lattice, `widths` are in units of 1 for every centre and column. The first of several
+        nearest centres counts.
         """
         k, d = centres.shape
         total = np.zeros((k, d + 1), dtype=np.int64)
@@ -142,7 +158,9 @@ class Points:
         return total
 
     def sums(self, centres: Integers, unit: int) -> Integers:
-        """For every centre, of the points nearest to it: their number and the sums of their columns, in units of 1 / unit, a multiple of STEP."""
+        """For every centre, of the points nearest to it: their number and the sums of their columns, in units of 1 /
+        unit, a multiple of STEP.
+        """
         k, d = centres.shape
         total = np.zeros((k, d + 1), dtype=np.int64)
         for part in self._parts(k):
@@ -153,7 +171,9 @@ class Points:
         return total
 
     def scores(self, candidates: Integers) -> list[int]:
-        """For every set of centres on the lattice, (candidates, centres, columns): minus the sum of squared distances to the nearest one, in units of 1 / STEP^2."""
+        """For every set of centres on the lattice, (candidates, centres, columns): minus the sum of squared distances
+        to the nearest one, in units of 1 / STEP^2.
+        """
         m, k, d = candidates.shape
         total = [0] * m
         flat = candidates.reshape(m * k, d).astype(np.float64)
@@ -164,9 +184,11 @@ class Points:
         return total
 
     def changed_scores(self, parent: Integers, centre: Integers, column: Integers, value: Integers) -> list[int]:
-        """The scores of candidates that differ from one parent in one column of one centre each: far cheaper than from anew.
+        """The scores of candidates that differ from one parent in one column of one centre each: far cheaper than from
+        anew.
 
-        Candidate i has `value[i]` in `column[i]` of `centre[i]`. The parent's nearest and second nearest centres are computed once for each row.
+        Candidate i has `value[i]` in `column[i]` of `centre[i]`. The parent's nearest and second nearest centres are
+        computed once for each row.
         """
         k = len(parent)
         total = [0] * len(value)
@@ -188,7 +210,10 @@ class Points:
 
 
 def scaled_points(table: Table, schema: Schema, geometry: Geometry) -> Floats:
-    """The rows of a table to predict for, in the units of clusters, not cut at the bounds. Nothing fitted ever passes through here."""
+    """The rows of a table to predict for, in the units of clusters, not cut at the bounds.
+
+    Nothing fitted ever passes through here.
+    """
     parts = []
     for batch in table.batches(schema.features, column_positions(table, schema.features), PREDICT_ROWS):
         columns = []
@@ -207,7 +232,10 @@ def scaled_points(table: Table, schema: Schema, geometry: Geometry) -> Floats:
 
 
 def _partial_distances(centres: Floats, points: Floats) -> Floats:
-    """Squared distances of all points (columns) to all centres (rows), less the points' squared lengths. Whole numbers below 2^53, hence exact."""
+    """Squared distances of all points (columns) to all centres (rows), less the points' squared lengths.
+
+    Whole numbers below 2^53, hence exact.
+    """
     return np.asarray((centres * centres).sum(axis=1)[:, None] - 2.0 * (centres @ points), dtype=np.float64)
 
 

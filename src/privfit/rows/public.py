@@ -52,7 +52,9 @@ class PublicRows:
         return _sparse(columns, np.column_stack([value for _, value in ones]), self.geometry.n_columns)
 
     def products(self, pairs: Pairs) -> Any:
-        """The products of encoded columns of these pairs of blocks: a sparse matrix, the columns of one pair after those of the other."""
+        """The products of encoded columns of these pairs of blocks: a sparse matrix, the columns of one pair after
+        those of the other.
+        """
         blocks, first, columns, values = self.geometry.blocks, 0, [], []
         for left, right in pairs:
             one, other = encoded(blocks[left], self.codes[:, left]), encoded(blocks[right], self.codes[:, right])
@@ -62,7 +64,9 @@ class PublicRows:
         return _sparse(np.column_stack(columns), np.column_stack(values), first)
 
     def pulled(self, weights: Floats, respond: Callable[[Floats], Floats]) -> Floats:
-        """The sum over rows of x respond(x'weights), for weights of one column; in short chunks, so that rounding stays small."""
+        """The sum over rows of x respond(x'weights), for weights of one column; in short chunks, so that rounding stays
+        small.
+        """
         total = np.zeros(self.geometry.n_columns)
         for start in range(0, self.n_rows, CHUNK_ROWS):
             part = self.design[start : start + CHUNK_ROWS]

@@ -1,4 +1,8 @@
-"""Rows: a table behind its schema. Data is read by `Rows.sum` (and `split_sum`, the same over two parts) and, for many passes, by KeptRows; by nothing else."""
+"""Rows: a table behind its schema.
+
+Data is read by `Rows.sum` (and `split_sum`, the same over two parts) and, for many passes, by KeptRows; by nothing
+else.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +49,9 @@ def progress_report() -> Callable[[int], None] | None:
 
 
 def count_rows(table: Table, schema: Schema) -> int | None:
-    """How many rows a table has, if that can be found out without using it up: by reading one column, where the table does not say."""
+    """How many rows a table has, if that can be found out without using it up: by reading one column, where the table
+    does not say.
+    """
     if table.n_rows is not None or getattr(table, "passes_once", False):
         return table.n_rows
     column = schema.features[:1]
@@ -93,7 +99,13 @@ class Rows:
     """
 
     def __init__(
-        self, table: Table, schema: Schema, geometry: Geometry, *, batch_rows: int = BATCH_ROWS, threads: int | None = None
+        self,
+        table: Table,
+        schema: Schema,
+        geometry: Geometry,
+        *,
+        batch_rows: int = BATCH_ROWS,
+        threads: int | None = None,
     ) -> None:
         self.geometry = geometry
         self.label = table.label
@@ -102,7 +114,11 @@ class Rows:
         searched = self._columns[:-1] if isinstance(table, WithTarget) else self._columns
         self._positions = column_positions(table, searched)
         self._batch_rows = batch_rows
-        self.threads = threads or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else threads or os.cpu_count() or 1
+        self.threads = (
+            threads or len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else threads or os.cpu_count() or 1
+        )
         self._counted: int | None = table.n_rows
 
     @property
@@ -112,7 +128,10 @@ class Rows:
 
     @property
     def n_rows(self) -> int:
-        """The number of rows: public under replace-one, private under add-remove. A stream knows it after its first sum."""
+        """The number of rows: public under replace-one, private under add-remove.
+
+        A stream knows it after its first sum.
+        """
         if self._counted is None:
             raise DataError("The number of rows of a stream or file is known after it was read once. Sum it first.")
         return self._counted
@@ -132,7 +151,10 @@ class Rows:
         self._counted = count
 
     def batches(self) -> Iterator[Batch]:
-        """The table's columns, batch by batch, as the schema lists them. For this room only: nothing outside reads rows."""
+        """The table's columns, batch by batch, as the schema lists them.
+
+        For this room only: nothing outside reads rows.
+        """
         return self._table.batches(self._columns, self._positions, self._batch_rows)
 
     def sum(self, kernel: Kernel) -> NDArray[np.int64]:
@@ -144,7 +166,10 @@ class Rows:
         return self._total(kernel, chunk_sum)
 
     def split_sum(self, kernel: Kernel, coins: Coins) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-        """The exact sums over the rows whose coin shows tails and over those that show heads, and how many show heads. One pass."""
+        """The exact sums over the rows whose coin shows tails and over those that show heads, and how many show heads.
+
+        One pass.
+        """
         heads = [0]
 
         def chunk_sum(encoded: NDArray[np.float64], first: int) -> NDArray[np.int64]:
@@ -156,7 +181,9 @@ class Rows:
         tails_sum, heads_sum = self._total(kernel, chunk_sum)
         return tails_sum, heads_sum, heads[0]
 
-    def _total(self, kernel: Kernel, chunk_sum: Callable[[NDArray[np.float64], int], NDArray[np.int64]]) -> NDArray[np.int64]:
+    def _total(
+        self, kernel: Kernel, chunk_sum: Callable[[NDArray[np.float64], int], NDArray[np.int64]]
+    ) -> NDArray[np.int64]:
         """The sum over chunks of what `chunk_sum` makes of encoded rows and the number of the first of them."""
         if kernel.largest > _EXACT_FLOAT:
             raise ValueError(
@@ -180,7 +207,8 @@ class Rows:
                 before, rows = rows, rows + length
                 if rows > most:
                     raise DataError(
-                        f"The table has more than {most} rows, and 64-bit sums would overflow. Split the table. Nothing was charged."
+                        f"The table has more than {most} rows, and 64-bit sums would overflow. Split the table. "
+                        "Nothing was charged."
                     )
                 for start in range(0, length, size):
                     pending.append(pool.submit(task, batch, start, min(start + size, length), before + start))
@@ -192,7 +220,8 @@ class Rows:
                 total = _added(total, pending.popleft().result())
         if total is None:
             raise DataError(
-                "The table has no rows (0 sample(s)), and a minimum of 1 is required. Give a table with rows. Nothing was charged."
+                "The table has no rows (0 sample(s)), and a minimum of 1 is required. Give a table with rows. Nothing "
+                "was charged."
             )
         self.settle_count(rows)
         return total

@@ -29,7 +29,8 @@ EXACT_WHOLE = 1 << 53
 def _checked_name(name: object) -> str:
     if not isinstance(name, str) or not name:
         raise SchemaError(
-            f"A column was given the name {name!r}; a name is a non-empty text. Write, for example, Numeric('age', low=0, high=120)."
+            f"A column was given the name {name!r}; a name is a non-empty text. Write, for example, Numeric('age', "
+            "low=0, high=120)."
         )
     return name
 
@@ -57,13 +58,30 @@ class Numeric:
 
     Parameters
     ----------
-    name : the column's name in the table.
-    low, high : public bounds. They come from knowledge about the world, never from the data.
-    bins : None for the public default of the estimator; a number of equal bins; the edges between bins; or "auto",
-        which looks at the bounds only (8 bins, equal in width, or in a signed logarithm when the range is wide).
-    fill : the public value that takes the place of a missing one. For a binned column "missing" gives missing
-        values a level of their own. None makes a missing value an error. Leave it out for a target: a made-up target
-        changes what is estimated.
+    name : str
+        The column's name in the table.
+    low : float, default=None
+        Public lower bound. It comes from knowledge about the world, never from the data, and has to be given.
+    high : float, default=None
+        Public upper bound, in the same way.
+    bins : int, sequence of float, 'auto' or None, default=None
+        None for the public default of the estimator; a number of equal bins; the edges between bins; or "auto", which
+        depends on the bounds only: 8 bins of equal width, or equal in a signed logarithm when the range is wide.
+    fill : float, 'missing' or None, default=None
+        The public value that replaces a missing one. For a binned column "missing" gives missing values a level of
+        their own. None makes a missing value an error. Leave it out for a target: a made-up target changes what is
+        estimated.
+
+    See Also
+    --------
+    Category : A column with public levels.
+    Schema : All columns of a table.
+
+    Examples
+    --------
+    >>> import privfit as pf
+    >>> pf.Numeric("age", 0, 120, bins=[18, 65]).edges()
+    (18.0, 65.0)
     """
 
     name: str
@@ -91,7 +109,8 @@ class Numeric:
             )
         if not (_is_number(self.low) and _is_number(self.high)) or not float(self.low) < float(self.high):
             raise SchemaError(
-                f"Column {self.name!r} has the bounds {self.low!r} and {self.high!r}; low and high are finite numbers with low < high. "
+                f"Column {self.name!r} has the bounds {self.low!r} and {self.high!r}; low and high are finite numbers "
+                "with low < high. "
                 "Write the smallest and the largest value that can occur."
             )
         if not math.isfinite(float(self.high) - float(self.low)):
@@ -101,7 +120,8 @@ class Numeric:
             )
         if float(self.high) - float(self.low) < LEAST_DISTANCE:
             raise SchemaError(
-                f"Column {self.name!r} has the bounds {self.low!r} and {self.high!r}, which are too close to divide by their distance. "
+                f"Column {self.name!r} has the bounds {self.low!r} and {self.high!r}, which are too close to divide by "
+                "their distance. "
                 f"Bounds are at least {LEAST_DISTANCE:g} apart. Give the column in a smaller unit."
             )
 
@@ -122,7 +142,8 @@ class Numeric:
             if inner and rising and self.low <= edges[0] and edges[-1] <= self.high:
                 return inner
         raise SchemaError(
-            f"Column {self.name!r} has bins={self.bins!r}; bins is None, a number of at least 2, 'auto', or rising edges between "
+            f"Column {self.name!r} has bins={self.bins!r}; bins is None, a number of at least 2, 'auto', or rising "
+            "edges between "
             f"{self.low:g} and {self.high:g}. Write, for example, bins=10 or bins=[20, 40, 65]."
         )
 
@@ -132,42 +153,100 @@ class Numeric:
         if isinstance(self.fill, str) and self.fill == MISSING and self.bins is not None:
             return
         raise SchemaError(
-            f"Column {self.name!r} has fill={self.fill!r}; fill is a public number, or 'missing' when the column has bins. "
-            "Write a number that is sound for everybody who has none, such as fill=40, or leave it out to refuse missing ones."
+            f"Column {self.name!r} has fill={self.fill!r}; fill is a public number, or 'missing' when the column has "
+            "bins. "
+            "Write a number that is sound for everybody who has none, such as fill=40, or leave it out to refuse "
+            "missing ones."
         )
 
     def edges(self, bins: Bins = None) -> tuple[float, ...]:
-        """The inner edges of this column's bins: its own, or those of `bins` when it has none."""
+        """Return the inner edges of this column's bins: its own, or those of `bins` when it has none.
+
+        Parameters
+        ----------
+        bins : int, sequence of float, 'auto' or None, default=None
+            Bins for a column that has none of its own.
+
+        Returns
+        -------
+        tuple of float
+            The edges, ascending.
+        """
         own = self.bins if self.bins is not None else bins
         if isinstance(own, tuple):
             return own
         if own is None:
-            raise SchemaError(f"Column {self.name!r} has no bins. Give it some: Numeric({self.name!r}, ..., bins='auto').")
+            raise SchemaError(
+                f"Column {self.name!r} has no bins. Give it some: Numeric({self.name!r}, ..., bins='auto')."
+            )
         wide = own == "auto" and self.high - self.low > LOG_BINS_FROM
         count = AUTO_BINS if own == "auto" else int(own)  # type: ignore[arg-type]
         return _log_edges(self.low, self.high, count) if wide else _equal_edges(self.low, self.high, count)
 
-    # -- knots --------------------------------------------------------------------------------------------------------
+    # -- knots -------------------------------------------------------------------------------------
 
     def knots(self, count: int) -> tuple[float, ...]:
-        """Points from the lower to the upper bound, evenly spaced on this column's scale: its own, or a signed logarithm when the range is wide."""
+        """Return points from the lower to the upper bound, evenly spaced on this column's scale.
+
+        The scale is linear, or a signed logarithm when the range is wide.
+
+        Parameters
+        ----------
+        count : int
+            Number of knots.
+
+        Returns
+        -------
+        tuple of float
+            The knots, ascending.
+        """
         start, stop = self._on_scale(self.low), self._on_scale(self.high)
         steps = [start + (stop - start) * i / (count - 1) for i in range(1, count - 1)]
         return (self.low, *(self._off_scale(step) for step in steps), self.high)
 
     @property
     def is_wide(self) -> bool:
-        """Whether this column's scale is a logarithm."""
+        """Whether this column's scale is a logarithm.
+
+        Returns
+        -------
+        bool
+            True for a range of several orders of magnitude.
+        """
         return self.high - self.low > LOG_BINS_FROM
 
     def between(self, steps: int) -> tuple[float, ...]:
-        """The values halfway between this many even steps on this column's scale: a value's step is found by comparing, with no logarithm of a value."""
+        """Return the values halfway between this many even steps on this column's scale.
+
+        The step of a value is found by comparison, without a logarithm of the value.
+
+        Parameters
+        ----------
+        steps : int
+            Number of steps.
+
+        Returns
+        -------
+        tuple of float
+            The values, ascending.
+        """
         start, stop = self._on_scale(self.low), self._on_scale(self.high)
         halves = [self._off_scale(start + (stop - start) * (i + 0.5) / steps) for i in range(steps)]
         return tuple(accumulate(halves, max))
 
     def on_scale(self, values: Any) -> Any:
-        """Where values between the bounds lie on this column's scale, from 0 to 1, as an array."""
+        """Map values between the bounds to this column's scale, from 0 to 1.
+
+        Parameters
+        ----------
+        values : array-like
+            Values between the bounds.
+
+        Returns
+        -------
+        ndarray
+            Their positions.
+        """
         if not self.is_wide:
             return (values - self.low) / (self.high - self.low)
         ends = np.array([self.low, self.high])  # by the same functions as the values, so that the bounds are at 0 and 1
@@ -216,11 +295,26 @@ class Category:
 
     Parameters
     ----------
-    name : the column's name in the table.
-    levels : the levels that can occur: all texts, or all numbers (truth values count as numbers).
-        A level called "other" receives every level that is not listed; without it an unknown level is an error.
-    other : add the level "other" when the list does not have it.
-    fill : the level that takes the place of a missing value. None makes a missing value an error.
+    name : str
+        The column's name in the table.
+    levels : sequence of str, int, float or bool, default=()
+        The levels that can occur: all texts, or all numbers (truth values count as numbers). A level called "other"
+        receives every level that is not listed; without it an unknown level is an error.
+    other : bool, default=False
+        Whether to add the level "other" when the list does not have it.
+    fill : str, int, float, bool or None, default=None
+        The level that replaces a missing value. None makes a missing value an error.
+
+    See Also
+    --------
+    Numeric : A column with public bounds.
+    Schema : All columns of a table.
+
+    Examples
+    --------
+    >>> import privfit as pf
+    >>> pf.Category("sex", ["Female", "Male"], other=True).levels
+    ('Female', 'Male', 'other')
     """
 
     name: str
@@ -251,7 +345,8 @@ class Category:
         given = _plain(self.levels)
         if isinstance(given, str) or not isinstance(given, Sequence):
             raise SchemaError(
-                f"Column {self.name!r} was given levels of type {type(given).__name__}; levels are a list, in the order they are to have. "
+                f"Column {self.name!r} was given levels of type {type(given).__name__}; levels are a list, in the "
+                "order they are to have. "
                 f"Write, for example, Category({self.name!r}, ['no', 'yes'])."
             )
         if len(given) == 0 or tuple(given) == ("?",):
@@ -262,7 +357,9 @@ class Category:
         levels = tuple(_plain(level) for level in given)
         listed = [level for level in levels if level != OTHER]
         texts = [isinstance(level, str) for level in listed]
-        numbers = [isinstance(level, int | float) and (isinstance(level, bool) or _is_number(level)) for level in listed]
+        numbers = [
+            isinstance(level, int | float) and (isinstance(level, bool) or _is_number(level)) for level in listed
+        ]
         if not (all(texts) or all(numbers)):
             raise SchemaError(
                 f"Column {self.name!r} mixes kinds of levels; levels are all texts or all finite numbers. "
@@ -270,16 +367,25 @@ class Category:
             )
         if any(not isinstance(level, str) and abs(level) >= EXACT_WHOLE for level in listed):
             raise SchemaError(
-                f"Column {self.name!r} lists a level of 2^53 or more in size, where numbers are no longer told apart exactly. "
+                f"Column {self.name!r} lists a level of 2^53 or more in size, where numbers are no longer told apart "
+                "exactly. "
                 "Hold such codes as texts, in the table and in the schema."
             )
         if len(set(levels)) != len(levels):
-            raise SchemaError(f"Column {self.name!r} lists a level twice. Each level stands for one thing: list it once.")
+            raise SchemaError(
+                f"Column {self.name!r} lists a level twice. Each level stands for one thing: list it once."
+            )
         return levels
 
     @property
     def is_text(self) -> bool:
-        """Whether the levels are texts; otherwise they are numbers."""
+        """Whether the levels are texts; otherwise they are numbers.
+
+        Returns
+        -------
+        bool
+            True for texts.
+        """
         return all(isinstance(level, str) for level in self.levels)
 
 

@@ -2,4 +2,9 @@
 
 
 class SchemaError(ValueError):
-    """A public fact is missing or contradicts another one. Nothing has been charged."""
+    """A public fact is missing or contradicts another one. Nothing has been charged.
+
+    See Also
+    --------
+    Schema : Where public facts are stated.
+    """

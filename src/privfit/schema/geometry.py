@@ -7,8 +7,8 @@ A row is a list of blocks. Each block is one column of the schema, encoded with 
     levels       a 1 among zeros, one place per level         a category (or bins) with more levels
     hats         two neighbouring shares that add up to 1,    a numeric column as a line from knot to knot
                  one place per knot
-    share        one number in [0, 1]                         a numeric column as the functional-mechanism paper scales it
-    indicators   zeros with at most one 1; the last level     a category as that paper encodes it
+    share        one number in [0, 1]                         a numeric column as the functional-mechanism paper scales
+    it indicators   zeros with at most one 1; the last level     a category as that paper encodes it
                  is all zeros
 
 and, optionally, a constant 1 in front: the intercept. Nothing here comes from data.
@@ -49,7 +49,9 @@ class Block:
     edges: tuple[float, ...] = ()
     """Edges between bins, or, for hats, the knots."""
     anchored: bool = False
-    """Whether a number is measured from zero and not from the middle of its bounds: for models that run through the origin."""
+    """Whether a number is measured from zero and not from the middle of its bounds: for models that run through the
+    origin.
+    """
 
     @property
     def stop(self) -> int:
@@ -86,13 +88,29 @@ class Block:
 
 
 def make_block(
-    column: Column, start: int, *, bins: Bins = None, paper: bool = False, anchored: bool = False, whole: bool = False, knots: int = 0
+    column: Column,
+    start: int,
+    *,
+    bins: Bins = None,
+    paper: bool = False,
+    anchored: bool = False,
+    whole: bool = False,
+    knots: int = 0,
 ) -> Block:
-    """The block of one column, starting at encoded column `start`. `whole` gives two levels a column each, so that they can carry a constant; with `knots` numbers
+    """The block of one column, starting at encoded column `start`.
+
+    `whole` gives two levels a column each, so that they can carry a constant; with `knots` numbers
     without bins of their own become lines between so many."""
     if knots and isinstance(column, Numeric) and column.bins is None:
         points = tuple(dict.fromkeys(column.knots(knots)))  # fewer where floats are hardly finer than the range
-        return Block(column, "hats", start, len(points), tuple(f"{column.name}_at_{point}" for point in _told_apart(points)), points)
+        return Block(
+            column,
+            "hats",
+            start,
+            len(points),
+            tuple(f"{column.name}_at_{point}" for point in _told_apart(points)),
+            points,
+        )
     if isinstance(column, Numeric) and column.bins is None and bins is None:
         return Block(column, "share" if paper else "slope", start, 1, (column.name,), anchored=anchored and not paper)
     edges = column.edges(bins) if isinstance(column, Numeric) else ()
@@ -143,7 +161,7 @@ class Geometry:
 
     @property
     def l1(self) -> float:
-        """The largest L1 norm of an encoded row, the intercept included: every block counts once, whatever its width."""
+        """The largest L1 norm of an encoded row with its intercept: every block counts once, whatever its width."""
         return float(self.n_blocks + self.intercept)
 
     @property
@@ -169,9 +187,9 @@ class Geometry:
     def products(self) -> NDArray[np.int64]:
         """Which products of two columns are the same in every row, as a symmetric table of numbers.
 
-        The target, if there is one, is the last column; its square is not part of the table (marked zero). Equal numbers
-        are equal products. `ZERO` marks products that are zero in every row, `CONSTANT` those that are one in every row.
-        The products of features are numbered first, those with the target last.
+        The target, if there is one, is the last column; its square is not part of the table (marked zero). Equal
+        numbers are equal products. `ZERO` marks products that are zero in every row, `CONSTANT` those that are one in
+        every row. The products of features are numbered first, those with the target last.
         """
         d = self.n_columns
         size = d + (self.target is not None)

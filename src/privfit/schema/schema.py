@@ -18,7 +18,23 @@ BOX_TARGET = "target"
 class Schema:
     """Public knowledge about a table: its columns with their bounds and levels, and which one is the target.
 
-    >>> Schema([Numeric("age", 17, 90), Category("sex", ["Female", "Male"])], target=Numeric("income", 0, 200_000))
+    Parameters
+    ----------
+    features : iterable of Numeric and Category
+        The columns that a model may use.
+    target : Numeric, Category or None, default=None
+        The column to predict.
+
+    See Also
+    --------
+    Numeric : A column with public bounds.
+    Category : A column with public levels.
+
+    Examples
+    --------
+    >>> import privfit as pf
+    >>> features = [pf.Numeric("age", 17, 90), pf.Category("sex", ["Female", "Male"])]
+    >>> pf.Schema(features, target=pf.Numeric("income", 0, 200_000))
     Schema(2 features, target 'income')
     """
 
@@ -40,14 +56,19 @@ class Schema:
                     "Write, for example, Schema([Numeric('age', 0, 120)], target=Category('ill', ['no', 'yes']))."
                 )
         if not self.features:
-            raise SchemaError("A schema was given no feature columns, and there is nothing to fit. List at least one feature.")
+            raise SchemaError(
+                "A schema was given no feature columns, and there is nothing to fit. List at least one feature."
+            )
         self._check_names()
 
     def _check_names(self) -> None:
         names = [column.name for column in self.columns]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise SchemaError(f"The schema lists {twice} more than once. Each column is listed once, the target apart from the features.")
+            raise SchemaError(
+                f"The schema lists {twice} more than once. Each column is listed once, the target apart from the "
+                "features."
+            )
 
     @classmethod
     def box(
@@ -57,17 +78,32 @@ class Schema:
         n_features: int | None = None,
         target: Column | tuple[float, float] | Sequence[Level] | None = None,
     ) -> Schema:
-        """A schema for plain arrays: the same public bounds for every column.
+        """Make a schema for plain arrays: the same public bounds for every column.
 
-        `target` is a Numeric or Category, a pair (low, high) for a number, or a list of classes. Without `n_features`
-        the schema takes the width of whatever table it meets. Columns are known by position then and called x0, x1, ...: their own names
-        are not listed here, so that they are not public, and nothing that is fitted keeps them.
+        Parameters
+        ----------
+        low : float, default=-1.0
+            Public lower bound of every column.
+        high : float, default=1.0
+            Public upper bound of every column.
+        n_features : int or None, default=None
+            Number of columns. None takes the width of whatever table is fitted. Columns are then known by position and
+            called x0, x1, ...: their own names are not listed here, so that they are not public, and nothing that is
+            fitted keeps them.
+        target : Numeric, Category, tuple of float, sequence of classes or None, default=None
+            The target: a column, a pair (low, high) for a number, or a list of classes.
+
+        Returns
+        -------
+        Schema
+            The schema.
         """
         Numeric("x", low, high)  # checks the bounds
         width = 1 if n_features is None else n_features
         if not isinstance(width, Integral) or isinstance(width, bool) or width < 1:
             raise SchemaError(
-                f"Schema.box was given n_features={n_features!r}; it is a whole number of at least 1. Leave it out for any width."
+                f"Schema.box was given n_features={n_features!r}; it is a whole number of at least 1. Leave it out for "
+                "any width."
             )
         schema = cls([Numeric(f"x{i}", low, high) for i in range(int(width))], _box_target(target))
         if n_features is None:
@@ -77,55 +113,147 @@ class Schema:
 
     @classmethod
     def load(cls, path: str | Path) -> Schema:
-        """Read a schema from a TOML file, as `save` writes it."""
+        """Read a schema from a TOML file, as `save` writes it.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+
+        Returns
+        -------
+        Schema
+            The schema.
+
+        Raises
+        ------
+        SchemaError
+            If the file does not describe a schema.
+        """
         features, target, box = toml.load(Path(path))
         if box is not None:
             return cls.box(*box, target=target)
         return cls(features, target)
 
     def save(self, path: str | Path) -> None:
-        """Write the schema to a TOML file."""
+        """Write the schema to a TOML file.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+        """
         Path(path).write_text(self.to_toml(), encoding="utf-8")
 
     def to_toml(self) -> str:
-        """The schema as TOML text."""
+        """Return the schema as TOML text.
+
+        Returns
+        -------
+        str
+            The text.
+        """
         return toml.dump(self.features, self.target, self._box)
 
     @classmethod
     def from_toml(cls, text: str) -> Schema:
-        """The schema that `to_toml` wrote."""
+        """Make the schema that `to_toml` wrote.
+
+        Parameters
+        ----------
+        text : str
+            TOML text.
+
+        Returns
+        -------
+        Schema
+            The schema.
+
+        Raises
+        ------
+        SchemaError
+            If the text does not describe a schema.
+        """
         features, target, box = toml.parse(text, "the text")
         return cls.box(*box, target=target) if box is not None else cls(features, target)
 
     @classmethod
     def from_public(cls, table: Any, target: str | None = None) -> Schema:
-        """Draft a schema from a table that is itself public: its bounds and levels are read from its rows.
+        """Draft a schema from a table that is itself public: bounds and levels are read from its rows.
 
         Never call this on a private table: the bounds of a column are the values of two people.
+
+        Parameters
+        ----------
+        table : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
+            A public table.
+        target : str or None, default=None
+            Name of the column to predict.
+
+        Returns
+        -------
+        Schema
+            The draft.
         """
         if cls._read_public is None:
-            raise SchemaError("No table reader is loaded. Import privfit itself: import privfit as pf; pf.Schema.from_public(table).")
+            raise SchemaError(
+                "No table reader is loaded. Import privfit itself: import privfit as pf; pf.Schema.from_public(table)."
+            )
         return cls._read_public(table, target)
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """All columns, the target last."""
+        """All columns, the target last.
+
+        Returns
+        -------
+        tuple of Numeric and Category
+            The columns.
+        """
         return self.features if self.target is None else (*self.features, self.target)
 
     @property
     def any_width(self) -> bool:
-        """Whether the number of features is still open, as in Schema.box(low, high)."""
+        """Whether the number of features is still open, as in Schema.box(low, high).
+
+        Returns
+        -------
+        bool
+            True for a box of open width.
+        """
         return self._box is not None
 
     def with_features(self, names: Sequence[str]) -> Schema:
-        """This schema with its open width settled: one column of the box per name."""
+        """Return this schema with its open width settled: one column of the box per name.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Names of the columns.
+
+        Returns
+        -------
+        Schema
+            The settled schema.
+        """
         if self._box is None:
             return self
         low, high = self._box
         return Schema([Numeric(name, low, high) for name in names], self.target)
 
     def with_target(self, target: Column | None) -> Schema:
-        """This schema with another target."""
+        """Return this schema with another target.
+
+        Parameters
+        ----------
+        target : Numeric, Category or None
+            The new target.
+
+        Returns
+        -------
+        Schema
+            The new schema.
+        """
         changed = Schema.__new__(Schema)
         changed.features, changed.target, changed._box = self.features, target, self._box
         changed._check_names()
@@ -143,11 +271,32 @@ class Schema:
         knots: int = AUTO_KNOTS,
         whole: bool = False,
     ) -> Geometry:
-        """The public shape of the encoded rows. `numeric` says how numbers without bins of their own are encoded.
+        """Return the public geometry of the encoded rows.
 
-        `anchored` measures numbers (the features, or the target too) from zero, for a model without a constant: it then runs through the origin. The
-        first category still carries a constant, one column per level, as it does in a table of such columns. `several` allows a target of more than two classes; `knots` is how many
-        numbers have as splines; `whole` gives also categories of two levels a column per level.
+        Parameters
+        ----------
+        numeric : {'slope', 'bins', 'splines'}, default='slope'
+            Encoding of numbers without bins of their own.
+        intercept : bool, default=True
+            Whether there is a constant column.
+        target : bool, default=True
+            Whether the target is encoded too.
+        paper : bool, default=False
+            Whether to encode as the functional-mechanism paper does.
+        anchored : {'no', 'features', 'all'}, default='no'
+            Which numbers (none, the features, or the target too) are measured from zero, for a model without a constant
+            that runs through the origin. The first category still has one column per level, and so carries a constant.
+        several : bool, default=False
+            Whether the target may have more than two classes.
+        knots : int, default=8
+            Number of knots of a number as splines.
+        whole : bool, default=False
+            Whether categories of two levels also have one column per level.
+
+        Returns
+        -------
+        Geometry
+            Blocks of columns, with their bounds and norms.
         """
         if self.any_width:
             raise SchemaError("This schema is a box of open width. Settle it first: schema.with_features(names).")
@@ -162,19 +311,34 @@ class Schema:
         for column in self.features:
             start = blocks[-1].stop if blocks else int(intercept)
             blocks.append(
-                make_block(column, start, bins=bins, paper=paper, anchored=through_origin, whole=whole or column is carrier, knots=points)
+                make_block(
+                    column,
+                    start,
+                    bins=bins,
+                    paper=paper,
+                    anchored=through_origin,
+                    whole=whole or column is carrier,
+                    knots=points,
+                )
             )
         stop = blocks[-1].stop
-        target_block = None if self.target is None or not target else make_block(self.target, stop, anchored=anchored == "all")
+        target_block = (
+            None if self.target is None or not target else make_block(self.target, stop, anchored=anchored == "all")
+        )
         if target_block is not None and (target_block.edges or (target_block.width > 1 and not several)):
             raise SchemaError(
-                f"The target {target_block.column.name!r} has {len(target_block.labels)} {'bins' if target_block.edges else 'classes'}; "
+                f"The target {target_block.column.name!r} has {len(target_block.labels)} "
+                f"{'bins' if target_block.edges else 'classes'}; "
                 "a target is a number without bins or has two classes. Leave out its bins, or join classes."
             )
         return Geometry(tuple(blocks), intercept, target_block)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Schema) and (self.features, self.target, self._box) == (other.features, other.target, other._box)
+        return isinstance(other, Schema) and (self.features, self.target, self._box) == (
+            other.features,
+            other.target,
+            other._box,
+        )
 
     def __hash__(self) -> int:
         return hash((self.features, self.target, self._box))
@@ -192,7 +356,8 @@ def _box_target(target: Column | tuple[float, float] | Sequence[Level] | None) -
         return Numeric(BOX_TARGET, *target)  # type: ignore[arg-type]  # it refuses what is not a number
     if isinstance(target, str) or not (isinstance(target, Sequence) or hasattr(target, "tolist")):
         raise SchemaError(
-            f"Schema.box was given target={target!r}; it is a pair (low, high), a list of classes, a Numeric or a Category. "
+            f"Schema.box was given target={target!r}; it is a pair (low, high), a list of classes, a Numeric or a "
+            "Category. "
             "Write, for example, target=(0, 100) or target=['no', 'yes']."
         )
     return Category(BOX_TARGET, target)

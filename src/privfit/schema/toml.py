@@ -35,14 +35,19 @@ def parse(text: str, where: str) -> Parsed:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SchemaError(
-            f"The schema in {where} is not valid TOML: {error}. Mend that line, or draft a new one with `privfit schema`."
+            f"The schema in {where} is not valid TOML: {error}. Mend that line, or draft a new one with `privfit "
+            "schema`."
         ) from error
     unknown = sorted(set(document) - {"feature", "target", "box"})
     if unknown:
-        raise SchemaError(f"The schema in {where} has {unknown}, which privfit does not know. Use [[feature]], [target] or [box].")
+        raise SchemaError(
+            f"The schema in {where} has {unknown}, which privfit does not know. Use [[feature]], [target] or [box]."
+        )
     features = document.get("feature", [])
     if not isinstance(features, list) or not all(isinstance(feature, dict) for feature in features):
-        raise SchemaError(f"The schema in {where} has a [feature] table; features are a list. Write [[feature]] with two brackets.")
+        raise SchemaError(
+            f"The schema in {where} has a [feature] table; features are a list. Write [[feature]] with two brackets."
+        )
     columns = [_column(feature, where) for feature in features]
     target = _column(document["target"], where) if "target" in document else None
     return columns, target, _box(document["box"], columns, where) if "box" in document else None
@@ -50,10 +55,14 @@ def parse(text: str, where: str) -> Parsed:
 
 def _box(entry: Any, columns: list[Column], where: str) -> tuple[float, float]:
     if not isinstance(entry, dict) or set(entry) != {"low", "high"}:
-        raise SchemaError(f"The schema in {where} has a [box] that is not two bounds. Write [box] with low = -1.0 and high = 1.0 under it.")
+        raise SchemaError(
+            f"The schema in {where} has a [box] that is not two bounds. Write [box] with low = -1.0 and high = 1.0 "
+            "under it."
+        )
     if columns:
         raise SchemaError(
-            f"The schema in {where} has a [box] and [[feature]] columns; a box stands for all columns. Keep the one or the others."
+            f"The schema in {where} has a [box] and [[feature]] columns; a box stands for all columns. Keep the one or "
+            "the others."
         )
     return entry["low"], entry["high"]
 
@@ -65,10 +74,14 @@ def _column(entry: Any, where: str) -> Column:
     kind = entry.get("type")
     fields = {"numeric": _NUMERIC_FIELDS, "category": _CATEGORY_FIELDS}.get(str(kind))
     if fields is None:
-        raise SchemaError(f'Column {name!r} in {where} has type {kind!r}; a type is "numeric" or "category". Write one of them.')
+        raise SchemaError(
+            f'Column {name!r} in {where} has type {kind!r}; a type is "numeric" or "category". Write one of them.'
+        )
     unknown = sorted(set(entry) - fields)
     if unknown:
-        raise SchemaError(f"Column {name!r} in {where} has {unknown}, which a {kind} column does not know. It knows {sorted(fields)}.")
+        raise SchemaError(
+            f"Column {name!r} in {where} has {unknown}, which a {kind} column does not know. It knows {sorted(fields)}."
+        )
     if kind == "numeric":
         return Numeric(name, entry.get("low"), entry.get("high"), bins=entry.get("bins"), fill=entry.get("fill"))
     return Category(name, entry.get("levels", ()), other=entry.get("other", False), fill=entry.get("fill"))
@@ -87,7 +100,14 @@ def dump(features: Sequence[Column], target: Column | None, box: tuple[float, fl
 
 def _entry(column: Column) -> str:
     if isinstance(column, Numeric):
-        facts = {"name": column.name, "type": "numeric", "low": column.low, "high": column.high, "bins": column.bins, "fill": column.fill}
+        facts = {
+            "name": column.name,
+            "type": "numeric",
+            "low": column.low,
+            "high": column.high,
+            "bins": column.bins,
+            "fill": column.fill,
+        }
     else:
         facts = {"name": column.name, "type": "category", "levels": column.levels, "fill": column.fill}
     return "".join(f"{key} = {value_text(value)}\n" for key, value in facts.items() if value is not None)

@@ -5,7 +5,16 @@ from privfit.solvers.certified import Minimum, minimise_certified, newton_on_sam
 from privfit.solvers.logistic import calibrate, chebyshev_curvature
 from privfit.solvers.penalised import PenalisedSolution, Penalty, minimise_penalised
 from privfit.solvers.polynomial import PolynomialSolution, consistent_sums, minimise_polynomial
-from privfit.solvers.quadratic import REPAIRS, NoiseLevel, Repair, Solution, is_bounded, minimise, plausible_mean, plausible_means
+from privfit.solvers.quadratic import (
+    REPAIRS,
+    NoiseLevel,
+    Repair,
+    Solution,
+    is_bounded,
+    minimise,
+    plausible_mean,
+    plausible_means,
+)
 from privfit.solvers.reduction import ReducedQuadratic, consistent, reduce_quadratic
 from privfit.solvers.units import shown_columns
 

@@ -1,7 +1,8 @@
 """Ridge regression with a ridge that adapts to the noise and to how well the columns can be told apart.
 
-Wang: Revisiting differentially private linear regression, UAI 2018 (AdaSSP). The ridge makes up for what the smallest eigenvalue lacks of the size that
-the noise in the matrix is expected to have; columns that are told apart well are not shrunk at all.
+Wang: Revisiting differentially private linear regression, UAI 2018 (AdaSSP). The ridge makes up for what the smallest
+eigenvalue lacks of the size that the noise in the matrix is expected to have; columns that are told apart well are not
+shrunk at all.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ def whole_basis(geometry: Geometry) -> Floats:
 
 @dataclass(frozen=True)
 class Step:
-    """Weights of all encoded columns, the intercept's first if there is one; the mean of what was fitted; and how they were found."""
+    """Weights of all encoded columns, the intercept's first if there is one; the mean of what was fitted; and how they
+    were found.
+    """
 
     weights: Floats
     target_mean: float
@@ -45,9 +48,12 @@ class Step:
 
 @dataclass(frozen=True)
 class AdaptiveRidge:
-    """The inverse of noisy moments plus a ridge, to be applied to one vector after the other. The intercept is not shrunk.
+    """The inverse of noisy moments plus a ridge, to be applied to one vector after the other.
 
-    `smallest` is the noisy smallest eigenvalue, `noise_sd` the standard deviation of the noise on an entry of the matrix.
+    The intercept is not shrunk.
+
+    `smallest` is the noisy smallest eigenvalue, `noise_sd` the standard deviation of the noise on an entry of the
+    matrix.
     """
 
     moments: MomentValues
@@ -57,7 +63,9 @@ class AdaptiveRidge:
 
     @property
     def noise_size(self) -> float:
-        """The size that the noise matrix has, or less but for one time in twenty (Wang 2018, from a bound on Gaussian matrices)."""
+        """The size that the noise matrix has, or less but for one time in twenty (Wang 2018, from a bound on Gaussian
+        matrices).
+        """
         d = len(self._directions[0]) + self.geometry.intercept
         return self.noise_sd * math.sqrt(d * math.log(2 * d * d / RARELY))
 
@@ -78,7 +86,9 @@ class AdaptiveRidge:
         return 1.0 / np.maximum(np.maximum(self._directions[0], 0.0) + self.ridge, LEAST_SHARE * self.noise_size)
 
     def error_in_predictions(self, vector_sd: float) -> float:
-        """The root of the mean squared error, over rows, that noise of this size on the entries of a vector makes in predictions."""
+        """The root of the mean squared error, over rows, that noise of this size on the entries of a vector makes in
+        predictions.
+        """
         n = max(self.moments.n_rows, 1.0)
         squares = np.maximum(self._directions[0], 0.0) @ self._factors**2 + self.geometry.intercept / n
         return float(vector_sd * math.sqrt(squares / n))

@@ -1,7 +1,8 @@
 """Minimising a smooth, strongly convex objective until its gradient is certified to be small.
 
-Limited-memory BFGS, started and preconditioned by the curvature of a sample. Only gradients of the whole objective decide, so that a poor sample costs
-passes and nothing else. Step lengths are found from directional derivatives: near the minimum differences of values drown in rounding, derivatives do not.
+Limited-memory BFGS, started and preconditioned by the curvature of a sample. Only gradients of the whole objective
+decide, so that a poor sample costs passes and nothing else. Step lengths are found from directional derivatives: near
+the minimum differences of values drown in rounding, derivatives do not.
 """
 
 from __future__ import annotations
@@ -37,12 +38,15 @@ class Minimum:
 def minimise_certified(
     gradient: Gradient, tolerance: float, start: Floats, precondition: Gradient, most_passes: int = MOST_PASSES
 ) -> Minimum:
-    """The minimum of a strongly convex objective, up to a gradient with an L2 norm of at most `tolerance`; or the best point on the way there.
+    """The minimum of a strongly convex objective, up to a gradient with an L2 norm of at most `tolerance`; or the best
+    point on the way there.
 
-    `precondition` solves with a positive definite guess of the Hessian. The norm of the gradient says whether the tolerance was reached.
+    `precondition` solves with a positive definite guess of the Hessian. The norm of the gradient says whether the
+    tolerance was reached.
 
-    Every accepted step has a directional derivative that is smaller in size than before; for a strongly convex objective with bounded curvature such
-    steps of limited-memory BFGS converge (Liu and Nocedal 1989). What can stop them is rounding.
+    Every accepted step has a directional derivative that is smaller in size than before; for a strongly convex
+    objective with bounded curvature such steps of limited-memory BFGS converge (Liu and Nocedal 1989). What can stop
+    them is rounding.
     """
     weights, slope = start, gradient(start)
     passes, norm = 1, float(np.linalg.norm(slope))
@@ -86,7 +90,9 @@ def _two_loops(slope: Floats, pairs: deque[tuple[Floats, Floats, float]], precon
 
 
 def _step(gradient: Gradient, weights: Floats, direction: Floats, slope: Floats) -> tuple[float, Floats, int]:
-    """A step whose end is flatter along the direction than its beginning, the gradient there, and how many gradients it took."""
+    """A step whose end is flatter along the direction than its beginning, the gradient there, and how many gradients it
+    took.
+    """
     before = float(np.sum(direction * slope))
     short, long, step = 0.0, np.inf, 1.0
     for tried in range(1, MOST_TRIALS + 1):
@@ -106,10 +112,14 @@ def _step(gradient: Gradient, weights: Floats, direction: Floats, slope: Floats)
     return step, gradient(weights + step * direction), MOST_TRIALS + 1
 
 
-def newton_on_sample(gradient: Gradient, solver: Callable[[Floats], Gradient], start: Floats, tolerance: float) -> tuple[Floats, Gradient]:
-    """Newton's method on an estimate of the objective that is cheap to evaluate: where to start, and how to precondition, the real one.
+def newton_on_sample(
+    gradient: Gradient, solver: Callable[[Floats], Gradient], start: Floats, tolerance: float
+) -> tuple[Floats, Gradient]:
+    """Newton's method on an estimate of the objective that is cheap to evaluate: where to start, and how to
+    precondition, the real one.
 
-    `solver` gives, for weights, what solves with the Hessian there, or with a guess of it. Full steps that do not help are halved.
+    `solver` gives, for weights, what solves with the Hessian there, or with a guess of it. Full steps that do not help
+    are halved.
     """
     weights = start
     slope = gradient(weights)
@@ -130,7 +140,8 @@ def newton_on_sample(gradient: Gradient, solver: Callable[[Floats], Gradient], s
 def solver_of(matrices: Floats, ridge: float, shifts_are_free: bool = False) -> Gradient:
     """Solves with each matrix plus the ridge, for the column of its own.
 
-    Where `shifts_are_free`, the objective does not bend when all columns move alike, as softmax does not: only the ridge acts on what they share.
+    Where `shifts_are_free`, the objective does not bend when all columns move alike, as softmax does not: only the
+    ridge acts on what they share.
     """
     factors = []
     for matrix in matrices:

@@ -1,7 +1,8 @@
 """Noisy moments made consistent: what must add up in every table adds up again.
 
-For every block of levels, the entries of a column with the block's levels sum to that column's own total, because each row has
-exactly one level. The nearest consistent moments are a projection: post-processing, which costs no privacy and averages noise away.
+For every block of levels, the entries of a column with the block's levels sum to that column's own total, because each
+row has exactly one level. The nearest consistent moments are a projection: post-processing, which costs no privacy and
+averages noise away.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from privfit.schema import ZERO, Geometry
 def project(values: NDArray[np.float64], geometry: Geometry, n_rows: float | None) -> NDArray[np.float64]:
     """The nearest values (least squares; all have equal noise) that could be the distinct products of some table.
 
-    `values` are in units of 1 on one lattice, as `Moments.distinct` orders them. `n_rows` is the public number of rows, or None
-    when the last of the values is a noisy one.
+    `values` are in units of 1 on one lattice, as `Moments.distinct` orders them. `n_rows` is the public number of rows,
+    or None when the last of the values is a noisy one.
     """
     constraints, totals = _constraints(geometry, len(values), n_rows)
     if constraints.shape[0] == 0:

@@ -1,4 +1,7 @@
-"""How long the coefficients of a quadratic stand-in for the logistic loss should be. Post-processing of released moments."""
+"""How long the coefficients of a quadratic stand-in for the logistic loss should be.
+
+Post-processing of released moments.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +27,8 @@ _MASSES = _MASSES / _MASSES.sum()
 def chebyshev_curvature(interval: float) -> float:
     """The quadratic coefficient of the best uniform fit b0 + z/2 + b2 z^2 of log(1 + e^z) on [-interval, interval].
 
-    With u = z^2 the even part log(2 cosh(sqrt(u) / 2)) is concave in u, and the best line through a concave function is parallel
-    to its chord: b2 = log(cosh(interval / 2)) / interval^2.
+    With u = z^2 the even part log(2 cosh(sqrt(u) / 2)) is concave in u, and the best line through a concave function is
+    parallel to its chord: b2 = log(cosh(interval / 2)) / interval^2.
     """
     half = interval / 2
     return (half + math.log1p(math.exp(-2 * half)) - math.log(2)) / interval**2
@@ -39,13 +42,14 @@ def calibrate(
     centred: bool,
     interval: float | Literal["auto"],
 ) -> tuple[float, float]:
-    """The factor that takes Taylor's weights to the length that suits the scores they give, and the intercept that goes with it.
+    """The factor that takes Taylor's weights to the length that suits the scores they give, and the intercept that goes
+    with it.
 
-    With a number, the curvature of the best quadratic on that interval; the intercept grows with the weights, so that no predicted class
-    changes. With "auto", as if the scores x'w were normal with the released mean and variance: then least squares and logistic
-    regression point the same way, their lengths differ by 1 / (4 E[s'(z)]), s being the logistic function (Stein's identity), and the
-    intercept is the one at which the mean probability is the released share of the second class. The length stops at 2: real scores
-    have shorter tails than normal ones.
+    With a number, the curvature of the best quadratic on that interval; the intercept grows with the weights, so that
+    no predicted class changes. With "auto", as if the scores x'w were normal with the released mean and variance: then
+    least squares and logistic regression point the same way, their lengths differ by 1 / (4 E[s'(z)]), s being the
+    logistic function (Stein's identity), and the intercept is the one at which the mean probability is the released
+    share of the second class. The length stops at 2: real scores have shorter tails than normal ones.
     """
     n = moments.n_rows
     if interval != "auto" or not (math.isfinite(n) and n >= 1):
@@ -60,7 +64,9 @@ def calibrate(
     share = min(max((target_mean + 1) / 2, RAREST), 1 - RAREST)
 
     def centre(length: float) -> float:
-        return _bisect(lambda middle: float(_MASSES @ expit(middle + length * deviation * _NODES)) - share, -FARTHEST, FARTHEST)
+        return _bisect(
+            lambda middle: float(_MASSES @ expit(middle + length * deviation * _NODES)) - share, -FARTHEST, FARTHEST
+        )
 
     length = _length(deviation, centre)
     return length, centre(length) - length * mean

@@ -1,4 +1,7 @@
-"""Ridge, lasso and elastic net on a repaired quadratic: coordinate descent that proves how close it came. Sees moments, never rows."""
+"""Ridge, lasso and elastic net on a repaired quadratic: coordinate descent that proves how close it came.
+
+Sees moments, never rows.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,11 @@ NEWTON_STEPS = 20
 
 @dataclass(frozen=True)
 class Penalty:
-    """A penalty as scikit-learn writes it:  alpha (l1_ratio |c|_1 + (1 - l1_ratio) |c|^2 / 2), or |c|^2 alone with `ridge`.
+    """A penalty as scikit-learn writes it:  alpha (l1_ratio |c|_1 + (1 - l1_ratio) |c|^2 / 2), or |c|^2 alone with
+    `ridge`.
 
-    `ridge` adds alpha |c|^2 to the sum of squared errors, as Ridge does; otherwise alpha goes with half their mean, as in Lasso and ElasticNet.
+    `ridge` adds alpha |c|^2 to the sum of squared errors, as Ridge does; otherwise alpha goes with half their mean, as
+    in Lasso and ElasticNet.
     """
 
     alpha: float | Literal["auto"] = "auto"
@@ -29,7 +34,9 @@ class Penalty:
     """What multiplies "auto"."""
 
     def strengths(self, n_rows: float, automatic: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
-        """What multiplies |c_j| and c_j^2 / 2 beside half the sum of squared errors; `automatic` is what "auto" stands for."""
+        """What multiplies |c_j| and c_j^2 / 2 beside half the sum of squared errors; `automatic` is what "auto" stands
+        for.
+        """
         if self.alpha == "auto":
             return self.times * automatic[0] * self.l1_ratio, self.times * automatic[1] * (1 - self.l1_ratio)
         whole = np.full(len(automatic[0]), float(self.alpha) * (1.0 if self.ridge else n_rows))
@@ -45,11 +52,12 @@ class PenalisedSolution:
 
 
 def minimise_penalised(matrix: Floats, start: Floats, l1: Floats, l2: Floats) -> PenalisedSolution:
-    """The c that minimises  (c - s)'Q(c - s) / 2 + sum_j l1_j |c_j| + sum_j l2_j c_j^2 / 2  for a positive semidefinite Q.
+    """The c that minimises  (c - s)'Q(c - s) / 2 + sum_j l1_j |c_j| + sum_j l2_j c_j^2 / 2  for a positive semidefinite
+    Q.
 
-    Up to a constant this is  c'Qc / 2 - (Qs)'c  and the penalty: s is a minimiser without it. Sweeps over coordinates find which are zero, Newton
-    steps along the others finish. The gap is certified by Fenchel duality, so it holds whatever floating point did on the way; the search stops when
-    it is below `TOLERANCE` of s'Qs / 2.
+    Up to a constant this is  c'Qc / 2 - (Qs)'c  and the penalty: s is a minimiser without it. Sweeps over coordinates
+    find which are zero, Newton steps along the others finish. The gap is certified by Fenchel duality, so it holds
+    whatever floating point did on the way; the search stops when it is below `TOLERANCE` of s'Qs / 2.
     """
     vector = matrix @ start
     curved = matrix + np.diag(l2)
@@ -92,7 +100,8 @@ def _swept(curved: Floats, vector: Floats, l1: Floats, c: Floats) -> Floats:
 def _newton(curved: Floats, vector: Floats, l1: Floats, c: Floats) -> Floats:
     """The best point on the way to the minimum that the non-zero coordinates would have if their signs were right.
 
-    The way is cut where a coordinate changes its sign; along each piece the objective is a parabola, so only its pieces' ends are tried.
+    The way is cut where a coordinate changes its sign; along each piece the objective is a parabola, so only its
+    pieces' ends are tried.
     """
     active = np.flatnonzero(c)
     if not len(active):
@@ -115,7 +124,9 @@ def _newton(curved: Floats, vector: Floats, l1: Floats, c: Floats) -> Floats:
 
 
 def duality_gap(curved: Floats, centre: Floats, l1: Floats, c: Floats) -> float:
-    """An upper bound on how far the objective at c lies above its minimum (Fenchel's dual at the residual, scaled to be feasible)."""
+    """An upper bound on how far the objective at c lies above its minimum (Fenchel's dual at the residual, scaled to be
+    feasible).
+    """
     slope = curved @ (centre - c)
     energy = float((centre - c) @ slope)
     steep = np.abs(slope) > l1

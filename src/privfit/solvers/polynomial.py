@@ -1,4 +1,6 @@
-"""The minimum of a noisy polynomial in the weights: made consistent, repaired, and looked for where the polynomial is meant. Never sees rows."""
+"""The minimum of a noisy polynomial in the weights: made consistent, repaired, and looked for where the polynomial is
+meant. Never sees rows.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ Function = Callable[[Floats], tuple[float, Floats]]
 
 @dataclass(frozen=True)
 class PolynomialSolution:
-    """Weights of the encoded columns and the intercept, in the units of the polynomial's argument, and what it took to find them."""
+    """Weights of the encoded columns and the intercept, in the units of the polynomial's argument, and what it took to
+    find them.
+    """
 
     weights: Floats
     intercept: float
@@ -38,7 +42,9 @@ class PolynomialSolution:
 
 @dataclass(frozen=True, eq=False)
 class Polynomial:
-    """A polynomial in the weights, the intercept's first if there is one: for every degree the products of weights and their coefficients."""
+    """A polynomial in the weights, the intercept's first if there is one: for every degree the products of weights and
+    their coefficients.
+    """
 
     n_weights: int
     terms: tuple[tuple[NDArray[np.intp], Floats], ...]
@@ -83,17 +89,22 @@ class Polynomial:
 
 
 def minimise_polynomial(statistic: WeightedMonomials, values: Floats, noise_sd: Floats) -> PolynomialSolution:
-    """Weights that make the noisy objective small. `noise_sd` are the standard deviations of each weighting's values, in units of 1.
+    """Weights that make the noisy objective small.
 
-    The terms up to degree two are repaired and shrunk as any noisy quadratic (`quadratic.minimise`), the intercept solved for. For a higher degree that is the start
-    of a descent over the weights that keep the polynomial's argument within [-1, 1] for every row that the schema allows, with a penalty that holds
-    each direction back as far as it is noise.
+    `noise_sd` are the standard deviations of each weighting's values, in units of 1.
+
+    The terms up to degree two are repaired and shrunk as any noisy quadratic (`quadratic.minimise`), the intercept
+    solved for. For a higher degree that is the start of a descent over the weights that keep the polynomial's argument
+    within [-1, 1] for every row that the schema allows, with a penalty that holds each direction back as far as it is
+    noise.
     """
     geometry = statistic.geometry
     scale = statistic.largest_coefficient(2)
     objective = Polynomial.of(statistic, values)
     matrix, vector = objective.curvature / scale, -objective.slope / (2 * scale)
-    quadratic = reduce_quadratic(MomentValues(matrix, vector, float(matrix[0, 0])), geometry, SQUARED, geometry.intercept)
+    quadratic = reduce_quadratic(
+        MomentValues(matrix, vector, float(matrix[0, 0])), geometry, SQUARED, geometry.intercept
+    )
     noise_of = np.sqrt((statistic.mixture**2) @ noise_sd**2) / scale
     noise = NoiseLevel(float(noise_of[1]), float(noise_of[0]) / 2, quadratic.target_mean)
     solution = minimise(quadratic.matrix, quadratic.vector, noise, "floor")
@@ -104,7 +115,9 @@ def minimise_polynomial(statistic: WeightedMonomials, values: Floats, noise_sd: 
     if statistic.degree == 2:
         return PolynomialSolution(weights, intercept, solution, at_edge=False)
     whole = np.concatenate([[intercept], weights]) if geometry.intercept else weights
-    penalty = _penalty(quadratic, solution, noise, geometry.intercept, float(matrix[0, 0])) + _noisy_bend(noise_of) * np.eye(len(whole))
+    penalty = _penalty(quadratic, solution, noise, geometry.intercept, float(matrix[0, 0])) + _noisy_bend(
+        noise_of
+    ) * np.eye(len(whole))
 
     def penalised(point: Floats) -> tuple[float, Floats]:
         value, gradient = objective(point)
@@ -112,23 +125,29 @@ def minimise_polynomial(statistic: WeightedMonomials, values: Floats, noise_sd: 
 
     groups = _groups(geometry)
     stiffness = 2 * float(np.linalg.eigvalsh(matrix + penalty).max())
-    found = _descend(penalised, _projected(whole, groups), lambda point: _projected(point, groups), 1 / max(stiffness, 1e-300))
+    found = _descend(
+        penalised, _projected(whole, groups), lambda point: _projected(point, groups), 1 / max(stiffness, 1e-300)
+    )
     at_edge = _reach(found, groups) > 1 - 1e-6
     first = int(geometry.intercept)
     return PolynomialSolution(found[first:], float(found[0]) if first else 0.0, solution, at_edge)
 
 
-def _penalty(quadratic: ReducedQuadratic, solution: Solution, noise: NoiseLevel, intercept: bool, n_rows: float) -> Floats:
+def _penalty(
+    quadratic: ReducedQuadratic, solution: Solution, noise: NoiseLevel, intercept: bool, n_rows: float
+) -> Floats:
     """The quadratic penalty under which the terms of degree two have the minimum that `minimise` found.
 
-    Each of its directions is held back by what its repair and its shrinkage amount to. Directions that do nothing, such as adding to all levels of a block,
-    cost something, and so does the intercept as far as the mean is noise.
+    Each of its directions is held back by what its repair and its shrinkage amount to. Directions that do nothing, such
+    as adding to all levels of a block, cost something, and so does the intercept as far as the mean is noise.
     """
     curvature = np.einsum("ij,ik,kj->j", solution.directions, quadratic.matrix, solution.directions)
     stiffest = STIFFEST * max(float(curvature.max(initial=0.0)), noise.matrix)
     repaired = np.minimum(1 / np.maximum(solution.factors, 1e-300), stiffest)
     basis = quadratic.basis @ solution.directions
-    penalty: Floats = basis @ ((repaired - curvature)[:, None] * basis.T) + stiffest * (np.eye(len(basis)) - basis @ basis.T)
+    penalty: Floats = basis @ ((repaired - curvature)[:, None] * basis.T) + stiffest * (
+        np.eye(len(basis)) - basis @ basis.T
+    )
     if not intercept:
         return penalty
     whole = np.zeros((len(penalty) + 1,) * 2)
@@ -139,15 +158,21 @@ def _penalty(quadratic: ReducedQuadratic, solution: Solution, noise: NoiseLevel,
 
 def _noisy_bend(noise_of: Floats) -> float:
     """How much curvature noise in the terms above degree two can feign, at weights of the usual size."""
-    bends = [math.comb(j, 2) * math.sqrt(math.factorial(j - 2)) * EXPECTED_SIZE ** (j - 2) for j in range(3, len(noise_of) + 1)]
+    bends = [
+        math.comb(j, 2) * math.sqrt(math.factorial(j - 2)) * EXPECTED_SIZE ** (j - 2)
+        for j in range(3, len(noise_of) + 1)
+    ]
     return float(noise_of[2:] @ np.array(bends))
 
 
-# -- values that could be those of a table ----------------------------------------------------------------------------------
+# -- values that could be those of a table ---------------------------------------------------------
 
 
 def consistent_sums(statistic: WeightedMonomials, values: Floats, released: NDArray[np.intp]) -> Floats:
-    """The nearest values for which the levels of every block add up, as each row has one of them. What was not released stays."""
+    """The nearest values for which the levels of every block add up, as each row has one of them.
+
+    What was not released stays.
+    """
     place = {value: i for i, value in enumerate(statistic.values)}
     blocks = [block for block in statistic.geometry.blocks if block.kind == "levels"]
     rows: list[int] = []
@@ -172,7 +197,7 @@ def consistent_sums(statistic: WeightedMonomials, values: Floats, released: NDAr
     return corrected
 
 
-# -- the set over which the minimum is looked for ----------------------------------------------------------------------------
+# -- the set over which the minimum is looked for --------------------------------------------------
 
 
 def _groups(geometry: Geometry) -> list[slice]:
@@ -186,7 +211,9 @@ def _reach(point: Floats, groups: list[slice]) -> float:
 
 
 def _projected(point: Floats, groups: list[slice]) -> Floats:
-    """The nearest weights with a reach of at most 1: every group is clipped, at heights that take the same sum off each group."""
+    """The nearest weights with a reach of at most 1: every group is clipped, at heights that take the same sum off each
+    group.
+    """
     if _reach(point, groups) <= 1:
         return point
     sums = [np.cumsum(np.sort(np.abs(point[group]))[::-1]) for group in groups]
@@ -205,7 +232,9 @@ def _projected(point: Floats, groups: list[slice]) -> Floats:
 
 
 def _descend(objective: Function, start: Floats, project: Callable[[Floats], Floats], step: float) -> Floats:
-    """A local minimum over a convex set by projected gradients with spectral steps; every step goes down, none goes far."""
+    """A local minimum over a convex set by projected gradients with spectral steps; every step goes down, none goes
+    far.
+    """
     point = start
     value, gradient = objective(point)
     for _ in range(MOST_STEPS):

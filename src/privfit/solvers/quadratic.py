@@ -23,7 +23,9 @@ _SIZES = np.exp(np.linspace(np.log(1e-4), np.log(3.0), 60))[:, None]
 
 @dataclass(frozen=True)
 class NoiseLevel:
-    """How noisy the quadratic is: the standard deviations of the matrix's and the vector's entries, and the mean of the target."""
+    """How noisy the quadratic is: the standard deviations of the matrix's and the vector's entries, and the mean of the
+    target.
+    """
 
     matrix: float
     vector: float
@@ -56,9 +58,9 @@ def is_bounded(matrix: Floats) -> bool:
 def minimise(matrix: Floats, vector: Floats, noise: NoiseLevel, repair: Repair) -> Solution:
     """The w that minimises  w'Mw - 2v'w  for a noisy symmetric M and a noisy v, repaired as asked.
 
-    floor   negative eigenvalues are raised to zero, then every direction is shrunk by how much of it is noise (see `_shrinkage`)
-    ridge   4 standard deviations of the noise are added to the diagonal (functional-mechanism paper, section 6.1)
-    trim    the same, and directions whose eigenvalue is still not positive are left out (section 6.2)
+    floor   negative eigenvalues are raised to zero, then every direction is shrunk by how much of it is noise (see
+    `_shrinkage`) ridge   4 standard deviations of the noise are added to the diagonal (functional-mechanism paper,
+    section 6.1) trim    the same, and directions whose eigenvalue is still not positive are left out (section 6.2)
     rerun, None   nothing; the mechanism has made sure of a minimum, or the user did not want it made sure
     """
     d = len(vector)
@@ -76,17 +78,19 @@ def minimise(matrix: Floats, vector: Floats, noise: NoiseLevel, repair: Repair) 
         factors = np.divide(1.0, values, out=np.zeros(d), where=keep)
         bounded = bool((values[keep] > 0).all())
     kept = factors * values
-    return Solution(vectors @ (factors * along), float(ridge), changed, float(kept.sum()), bounded, vectors, factors, kept, size)
+    return Solution(
+        vectors @ (factors * along), float(ridge), changed, float(kept.sum()), bounded, vectors, factors, kept, size
+    )
 
 
 def _shrinkage(values: Floats, along: Floats, noise: NoiseLevel) -> tuple[Floats, float]:
     """What to multiply v by in each eigendirection instead of 1 / eigenvalue, and the likely size g of weights.
 
-    If w were normal with standard deviation g in every direction, v = M w + error would be normal, and the best estimate of w would
-    be  l / (l^2 + t^2 / g^2) v  for an eigenvalue l, where t^2 is the variance of the error: that of v, plus that of M times the squared
-    size of the weights and of the mean. The size g is unknown; the released v itself says how likely each g is (empirical Bayes), with a
-    vague public guess in front, and the factors are averaged over it. When v looks like noise alone, all factors go to zero and the model
-    predicts the mean, as noisy as that is.
+    If w were normal with standard deviation g in every direction, v = M w + error would be normal, and the best
+    estimate of w would be  l / (l^2 + t^2 / g^2) v  for an eigenvalue l, where t^2 is the variance of the error: that
+    of v, plus that of M times the squared size of the weights and of the mean. The size g is unknown; the released v
+    itself says how likely each g is (empirical Bayes), with a vague public guess in front, and the factors are averaged
+    over it. When v looks like noise alone, all factors go to zero and the model predicts the mean, as noisy as that is.
     """
     d = len(values)
     error = NOISE_SHARE * (noise.vector**2 + noise.matrix**2 * (noise.target_mean**2 + d * _SIZES**2))
@@ -102,8 +106,8 @@ def _shrinkage(values: Floats, along: Floats, noise: NoiseLevel) -> tuple[Floats
 def plausible_mean(mean: float, noise_sd: float) -> float:
     """A noisy mean of a target in [-1, 1], pulled to the middle of its bounds as far as it is noise.
 
-    As if the mean were normal around the middle with a standard deviation of half the half-width: next to nothing happens to a mean
-    that is known well, and one that is drowned in noise cannot leave the bounds or wander far.
+    As if the mean were normal around the middle with a standard deviation of half the half-width: next to nothing
+    happens to a mean that is known well, and one that is drowned in noise cannot leave the bounds or wander far.
     """
     trust = EXPECTED_MEAN**2 / (EXPECTED_MEAN**2 + noise_sd**2)
     return float(np.clip(trust * mean, -1.0, 1.0))

@@ -1,4 +1,6 @@
-"""From noisy moments to the quadratic that is solved: consistent, with the intercept solved for, without idle directions."""
+"""From noisy moments to the quadratic that is solved: consistent, with the intercept solved for, without idle
+directions.
+"""
 
 from __future__ import annotations
 
@@ -37,11 +39,14 @@ def consistent(moments: Moments, noisy: Floats, n_public: int | None) -> MomentV
     return moments.assemble(values[:size], n_rows, square)
 
 
-def reduce_quadratic(value: MomentValues, geometry: Geometry, loss: QuadraticLoss, fit_intercept: bool) -> ReducedQuadratic:
-    """Least squares on the target (shifted by the loss's offset) as a quadratic without intercept and without idle directions.
+def reduce_quadratic(
+    value: MomentValues, geometry: Geometry, loss: QuadraticLoss, fit_intercept: bool
+) -> ReducedQuadratic:
+    """Least squares on the target (shifted by the loss's offset) as a quadratic without intercept and without idle
+    directions.
 
-    The levels of a block sum to one in every row, so one direction per block does the intercept's work; leaving it out makes
-    the levels' weights sum to zero. Without an intercept the first block keeps it.
+    The levels of a block sum to one in every row, so one direction per block does the intercept's work; leaving it out
+    makes the levels' weights sum to zero. Without an intercept the first block keeps it.
     """
     matrix, vector = value.products, value.with_target
     if geometry.intercept:
@@ -60,7 +65,9 @@ def reduce_quadratic(value: MomentValues, geometry: Geometry, loss: QuadraticLos
 
 
 def _contrasts(geometry: Geometry, all_blocks: bool) -> Floats:
-    """An orthonormal basis of the weights whose levels sum to zero in every block (but the first, when it stands for the intercept)."""
+    """An orthonormal basis of the weights whose levels sum to zero in every block (but the first, when it stands for
+    the intercept).
+    """
     parts = []
     keep_next = not all_blocks
     for block in geometry.blocks:

@@ -11,10 +11,11 @@ Floats = NDArray[np.float64]
 
 
 def shown_columns(geometry: Geometry) -> Floats:
-    """The matrix that turns centred encoded columns (the intercept left out) into centred columns as `feature_names` lists them.
+    """The matrix that turns centred encoded columns (the intercept left out) into centred columns as `feature_names`
+    lists them.
 
-    A number is its unit times its encoded column; of a sign, the columns of the two levels are minus and plus a half of it; levels are
-    themselves. The last level of the paper's indicators is shown as nothing.
+    A number is its unit times its encoded column; of a sign, the columns of the two levels are minus and plus a half of
+    it; levels are themselves. The last level of the paper's indicators is shown as nothing.
     """
     offset = int(geometry.intercept)
     shown = np.zeros((len(geometry.feature_names), geometry.n_columns - offset))

@@ -17,10 +17,12 @@ GRID = 1 << 8
 
 
 def smallest_eigenvalue(products: NDArray[np.int64], unit: int, basis: Floats) -> int:
-    """The smallest eigenvalue of basis' X'X basis in steps of the lattice, rounded down, but for errors that `eigenvalue_sensitivity` covers.
+    """The smallest eigenvalue of basis' X'X basis in steps of the lattice, rounded down, but for errors that
+    `eigenvalue_sensitivity` covers.
 
-    `products` are exact sums, `unit` of them (a power of two) to 1. Found by halving: t is too large where no Cholesky factor of the matrix
-    minus t exists. How wrong that answer can be follows from the arithmetic, not from how well an iteration has converged.
+    `products` are exact sums, `unit` of them (a power of two) to 1. Found by halving: t is too large where no Cholesky
+    factor of the matrix minus t exists. How wrong that answer can be follows from the arithmetic, not from how well an
+    iteration has converged.
     """
     matrix = basis.T @ (products.astype(np.float64) / unit) @ basis
     low, high = 0, math.floor(float(matrix.diagonal().min()) * GRID) + 1
@@ -41,8 +43,8 @@ def _is_positive(matrix: Floats, less: float) -> bool:
 def eigenvalue_sensitivity(geometry: Geometry) -> int:
     """The most that one row, added, removed or replaced, changes `smallest_eigenvalue`, in steps of its lattice.
 
-    The largest squared norm of an encoded row; more of it for the errors of floating point, which grow with the square of the number of columns; and one
-    step for rounding.
+    The largest squared norm of an encoded row; more of it for the errors of floating point, which grow with the square
+    of the number of columns; and one step for rounding.
 
     Guarantee: docs/proofs/adassp.md, Lemma 1.
     """

@@ -1,4 +1,6 @@
-"""Gradients of a loss, summed over rows: how far one person can move them, and how much one person can bend the objective."""
+"""Gradients of a loss, summed over rows: how far one person can move them, and how much one person can bend the
+objective.
+"""
 
 from __future__ import annotations
 
@@ -22,16 +24,21 @@ class RowNorms:
     singles: tuple[int, ...] = ()
     """Columns that are blocks of their own, each at most one in size: numbers, signs and the intercept."""
     blocks: tuple[tuple[int, int], ...] = ()
-    """Where the other columns' blocks begin and end: entries that are not negative and add up to exactly one in every row."""
+    """Where the other columns' blocks begin and end: entries that are not negative and add up to exactly one in every
+    row.
+    """
 
     @property
     def entries(self) -> int:
-        """How many products a predictor adds up: one for each block, or one for each column of features that are dense."""
+        """How many products a predictor adds up: one per block, or one per column of features that are dense."""
         return len(self.singles) + len(self.blocks) or self.columns
 
     @classmethod
     def of(cls, geometry: Geometry) -> RowNorms:
-        """Those of encoded rows. Noise relies on what blocks add up to, so that a kind that may add up to less is refused."""
+        """Those of encoded rows.
+
+        Noise relies on what blocks add up to, so that a kind that may add up to less is refused.
+        """
         if geometry.count("indicators"):
             raise TypeError("Indicators without a column for the last level do not add up to one; encode levels.")
         singles = tuple([0] * geometry.intercept + [block.start for block in geometry.blocks if block.width == 1])
@@ -44,7 +51,9 @@ class RowNorms:
 
 MUCH = 700.0
 UNSTATED = 2.0
-"""A safety factor on the smoothness that a grid finds: it costs a factor of sqrt(2) in passes of a solver that is hardly ever used."""
+"""A safety factor on the smoothness that a grid finds: it costs a factor of sqrt(2) in passes of a solver that is
+hardly ever used.
+"""
 Coupling = Literal["one", "softmax", "one-vs-rest"]
 
 
@@ -52,8 +61,9 @@ Coupling = Literal["one", "softmax", "one-vs-rest"]
 class Gradients:
     """The gradients of a loss over rows with these norms, of one linear predictor or of one per class.
 
-    `coupling` says how several classes share a row: "softmax" is logistic regression for all of them together, "one-vs-rest" is the loss of every class against the others, added up. A person
-    has at most `people` rows that leave and, where neighbours replace rows, as many that enter.
+    `coupling` says how several classes share a row: "softmax" is logistic regression for all of them together,
+    "one-vs-rest" is the loss of every class against the others, added up. A person has at most `people` rows that leave
+    and, where neighbours replace rows, as many that enter.
 
     Guarantee: docs/proofs/perturbation.md, Lemmas 1 to 3.
     """
@@ -77,7 +87,10 @@ class Gradients:
         return self.loss.most_slope
 
     def of_slopes(self, norm: Norm) -> float:
-        """The largest norm of a row's slopes. Those of softmax are chances less the row's own class: up by as much in all as that one is down."""
+        """The largest norm of a row's slopes.
+
+        Those of softmax are chances less the row's own class: up by as much in all as that one is down.
+        """
         several = {
             "one": {"l1": 1.0, "l2": 1.0, "linf": 1.0},
             "softmax": {"l1": 2.0, "l2": math.sqrt(2.0), "linf": 1.0},
@@ -87,12 +100,16 @@ class Gradients:
 
     @property
     def sharpest(self) -> float:
-        """By how much a row's slopes can move when its predictors do: the largest eigenvalue of diag(p) - pp' is a half."""
+        """By how much a row's slopes can move when its predictors do: the largest eigenvalue of diag(p) - pp' is a
+        half.
+        """
         return 0.5 if self.coupling == "softmax" else self.loss.sharpest
 
     @property
     def smoothness(self) -> float:
-        """A bound of the largest eigenvalue of a row's Hessian in its predictors, for step lengths: twice what a grid finds where the loss states none."""
+        """A bound of the largest eigenvalue of a row's Hessian in its predictors, for step lengths: twice what a grid
+        finds where the loss states none.
+        """
         stated = self.coupling == "softmax" or self.loss.most_curvature is not None or self.loss.smoothness is not None
         return self.sharpest if stated else UNSTATED * self.sharpest
 
@@ -103,7 +120,7 @@ class Gradients:
 
     @property
     def excess_at_zero(self) -> float:
-        """The most by which a row's loss at weights of zero exceeds its infimum; infinite where the loss does not say."""
+        """The most by which a row's loss at zero weights exceeds its infimum; infinite where the loss does not say."""
         if self.coupling == "softmax":
             return math.log(self.classes)
         return math.inf if self.loss.excess_at_zero is None else self.classes * self.loss.excess_at_zero
@@ -130,7 +147,9 @@ class Gradients:
         return (2 if self.replace else 1) * self.people * self.of_one_row(norm)
 
     def bend_cost(self, ridge: float) -> float:
-        """The most that the rows of one person change the logarithm of the volume around a minimum, with this ridge: an amount of epsilon."""
+        """The most that the rows of one person change the logarithm of the volume around a minimum, with this ridge: an
+        amount of epsilon.
+        """
         directions, bend = self._bends
         return self.people * directions * math.log1p(bend * self.norms.l2**2 / ridge)
 
@@ -138,7 +157,9 @@ class Gradients:
         """The least ridge at which `bend_cost` is at most this much."""
         directions, bend = self._bends
         share = cost / (self.people * directions)
-        return bend * self.norms.l2**2 / math.expm1(share) if share < MUCH else bend * self.norms.l2**2 * math.exp(-MUCH)
+        return (
+            bend * self.norms.l2**2 / math.expm1(share) if share < MUCH else bend * self.norms.l2**2 * math.exp(-MUCH)
+        )
 
     @property
     def _bends(self) -> tuple[int, float]:
@@ -149,9 +170,11 @@ class Gradients:
         return self.classes, math.inf if curvature is None else curvature
 
     def free_ridge(self, epsilon: float, adds_up: bool = True) -> float:
-        """The least ridge at which noise that is calibrated to this epsilon for slopes alone covers curvature as well; infinite if there is none.
+        """The least ridge at which noise that is calibrated to this epsilon for slopes alone covers curvature as well;
+        infinite if there is none.
 
-        A row that is as steep as it can be has no curvature left where the loss has a taper. `adds_up` says whether the slopes of several predictors add up in the noise's norm.
+        A row that is as steep as it can be has no curvature left where the loss has a taper. `adds_up` says whether the
+        slopes of several predictors add up in the noise's norm.
         """
         if self.loss.taper is None or self.coupling == "softmax" or (self.coupling == "one-vs-rest" and not adds_up):
             return math.inf

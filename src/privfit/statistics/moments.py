@@ -35,8 +35,9 @@ class MomentValues:
 class Moments:
     """The distinct second moments of a geometry, on one lattice.
 
-    Features live on whole numbers of at most `step`, the target on whole numbers of at most `target_units`. The ratio of the two
-    weighs the target's moments against the others: all of them receive the same noise, so a finer target means a less noisy one.
+    Features live on whole numbers of at most `step`, the target on whole numbers of at most `target_units`. The ratio
+    of the two weighs the target's moments against the others: all of them receive the same noise, so a finer target
+    means a less noisy one.
     """
 
     geometry: Geometry
@@ -63,7 +64,10 @@ class Moments:
         return max(self.unit, self.step * self.target_units, self.square_units**2)
 
     def __call__(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
-        """All products of two encoded columns, summed over rows. The square of the target is taken on its own, coarser lattice, or not at all."""
+        """All products of two encoded columns, summed over rows.
+
+        The square of the target is taken on its own, coarser lattice, or not at all.
+        """
         products = encoded @ encoded.T
         if self.geometry.target is not None:
             coarse = np.rint(encoded[-1] * (self.square_units / self.target_units))
@@ -87,12 +91,15 @@ class Moments:
 
     @property
     def squares_target(self) -> bool:
-        """Whether the sum of the target's squares is one of the released values. Of a sign it is the number of rows: nothing to release."""
+        """Whether the sum of the target's squares is one of the released values.
+
+        Of a sign it is the number of rows: nothing to release.
+        """
         target = self.geometry.target
         return self.square_units > 0 and target is not None and target.kind == "slope"
 
     def parts(self, adjacency: Adjacency) -> tuple[int, ...]:
-        """How many released values are about features (the number of rows among them), and how many about the target."""
+        """How many released values are about features (the number of rows included), and how many about the target."""
         features = self._n_features + self.counts_rows(adjacency)
         target = self.geometry.n_products - self._n_features + self.squares_target
         return tuple(size for size in (features, target) if size)
@@ -107,7 +114,8 @@ class Moments:
         return int(self.geometry.products[:d, :d].max(initial=-1)) + 1
 
     def distinct(self, sums: NDArray[np.int64], n_rows: int, adjacency: Adjacency) -> NDArray[np.int64]:
-        """The values to release, as one vector of whole numbers: products of features, the number of rows if it is one of the
+        """The values to release, as one vector of whole numbers: products of features, the number of rows if it is one
+        of the
         values, products with the target, and the target's square if it is one."""
         values = sums[self._places]
         rows = [n_rows * self.unit] if self.counts_rows(adjacency) else []
@@ -115,15 +123,21 @@ class Moments:
         ordered = [values[: self._n_features], rows, values[self._n_features :], square]
         return np.concatenate([np.asarray(part, dtype=np.int64) for part in ordered])
 
-    def unpack(self, values: NDArray[np.float64], adjacency: Adjacency) -> tuple[NDArray[np.float64], float | None, float | None]:
-        """The products, the number of rows and the target's square of a vector in the order of `distinct`, in units of 1."""
+    def unpack(
+        self, values: NDArray[np.float64], adjacency: Adjacency
+    ) -> tuple[NDArray[np.float64], float | None, float | None]:
+        """The products, the number of rows and the target's square of a vector in the order of `distinct`, in units of
+        1.
+        """
         counted = self.counts_rows(adjacency)
         square = float(values[-1]) / self.square_units**2 if self.squares_target else None
         products = np.delete(values, self._n_features) if counted else values
         n_rows = float(values[self._n_features]) / self.unit if counted else None
         return products[: self.geometry.n_products] / self.unit, n_rows, square
 
-    def assemble(self, products: NDArray[np.float64], n_rows: float, target_square: float | None = None) -> MomentValues:
+    def assemble(
+        self, products: NDArray[np.float64], n_rows: float, target_square: float | None = None
+    ) -> MomentValues:
         """The matrix and the vector that distinct products, in units of 1, stand for."""
         d = self.geometry.n_columns
         table = np.concatenate([products, [n_rows, 0.0]])[self.geometry.products]  # CONSTANT = -2, ZERO = -1
@@ -134,11 +148,14 @@ class Moments:
 
         In L-infinity it is the sum of the largest changes of the two parts, features and target.
 
-        Guarantee: holds for every pair of neighbouring tables of this geometry; docs/proofs/moments.md, Theorems 1, 2, 4 and 5.
+        Guarantee: holds for every pair of neighbouring tables of this geometry; docs/proofs/moments.md, Theorems 1, 2,
+        4 and 5.
         """
         weight = Fraction(self.target_units, self.step)
         square = Fraction(self.square_units**2, self.unit) if self.squares_target else Fraction(0)
-        counted = int(self.counts_rows(adjacency) and not self._has_constant)  # the formulas count the rows where a product is constant
+        counted = int(
+            self.counts_rows(adjacency) and not self._has_constant
+        )  # the formulas count the rows where a product is constant
         if norm == "l2":
             squared = (squared_l2_sensitivity(self.geometry, weight, adjacency) + square**2 + counted) * self.unit**2
             return math.isqrt(max(math.ceil(squared), 1) - 1) + 1

@@ -28,8 +28,8 @@ _EXACT = 1 << 53
 class ResidualMoments:
     """The sums over rows of x r, where r = y - x'w is cut to [-bound, bound] and rounded, row by row.
 
-    The weights w are whole numbers, WEIGHT_STEP to 1 (the intercept's first, if there is one), so that x'w is a whole number whatever the order
-    of summation. They have been released, or are public.
+    The weights w are whole numbers, WEIGHT_STEP to 1 (the intercept's first, if there is one), so that x'w is a whole
+    number whatever the order of summation. They have been released, or are public.
     """
 
     geometry: Geometry
@@ -43,7 +43,9 @@ class ResidualMoments:
             or int(self.geometry.l1) * largest * STEP + FINE > _EXACT
             or not 0 < self.bound <= 1
         ):
-            raise ValueError("Residuals take one weight of limited size per encoded column, and a bound above 0 and at most 1.")
+            raise ValueError(
+                "Residuals take one weight of limited size per encoded column, and a bound above 0 and at most 1."
+            )
 
     @property
     def step(self) -> int:

@@ -1,6 +1,7 @@
 """How far one row can move the distinct moments, in three norms. Functions of the geometry alone, in exact arithmetic.
 
-Throughout: k blocks of levels, s signs, q slopes (m = s + q numbers), c = 1 for an intercept, and w the weight of the target's products.
+Throughout: k blocks of levels, s signs, q slopes (m = s + q numbers), c = 1 for an intercept, and w the weight of the
+target's products.
 """
 
 from __future__ import annotations
@@ -63,12 +64,17 @@ def squared_l2_sensitivity(geometry: Geometry, target_weight: Fraction, adjacenc
     for f in range(m + 1):
         h = m - 2 * f
         for kept in (1, -1):
-            best = max(best, *(_corner_distance(c, k, m, e, h, square, kept) for e in _likely_kept_levels(k, -h - kept * square)))
+            best = max(
+                best,
+                *(_corner_distance(c, k, m, e, h, square, kept) for e in _likely_kept_levels(k, -h - kept * square)),
+            )
     return q + 2 * best
 
 
 def _corner_distance(c: int, k: int, m: int, e: int, h: int, square: Fraction, kept: int) -> Fraction:
-    """Half the squared distance of two corner rows: e levels stay, the numbers' products sum to h, the target is kept or flipped."""
+    """Half the squared distance of two corner rows: e levels stay, the numbers' products sum to h, the target is kept
+    or flipped.
+    """
     levels = Fraction(k * (k + 1) - e * (e + 1), 2) + k * m - e * h
     numbers = c * (m - h) + Fraction(m * m - h * h, 2)
     return levels + numbers + square * (c + k + m - kept * (c + e + h))
@@ -81,7 +87,8 @@ def _likely_kept_levels(k: int, pull: Fraction) -> set[int]:
 
 
 def linf_sensitivities(geometry: Geometry, target_weight: Fraction, adjacency: Adjacency) -> tuple[Fraction, Fraction]:
-    """The most that a single released value can move, in units of 1: one about features alone, and one about the target.
+    """The most that a single released value can move, in units of 1: one about features alone, and one about the
+    target.
 
     Guarantee: docs/proofs/moments.md, Theorem 5.
     """
@@ -90,7 +97,9 @@ def linf_sensitivities(geometry: Geometry, target_weight: Fraction, adjacency: A
     if adjacency == "add-remove":
         return Fraction(1), w
     m = s + q
-    flips = _unstructured(geometry) or m > 1 or (m == 1 and c + k > 0)  # a number's product with anything else can change its sign
+    flips = (
+        _unstructured(geometry) or m > 1 or (m == 1 and c + k > 0)
+    )  # a number's product with anything else can change its sign
     return Fraction(2 if flips else 1), 2 * w
 
 

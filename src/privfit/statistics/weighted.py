@@ -1,8 +1,9 @@
 """Weighted monomials of encoded rows: sums over rows of a function of the target times a product of columns.
 
-They are all that a loss needs which is a polynomial in the linear predictor: the coefficient of every product of weights is such a sum.
-Every product that is a function of its own is released once: the square of a level is the level, the square of a sign is one, and two
-levels of one block never meet. Functions of the target that others can be made of are released once, too.
+They are all that a loss needs which is a polynomial in the linear predictor: the coefficient of every product of
+weights is such a sum. Every product that is a function of its own is released once: the square of a level is the level,
+the square of a sign is one, and two levels of one block never meet. Functions of the target that others can be made of
+are released once, too.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ Places = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class TargetLattice:
-    """The values that the encoded target can take, whole numbers from -units to units, and the targets that they stand for."""
+    """The values that the encoded target can take, whole numbers from -units to units, and the targets that they stand
+    for.
+    """
 
     units: int
     points: Integers
@@ -57,7 +60,9 @@ class TargetLattice:
 
 @dataclass(frozen=True, eq=False)
 class Weighting:
-    """A function of the target in whole numbers, one for every point of its lattice, and the degree of the monomials that it multiplies."""
+    """A function of the target in whole numbers, one for every point of its lattice, and the degree of the monomials
+    that it multiplies.
+    """
 
     table: Integers
     degree: int
@@ -82,8 +87,9 @@ class Weighting:
 class WeightedMonomials:
     """The distinct monomials of a geometry, weighted by functions of the target, on one lattice.
 
-    `mixture[j - 1, r]` says how much of weighting r, in units of its top, is in the loss's coefficient of degree j. A shorter monomial of a weighting of degree D
-    is multiplied by `step` until it has D factors, so that all values of a weighting have one unit.
+    `mixture[j - 1, r]` says how much of weighting r, in units of its top, is in the loss's coefficient of degree j. A
+    shorter monomial of a weighting of degree D is multiplied by `step` until it has D factors, so that all values of a
+    weighting have one unit.
     """
 
     geometry: Geometry
@@ -93,10 +99,13 @@ class WeightedMonomials:
 
     @classmethod
     def of(cls, geometry: Geometry, lattice: TargetLattice, coefficients: Floats) -> WeightedMonomials:
-        """The statistic of a loss, given its coefficients of degree 1, 2, ... (one row each) at every point of the target's lattice."""
+        """The statistic of a loss, given its coefficients of degree 1, 2, ... (one row each) at every point of the
+        target's lattice.
+        """
         if geometry.count("share") or geometry.count("indicators"):
             raise ValueError(
-                "A geometry of the paper's encoding was given; weighted monomials know slopes, signs and levels. Use paper=False."
+                "A geometry of the paper's encoding was given; weighted monomials know slopes, signs and levels. Use "
+                "paper=False."
             )
         functions, degrees, mixture = _functions(coefficients, geometry.intercept)
         _check_size(geometry, max(degrees))
@@ -116,7 +125,7 @@ class WeightedMonomials:
         shares = zip(self.mixture[degree - 1], self.weightings, strict=True)
         return float(np.abs(sum(share * weighting.table / weighting.top for share, weighting in shares)).max())
 
-    # -- the kernel -----------------------------------------------------------------------------------------------------
+    # -- the kernel --------------------------------------------------------------------------------
 
     @property
     def step(self) -> int:
@@ -146,7 +155,9 @@ class WeightedMonomials:
     def __call__(self, encoded: Floats) -> Floats:
         """The sums of all values over these rows, in the order of `values`."""
         tables = np.zeros((2 * self.lattice.units + 1, len(self.weightings)))
-        tables[self.lattice.points + self.lattice.units] = np.column_stack([weighting.table for weighting in self.weightings])
+        tables[self.lattice.points + self.lattice.units] = np.column_stack(
+            [weighting.table for weighting in self.weightings]
+        )
         size = max(1, BLOCK_CELLS // len(self._monomials))
         total = np.zeros(len(self.values))
         for start in range(0, encoded.shape[1], size):
@@ -174,7 +185,13 @@ class WeightedMonomials:
         for length in range(1, self.degree + 1):
             layer = [monomial for monomial in self._monomials if len(monomial) == length]
             parents = np.array([place[monomial[:-1]] for monomial in layer], dtype=np.intp)
-            layers.append((slice(start, start + len(layer)), parents, np.array([monomial[-1] for monomial in layer], dtype=np.intp)))
+            layers.append(
+                (
+                    slice(start, start + len(layer)),
+                    parents,
+                    np.array([monomial[-1] for monomial in layer], dtype=np.intp),
+                )
+            )
             start += len(layer)
         return layers
 
@@ -182,15 +199,20 @@ class WeightedMonomials:
     def _kept(self) -> list[Places]:
         """Which monomials each weighting is multiplied with."""
         return [
-            np.array([i for i, monomial in enumerate(self._monomials) if occurs(self.geometry, monomial, weighting.degree)], dtype=np.intp)
+            np.array(
+                [i for i, monomial in enumerate(self._monomials) if occurs(self.geometry, monomial, weighting.degree)],
+                dtype=np.intp,
+            )
             for weighting in self.weightings
         ]
 
     @cached_property
     def _fillers(self) -> Floats:
-        return np.array([float(self.step ** (self.weightings[r].degree - len(monomial))) for r, monomial in self.values])
+        return np.array(
+            [float(self.step ** (self.weightings[r].degree - len(monomial))) for r, monomial in self.values]
+        )
 
-    # -- what is released ------------------------------------------------------------------------------------------------
+    # -- what is released --------------------------------------------------------------------------
 
     @cached_property
     def values(self) -> list[tuple[int, Monomial]]:
@@ -199,28 +221,38 @@ class WeightedMonomials:
 
     def released(self, adjacency: Adjacency) -> Places:
         """The places of the values that get noise. Under replace-one the number of rows, which is public, does not."""
-        public = [adjacency == "replace-one" and monomial == () and self.weightings[r].is_constant for r, monomial in self.values]
+        public = [
+            adjacency == "replace-one" and monomial == () and self.weightings[r].is_constant
+            for r, monomial in self.values
+        ]
         return np.flatnonzero(~np.array(public))
 
     def in_units_of_one(self, noisy: Integers, n_rows: int, adjacency: Adjacency) -> Floats:
-        """All values, in units of 1: the noisy ones, and those that the public number of rows makes. Under add-remove `n_rows` is not used."""
+        """All values, in units of 1: the noisy ones, and those that the public number of rows makes.
+
+        Under add-remove `n_rows` is not used.
+        """
         values = n_rows * np.array([self.weightings[r].table[0] / self.weightings[r].top for r, _ in self.values])
         released = self.released(adjacency)
         units = np.array([float(self.units[r]) for r, _ in self.values])
         values[released] = noisy / units[released]
         return values
 
-    # -- how far one row moves them ----------------------------------------------------------------------------------------
+    # -- how far one row moves them ----------------------------------------------------------------
 
     def sensitivity(self, adjacency: Adjacency) -> int:
         """The largest L1 change that one row makes to the released values, in lattice units.
 
-        Guarantee: holds for every pair of neighbouring tables of this geometry; docs/proofs/polynomial.md, Theorems 1 and 2.
+        Guarantee: holds for every pair of neighbouring tables of this geometry; docs/proofs/polynomial.md, Theorems 1
+        and 2.
         """
         counts = [row_counts(self.geometry, weighting.degree) for weighting in self.weightings]
         if adjacency == "add-remove":
             return self._largest_row([sum(count.numbers) + count.with_levels for count in counts])
-        numbers = [sum(count.numbers[weighting.is_constant :]) for weighting, count in zip(self.weightings, counts, strict=True)]
+        numbers = [
+            sum(count.numbers[weighting.is_constant :])
+            for weighting, count in zip(self.weightings, counts, strict=True)
+        ]
         everything = [number + count.with_levels for number, count in zip(numbers, counts, strict=True)]
         swapped = 0
         others = everything.copy()
@@ -232,7 +264,9 @@ class WeightedMonomials:
         return min(2 * self._largest_row(everything), 2 * self._largest_row(others) + swapped)
 
     def _largest_row(self, counts: Sequence[int]) -> int:
-        """The maximum over targets of the sum over weightings of |function| times a number of monomials, each of its largest size."""
+        """The maximum over targets of the sum over weightings of |function| times a number of monomials, each of its
+        largest size.
+        """
         sizes = [self.step**weighting.degree * count for weighting, count in zip(self.weightings, counts, strict=True)]
         rows = zip(*(np.abs(weighting.table).tolist() for weighting in self.weightings), strict=True)
         return int(max(sum(size * value for size, value in zip(sizes, row, strict=True)) for row in rows))
@@ -242,19 +276,21 @@ def _check_size(geometry: Geometry, degree: int) -> None:
     number = n_distinct(geometry, degree)
     if number > MOST_VALUES:
         raise SchemaError(
-            f"The schema has {geometry.n_columns} encoded columns, and a loss of degree {degree} needs {number} different products of them; this statistic takes "
+            f"The schema has {geometry.n_columns} encoded columns, and a loss of degree {degree} needs {number} "
+            "different products of them; this statistic takes "
             f"at most {MOST_VALUES}. Use a lower degree, fewer columns, or join levels. Nothing was charged."
         )
 
 
-# -- functions of the target -----------------------------------------------------------------------------------------------------
+# -- functions of the target -----------------------------------------------------------------------
 
 
 def _functions(coefficients: Floats, intercept: bool) -> tuple[list[Floats], list[int], Floats]:
     """Few functions of the target, each of size 1, that the coefficients are mixtures of; their degrees; the mixture.
 
-    From the highest degree down. With an intercept the products of few columns are among those of many, so that a function which is there for a higher degree
-    is there for a lower one: only what is left over needs a function of its own.
+    From the highest degree down. With an intercept the products of few columns are among those of many, so that a
+    function which is there for a higher degree is there for a lower one: only what is left over needs a function of its
+    own.
     """
     functions: list[Floats] = []
     degrees: list[int] = []
@@ -280,9 +316,10 @@ def _functions(coefficients: Floats, intercept: bool) -> tuple[list[Floats], lis
 def _weights(geometry: Geometry, degrees: Sequence[int], mixture: Floats) -> list[float]:
     """How fine the lattice of each function is, by a public rule; the finest is 1.
 
-    All values get the same noise, so that a function of weight v has noise proportional to (sum of v_r N_r) / v, N_r being the number of its values in a row.
-    Noise in the coefficients of degree j moves the gradient of the objective in proportion to j sqrt((j - 1)!) |w|^(j - 1). The sum of the squares
-    is least for  v_r^3  proportional to  importance_r^2 / N_r.  The size of the weights, unknown and private, is replaced by a constant.
+    All values get the same noise, so that a function of weight v has noise proportional to (sum of v_r N_r) / v, N_r
+    being the number of its values in a row. Noise in the coefficients of degree j moves the gradient of the objective
+    in proportion to j sqrt((j - 1)!) |w|^(j - 1). The sum of the squares is least for  v_r^3  proportional to
+    importance_r^2 / N_r.  The size of the weights, unknown and private, is replaced by a constant.
     """
     orders = range(1, len(mixture) + 1)
     steepness = np.array([j * math.sqrt(math.factorial(j - 1)) * EXPECTED_SIZE ** (j - 1) for j in orders])

@@ -7,7 +7,16 @@ from privfit.tables.opening import WithTarget, is_file, is_frame, is_named, is_p
 from privfit.tables.public import NUMBER_OF_A_DATE, draft_schema, public_schema
 from privfit.tables.quiet import quietly
 from privfit.tables.table import ABSENT, NOT_CHARGED, UNKNOWN, Batch, DataError, MissingValues, Table
-from privfit.tables.weighted import column_numbers, in_memory, joined, refuse_nested, several_tables, taken, with_column, write_frame
+from privfit.tables.weighted import (
+    column_numbers,
+    in_memory,
+    joined,
+    refuse_nested,
+    several_tables,
+    taken,
+    with_column,
+    write_frame,
+)
 
 __all__ = [
     "ABSENT",

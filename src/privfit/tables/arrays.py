@@ -12,7 +12,17 @@ from numpy.typing import NDArray
 
 from privfit.schema import Category, Column, Numeric
 from privfit.tables.quiet import quiet_batches, quietly
-from privfit.tables.table import ABSENT, UNKNOWN, Batch, DataError, Values, codes_of_numbers, only_absent, wanted, wrong_type
+from privfit.tables.table import (
+    ABSENT,
+    UNKNOWN,
+    Batch,
+    DataError,
+    Values,
+    codes_of_numbers,
+    only_absent,
+    wanted,
+    wrong_type,
+)
 
 _MISFIT = -3
 _NUMBERS = (float, int, np.bool_, Real, Decimal)
@@ -34,18 +44,23 @@ class ArrayTable:
     def batches(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
         for start in range(0, len(self._array), rows):
             part = self._array[start : start + rows]
-            yield [column_values(part[:, position], column) for column, position in zip(columns, positions, strict=True)]
+            yield [
+                column_values(part[:, position], column) for column, position in zip(columns, positions, strict=True)
+            ]
 
 
 def plain_array(table: Any) -> NDArray[Any]:
     """A table without names as a two-dimensional array of whatever it holds."""
     refuse_masked(table)
     if hasattr(table, "toarray"):
-        raise DataError("A sparse table was given; privfit reads dense ones. Convert it with X.toarray(). Nothing was charged.")
+        raise DataError(
+            "A sparse table was given; privfit reads dense ones. Convert it with X.toarray(). Nothing was charged."
+        )
     array = quietly("array", lambda: as_given(table))
     if array.ndim != 2:
         raise DataError(
-            f"A table with {array.ndim} dimension(s) was given (a {type(table).__name__}); a table has two, rows and columns. "
+            f"A table with {array.ndim} dimension(s) was given (a {type(table).__name__}); a table has two, rows and "
+            "columns. "
             "Reshape your data, for example with X.reshape(-1, 1) for a single column. Nothing was charged."
         )
     return array
@@ -63,7 +78,8 @@ def refuse_masked(values: Any) -> None:
 def as_given(values: Any) -> NDArray[Any]:
     """Values as an array that keeps every cell as it is.
 
-    Of a list with one text numpy makes texts of all its numbers, a missing one included: one row would change how all others are read.
+    Of a list with one text numpy makes texts of all its numbers, a missing one included: one row would change how all
+    others are read.
     """
     array = np.asarray(values)
     if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
@@ -78,11 +94,15 @@ def column_values(values: NDArray[Any], column: Column) -> Values:
             numbers = values.astype(np.float64, copy=False)
         if isinstance(column, Numeric):
             return numbers
-        return only_absent(np.isnan(numbers), "numbers", column) if column.is_text else codes_of_numbers(numbers, column)
+        return (
+            only_absent(np.isnan(numbers), "numbers", column) if column.is_text else codes_of_numbers(numbers, column)
+        )
     if values.dtype.kind in "OUST":
         objects = values.astype(object)
         return _object_numbers(objects, column) if isinstance(column, Numeric) else _object_codes(objects, column)
-    raise wrong_type(column.name, f"values of type {values.dtype.type.__name__}", wanted(column))  # of a structure, not its fields' names
+    raise wrong_type(
+        column.name, f"values of type {values.dtype.type.__name__}", wanted(column)
+    )  # of a structure, not its fields' names
 
 
 def is_absent(value: Any) -> bool:
@@ -100,7 +120,9 @@ def _object_numbers(objects: NDArray[Any], column: Numeric) -> NDArray[np.float6
     numbers = [_number(value) for value in objects]
     if any(number is None for number in numbers):
         texts = any(isinstance(value, str | bytes) for value in objects)
-        raise wrong_type(column.name, "texts" if texts else "values that are not numbers of ordinary size", wanted(column))
+        raise wrong_type(
+            column.name, "texts" if texts else "values that are not numbers of ordinary size", wanted(column)
+        )
     return np.array(numbers, dtype=np.float64)
 
 
@@ -120,7 +142,11 @@ def _object_codes(objects: NDArray[Any], column: Category) -> NDArray[np.int32]:
     places = {level: place for place, level in enumerate(column.levels)}
     codes = np.array([_code(value, places, column.is_text) for value in objects], dtype=np.int32)
     if (codes == _MISFIT).any():
-        raise wrong_type(column.name, "values that are not texts" if column.is_text else "values that are not numbers", wanted(column))
+        raise wrong_type(
+            column.name,
+            "values that are not texts" if column.is_text else "values that are not numbers",
+            wanted(column),
+        )
     return codes
 
 

@@ -1,6 +1,7 @@
 """What a file holds that its schema does not provide for: for the data owner, who checks a schema before a fit.
 
-Like the errors of a fit, the answers name columns and no values, and say something about the rows. They are not for anybody else.
+Like the errors of a fit, the answers name columns and no values, and say something about the rows. They are not for
+anybody else.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ CHECKED_ROWS = 1 << 16
 
 @dataclass
 class Findings:
-    """Columns with missing values that nothing stands for, columns with levels that are not listed, and errors of reading, in words."""
+    """Columns with missing values that nothing stands for, columns with levels that are not listed, and errors of
+    reading, in words.
+    """
 
     absent: list[Column] = field(default_factory=list)
     unknown: list[Column] = field(default_factory=list)
@@ -30,14 +33,25 @@ class Findings:
         """Note what is new in a batch."""
         for column, values in zip(columns, batch, strict=True):
             category = isinstance(column, Category)
-            if column.fill is None and column not in self.absent and (values == ABSENT if category else np.isnan(values)).any():
+            if (
+                column.fill is None
+                and column not in self.absent
+                and (values == ABSENT if category else np.isnan(values)).any()
+            ):
                 self.absent.append(column)
-            if isinstance(column, Category) and not column.other and column not in self.unknown and (values == UNKNOWN).any():
+            if (
+                isinstance(column, Category)
+                and not column.other
+                and column not in self.unknown
+                and (values == UNKNOWN).any()
+            ):
                 self.unknown.append(column)
 
 
 def find(table: Table, columns: Sequence[Column]) -> Findings:
-    """All that a fit with these columns would refuse, at once: in one pass, or column by column where one of them cannot be read."""
+    """All that a fit with these columns would refuse, at once: in one pass, or column by column where one of them
+    cannot be read.
+    """
     found = Findings()
     try:
         _pass(table, columns, found)
@@ -61,4 +75,7 @@ def _pass(table: Table, columns: Sequence[Column], found: Findings) -> None:
 
 def _in_order(found: Findings, columns: Sequence[Column]) -> Findings:
     """In the order of the schema, not in that of the rows."""
-    return Findings([column for column in columns if column in found.absent], [column for column in columns if column in found.unknown])
+    return Findings(
+        [column for column in columns if column in found.absent],
+        [column for column in columns if column in found.unknown],
+    )

@@ -34,7 +34,9 @@ from numpy.typing import NDArray
 from privfit.tables.table import DataError
 
 BLOCK = 1 << 18
-"""Bytes that are looked at together: few enough to stay in the processor's cache, enough that Python's part of the work does not count."""
+"""Bytes that are looked at together: few enough to stay in the processor's cache, enough that Python's part of the work
+does not count.
+"""
 
 GZIP = b"\x1f\x8b"
 OTHER_COMPRESSIONS = (b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x9c", b"\x78\xda")
@@ -56,9 +58,11 @@ def separator_of(path: Path) -> str:
 
 
 def count_rows(path: Path, separator: str, fields: int) -> int:
-    """How many rows follow the header of a file whose records have so many fields each, or an error if it has another form.
+    """How many rows follow the header of a file whose records have so many fields each, or an error if it has another
+    form.
 
-    Outside of quotes, separators and line ends follow each other in one order, over and over: `fields` - 1 separators, one line end.
+    Outside of quotes, separators and line ends follow each other in one order, over and over: `fields` - 1 separators,
+    one line end.
     """
     mark = separator.encode()
     cycle = mark * (fields - 1) + LINE_END
@@ -74,7 +78,8 @@ def count_rows(path: Path, separator: str, fields: int) -> int:
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
-    """The file's bytes in blocks that end where lines do, quoted or not, so that no two bytes that belong together are apart.
+    """The file's bytes in blocks that end where lines do, quoted or not, so that no two bytes that belong together are
+    apart.
 
     A line end is added to a last line that has none.
     """
@@ -92,15 +97,18 @@ def _unpacked(path: Path) -> gzip.GzipFile | BufferedReader:
         first = file.read(4)
     if first.startswith(OTHER_COMPRESSIONS):
         raise DataError(
-            f"The file {path.name!r} is compressed, and not by gzip. Compress it with gzip, under a name that ends with .csv.gz, or write it "
+            f"The file {path.name!r} is compressed, and not by gzip. Compress it with gzip, under a name that ends "
+            "with .csv.gz, or write it "
             "plainly. Nothing was charged."
         )
     return gzip.open(path, "rb") if first.startswith(GZIP) else path.open("rb")
 
 
 def _outside_quotes(block: bytes, cells: Bytes, separator: bytes, inside: bool) -> tuple[NDArray[np.intp], bool]:
-    """Where separators and line ends stand that are no part of a quoted field (and CR alone, which must not), and whether the block
-    ends inside such a field; `inside` says whether it begins there. Refuses quotes that stand where a field neither begins nor ends.
+    """Where separators and line ends stand that are no part of a quoted field (and CR alone, which must not), and
+    whether the block
+    ends inside such a field; `inside` says whether it begins there. Refuses quotes that stand where a field neither
+    begins nor ends.
     """
     special = (cells == ord(separator)) | (cells == ord(LINE_END))
     if QUOTE in block:
@@ -122,10 +130,11 @@ def _outside_quotes(block: bytes, cells: Bytes, separator: bytes, inside: bool) 
 
 
 def _refuse_stray(bounds: NDArray[np.bool_], quotes: NDArray[np.intp], inside: bool) -> None:
-    """Refuse a quote that has no bound of a field at its outer side: separator, line end, or another quote, with which it makes a pair.
+    """Refuse a quote that has no bound of a field at its outer side: separator, line end, or another quote, with which
+    it makes a pair.
 
-    Quotes open and close by turns. A block ends with a line end, so that no quote is its last byte; and what stands before its first byte is a
-    line end too, as at place -1.
+    Quotes open and close by turns. A block ends with a line end, so that no quote is its last byte; and what stands
+    before its first byte is a line end too, as at place -1.
     """
     opening, closing = quotes[int(inside) :: 2], quotes[int(not inside) :: 2]
     if not (bounds[opening - 1].all() and bounds[closing + 1].all()):
@@ -133,7 +142,10 @@ def _refuse_stray(bounds: NDArray[np.bool_], quotes: NDArray[np.intp], inside: b
 
 
 def _refuse_ragged(cells: Bytes, places: NDArray[np.intp], cycle: bytes, seen: int) -> None:
-    """Refuse marks that do not go on in their order after `seen` of them. In a file of one column a blank line keeps the order."""
+    """Refuse marks that do not go on in their order after `seen` of them.
+
+    In a file of one column a blank line keeps the order.
+    """
     done = seen % len(cycle)
     wanted = (cycle * (len(places) // len(cycle) + 2))[done : done + len(places)]
     if cells[places].tobytes() != wanted or (len(cycle) == 1 and _is_any_blank(cells, places)):
@@ -150,8 +162,10 @@ def _is_any_blank(cells: Bytes, ends: NDArray[np.intp]) -> bool:
 def stray_quotes() -> DataError:
     """The error for quotes that readers understand differently."""
     return DataError(
-        "The CSV file has a quote inside a field that is not quoted, or a quoted field that does not end, and readers disagree about where "
-        'such a field ends. A field that holds a quote is written in quotes, with every quote in it doubled: "5"" pipe". Write the file so '
+        "The CSV file has a quote inside a field that is not quoted, or a quoted field that does not end, and readers "
+        "disagree about where "
+        'such a field ends. A field that holds a quote is written in quotes, with every quote in it doubled: "5"" '
+        'pipe". Write the file so '
         "(the csv module, pandas and polars do), or read it yourself and give the frame. Nothing was charged."
     )
 
@@ -159,7 +173,9 @@ def stray_quotes() -> DataError:
 def ragged_lines() -> DataError:
     """The error for lines that are not a row of the table."""
     return DataError(
-        "The CSV file has a line with another number of fields than its header, a blank line, or a carriage return that ends no line. Every line "
-        "needs one field per column, quoted if it holds a separator or a line end. Mend or remove such lines, or read the file yourself and "
+        "The CSV file has a line with another number of fields than its header, a blank line, or a carriage return "
+        "that ends no line. Every line "
+        "needs one field per column, quoted if it holds a separator or a line end. Mend or remove such lines, or read "
+        "the file yourself and "
         "give the frame. Nothing was charged."
     )

@@ -43,8 +43,9 @@ class QueryTable:
 class FileTable:
     """A Parquet or CSV file, read in batches.
 
-    Every pass must find the file that was opened, and all its rows: as many as a Parquet file says it has, or as the records of a CSV file,
-    which the first pass checks and counts by itself. That is before the charge, and later passes find the same file.
+    Every pass must find the file that was opened, and all its rows: as many as a Parquet file says it has, or as the
+    records of a CSV file, which the first pass checks and counts by itself. That is before the charge, and later passes
+    find the same file.
     """
 
     n_rows: int | None = None
@@ -60,7 +61,9 @@ class FileTable:
         self.names: tuple[str, ...] | None = (
             tuple(_as_written(name, self._fields) for name in self._fields) if self.is_csv else self._fields
         )
-        self._promised = None if self.is_csv else quietly(self.label, lambda: int(self.scan.select(pl.len()).collect().item()))
+        self._promised = (
+            None if self.is_csv else quietly(self.label, lambda: int(self.scan.select(pl.len()).collect().item()))
+        )
 
     @classmethod
     def open(cls, given: Any) -> FileTable:
@@ -69,7 +72,8 @@ class FileTable:
         if path.name.lower().endswith((*PARQUET, *CSV)):
             return cls(path)
         raise DataError(
-            f"The file {path.name!r} is neither Parquet nor CSV by its ending. Use one of {[*PARQUET, *CSV]}. Nothing was charged."
+            f"The file {path.name!r} is neither Parquet nor CSV by its ending. Use one of {[*PARQUET, *CSV]}. Nothing "
+            "was charged."
         )
 
     def kinds(self) -> pl.Schema:
@@ -112,7 +116,9 @@ class FileTable:
             raise _miscounted(self.label) if self.is_csv else changed_file(self.label)
 
     def _scan_csv(self, as_text: bool, dates: bool = False) -> pl.LazyFrame:
-        """The file, every cell as the text it is, or, for a draft of its schema, as the types that its first rows suggest."""
+        """The file, every cell as the text it is, or, for a draft of its schema, as the types that its first rows
+        suggest.
+        """
         return pl.scan_csv(
             self._path,
             separator=self._separator,
@@ -135,13 +141,17 @@ def csv_values(series: pl.Series, column: Column) -> Values:
 def _parsed_numbers(strings: pl.Series, column: Numeric) -> NDArray[np.float64]:
     numbers = strings.str.strip_chars().cast(pl.Float64, strict=False)
     if numbers.null_count() > strings.null_count():
-        raise wrong_type(column.name, "texts that are not numbers (a number has a decimal point and no separators)", wanted(column))
+        raise wrong_type(
+            column.name, "texts that are not numbers (a number has a decimal point and no separators)", wanted(column)
+        )
     return numbers.to_numpy()
 
 
 def _parsed_codes(strings: pl.Series, column: Category) -> NDArray[np.int32]:
     plain = strings.str.strip_chars()
-    truth = plain.str.to_lowercase().replace_strict(["true", "false"], [1.0, 0.0], default=None, return_dtype=pl.Float64)
+    truth = plain.str.to_lowercase().replace_strict(
+        ["true", "false"], [1.0, 0.0], default=None, return_dtype=pl.Float64
+    )
     codes = codes_of_numbers(plain.cast(pl.Float64, strict=False).fill_null(truth).to_numpy(), column)
     return np.where(strings.is_null().to_numpy(), ABSENT, np.where(codes == ABSENT, UNKNOWN, codes)).astype(np.int32)
 
@@ -151,7 +161,9 @@ def _scan_parquet(path: Path) -> pl.LazyFrame:
 
 
 def _as_written(name: str, names: tuple[str, ...]) -> str:
-    """The name that stands in the file: polars renames the second of two columns of one name, and the first would seem to be alone."""
+    """The name that stands in the file: polars renames the second of two columns of one name, and the first would seem
+    to be alone.
+    """
     base = re.sub(r"_duplicated_\d+$", "", name)
     return base if base in names else name
 

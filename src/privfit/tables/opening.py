@@ -32,7 +32,13 @@ def is_file(table: Any) -> bool:
 
 def is_named(table: Any) -> bool:
     """Whether the columns of this table have names."""
-    return is_pandas(table) or is_file(table) or isinstance(table, pl.DataFrame | pl.LazyFrame) or is_relation(table) or _is_arrow(table)
+    return (
+        is_pandas(table)
+        or is_file(table)
+        or isinstance(table, pl.DataFrame | pl.LazyFrame)
+        or is_relation(table)
+        or _is_arrow(table)
+    )
 
 
 def _is_arrow(table: Any) -> bool:
@@ -72,10 +78,13 @@ def _opened(table: Any) -> Table:
 
 
 def _refuse_polars_stream(table: Any) -> None:
-    """Refuse what `LazyFrame.collect_batches` returns: it ends without an error where its query fails, and nobody could tell."""
+    """Refuse what `LazyFrame.collect_batches` returns: it ends without an error where its query fails, and nobody could
+    tell.
+    """
     if type(table).__module__.partition(".")[0] == "polars":
         raise DataError(
-            f"A {type(table).__name__} of polars was given, a stream that ends without an error if its query fails half way. "
+            f"A {type(table).__name__} of polars was given, a stream that ends without an error if its query fails "
+            "half way. "
             "Give the LazyFrame itself, which is read in batches too. Nothing was charged."
         )
 
@@ -83,7 +92,8 @@ def _refuse_polars_stream(table: Any) -> None:
 def _unique(table: pa.Table) -> pl.DataFrame:
     if len(set(table.column_names)) != len(table.column_names):
         raise DataError(
-            "The Arrow table has two columns of one name, and the schema cannot tell them apart. Rename one. Nothing was charged."
+            "The Arrow table has two columns of one name, and the schema cannot tell them apart. Rename one. Nothing "
+            "was charged."
         )
     frame = quietly("Arrow table", lambda: pl.from_arrow(table))
     assert isinstance(frame, pl.DataFrame)

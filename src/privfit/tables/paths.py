@@ -11,7 +11,10 @@ from privfit.tables.table import DataError
 PARQUET = (".parquet", ".pq")
 CSV = (".csv", ".csv.gz", ".tsv")
 QUOTED = 100
-"""Characters of a file's name that an error quotes at most. A text that is longer is more likely a table than a name."""
+"""Characters of a file's name that an error quotes at most.
+
+A text that is longer is more likely a table than a name.
+"""
 
 Mark = tuple[int, int, int, int]
 
@@ -47,6 +50,7 @@ def mark_of(path: Path) -> Mark:
 def changed_file(label: str) -> DataError:
     """The error for a file that is not what it was when it was opened."""
     return DataError(
-        f"The file {label!r} was cut, replaced or written to after it was opened, so that its rows are not those of one table. "
+        f"The file {label!r} was cut, replaced or written to after it was opened, so that its rows are not those of "
+        "one table. "
         "Give a copy that nobody writes to. Nothing was charged."
     )

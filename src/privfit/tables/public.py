@@ -19,7 +19,9 @@ from privfit.tables.opening import is_file, is_named, is_pandas
 from privfit.tables.quiet import quietly
 from privfit.tables.table import DataError
 
-NUMBER_OF_A_DATE = "Turn it into a number, such as days since a date: (pl.col(name) - pl.date(2000, 1, 1)).dt.total_days()"
+NUMBER_OF_A_DATE = (
+    "Turn it into a number, such as days since a date: (pl.col(name) - pl.date(2000, 1, 1)).dt.total_days()"
+)
 DATE_TEXT = r"^\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([ T]\d{1,2}:\d{2}.*)?\s*$"
 
 
@@ -27,7 +29,9 @@ def public_schema(table: Any, target: str | None = None) -> Schema:
     """A schema whose bounds and levels are read off a table that the user declares public."""
     frame = whole_frame(table)
     if target is not None and target not in frame.columns:
-        raise SchemaError(f"The public table has no column {target!r} to be the target. Name one of its columns: {frame.columns}.")
+        raise SchemaError(
+            f"The public table has no column {target!r} to be the target. Name one of its columns: {frame.columns}."
+        )
     columns = {name: public_column(name, frame.get_column(name)) for name in frame.columns}
     goal = columns.pop(target) if target is not None else None
     return Schema(columns.values(), goal)
@@ -48,10 +52,14 @@ def _whole(table: Any) -> pl.DataFrame:
         _refuse_twins(file.names or ())
         return file.whole()
     if is_pandas(table):
-        return _frame([str(name) for name in table.columns], [_pandas_series(table.iloc[:, i]) for i in range(table.shape[1])])
+        return _frame(
+            [str(name) for name in table.columns], [_pandas_series(table.iloc[:, i]) for i in range(table.shape[1])]
+        )
     if is_named(table):
         arrow = pa.Table.from_batches([table]) if isinstance(table, pa.RecordBatch) else table
-        frame = pl.from_arrow(arrow if isinstance(arrow, pa.Table) else pa.RecordBatchReader.from_stream(arrow).read_all())
+        frame = pl.from_arrow(
+            arrow if isinstance(arrow, pa.Table) else pa.RecordBatchReader.from_stream(arrow).read_all()
+        )
         assert isinstance(frame, pl.DataFrame)
         return frame
     array = plain_array(table)
@@ -65,7 +73,9 @@ def _frame(names: list[str], columns: list[pl.Series]) -> pl.DataFrame:
 
 def _refuse_twins(names: Sequence[str]) -> None:
     if len(set(names)) < len(names):
-        raise DataError("A table has more than one column of one name, and a schema knows columns by name. Rename one of them.")
+        raise DataError(
+            "A table has more than one column of one name, and a schema knows columns by name. Rename one of them."
+        )
 
 
 def _pandas_series(series: Any) -> pl.Series:
@@ -78,7 +88,8 @@ def public_column(name: str, series: pl.Series) -> Column:
     """One column's bounds or levels, read off its values."""
     if holds_dates(series):
         raise SchemaError(
-            f"Column {name!r} of the public table holds dates or times, and a schema knows numbers and categories. {NUMBER_OF_A_DATE}, or drop it."
+            f"Column {name!r} of the public table holds dates or times, and a schema knows numbers and categories. "
+            f"{NUMBER_OF_A_DATE}, or drop it."
         )
     if series.dtype.is_numeric():
         numbers = series.cast(pl.Float64)
@@ -109,9 +120,9 @@ def holds_dates(series: pl.Series) -> bool:
 def draft_schema(path: Path, target: str | None = None) -> str:
     """TOML with the column names and types of a file, and question marks where public facts must be filled in.
 
-    No bound or level enters the draft: only names, and whether a column is read as numbers, as dates or as something else. (Of a CSV file the
-    first rows tell that: a draft is for the data owner.) Names that look like a row are refused: a file without a header would have its first
-    person drafted.
+    No bound or level enters the draft: only names, and whether a column is read as numbers, as dates or as something
+    else. (Of a CSV file the first rows tell that: a draft is for the data owner.) Names that look like a row are
+    refused: a file without a header would have its first person drafted.
     """
     table = FileTable.open(path)
     refuse_values_as_names(table, () if target is None else (target,))
@@ -119,16 +130,23 @@ def draft_schema(path: Path, target: str | None = None) -> str:
     kinds = table.kinds()
     if target is not None and target not in kinds:
         raise SchemaError(
-            f"The file {path.name!r} has no column {target!r} to be the target. It has {len(kinds)} columns. Name one of them, as the file calls it."
+            f"The file {path.name!r} has no column {target!r} to be the target. It has {len(kinds)} columns. Name one "
+            "of them, as the file calls it."
         )
     if target is not None and kinds[target].is_temporal():
-        raise SchemaError(f"The target {target!r} holds dates or times, and a target is a number or a class. {NUMBER_OF_A_DATE}.")
+        raise SchemaError(
+            f"The target {target!r} holds dates or times, and a target is a number or a class. {NUMBER_OF_A_DATE}."
+        )
     lines = [
         '# Drafted from column names and types alone. Replace every "?" by a public fact: what could be in the column,',
         '# known without looking at anybody\'s row. A level called "other" receives every level that is not listed.',
         "# Delete the columns that the model should not use: names and numbers of people.",
         '# Where values can be missing, add what stands for them: fill = 40. To cut a number into bins: bins = "auto".',
-        *(f"# Left out: {value_text(name)} holds dates or times. {NUMBER_OF_A_DATE}." for name in kinds if kinds[name].is_temporal()),
+        *(
+            f"# Left out: {value_text(name)} holds dates or times. {NUMBER_OF_A_DATE}."
+            for name in kinds
+            if kinds[name].is_temporal()
+        ),
         "",
     ]
     for name in sorted((name for name in kinds if not kinds[name].is_temporal()), key=lambda name: name != target):
@@ -139,7 +157,11 @@ def draft_schema(path: Path, target: str | None = None) -> str:
 
 def _draft(name: str, kind: pl.DataType) -> Sequence[str]:
     levels = "[false, true]" if kind == pl.Boolean else '["?"]'
-    facts = ['type = "numeric"', 'low = "?"', 'high = "?"'] if kind.is_numeric() else ['type = "category"', f"levels = {levels}"]
+    facts = (
+        ['type = "numeric"', 'low = "?"', 'high = "?"']
+        if kind.is_numeric()
+        else ['type = "category"', f"levels = {levels}"]
+    )
     return [f"name = {value_text(name)}", *facts, ""]
 
 

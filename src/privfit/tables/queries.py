@@ -14,7 +14,8 @@ from privfit.tables.quiet import unreadable
 WAITING = 2
 """Batches that the engine may be ahead: enough that neither side waits for the other, and no more memory than that."""
 PATIENCE = 0.1
-"""Seconds after which a waiting engine looks whether anybody still reads; only an abandoned read ever waits that long."""
+"""Seconds after which a waiting engine looks whether anybody still reads; only an abandoned read ever waits that long.
+"""
 
 
 @dataclass(frozen=True)
@@ -27,10 +28,11 @@ class _End:
 def query_batches(query: pl.LazyFrame, rows: int, label: str) -> Iterator[pl.DataFrame]:
     """The rows of a query in batches of about `rows`, in order; an error if the engine did not come to the end of them.
 
-    `LazyFrame.collect_batches` runs a query on a thread of its own and takes the end of that thread for the end of the rows. If the query panics on
-    the value in one cell, the thread ends and the rest of the table is missing without an error: one row decides what becomes of the others.
-    `sink_batches` returns after the last batch, or raises what stopped it, a panic too. It calls back; the queue turns that round. Nothing of the
-    engine's error but its type is kept.
+    `LazyFrame.collect_batches` runs a query on a thread of its own and takes the end of that thread for the end of the
+    rows. If the query panics on the value in one cell, the thread ends and the rest of the table is missing without an
+    error: one row decides what becomes of the others. `sink_batches` returns after the last batch, or raises what
+    stopped it, a panic too. It calls back; the queue turns that round. Nothing of the engine's error but its type is
+    kept.
     """
     handed: Queue[pl.DataFrame | _End] = Queue(WAITING)
     left = Event()

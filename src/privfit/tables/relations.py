@@ -14,12 +14,20 @@ from privfit.tables.table import Batch
 
 
 def is_relation(table: Any) -> bool:
-    """Whether this is a relation of DuckDB, found out without importing it. A relation's attributes are its columns: none is asked for."""
-    return type(table).__module__.partition(".")[0] in ("duckdb", "_duckdb") and type(table).__name__ == "DuckDBPyRelation"
+    """Whether this is a relation of DuckDB, found out without importing it.
+
+    A relation's attributes are its columns: none is asked for.
+    """
+    return (
+        type(table).__module__.partition(".")[0] in ("duckdb", "_duckdb") and type(table).__name__ == "DuckDBPyRelation"
+    )
 
 
 class RelationTable:
-    """A relation of DuckDB. It is taken for a stream: run twice, a query may hand out its rows in another order, or others."""
+    """A relation of DuckDB.
+
+    It is taken for a stream: run twice, a query may hand out its rows in another order, or others.
+    """
 
     label = "DuckDB relation"
     n_rows: int | None = None

@@ -19,10 +19,22 @@ NOT_CHARGED = " Nothing was charged."
 
 
 class DataError(ValueError):
-    """The table does not fit the schema. For the data owner: it names columns, never the value of a cell. Nothing was charged.
+    """The table does not fit the schema.
 
-    `when_predicting` is what it says instead where the schema is part of a fitted model and cannot be changed, `for_toml` where the schema
-    is a TOML file, as it is on the command line.
+    For the data owner: it names columns, never the value of a cell. Nothing was charged.
+
+    Parameters
+    ----------
+    message : str
+        What was given, what is needed, and what to do.
+    when_predicting : str or None, default=None
+        The message where the schema is part of a fitted model and cannot be changed.
+    for_toml : str or None, default=None
+        The message where the schema is a TOML file, as on the command line.
+
+    See Also
+    --------
+    SchemaError : A public fact is missing or contradicts another one.
     """
 
     def __init__(self, message: str, *, when_predicting: str | None = None, for_toml: str | None = None) -> None:
@@ -34,7 +46,9 @@ class DataError(ValueError):
 class MissingValues(DataError):
     """A column has missing values that the schema has no public value for."""
 
-    def __init__(self, message: str, *, column: str = "", when_predicting: str | None = None, for_toml: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, column: str = "", when_predicting: str | None = None, for_toml: str | None = None
+    ) -> None:
         super().__init__(message, when_predicting=when_predicting, for_toml=for_toml)
         self.column = column
 
@@ -42,8 +56,8 @@ class MissingValues(DataError):
 class Table(Protocol):
     """A table that can hand out its columns, batch by batch.
 
-    A numeric column comes as float64 with NaN where a value is missing; a category comes as int32 positions in its levels, with
-    UNKNOWN for a level that is not listed and ABSENT where a value is missing.
+    A numeric column comes as float64 with NaN where a value is missing; a category comes as int32 positions in its
+    levels, with UNKNOWN for a level that is not listed and ABSENT where a value is missing.
     """
 
     label: str

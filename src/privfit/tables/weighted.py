@@ -26,27 +26,39 @@ def in_memory(table: Any) -> Any:
 
 def several_tables(given: Any) -> list[Any]:
     """A list of tables, which may be a list of one. Nested lists of numbers are one table."""
-    if isinstance(given, list | tuple) and given and all(is_named(one) or getattr(one, "ndim", 0) == 2 for one in given):
+    if (
+        isinstance(given, list | tuple)
+        and given
+        and all(is_named(one) or getattr(one, "ndim", 0) == 2 for one in given)
+    ):
         return list(given)
     return [given]
 
 
 def joined(tables: Sequence[Any], names: Sequence[str]) -> Any:
-    """The rows of all tables in one frame: of pandas if all are, else of polars. Columns of arrays have these names; columns that a table lacks are empty there."""
+    """The rows of all tables in one frame: of pandas if all are, else of polars.
+
+    Columns of arrays have these names; columns that a table lacks are empty there.
+    """
     if all(is_pandas(table) for table in tables):
         if len(tables) == 1:
             return tables[0]
         import pandas as pd  # the user has it: the tables are made of it
 
         return pd.concat(tables, ignore_index=True)
-    frames = [whole_frame(table) if is_named(table) else pl.DataFrame(np.asarray(table), schema=list(names)) for table in tables]
+    frames = [
+        whole_frame(table) if is_named(table) else pl.DataFrame(np.asarray(table), schema=list(names))
+        for table in tables
+    ]
     return pl.concat(frames, how="diagonal_relaxed") if len(frames) > 1 else frames[0]
 
 
 def with_column(frame: Any, name: str, values: NDArray[Any]) -> Any:
     """The frame with one more column."""
     if name in list(frame.columns):
-        raise DataError(f"The public table has a column {name!r} already. Rename it, or choose another name for the weights.")
+        raise DataError(
+            f"The public table has a column {name!r} already. Rename it, or choose another name for the weights."
+        )
     return frame.assign(**{name: values}) if is_pandas(frame) else frame.with_columns(pl.Series(name, values))
 
 
@@ -58,11 +70,14 @@ def taken(frame: Any, places: NDArray[np.int64]) -> Any:
 def column_numbers(frame: Any, name: str) -> NDArray[np.float64]:
     """A column of numbers or truth values."""
     if name not in list(frame.columns):
-        raise DataError(f"The public table has no column {name!r}. Name one of its columns, or give a function of the table.")
+        raise DataError(
+            f"The public table has no column {name!r}. Name one of its columns, or give a function of the table."
+        )
     values = np.asarray(frame[name].to_numpy())
     if values.dtype.kind not in "biuf":
         raise DataError(
-            f"Column {name!r} holds no numbers, and an estimate is a mean of numbers. Give a function: lambda table: table[{name!r}] == 'level'."
+            f"Column {name!r} holds no numbers, and an estimate is a mean of numbers. Give a function: lambda table: "
+            f"table[{name!r}] == 'level'."
         )
     return values.astype(np.float64)
 
@@ -75,7 +90,8 @@ def refuse_nested(sources: Iterable[Path], output: Path) -> None:
         nested = [name for name, kind in pl.scan_parquet(source).collect_schema().items() if kind.is_nested()]
         if nested:
             raise DataError(
-                f"The public file {source.name!r} has lists or structs in {nested}, and CSV cannot hold them. Write .parquet, or drop these columns. Nothing was charged."
+                f"The public file {source.name!r} has lists or structs in {nested}, and CSV cannot hold them. Write "
+                ".parquet, or drop these columns. Nothing was charged."
             )
 
 

@@ -1,0 +1,46 @@
+"""Settings for all tests: timing never decides one, and CI draws the same examples every time.
+
+What is set in the environment is also for the workers of pytest-xdist and for processes that tests start.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy: tests share cores among themselves, not their products
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+MEMORY = Path("/dev/shm")
+"""Temporary files lie in memory where there is room: a suite makes thousands of ledgers, and each waits for the disk
+several times. What tests do to them, kills included, loses nothing that was written there.
+"""
+ROOM = 2 << 30
+
+if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
+    os.environ.setdefault("TMPDIR", str(MEMORY))
+    tempfile.tempdir = None  # which pytest has asked for already
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background: tests send this signal
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+settings.register_profile("here", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", parent=settings.get_profile("here"), derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "here")
+
+
+@pytest.fixture
+def few_refits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Intervals of regressions from few refits, for tests that save models and look at something else: the hundreds
+    of refits that a saved regression needs take up to a hundred times as long as its fit.
+    """
+    from functools import partial
+
+    from privfit.models import linear
+
+    monkeypatch.setattr(linear, "bootstrap", partial(linear.bootstrap, draws=5))

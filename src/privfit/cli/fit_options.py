@@ -1,0 +1,181 @@
+"""The options of `privfit fit`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from privfit.cli.options import PRIVACY
+
+MODEL = "Model"
+
+
+class Model(StrEnum):
+    """The models that `privfit fit` knows."""
+
+    linear = "linear"
+    ridge = "ridge"
+    lasso = "lasso"
+    elastic_net = "elastic-net"
+    logistic = "logistic"
+    svm = "svm"
+    kmeans = "kmeans"
+
+
+class NumericStyle(StrEnum):
+    """How numeric columns without bins of their own enter the model."""
+
+    auto = "auto"
+    slope = "slope"
+    bins = "bins"
+    splines = "splines"
+
+
+class Mechanism(StrEnum):
+    """The mechanisms that `privfit fit` knows by name."""
+
+    auto = "auto"
+    objective = "objective"
+    output = "output"
+    functional = "functional"
+    genetic = "genetic"
+    hybrid = "hybrid"
+    cells = "cells"
+    grid = "grid"
+    lloyd = "lloyd"
+    aggregate = "sample-and-aggregate"
+    adassp = "adassp"
+    boosted_adassp = "boosted-adassp"
+
+
+class SvmLoss(StrEnum):
+    huber = "huber"
+    hinge = "hinge"
+
+
+class Kernel(StrEnum):
+    linear = "linear"
+    rbf = "rbf"
+
+
+SchemaFile = Annotated[
+    Path,
+    typer.Option(
+        "--schema",
+        "-s",
+        metavar="TOML",
+        help="The public facts; `privfit schema FILE` drafts them.",
+        rich_help_panel=MODEL,
+    ),
+]
+ModelOption = Annotated[
+    Model,
+    typer.Option(
+        "--model",
+        "-m",
+        metavar="KIND",
+        help="linear, ridge, lasso or elastic-net (predict a number), logistic or svm (predict a class), or "
+        "kmeans (clusters).",
+        rich_help_panel=MODEL,
+    ),
+]
+Output = Annotated[
+    Path, typer.Option("--output", "-o", metavar="JSON", help="Where to write the model.", rich_help_panel=MODEL)
+]
+EpsilonOption = Annotated[
+    float,
+    typer.Option(
+        "--epsilon",
+        "-e",
+        help="What this fit spends. Smaller protects more and adds more noise.",
+        rich_help_panel=PRIVACY,
+    ),
+]
+DeltaOption = Annotated[
+    float,
+    typer.Option(
+        help="The chance that the promise may fail. Above 0, Gaussian noise is used where it is less.",
+        rich_help_panel=PRIVACY,
+    ),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        help="Repeatable noise, for tests: the model is NOT private.", show_default=False, rich_help_panel=PRIVACY
+    ),
+]
+NoInterceptOption = Annotated[
+    bool, typer.Option("--no-intercept", help="Fit without a constant term.", rich_help_panel=MODEL)
+]
+NumericOption = Annotated[
+    NumericStyle,
+    typer.Option(
+        metavar="KIND",
+        help="Numbers as lines (slope), steps (bins), bent lines (splines), or auto.",
+        rich_help_panel=MODEL,
+    ),
+]
+MechanismOption = Annotated[
+    Mechanism,
+    typer.Option(
+        metavar="NAME",
+        help="auto; objective, output or genetic for classes; functional for numbers and logistic; adassp or "
+        "boosted-adassp for linear; "
+        "hybrid, cells, grid, lloyd or genetic for kmeans; sample-and-aggregate for classes and kmeans.",
+        rich_help_panel=MODEL,
+    ),
+]
+AlphaOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NUMBER",
+        help="The penalty of ridge, lasso and elastic-net: a number, auto (from public facts) or select (by the "
+        "data, privately).",
+        show_default="auto",
+        rich_help_panel=MODEL,
+    ),
+]
+L1RatioOption = Annotated[
+    float | None,
+    typer.Option(
+        help="The share of elastic-net's penalty on absolute values.", show_default="0.5", rich_help_panel=MODEL
+    ),
+]
+ClustersOption = Annotated[
+    int | None, typer.Option(min=1, help="How many clusters kmeans has.", show_default="8", rich_help_panel=MODEL)
+]
+InteractionsOption = Annotated[
+    int | None,
+    typer.Option(
+        help="For logistic: how many tables for pairs of columns, or numbers in fine steps, are chosen privately; "
+        "0 for a sum over columns.",
+        show_default="by a public rule",
+        rich_help_panel=MODEL,
+    ),
+]
+LossOption = Annotated[
+    SvmLoss | None,
+    typer.Option(
+        metavar="KIND", help="For svm: huber (rounded) or hinge.", show_default="huber", rich_help_panel=MODEL
+    ),
+]
+KernelOption = Annotated[
+    Kernel | None,
+    typer.Option(
+        metavar="KIND",
+        help="For logistic and svm: linear, or rbf, which bends in all columns together.",
+        show_default="linear",
+        rich_help_panel=MODEL,
+    ),
+]
+RowNormOption = Annotated[
+    float | None,
+    typer.Option(
+        help="For logistic and svm: the length that no row of numbers exceeds; longer ones are shortened.",
+        show_default=False,
+        rich_help_panel=MODEL,
+    ),
+]

@@ -1,0 +1,62 @@
+"""A ledger as commands take it: options that go together, and a file that is opened or made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from privfit.cli.console import hint
+from privfit.cli.errors import CommandError
+from privfit.privacy import Budget, Ledger, LedgerError, PrivacyError
+
+
+def check_ledger_options(
+    seed: int | None, ledger: Path | None, ledger_epsilon: float | None, ledger_delta: float | None, note: str
+) -> None:
+    """Refuse options about a ledger and a seed that do not go together."""
+    if seed is not None and ledger is not None:
+        raise PrivacyError(
+            f"--seed {seed} was given together with --ledger; noise from a seed can be repeated and subtracted, so the "
+            "model is not private "
+            "and a ledger does not take it. Leave out --seed, or leave out --ledger. Nothing was charged."
+        )
+    if ledger_epsilon is not None and ledger is None:
+        raise CommandError(
+            f"--ledger-epsilon {ledger_epsilon:g} was given without --ledger. Say which file: --ledger budget.db."
+        )
+    if note and ledger is None:
+        raise CommandError(
+            "--note was given without --ledger, and it is a line of the ledger. Say which file: --ledger budget.db."
+        )
+    if ledger_delta is not None and ledger_epsilon is None:
+        raise CommandError(
+            f"--ledger-delta {ledger_delta:g} was given without --ledger-epsilon. A new budget needs both: add "
+            "--ledger-epsilon 1."
+        )
+
+
+def check_new_budget(path: Path, asked: Budget, epsilon: float | None, delta: float) -> None:
+    """A ledger that could not pay even for the first fit is not made: its budget would stand for ever."""
+    if path.exists() or epsilon is None:
+        return
+    if asked.epsilon > epsilon or asked.delta > delta:
+        raise CommandError(
+            f"This fit asks for epsilon {asked.epsilon:g} and delta {asked.delta:g}, and the new ledger would have "
+            f"epsilon {epsilon:g} and delta {delta:g} in all. "
+            "It was not made. Give a larger --ledger-epsilon or --ledger-delta, or ask for less."
+        )
+
+
+def opened_ledger(path: Path, epsilon: float | None, delta: float | None) -> Ledger:
+    """The ledger in this file; a new one only where the user says how much it may spend."""
+    if path.exists():
+        return Ledger(path, epsilon, delta)
+    if epsilon is None:
+        raise LedgerError(
+            f"There is no ledger {str(path)!r}, and a new one needs a budget. Check the path, add --ledger-epsilon 1, "
+            f"or make it first: privfit ledger {path} --create --epsilon 1. Nothing was charged."
+        )
+    budget = Budget(epsilon, delta or 0.0)
+    made = Ledger(path, budget.epsilon, budget.delta)
+    and_delta = f" and delta {made.delta:g}" if made.delta else ""
+    hint(f"Made the ledger {path} with a budget of epsilon {made.epsilon:g}{and_delta}.")
+    return made

@@ -1,0 +1,64 @@
+"""Options that several commands have: the private table, the price, and the ledger that pays."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+PRIVACY = "Privacy"
+
+
+class Adjacency(StrEnum):
+    """Which two tables the promise makes hard to tell apart."""
+
+    replace_one = "replace-one"
+    add_remove = "add-remove"
+
+
+Table = Annotated[
+    Path, typer.Argument(metavar="FILE", help="The private table: a Parquet or CSV file, one row per person.")
+]
+LedgerFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--ledger",
+        "-l",
+        metavar="DB",
+        help="The budget to pay from; see `privfit ledger`.",
+        rich_help_panel=PRIVACY,
+    ),
+]
+LedgerEpsilonOption = Annotated[
+    float | None,
+    typer.Option(
+        help="Make the ledger, with this budget, if there is none.", show_default=False, rich_help_panel=PRIVACY
+    ),
+]
+LedgerDeltaOption = Annotated[
+    float | None,
+    typer.Option(help="The delta of a ledger made so; 0 if left out.", show_default=False, rich_help_panel=PRIVACY),
+]
+Note = Annotated[
+    str, typer.Option(help="What it is for: a line in the ledger.", show_default=False, rich_help_panel=PRIVACY)
+]
+RowsPerPersonOption = Annotated[
+    int, typer.Option(help="The most rows that one person can have.", rich_help_panel=PRIVACY)
+]
+AdjacencyOption = Annotated[
+    Adjacency,
+    typer.Option(
+        metavar="KIND",
+        help="replace-one (the number of rows is public) or add-remove (it is not).",
+        rich_help_panel=PRIVACY,
+    ),
+]
+ExpectedRowsOption = Annotated[
+    int | None,
+    typer.Option(
+        help="A public guess of the number of rows, for add-remove.", show_default=False, rich_help_panel=PRIVACY
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]

@@ -1,0 +1,537 @@
+"""The functional mechanism: noise on the coefficients of the problem, then its minimum.
+
+Zhang, Zhang, Xiao, Yang, Winslett: Functional Mechanism: Regression Analysis under Differential Privacy, VLDB 2012. The
+coefficients of a loss of degree two are the second moments of the rows, so that is what is released; the noise is
+calibrated from the schema.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.losses import QuadraticLoss
+from privfit.mechanisms.base import Description, Mechanism, Numbers, PublicFacts, Release, ReleasePlan
+from privfit.privacy import Draws, Event, PrivacyError, PrivacyParameters
+from privfit.privacy.parts import Additive, KNorm, Repeat
+from privfit.rows import Rows
+from privfit.schema import Geometry, Schema, SchemaError
+from privfit.solvers import (
+    REPAIRS,
+    NoiseLevel,
+    Penalty,
+    ReducedQuadratic,
+    Repair,
+    Solution,
+    calibrate,
+    consistent,
+    is_bounded,
+    minimise,
+    minimise_penalised,
+    plausible_mean,
+    plausible_means,
+    reduce_quadratic,
+    shown_columns,
+)
+from privfit.statistics import (
+    STEP,
+    Moments,
+    MomentValues,
+    Norm,
+    distinct_sensitivity,
+    linf_sensitivities,
+    squared_l2_sensitivity,
+)
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+EXPECTED_WEIGHT_NORM = 0.35
+AUTO_L1 = 0.1
+AUTO_L2 = 0.1
+STIFFEST = 10.0
+LEAST_TARGET_WEIGHT = 1 / 64
+MOST_TARGET_WEIGHT = 8.0
+USUAL_RERUNS = 1000
+MOST_COLUMNS = 4000
+
+
+NoiseKind = Literal["auto", "laplace", "linf", "l2", "gaussian"]
+NORMS: dict[str, Norm] = {"laplace": "l1", "linf": "linf", "l2": "l2", "gaussian": "l2"}
+CLEARLY = 0.98
+SQUARE_WEIGHTS = {"laplace": 0.25, "l2": 0.5, "gaussian": 0.5, "linf": MOST_TARGET_WEIGHT}
+"""How finely the target's square is bought for intervals: hardly felt by the other values, and in a cube not at all."""
+
+
+MOSTLY_NOISE = (
+    "noise drowned more than half of the directions: what is left is mostly a cautious guess; more rows, fewer columns "
+    "or a larger epsilon would help"
+)
+
+
+@dataclass(frozen=True)
+class QuadraticProblem:
+    """What is minimised: a loss of degree two, with or without an intercept, with or without a penalty on the
+    coefficients.
+
+    `spread` buys the sum of the target's squares besides, for intervals.
+    """
+
+    loss: QuadraticLoss
+    fit_intercept: bool = True
+    spread: bool = False
+    penalty: Penalty | None = None
+    probabilities: bool = False
+    """Whether the length of the coefficients is calibrated, so that scores are log-odds."""
+
+
+@dataclass(frozen=True)
+class LinearFit:
+    """Weights of the encoded columns, the intercept, and what it took to find them."""
+
+    weights: Floats
+    intercept: float
+    target_mean: float
+    solution: Solution
+    moments: MomentValues
+    penalty: tuple[Floats, Floats] | None = None
+    """What multiplied |c_j| and c_j^2 / 2, per column shown, where there was a penalty."""
+    gap: float = 0.0
+    length: float = 1.0
+    """By what the coefficients were stretched to become log-odds."""
+
+
+@dataclass(frozen=True)
+class FunctionalPlan(ReleasePlan):
+    """The moments that are released, and what they are for."""
+
+    moments: Moments
+    problem: QuadraticProblem
+
+
+@dataclass(frozen=True)
+class ExactMoments:
+    """Distinct moments of all rows, without noise; `n_rows` is their number where it is public."""
+
+    values: Integers
+    n_rows: int | None
+
+    @classmethod
+    def of(cls, plan: FunctionalPlan, sums: Integers, n_rows: int) -> ExactMoments:
+        """The values that the plan releases, of exact sums over so many rows."""
+        adjacency = plan.facts.parameters.adjacency
+        return cls(plan.moments.distinct(sums, n_rows, adjacency), n_rows if adjacency == "replace-one" else None)
+
+    def with_noise(self, plan: FunctionalPlan, draws: Draws) -> MomentValues:
+        """The next draw of noise added, and what must add up in every table made to add up again."""
+        return consistent(plan.moments, draws.add(self.values).astype(np.float64), self.n_rows)
+
+
+@dataclass(frozen=True)
+class FunctionalMechanism(Mechanism[QuadraticProblem, FunctionalPlan, ExactMoments, MomentValues]):
+    """Release the moments of the encoded rows once, with noise; the fit is post-processing.
+
+    Parameters
+    ----------
+    calibration : {'tight', 'paper'}, default='tight'
+        "tight" computes the noise from the geometry of the schema. "paper" uses the constants, the scaling and the
+        encoding that the paper prints (footnote 1, no intercept): as private, with far more noise, for comparison.
+    repair : {'floor', 'ridge', 'trim', 'rerun'} or None, default='floor'
+        What gives the noisy objective a minimum. "floor" raises negative eigenvalues; "ridge" and "trim" are sections
+        6.1 and 6.2 of the paper; "rerun" draws again at half of epsilon until there is a minimum (Lemma 5: the whole
+        costs epsilon, but the number of draws can be observed by timing); None does nothing.
+    loss : QuadraticLoss or None, default=None
+        Another loss of degree two. None takes the estimator's own.
+    interval : float or 'auto', default='auto'
+        For logistic regression, the size of x'w on which the quadratic should follow the logistic loss best; it sets
+        the scale of the coefficients. "auto" calibrates scale and intercept from the released moments. Paper mode
+        always uses the Taylor expansion at zero.
+    noise : {'auto', 'laplace', 'linf', 'l2', 'gaussian'}, default='auto'
+        The distribution of the noise: Laplace noise for the L1 sensitivity, K-norm noise for the L-infinity or the L2
+        sensitivity, which spend epsilon alone, or Gaussian noise, which needs a delta. "auto" takes the one with the
+        smallest standard deviation for this schema ("l2", which never wins by much, left out): often "laplace" with
+        categories, "linf" for numbers only, "gaussian" with a delta and many columns.
+
+    See Also
+    --------
+    LinearRegression : Uses it by default.
+    AdaSSP : Moments with an adaptive ridge.
+
+    Notes
+    -----
+    Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at
+    most `rows_per_person` rows; docs/proofs/moments.md, Theorems 1 to 5 ("l2" up to a probability below 2^-64;
+    docs/proofs/shapes.md). The guarantee of "rerun" is docs/proofs/rerun.md.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
+
+    References
+    ----------
+    .. [1] J. Zhang, Z. Zhang, X. Xiao, Y. Yang and M. Winslett, "Functional mechanism: regression analysis under
+       differential privacy", Proceedings of the VLDB Endowment 5(11), 2012.
+
+    Examples
+    --------
+    >>> import numpy as np, privfit as pf
+    >>> X = np.linspace(-1, 1, 20_000).reshape(-1, 1)
+    >>> mechanism = pf.FunctionalMechanism(repair="trim", noise="laplace")
+    >>> model = pf.LinearRegression(epsilon=1.0, mechanism=mechanism, schema=pf.Schema.box(-1, 1, target=(-1, 1)))
+    >>> model.fit(X, 0.5 * X[:, 0]).report_.noise
+    'discrete Laplace'
+    """
+
+    calibration: Literal["tight", "paper"] = "tight"
+    repair: Repair = "floor"
+    loss: QuadraticLoss | None = None
+    interval: float | Literal["auto"] = "auto"
+    noise: NoiseKind = "auto"
+
+    name = "functional"
+    solves = "moments"
+
+    def check(self) -> None:
+        """Refuse parameters that mean nothing, before anything is read."""
+        if self.calibration not in ("tight", "paper"):
+            raise PrivacyError(
+                f"calibration={self.calibration!r} was given; it is 'tight' or 'paper'. Use 'tight' unless you compare "
+                "with the paper."
+            )
+        if self.repair not in REPAIRS:
+            raise PrivacyError(
+                f"repair={self.repair!r} was given; it is one of {REPAIRS}. Use 'floor' unless you compare."
+            )
+        if self.loss is not None and not isinstance(self.loss, QuadraticLoss):
+            raise PrivacyError(
+                f"loss={self.loss!r} was given; it is a QuadraticLoss or None. Write QuadraticLoss(curvature=1, "
+                "slope=2) for least squares."
+            )
+        if self.interval != "auto" and not (isinstance(self.interval, int | float) and 0 < self.interval <= 100):
+            raise PrivacyError(
+                f"interval={self.interval!r} was given; it is 'auto' or a positive number up to 100. Use 'auto' if in "
+                "doubt."
+            )
+        if self.noise not in ("auto", *NORMS):
+            raise PrivacyError(
+                f"noise={self.noise!r} was given; it is one of {('auto', *NORMS)}. Use 'auto' if in doubt."
+            )
+        if self.noise == "gaussian" and self.repair == "rerun":
+            raise PrivacyError(
+                "repair='rerun' was given with noise='gaussian'; drawing again is proved for pure noise. Use "
+                "repair='floor'."
+            )
+        if self.calibration == "paper" and self.noise not in ("auto", "laplace"):
+            raise PrivacyError(
+                f"noise={self.noise!r} was given with calibration='paper'; the paper prints Laplace noise. Use "
+                "'laplace'."
+            )
+
+    def settle(self, problem: QuadraticProblem) -> QuadraticProblem:
+        """With the loss of the mechanism's own; the target's squares are bought for tight least squares only."""
+        bought = problem.spread and self.calibration == "tight" and self.loss is None
+        return replace(problem, loss=self.loss or problem.loss, spread=bought)
+
+    def geometry(self, schema: Schema, problem: QuadraticProblem, numeric: Numbers = "slope") -> Geometry:
+        """How rows are encoded for this mechanism.
+
+        A loss with an offset needs the sums of the columns, as an intercept does.
+        """
+        paper = self.calibration == "paper"
+        intercept = problem.loss.offset != 0 or (problem.fit_intercept and not paper)
+        anchored: Literal["no", "features", "all"] = (
+            "no" if problem.fit_intercept else "features" if problem.loss.offset else "all"
+        )
+        geometry = schema.geometry(
+            numeric=numeric, intercept=intercept, paper=paper, anchored="no" if paper else anchored
+        )
+        if geometry.n_columns > MOST_COLUMNS:
+            widest = max(geometry.blocks, key=lambda block: block.width)
+            raise SchemaError(
+                f"The schema has {geometry.n_columns} encoded columns, {widest.width} of them for "
+                f"{widest.column.name!r}; this mechanism releases about "
+                f"half their square and takes at most {MOST_COLUMNS}. Join levels, or let rare ones fall into 'other'. "
+                "Nothing was charged."
+            )
+        return geometry
+
+    def plan(self, facts: PublicFacts, problem: QuadraticProblem) -> FunctionalPlan:
+        """What is summed and with which noise it is released, from public facts alone: the noise named, or the least
+        there is.
+        """
+        plans: list[FunctionalPlan] = []
+        kinds = self._kinds(facts.parameters.budget.delta)
+        for kind in kinds:
+            try:
+                plans.append(self._plan_with(kind, facts, problem))
+            except PrivacyError:  # more noise than this kind can hold
+                if kind == kinds[-1] and not plans:
+                    raise
+        best = plans[0]
+        for plan in plans[1:]:
+            if _expected_error(plan) < CLEARLY * _expected_error(best):
+                best = plan
+        return best
+
+    def _kinds(self, delta: float) -> tuple[str, ...]:
+        """The kinds of noise that are compared."""
+        if self.noise != "auto":
+            return (self.noise,)
+        if self.calibration == "paper":
+            return ("laplace",)
+        return ("laplace", "linf", "gaussian") if delta > 0 and self.repair != "rerun" else ("laplace", "linf")
+
+    def _plan_with(self, kind: str, facts: PublicFacts, problem: QuadraticProblem) -> FunctionalPlan:
+        moments = self.statistic(facts.geometry, problem, kind)
+        event = self.event(moments, facts.parameters, problem.loss, kind)
+        return FunctionalPlan(event, facts, moments, problem)
+
+    def read(self, rows: Rows, plan: FunctionalPlan, problem: QuadraticProblem, draws: Draws) -> ExactMoments:
+        """The moments, summed exactly."""
+        return ExactMoments.of(plan, rows.sum(plan.moments), rows.n_rows)
+
+    def draw(self, data: ExactMoments, plan: FunctionalPlan, draws: Draws) -> MomentValues:
+        """One draw of noise on all moments; with repair="rerun", again until the objective is bounded."""
+        while True:
+            value = data.with_noise(plan, draws)
+            if self.repair != "rerun":
+                return value
+            reduced = reduce_quadratic(value, plan.facts.geometry, plan.problem.loss, plan.problem.fit_intercept)
+            if is_bounded(reduced.matrix):
+                draws.accept()
+                return value
+            if draws.gives_up():  # a coin and not a count: giving up is then as private as the rest
+                raise PrivacyError(
+                    f"repair='rerun' gave up; it tries about {USUAL_RERUNS} draws, and none gave a bounded problem: "
+                    "the noise is far larger than the signal. The charge stands. Use repair='floor', or a larger "
+                    "epsilon."
+                )
+
+    def statistic(self, geometry: Geometry, problem: QuadraticProblem, kind: str | None = None) -> Moments:
+        """Return the moments that are released, with the target scaled by a public rule.
+
+        Parameters
+        ----------
+        geometry : Geometry
+            How rows are encoded.
+        problem : QuadraticProblem
+            What is minimised.
+        kind : str or None, default=None
+            The noise; None takes the mechanism's own.
+
+        Returns
+        -------
+        Moments
+            The statistic.
+        """
+        loss, kind = problem.loss, kind or self._usual_kind
+        if self.calibration == "paper":
+            weight = math.sqrt(geometry.n_columns) * abs(loss.slope) / loss.curvature
+        else:
+            weight = target_weight(geometry, kind)
+        bought = problem.spread and self.calibration == "tight"
+        square_units = round(STEP * math.sqrt(min(SQUARE_WEIGHTS[kind], weight))) if bought else 0
+        needs_rows = bought or (problem.penalty is not None and not problem.penalty.ridge)
+        return Moments(geometry, max(1, round(weight * STEP)), square_units=square_units, needs_rows=needs_rows)
+
+    @property
+    def _usual_kind(self) -> str:
+        return "laplace" if self.noise == "auto" else self.noise
+
+    def event(
+        self, moments: Moments, parameters: PrivacyParameters, loss: QuadraticLoss, kind: str | None = None
+    ) -> Event:
+        """Return the event of one release, from public facts alone.
+
+        Parameters
+        ----------
+        moments : Moments
+            What is released.
+        parameters : PrivacyParameters
+            Budget, adjacency and rows per person.
+        loss : QuadraticLoss
+            The loss, whose printed sensitivity paper mode uses.
+        kind : str or None, default=None
+            The noise; None takes the mechanism's own.
+
+        Returns
+        -------
+        Event
+            The noise and its price.
+        """
+        kind = kind or self._usual_kind
+        sensitivity = moments.sensitivity(parameters.adjacency, NORMS[kind])
+        if self.calibration == "paper":
+            d = moments.geometry.n_columns
+            printed = (
+                loss.printed_sensitivity(d) * d / loss.curvature
+            )  # of the coefficients that footnote 1 scales by 1 / sqrt(d)
+            sensitivity = max(sensitivity, math.ceil(printed * moments.unit))
+        mechanism = f"functional mechanism, {self.calibration} calibration"
+        rows_per_person, n_values = int(parameters.rows_per_person), moments.n_values(parameters.adjacency)
+        if kind == "gaussian":
+            return Event.gaussian(
+                mechanism,
+                parameters.budget,
+                sensitivity=sensitivity,
+                adjacency=parameters.adjacency,
+                rows_per_person=rows_per_person,
+                unit=moments.unit,
+                n_values=n_values,
+            )
+        event = Event.pure(
+            mechanism,
+            parameters.budget,
+            noise=kind,
+            sensitivity=sensitivity,
+            adjacency=parameters.adjacency,
+            rows_per_person=rows_per_person,
+            unit=moments.unit,
+            n_values=n_values,
+            blocks=moments.parts(parameters.adjacency) if kind == "linf" else (),
+            share=0.5 if self.repair == "rerun" else 1.0,
+        )
+        if self.repair != "rerun":
+            return event
+        return replace(event, parts=(Repeat(parts=event.parts, one_in=USUAL_RERUNS),))
+
+    def solve(self, release: Release[MomentValues], geometry: Geometry, problem: QuadraticProblem) -> LinearFit:
+        """The minimiser of the repaired noisy objective, as log-odds where those are wanted: post-processing."""
+        fit = self._minimised(release, geometry, problem)
+        if not (problem.probabilities and self.calibration == "tight" and self.loss is None):
+            return fit
+        centred = geometry.intercept and problem.fit_intercept
+        length, intercept = calibrate(fit.weights, fit.intercept, fit.target_mean, fit.moments, centred, self.interval)
+        return replace(fit, weights=fit.weights * length, intercept=intercept, length=length)
+
+    def _minimised(self, release: Release[MomentValues], geometry: Geometry, problem: QuadraticProblem) -> LinearFit:
+        loss, fit_intercept = problem.loss, problem.fit_intercept
+        reduced = reduce_quadratic(release.value, geometry, loss, fit_intercept)
+        moments = self.statistic(geometry, problem, noise_kind(release.event))
+        shift = loss.offset / loss.slope
+        noise = noise_level(moments, release.event, reduced.target_mean - shift)
+        solution = minimise(reduced.matrix, reduced.vector, noise, self.repair)
+        stretch = loss.slope / (2 * loss.curvature)
+        weights, strengths, gap = reduced.basis @ solution.weights, None, 0.0
+        if problem.penalty is not None:
+            weights, strengths, gap = self._penalised(
+                problem.penalty, solution, reduced, geometry, noise, release.value.n_rows
+            )
+        weights = stretch * weights
+        if not (fit_intercept and geometry.intercept):
+            return LinearFit(weights, 0.0, 0.0, solution, release.value, strengths, gap)
+        mean = plausible_mean(reduced.target_mean - shift, noise.vector / max(release.value.n_rows, 1.0))
+        intercept = stretch * (mean + shift) - plausible_means(reduced.feature_means) @ weights
+        return LinearFit(weights, float(intercept), mean, solution, release.value, strengths, gap)
+
+    def describe(self, fit: LinearFit, schema: Schema, geometry: Geometry) -> Description:
+        """How the noisy quadratic was repaired."""
+        return described_repair(str(self.repair).lower(), fit.solution)
+
+    def _penalised(
+        self,
+        penalty: Penalty,
+        solution: Solution,
+        reduced: ReducedQuadratic,
+        geometry: Geometry,
+        noise: NoiseLevel,
+        n_rows: float,
+    ) -> tuple[Floats, tuple[Floats, Floats], float]:
+        """The penalised minimum in the units that a person sees, as encoded weights; the penalty used; and the
+        certified gap.
+        """
+        target = geometry.target
+        half = target.unit if target is not None and target.kind == "slope" else 1.0
+        columns = shown_columns(geometry)
+        shown = columns @ reduced.basis
+        sizes = np.sqrt(np.sum(columns**2, axis=1))
+        directions = shown @ solution.directions
+        known = float(
+            np.max(
+                np.divide(
+                    solution.kept, solution.factors, out=np.zeros_like(solution.kept), where=solution.factors > 0
+                ),
+                initial=0.0,
+            )
+        )
+        curvature = np.minimum(
+            1 / np.maximum(solution.factors, 1e-300), STIFFEST * known
+        )  # pinned directions need no more than that
+        matrix = (directions * curvature) @ directions.T
+        start = half * np.asarray(np.linalg.lstsq(shown.T, solution.weights, rcond=None)[0], dtype=np.float64)
+        strengths = penalty.strengths(max(n_rows, 1.0), automatic_penalty(sizes, half, noise))
+        found = minimise_penalised(matrix, start, *strengths)
+        return columns.T @ found.coefficients / half, strengths, found.gap
+
+
+def described_repair(repair: str, solution: Solution) -> Description:
+    """What was done to a noisy quadratic, and a caution where noise has hidden most of it."""
+    directions = len(solution.weights)
+    repairs = {
+        "kind": repair,
+        "ridge": solution.ridge,
+        "eigenvalues_changed": solution.eigenvalues_changed,
+        "directions_kept": solution.directions_kept,
+        "directions": directions,
+        "bounded": solution.bounded,
+    }
+    drowned = repair == "floor" and solution.directions_kept < directions / 2
+    return Description(repairs, (MOSTLY_NOISE,) if drowned else ())
+
+
+def automatic_penalty(sizes: Floats, half: float, noise: NoiseLevel) -> tuple[Floats, Floats]:
+    """The penalty that "auto" stands for, from public facts: the noise's level and the columns' units.
+
+    For |c_j|: a share of the standard deviation of the noise in the gradient, so that coefficients which noise alone
+    would explain go to zero. For c_j^2 / 2: a share of the size of the noise matrix, as encoded columns feel it. Both
+    shares were chosen on generated data.
+    """
+    gradient = math.hypot(noise.vector, noise.matrix * math.hypot(EXPECTED_WEIGHT_NORM, 0.5))
+    return AUTO_L1 * gradient * half * sizes, AUTO_L2 * noise.matrix * math.sqrt(len(sizes)) * sizes**2
+
+
+def noise_level(moments: Moments, event: Event, target_mean: float = 0.0) -> NoiseLevel:
+    """The standard deviations of the noise on the matrix's and the vector's entries, in units of 1."""
+    part = event.main[0]
+    assert isinstance(part, Additive)
+    first = last = part.sd
+    if isinstance(part, KNorm) and part.norm == "linf":
+        first, last = (part.block_sd(block) * part.scale / part.unit for block in (0, -1))
+    return NoiseLevel(first, last / moments.target_weight, target_mean)
+
+
+def noise_kind(event: Event) -> str:
+    """What `noise=` calls the noise of a release."""
+    return {"k-norm-linf": "linf", "k-norm-l2": "l2", "discrete-gaussian": "gaussian"}.get(event.kinds[0], "laplace")
+
+
+def _expected_error(plan: FunctionalPlan) -> float:
+    """The variance that `target_weight` makes small: what noise does to weights of the usual size."""
+    noise = noise_level(plan.moments, plan.event)
+    return noise.vector**2 + (noise.matrix * EXPECTED_WEIGHT_NORM) ** 2
+
+
+def target_weight(geometry: Geometry, kind: str = "laplace") -> float:
+    """How much finer the target's lattice is than the others', by a public rule.
+
+    An error e in X't moves the weights as e does, an error E in X'X as E w does. With the target's moments at weight t,
+    Laplace noise is proportional to D_x + t D_t in both, and the sum of squares (D_x + t D_t)^2 (1 / t^2 + |w|^2) is
+    least at t^3 = D_x / (D_t |w|^2). In L2 it is (D_x^2 + t^2 D_t^2) (1 / t^2 + |w|^2), least at t^4 = D_x^2 / (D_t^2
+    |w|^2). Cubes of p_x and p_t values have noise proportional to their sizes: (D_x + t D_t)^2 (p_t^2 / t^2 + p_x^2
+    |w|^2), least at t^3 = D_x p_t^2 / (D_t p_x^2 |w|^2). The norm of w, unknown and private, is replaced by a constant
+    chosen on generated data.
+    """
+    if kind == "linf":
+        features, target = linf_sensitivities(geometry, Fraction(1), "replace-one")
+        sizes = Moments(geometry).parts("replace-one")
+        ratio = float(features / target) * (sizes[-1] / sizes[0]) ** 2 if len(sizes) > 1 and target > 0 else 1.0
+        return float(min(max((ratio / EXPECTED_WEIGHT_NORM**2) ** (1 / 3), LEAST_TARGET_WEIGHT), MOST_TARGET_WEIGHT))
+    sensitivity = distinct_sensitivity if kind == "laplace" else squared_l2_sensitivity
+    features = sensitivity(geometry, Fraction(0), "replace-one")
+    target = sensitivity(geometry, Fraction(1), "replace-one") - features
+    if features <= 0 or target <= 0:
+        return 1.0
+    best = float(features / target) / EXPECTED_WEIGHT_NORM**2
+    return float(min(max(best ** (1 / 3 if kind == "laplace" else 1 / 4), 1.0), MOST_TARGET_WEIGHT))

@@ -1,0 +1,272 @@
+"""Interaction terms: tables of scores for pairs of columns, chosen by the gradients that a fit leaves, and measured by
+a Newton step for every cell.
+
+Planned from public facts; interactions.py draws them after the weights of a perturbed objective.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.losses import ConvexLoss
+from privfit.mechanisms.perturbation.problem import PairTable
+from privfit.privacy import Draws, PrivacyParameters, exact
+from privfit.privacy.event import laplace_scale
+from privfit.privacy.parts import Laplace, Part, RandomBits, Selection
+from privfit.rows import CellRows, Crossing, KeptRows, Pair, PartOfRows
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+FOR_CHOICES = Fraction(8, 100)
+FOR_TABLES, FOR_EACH_TABLE, MOST_FOR_TABLES = Fraction(8, 100), Fraction(4, 100), Fraction(32, 100)
+BESIDE_GAUSSIAN = Fraction(3, 2)
+MOST_CELLS = 500
+MOST_CHOICES = 5000
+ENOUGH_ROWS = 40_960
+MOST_LOOKS = 1 << 26
+LARGEST_CELL = 1 << 17
+UNIT = 1 << 14
+LITTLE_MORE = 1.1
+STEP_BITS = 8
+MOST_STEPS = 1 << 13
+SCORE_BITS = 36
+LARGEST_WEIGHT = 1 << 12
+NOT_BY_CHANCE = 0.6
+SOFT_COUNT = 25
+STEADY = 3.0
+FURTHEST = 1.5
+OF_256 = 256
+"""Rows are sampled so many times in 256: a byte of random bits for every row."""
+
+
+@dataclass(frozen=True)
+class IntegerGradients:
+    """The slopes and curvatures of a loss as integers, UNIT to 1, for every step of a score and both classes; and
+    what one person can do to sums of them.
+
+    `changed` is how many rows leave or enter between neighbours.
+    """
+
+    loss: ConvexLoss
+    changed: int
+
+    def _table(self, function: Any, most: float, unit: int = UNIT) -> Integers:
+        middles = (np.arange(MOST_STEPS) - MOST_STEPS // 2 + 0.5) / (1 << STEP_BITS)
+        lines = [np.rint(function(middles, np.full(MOST_STEPS, side)) * unit) for side in (-1.0, 1.0)]
+        whole = max(math.ceil(most * unit), 1)
+        return np.asarray(np.clip(np.stack(lines), -whole, whole), dtype=np.int64)
+
+    @cached_property
+    def slopes(self) -> Integers:
+        """The slope of a row: (class, step)."""
+        assert self.loss.most_slope is not None
+        return self._table(self.loss.slope, self.loss.most_slope)
+
+    @cached_property
+    def curvatures(self) -> Integers:
+        """The curvature of a row, `curvature_unit` to 1: (class, step)."""
+        assert self.loss.most_curvature is not None
+        return self._table(self.loss.curvature, self.loss.most_curvature, self.curvature_unit)
+
+    @cached_property
+    def curvature_unit(self) -> int:
+        """What a curvature of 1 counts: as much as a slope of 1, or less where a loss curves so sharply that both
+        together would need much more noise than slopes alone.
+        """
+        assert self.loss.most_curvature is not None
+        unit, largest = UNIT, np.abs(self.slopes).max()
+        while unit > 1:
+            curvatures = np.abs(self._table(self.loss.curvature, self.loss.most_curvature, unit))
+            if (np.abs(self.slopes) + curvatures).max() <= LITTLE_MORE * largest:
+                break
+            unit //= 2
+        return unit
+
+    @cached_property
+    def by_chance(self) -> Integers:
+        """What the sum of slopes of a cell may be by chance, by the number of its rows."""
+        largest = int(np.abs(self.slopes).max())
+        return np.asarray(
+            np.floor(NOT_BY_CHANCE * largest * np.sqrt(np.arange(LARGEST_CELL + 1) + float(SOFT_COUNT))), dtype=np.int64
+        )
+
+    def score(self, sums: Integers, counts: Integers) -> int:
+        """How far the fit misses the cells of a pair: the sum over cells of slopes, as far as it is not by chance."""
+        return int(np.maximum(np.abs(sums) - self.by_chance[np.minimum(counts, LARGEST_CELL)], 0).sum())
+
+    @property
+    def score_sensitivity(self) -> int:
+        """The most by which one person can change the difference of two pairs' scores.
+
+        Guarantee: docs/proofs/pairs.md, Lemma 2.
+        """
+        return 2 * self.changed * (max(int(np.abs(self.slopes).max()), 1) + int(np.diff(self.by_chance).max()))
+
+    @property
+    def sums_sensitivity(self) -> int:
+        """The most by which one person can change all sums of slopes and of curvatures over cells together.
+
+        Guarantee: docs/proofs/pairs.md, Lemma 3.
+        """
+        return self.changed * max(int((np.abs(self.slopes) + np.abs(self.curvatures)).max()), 1)
+
+
+@dataclass(frozen=True)
+class BudgetSplit:
+    """How many pairs (or numbers by themselves) get a table, and what choosing them and what measuring them have of
+    epsilon, all together.
+    """
+
+    pairs: int
+    choices: Fraction
+    tables: Fraction
+
+    @classmethod
+    def of(cls, pairs: int, gaussian: bool) -> BudgetSplit:
+        """More for more pairs; and half as much again beside Gaussian noise, from which pure steps take less."""
+        tables = min(FOR_TABLES + FOR_EACH_TABLE * pairs, MOST_FOR_TABLES)
+        more = BESIDE_GAUSSIAN if gaussian else Fraction(1)
+        return cls(pairs, FOR_CHOICES * more, tables * more)
+
+    @property
+    def weights(self) -> Fraction:
+        """What is left for weights with pure noise."""
+        return 1 - self.choices - self.tables
+
+    def steps(self, epsilon: float) -> tuple[float, ...]:
+        """What every choice and every table costs, rounded up."""
+        each = (self.choices, self.tables)
+        return tuple(
+            math.nextafter(float(exact(epsilon) * share / self.pairs), math.inf)
+            for share in each
+            for _ in range(self.pairs)
+        )
+
+
+@dataclass(frozen=True)
+class InteractionTerms:
+    """The plan of choosing pairs and measuring their tables, from public facts.
+
+    `of_256` is how many times in 256 a row takes part: all rows do, or, where those are very many, about as many as are
+    enough.
+    """
+
+    gradients: IntegerGradients
+    crossing: Crossing
+    epsilon: Fraction
+    split: BudgetSplit
+    of_256: int = OF_256
+
+    def __post_init__(self) -> None:
+        """Compute all scales, so that those that no noise can have are refused before anything is charged."""
+        for scale in (self.choice_scale, self.table_scale):
+            assert scale > 0
+
+    @cached_property
+    def menu(self) -> list[Pair]:
+        """What there is to choose from."""
+        return menu_of(self.crossing)
+
+    @cached_property
+    def choice_scale(self) -> float:
+        """The scale of a choice."""
+        return laplace_scale(self.gradients.score_sensitivity, self.epsilon * self.split.choices / self.split.pairs)
+
+    @cached_property
+    def table_scale(self) -> float:
+        """The scale of the noise on sums of slopes and of curvatures, UNIT to 1."""
+        return laplace_scale(self.gradients.sums_sensitivity, self.epsilon * self.split.tables / self.split.pairs)
+
+    def parts(self) -> tuple[Part, ...]:
+        """What is drawn: which rows take part, and for every table a choice and noise on two numbers for each cell, as
+        many cells as a pair can have.
+        """
+        choice = Selection(
+            rule="permute-and-flip",
+            scale=self.choice_scale,
+            sensitivity=self.gradients.score_sensitivity,
+            purpose="choice of columns",
+            epsilon=float(self.epsilon * self.split.choices / self.split.pairs),
+        )
+        table = Laplace(
+            size=2 * max(self.crossing.n_cells(pair) for pair in self.menu),
+            scale=self.table_scale,
+            sensitivity=self.gradients.sums_sensitivity,
+            unit=UNIT,
+            purpose="interaction terms",
+            epsilon=float(self.epsilon * self.split.tables / self.split.pairs),
+        )
+        sampled = (RandomBits(purpose="sample of the rows"),) * self.samples
+        return (*sampled, *(choice, table) * self.split.pairs)
+
+    @property
+    def samples(self) -> bool:
+        """Whether only some of the rows take part."""
+        return self.of_256 < OF_256
+
+    def rows(self, kept: KeptRows, draws: Draws) -> KeptRows:
+        """The rows that pairs are chosen and measured by."""
+        if not self.samples:
+            return kept
+        return PartOfRows(kept, draws.random_bits().heads(0, kept.n_rows, self.of_256))
+
+    def drawn(self, rows: CellRows, bits: int, draws: Draws) -> tuple[PairTable, ...]:
+        """Choose a pair, measure its table, let it count, and so on."""
+        left, found, own = list(self.menu), [], self.gradients
+        for _ in range(self.split.pairs):
+            both = rows.sums_and_counts(left, own.slopes, bits - STEP_BITS)
+            pair = left.pop(draws.select([own.score(*cells) for cells in both]))
+            sums = [rows.sums([pair], responses, bits - STEP_BITS)[0] for responses in (own.slopes, own.curvatures)]
+            slopes, curvatures = np.split(draws.add(np.concatenate(sums), at_most=True), 2)
+            sd = math.sqrt(2.0) * self.table_scale / own.curvature_unit
+            table = newton_step(slopes / UNIT, curvatures / own.curvature_unit, sd)
+            found.append(PairTable(pair, table))
+            rows.add(pair, np.rint(table * (1 << bits)).astype(np.int64))
+        return tuple(found)
+
+
+def sampled_of_256(parameters: PrivacyParameters, menu: int, n_rows: int | None) -> int:
+    """How many times in 256 a row takes part, by a public rule."""
+    return min(max(OF_256 * enough_rows(parameters, menu) // max(n_rows or 1, 1), 1), OF_256)
+
+
+def enough_rows(parameters: PrivacyParameters, menu: int) -> int:
+    """How many rows are looked at where there are more: so many that their number times epsilon is, but no more than
+    are soon counted in all pairs.
+    """
+    wanted = ENOUGH_ROWS * parameters.rows_per_person / min(parameters.budget.epsilon, 1.0)
+    return max(int(min(wanted, MOST_LOOKS // menu)), 1)
+
+
+def menu_of(crossing: Crossing) -> list[Pair]:
+    """The pairs of columns that can have a table, and numbers by themselves unless those would be too many."""
+    pairs, alone = crossing.pairs(MOST_CELLS), crossing.alone()
+    return pairs + alone if len(pairs) + len(alone) <= MOST_CHOICES else pairs
+
+
+def newton_step(slopes: Floats, curvatures: Floats, sd: float) -> Floats:
+    """What each cell adds to the scores of its rows: a Newton step towards slopes that cancel, held back where
+    curvatures are small beside their noise of this size.
+    """
+    return np.clip(-slopes / np.hypot(np.maximum(curvatures, 0.0), max(STEADY * sd, 1.0)), -FURTHEST, FURTHEST)
+
+
+def score_bits(columns: int) -> int:
+    """How many bits behind the point weights of so many columns can have, so that their sums over a row are exact in
+    floats.
+    """
+    return SCORE_BITS - LARGEST_WEIGHT.bit_length() - columns.bit_length()
+
+
+def integer_weights(weights: Floats, bits: int) -> Floats:
+    """Released weights as integers, 2^bits to 1."""
+    held = np.clip(np.nan_to_num(weights), -LARGEST_WEIGHT, LARGEST_WEIGHT)
+    return np.asarray(np.rint(held * (1 << bits)), dtype=np.float64)

@@ -1,0 +1,132 @@
+"""Output perturbation: noise on the minimum."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.mechanisms.base import PublicFacts
+from privfit.mechanisms.perturbation.base import Perturbation
+from privfit.mechanisms.perturbation.certified_minimum import minimised
+from privfit.mechanisms.perturbation.defaults import automatic_output_ridge
+from privfit.mechanisms.perturbation.objective_noise import SAFE, Kind, additive, check_held
+from privfit.mechanisms.perturbation.plan import OUTPUT_STEPS, ERMPlan, finest
+from privfit.mechanisms.perturbation.precision import most_rows, output_precision, precise_ridge
+from privfit.mechanisms.perturbation.problem import ERMProblem
+from privfit.privacy import Budget, Draws, Event, PrivacyError, exact
+from privfit.privacy.event import laplace_scale
+from privfit.privacy.gaussian import gaussian_delta, least_scale
+from privfit.rows import KeptRows
+from privfit.statistics import Gradients
+
+Floats = NDArray[np.float64]
+
+DRAWN: dict[str, Kind] = {"laplace": "laplace", "linf": "linf", "l2": "l2", "gaussian": "gaussian"}
+SMALLEST_DISTANCE = 1e-200
+"""Minima of neighbours that are nearer than this, or farther apart than one over it, leave no room in floats."""
+
+
+@dataclass(frozen=True)
+class OutputPerturbation(Perturbation):
+    """Minimise, and add noise to the minimum.
+
+    The loss needs a bounded slope that does not jump, and nothing else: the hinge loss qualifies with its corner
+    rounded (pf.losses.hinge()). The noise is far larger than that of a perturbed objective.
+
+    Parameters
+    ----------
+    ridge : float or 'auto', default='auto'
+        Factor of half the squared weights, beside the sum of the loss over rows. "auto" balances what noise and what
+        the ridge do to the loss, by a public rule.
+    noise : {'auto', 'l2', 'laplace', 'linf', 'gaussian'}, default='auto'
+        The distribution of the noise: K-norm noise for the L2 norm (the default without a delta), Laplace noise, K-norm
+        noise for the L-infinity norm, or Gaussian noise, which needs a delta.
+
+    See Also
+    --------
+    ObjectivePerturbation : Less noise for losses with bounded curvature.
+    LinearSVC : Takes it as a mechanism.
+
+    Notes
+    -----
+    Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at
+    most `rows_per_person` rows, in real arithmetic, up to a probability below 2^-64; docs/proofs/perturbation.md,
+    Theorem 4.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
+
+    References
+    ----------
+    .. [1] K. Chaudhuri, C. Monteleoni and A. D. Sarwate, "Differentially private empirical risk minimization", Journal
+       of Machine Learning Research 12, 2011.
+
+    Examples
+    --------
+    >>> import numpy as np, privfit as pf
+    >>> X = np.tile(np.linspace(-1, 1, 200), 50).reshape(-1, 1)
+    >>> y = np.where(X[:, 0] > 0.2, "yes", "no")
+    >>> mechanism = pf.OutputPerturbation(ridge=100.0)
+    >>> model = pf.LinearSVC(epsilon=2.0, mechanism=mechanism, schema=pf.Schema.box(-1, 1, target=["no", "yes"]))
+    >>> bool(model.fit(X, y).score(X, y) > 0.7)
+    True
+    """
+
+    name = "output"
+    perturbs_minimum = True
+    kinds: ClassVar[tuple[str, ...]] = ("laplace", "linf", "l2", "gaussian")
+
+    def _plan_of_kind(self, kind: str, gradients: Gradients, facts: PublicFacts, problem: ERMProblem) -> ERMPlan:
+        parameters = facts.parameters
+        budget, values, ridge = parameters.budget, gradients.values, self._ridge(gradients, facts)
+        precision, apart = output_precision(gradients, most_rows(parameters, facts.n_rows), ridge)
+        apart /= SAFE
+        fine = math.ceil(math.log2(OUTPUT_STEPS * max(1.0, budget.epsilon) * math.sqrt(values) / apart))
+        unit = 1 << max(0, min(fine, finest(precision)))
+        rounded = math.ceil(apart * unit) + math.ceil(math.sqrt(values))  # of two roundings, in L2
+        sensitivity = math.ceil(rounded * (math.sqrt(values) if kind == "laplace" else 1.0))
+        scale = _scale(kind, sensitivity, budget)
+        check_held(DRAWN[kind], values, scale)
+        part = additive(DRAWN[kind], values, scale=scale, sensitivity=sensitivity, unit=unit)
+        event = Event(
+            "output perturbation",
+            budget.epsilon,
+            budget.delta if kind == "gaussian" else 0.0,
+            adjacency=parameters.adjacency,
+            rows_per_person=int(parameters.rows_per_person),
+            parts=(part,),
+        )
+        return ERMPlan(event, facts, problem, gradients, ridge, precision, part.sd)
+
+    def _ridge(self, gradients: Gradients, facts: PublicFacts) -> float:
+        """The ridge that was asked for, or that of the public rule."""
+        parameters, n_rows = facts.parameters, facts.n_rows
+        if self.ridge == "auto":
+            least = automatic_output_ridge(gradients, parameters.budget.epsilon, n_rows)
+            ridge = precise_ridge(gradients, most_rows(parameters, n_rows), least)
+        else:
+            ridge = float(self.ridge)
+        apart = gradients.sensitivity("l2") / ridge
+        if not SMALLEST_DISTANCE <= apart <= 1 / SMALLEST_DISTANCE:
+            raise PrivacyError(
+                f"A ridge of {ridge:.3g} was asked for; it leaves no weights, or nothing but noise. Use a "
+                f"{'larger' if apart > 1 else 'smaller'} one, or 'auto'."
+            )
+        return ridge
+
+    def perturbed(self, kept: KeptRows, plan: ERMPlan, draws: Draws) -> Floats:
+        """The minimum with noise."""
+        found, unit = minimised(plan, kept, np.zeros((kept.n_columns, plan.gradients.classes))), plan.event.unit
+        return np.asarray(draws.add(np.rint(found * unit).astype(np.int64)) / unit, dtype=np.float64)
+
+
+def _scale(kind: str, sensitivity: int, budget: Budget) -> float:
+    """The scale of noise of this kind for a change of at most so many lattice steps in its norm."""
+    if kind != "gaussian":
+        return laplace_scale(sensitivity, exact(budget.epsilon))
+    per_shift = least_scale(
+        lambda sd: gaussian_delta(budget.epsilon * SAFE, 1 / sd), budget.delta * SAFE, 1 / budget.epsilon
+    )
+    return sensitivity * per_shift / SAFE

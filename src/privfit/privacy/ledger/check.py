@@ -1,0 +1,117 @@
+"""The whole of a ledger checked: entries against their chain, sums against entries, and the chain against receipts kept
+elsewhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from privfit.privacy.composition import stated_epsilon
+from privfit.privacy.errors import LedgerError
+from privfit.privacy.event import Event
+from privfit.privacy.ledger.chain import STATED, Receipt, Row, linked
+from privfit.privacy.ledger.file import LedgerFile
+from privfit.privacy.ledger.state import PAGE, Damaged, State, head_at, read_event, read_rows
+
+_CLOSE = 1 - Fraction(
+    1, 10**9
+)  # more than the part by which stated epsilons differ where logarithms are rounded otherwise
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was found in order: so many entries, of which the first `unprotected` were written before the file had a
+    chain.
+    """
+
+    ledger: str
+    entries: int
+    unprotected: int
+    head: str
+
+
+def verified(file: LedgerFile) -> Verification:
+    """Read all entries and check them; refuse what does not fit, and name the first entry that does not."""
+    with file.connection() as connection:
+        state = file.state(connection)
+    if state.whole.version == 1:
+        unprotected = (
+            state.entries
+        )  # reading the state of version 1 has read all entries, and there is nothing else to compare them with
+    else:
+        _replay(file, state)
+        unprotected = state.whole.carried
+    return Verification(file.identity, state.entries, unprotected, state.head)
+
+
+def _replay(file: LedgerFile, state: State) -> None:
+    """All entries page by page: those that are there when it begins, whatever is charged meanwhile."""
+    so_far = State(state.whole, 0, state.whole.genesis)
+    while so_far.entries < state.entries:
+        with file.connection() as connection:
+            page = read_rows(connection, state.whole, so_far.entries, min(PAGE, state.entries - so_far.entries))
+        if not page:
+            raise file.damaged(f"entry {so_far.entries + 1} is missing")
+        for row, head in page:
+            so_far = _checked(file, so_far, row, head)
+    if so_far.head != state.head:
+        raise file.damaged("the chain of its entries does not end at its head")
+    if so_far != state:
+        raise file.damaged("its sums are not those of its entries")
+
+
+def _checked(file: LedgerFile, so_far: State, row: Row, head: str) -> State:
+    place = so_far.entries + 1
+    if row[0] != place:
+        raise file.damaged(f"entry {place} is missing")
+    if head != linked(so_far.head, row):
+        raise file.damaged(f"entry {place} was changed, or stands where another stood")
+    try:
+        event = read_event(row)
+        return so_far.after(event, _stated(row, event), head)
+    except Damaged:
+        raise file.damaged(f"entry {place} contradicts itself") from None
+
+
+def _stated(row: Row, event: Event) -> Fraction | None:
+    """The epsilon as stated that the entry was charged with, which is what its price implies, but for the last digits
+    of a logarithm.
+    """
+    told, implied = row[STATED], stated_epsilon(event.cost)
+    if implied is None or not told:
+        if implied is not None or told:
+            raise Damaged
+        return None
+    try:
+        stated = Fraction(told)
+    except (ValueError, ZeroDivisionError):
+        raise Damaged from None
+    if stated < implied * _CLOSE:
+        raise Damaged
+    return stated
+
+
+def check_receipt(file: LedgerFile, receipt: Receipt) -> None:
+    """Refuse a ledger that is not, or no longer, the one that the receipt is of.
+
+    Constant work: one entry is looked up.
+    """
+    name = file.path.name
+    if receipt.ledger != file.identity:
+        raise LedgerError(f"The receipt is of another ledger than {name!r}. Give the ledger that was charged.")
+    with file.connection() as connection:
+        state = file.state(connection)
+        head = head_at(connection, state.whole, receipt.entry)
+    if receipt.entry > state.entries:
+        raise LedgerError(
+            f"The receipt is of entry {receipt.entry}, and the ledger {name!r} has {state.entries}: it is an older "
+            "copy. "
+            "What was charged since is missing. Restore the newest copy of the file."
+        )
+    if head != receipt.head:
+        raise LedgerError(
+            f"Entry {receipt.entry} of the ledger {name!r} is not the one that the receipt is of: the ledger was "
+            "rewritten, or went another way "
+            "from an older copy. Restore the file that was charged."
+        )

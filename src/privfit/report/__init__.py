@@ -1,5 +1,0 @@
-"""Figures from results. Sees numbers that were measured, never rows."""
-
-from privfit.report.accuracy import accuracy_figure
-
-__all__ = ["accuracy_figure"]

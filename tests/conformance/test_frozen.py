@@ -1,0 +1,52 @@
+"""Seeded results stay what they were, estimator by estimator and setting by setting."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.conformance.frozen import FIXTURE, frozen, named_settings
+
+SETTINGS = named_settings()
+KEPT = json.loads(FIXTURE.read_text(encoding="utf-8"))
+EXACTLY = os.environ.get("PRIVFIT_EXACT") == "1"
+"""Bit by bit on the machine that wrote the fixture; elsewhere another BLAS may round otherwise."""
+TOLERANCE = 1e-6
+
+
+def test_every_setting_is_kept() -> None:
+    assert list(SETTINGS) == list(KEPT)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_seeded_results_are_what_they_were(name: str) -> None:
+    found = json.loads(json.dumps(frozen(SETTINGS[name], int(name.split()[0]))))
+    if EXACTLY:
+        assert found == KEPT[name]
+    assert list(found) == list(KEPT[name])
+    for part, kept in KEPT[name].items():
+        _assert_close(found[part], kept, f"{name}: {part}")
+
+
+def _assert_close(found: Any, kept: Any, what: str) -> None:
+    if not isinstance(kept, list):
+        assert found == pytest.approx(kept, rel=TOLERANCE) if isinstance(kept, float) else found == kept, what
+        return
+    if kept and isinstance(kept[0], list):
+        assert found[0] == kept[0], f"{what}: shapes"
+        found, kept = [*found[1], found[2]], [*kept[1], kept[2]]
+    size = max(float(kept[-1] or 0), 1e-300)
+    one, other = (np.array([float(x or 0) for x in values]) for values in (found, kept))
+    np.testing.assert_allclose(one, other, rtol=TOLERANCE, atol=TOLERANCE * size, err_msg=what)
+
+
+def test_a_changed_number_is_seen() -> None:
+    name = next(iter(KEPT))
+    changed = json.loads(json.dumps(KEPT[name]["coef_"]))
+    changed[1][0] = repr(float(changed[1][0]) + 1e-3)
+    with pytest.raises(AssertionError):
+        _assert_close(changed, KEPT[name]["coef_"], name)
