@@ -1,9 +1,10 @@
-"""docs/papers/ has a page per paper, with the place of everything in it: names, parameters, tests and commands exist."""
+"""docs/papers/ has a page per paper with the place of everything in it: names, parameters, tests, commands exist."""
 
 from __future__ import annotations
 
 import ast
 import importlib
+import itertools
 import re
 from functools import cache
 from pathlib import Path
@@ -151,7 +152,7 @@ def test_commands_are_known(paper: str, command: str) -> None:
     known: Any = get_command(app)
     assert words[1] in known.list_commands(None)
     if words[1] == "reproduce":
-        numbers = [number for option, number in zip(words, words[1:], strict=False) if option == "--figure"]
+        numbers = [number for option, number in itertools.pairwise(words) if option == "--figure"]
         assert all(paper_named(words[2]).figures_of(number) for number in numbers)
 
 
