@@ -96,7 +96,7 @@ def smooth(model: Any) -> None:
     start = 0
     for block in model._geometry.blocks:
         own = model.coef_[0, start : start + len(block.labels)]
-        if block.kind == "hats":
+        if block.kind == "spline":
             padded = np.concatenate([own[:1], own, own[-1:]])
             own[:] = padded[:-2] / 4 + padded[1:-1] / 2 + padded[2:] / 4
         start += len(block.labels)

@@ -13,15 +13,15 @@ from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.perturbation.printed_erm import PrintedObjective, PrintedOutput, Tuned
 from privfit.mechanisms.perturbation.tuning import partition
 from privfit.privacy import SecureNoise, SeededNoise
-from privfit.rows import KeptRows, PartOfRows, Rows
+from privfit.rows import CachedDesign, DesignSubset, Rows
 from privfit.tables import open_table
 from tests.baselines import CORNERS, SCHEMA, DealingNoise, release_of, small_table, terms
 
 
-def parts_of(table: np.ndarray, place: np.ndarray, parts: int) -> list[PartOfRows]:
+def parts_of(table: np.ndarray, place: np.ndarray, parts: int) -> list[DesignSubset]:
     geometry = PrintedObjective().geometry(SCHEMA, ERMProblem(LOSSES["logistic"]), "slope")
-    kept = KeptRows(Rows(open_table(table), SCHEMA, geometry, threads=1))
-    return [PartOfRows(kept, place == part) for part in range(parts)]
+    kept = CachedDesign(Rows(open_table(table), SCHEMA, geometry, threads=1))
+    return [DesignSubset(kept, place == part) for part in range(parts)]
 
 
 def tuned(kind: type = PrintedObjective, values: tuple[float, ...] = (1e-3, 1e-2, 1e-1)) -> Tuned:
@@ -45,7 +45,7 @@ def test_parts_add_up_to_all_rows() -> None:
     everything = parts_of(table, np.zeros(len(table)), 1)[0]
     assert [part.n_rows for part in parts] == np.bincount(place).tolist()
     np.testing.assert_allclose(
-        sum(part.pulled(weights, slope) for part in parts), everything.pulled(weights, slope), rtol=1e-12
+        sum(part.gradient(weights, slope) for part in parts), everything.gradient(weights, slope), rtol=1e-12
     )
 
 
@@ -68,9 +68,9 @@ def test_mistakes_are_counted_exactly_wherever_a_row_stands() -> None:
 @pytest.mark.parametrize("size", [1e-9, 1.0, 1e12])
 def test_no_float_rounds_while_mistakes_are_counted(size, monkeypatch) -> None:
     """Weights are whole, and so small that sums with features in steps of 2^-16 stay within 53 bits."""
-    part, seen, plain = parts_of(small_table(50), np.zeros(50), 1)[0], [], PartOfRows._scores
+    part, seen, plain = parts_of(small_table(50), np.zeros(50), 1)[0], [], DesignSubset._scores
     monkeypatch.setattr(
-        PartOfRows,
+        DesignSubset,
         "_scores",
         lambda self, chunk, tables, weights: seen.append(weights) or plain(self, chunk, tables, weights),
     )

@@ -10,12 +10,12 @@ import pytest
 import privfit as pf
 from privfit.baselines import PrivateSVM
 from privfit.baselines.svm import CALIBRATIONS
+from privfit.features import FourierFeatures
 from privfit.losses import hinge
 from privfit.mechanisms import ERMProblem
 from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.perturbation.printed_svm import PrintedSVM
 from privfit.privacy import SecureNoise
-from privfit.statistics import FourierFeatures
 from tests.baselines import SCHEMA, apart, terms
 from tests.support.beats import assert_told_in_order
 

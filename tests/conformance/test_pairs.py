@@ -13,7 +13,7 @@ import pytest
 from privfit.losses import LOGISTIC, tempered_logistic
 from privfit.mechanisms.perturbation.interaction_terms import BudgetSplit, IntegerGradients, InteractionTerms, menu_of
 from tests.privacy.laws import flip_law, most_told
-from tests.support.pairs import VALUES, crossing_of, measured, weights_of
+from tests.support.pairs import VALUES, interactions_of, measured, weights_of
 
 PEOPLE = [(*value, label) for value in VALUES for label in ("no", "yes")]
 EPSILON = Fraction(40)  # large, so that a fortieth of it still tells pairs apart on few rows
@@ -33,7 +33,7 @@ def told(
     what it is charged.
     """
     shares = BudgetSplit.of(1, gaussian=False)
-    tables = InteractionTerms(charged or IntegerGradients(same["loss"], moved), crossing_of(), EPSILON, shares)
+    tables = InteractionTerms(charged or IntegerGradients(same["loss"], moved), interactions_of(), EPSILON, shares)
     (one, r, c), (other, r2, c2) = (found_in(last=last, moved=moved, **same) for last in (one_more, other_more))
     choice = most_told(flip_law(one, tables.choice_scale), flip_law(other, tables.choice_scale)) / float(
         EPSILON * shares.choices
@@ -45,7 +45,7 @@ def told(
 @pytest.mark.parametrize("loss", [tempered_logistic(0.5, 1.0), LOGISTIC], ids=lambda loss: loss.name)
 @pytest.mark.parametrize("many", [1, 30])
 def test_no_choice_and_no_table_gives_away_more_than_it_is_charged(loss, many: int) -> None:
-    assert len(menu_of(crossing_of())) == 8  # six pairs, and two numbers by themselves
+    assert len(menu_of(interactions_of())) == 8  # six pairs, and two numbers by themselves
     furthest = np.zeros(2)
     for seed, size in ((0, 0.0), (1, 1.0), (2, 8.0)):
         for crowd in (PEOPLE[1], PEOPLE[4]):

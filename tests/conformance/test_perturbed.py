@@ -18,7 +18,7 @@ from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE
 from privfit.mechanisms.perturbation.plan import ERMPlan
 from privfit.privacy import Budget, PrivacyParameters
 from privfit.privacy.parts import RELEASE, Additive
-from privfit.rows import KeptRows, Rows
+from privfit.rows import CachedDesign, Rows
 from privfit.tables import open_table
 from tests.conformance.cases import Neighbours, frame, neighbours, perturbed_variants, schema_for
 from tests.support.lengths import length
@@ -28,14 +28,14 @@ EPSILON = 0.7
 ESTIMATORS = [pf.LogisticRegression, pf.LinearSVC, pf.ERM]
 
 
-def plans(estimator: type, pair: Neighbours, variant: dict) -> tuple[ERMPlan, KeptRows, KeptRows]:
+def plans(estimator: type, pair: Neighbours, variant: dict) -> tuple[ERMPlan, CachedDesign, CachedDesign]:
     """What a fit plans for these neighbours, and the rows of both."""
     model = estimator(epsilon=EPSILON, **variant)
     mechanism, schema = model._chosen_mechanism(), schema_for(estimator)
     risk = model._problem(mechanism, schema)
     geometry = mechanism.geometry(schema, risk, model._numeric_style(mechanism))
     left, right = (
-        KeptRows(Rows(open_table(frame(rows)), schema, geometry), risk.features) for rows in (pair.left, pair.right)
+        CachedDesign(Rows(open_table(frame(rows)), schema, geometry), risk.features) for rows in (pair.left, pair.right)
     )
     terms = PrivacyParameters(
         Budget(EPSILON, variant.get("delta", 0.0)),
@@ -47,13 +47,13 @@ def plans(estimator: type, pair: Neighbours, variant: dict) -> tuple[ERMPlan, Ke
     return mechanism.plan(PublicFacts(geometry, terms, known), risk), left, right
 
 
-def log_density(plan: ERMPlan, kept: KeptRows, weights: np.ndarray) -> float:
+def log_density(plan: ERMPlan, kept: CachedDesign, weights: np.ndarray) -> float:
     """The logarithm of the density of the perturbed minimum at these weights, up to a constant that is the same for all
     tables.
     """
     respond, bend = responses(plan.gradients)
-    tilt = -(kept.pulled(weights, respond) + plan.ridge * weights)
-    hessian = kept.sample().curved(weights, bend)[0] + plan.ridge * np.eye(len(weights))
+    tilt = -(kept.gradient(weights, respond) + plan.ridge * weights)
+    hessian = kept.sample().hessian(weights, bend)[0] + plan.ridge * np.eye(len(weights))
     total = 0.0
     assert plan.noise is not None
     drawn = [part for part in plan.event.parts if isinstance(part, Additive) and part.purpose == RELEASE]
@@ -63,7 +63,7 @@ def log_density(plan: ERMPlan, kept: KeptRows, weights: np.ndarray) -> float:
     return -total + float(np.linalg.slogdet(hessian)[1])
 
 
-def worst_loss(plan: ERMPlan, left: KeptRows, right: KeptRows, seed: int = 0) -> float:
+def worst_loss(plan: ERMPlan, left: CachedDesign, right: CachedDesign, seed: int = 0) -> float:
     """The largest difference over many weights, near and far."""
     rng = np.random.default_rng(seed)
     apart = left.sample()._design[-1] - right.sample()._design[-1]  # along which both rows can be on the wrong side
@@ -114,7 +114,7 @@ def test_the_attack_comes_close_to_the_claim_and_catches_less_noise(estimator) -
     tables = [
         np.array([["r", "r", "r", "a"], row], dtype=object) for row in (["p", "p", "p", "a"], ["q", "q", "q", "b"])
     ]
-    left, right = (KeptRows(Rows(open_table(table), schema, geometry)) for table in tables)
+    left, right = (CachedDesign(Rows(open_table(table), schema, geometry)) for table in tables)
     plan = mechanism.plan(PublicFacts(geometry, PrivacyParameters(Budget(EPSILON)), 2), risk)
     assert worst_loss(plan, left, right) > 0.95 * EPSILON
     assert worst_loss(less_noise(plan, 1.1), left, right) > EPSILON
@@ -131,7 +131,8 @@ def test_a_forgotten_volume_is_caught() -> None:
     risk = model._problem(mechanism, schema)
     geometry = mechanism.geometry(schema, risk, "slope")
     left, right = (
-        KeptRows(Rows(open_table(np.array([[0.0, "a"], [x, "b"]], dtype=object)), schema, geometry)) for x in (1.0, 0.0)
+        CachedDesign(Rows(open_table(np.array([[0.0, "a"], [x, "b"]], dtype=object)), schema, geometry))
+        for x in (1.0, 0.0)
     )
     plan = mechanism.plan(PublicFacts(geometry, PrivacyParameters(Budget(EPSILON)), 2), risk)
     at_zero = np.zeros((1, 1))
@@ -171,7 +172,7 @@ def test_slopes_of_a_row_that_leaves_and_curvature_are_paid_together() -> None:
     risk = model._problem(mechanism, schema)
     geometry = mechanism.geometry(schema, risk, "slope")
     tables = [np.array([[1.0, "b"]], dtype=object), np.array([[-1.0, "b"]], dtype=object)]
-    left, right = (KeptRows(Rows(open_table(table), schema, geometry)) for table in tables)
+    left, right = (CachedDesign(Rows(open_table(table), schema, geometry)) for table in tables)
     plan = mechanism.plan(PublicFacts(geometry, PrivacyParameters(Budget(EPSILON)), 1), risk)
 
     def worst(ridge: float) -> float:

@@ -11,7 +11,7 @@ from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE
 from privfit.mechanisms.perturbation.printed_erm import PrintedObjective, Tuned
 from privfit.privacy import Budget, PrivacyParameters
-from privfit.rows import KeptRows, Rows
+from privfit.rows import CachedDesign, Rows
 from privfit.tables import open_table
 from tests.conformance.test_perturbed import EPSILON, worst_loss
 from tests.support.tilts import less_noise
@@ -34,7 +34,7 @@ def planned(estimator: type, left: list, right: list, adjacency: str, **settings
     risk = model._problem(mechanism, SCHEMA)
     geometry = mechanism.geometry(SCHEMA, risk, "slope")
     tables = [
-        KeptRows(Rows(open_table(np.array(rows, dtype=object)), SCHEMA, geometry), risk.features)
+        CachedDesign(Rows(open_table(np.array(rows, dtype=object)), SCHEMA, geometry), risk.features)
         for rows in (left, right)
     ]
     known = len(left) if adjacency == "replace-one" else None

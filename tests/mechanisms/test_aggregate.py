@@ -14,7 +14,7 @@ from privfit.mechanisms.aggregation.block_fits import block_centres, block_weigh
 from privfit.mechanisms.aggregation.sample_aggregate import GRID, BlockPlan, quartile_scores
 from privfit.mechanisms.aggregation.trials import made_up_rows
 from privfit.privacy import Budget, Event, PrivacyError, PrivacyParameters, SeededNoise, exact
-from privfit.rows import DealtRows, Rows
+from privfit.rows import PartitionedRows, Rows
 from privfit.schema import Category, Numeric, Schema
 from privfit.tables import open_table
 from tests.support.noise import RecordingNoise
@@ -93,7 +93,7 @@ def sums_of(table, places, blocks, unit, function) -> np.ndarray:
     plan = plan_of(blocks, places.shape[1], unit=unit)
     answers = np.full((blocks, 2), np.nan)
     if table:  # an empty table is refused long before
-        rows = DealtRows(
+        rows = PartitionedRows(
             Rows(
                 open_table(np.array(table, dtype=object)[:, None]), SCHEMA, SCHEMA.geometry(intercept=False), threads=1
             )

@@ -13,13 +13,13 @@ import pytest
 from scipy.optimize import minimize
 
 import privfit as pf
+from privfit.features import RowNorms
 from privfit.losses import LOGISTIC
 from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.reweighting.base import ReweightingProblem
 from privfit.mechanisms.reweighting.density_ratio import DensityRatio, OneSided
 from privfit.privacy import Budget, PrivacyParameters, SeededNoise
-from privfit.rows import KeptRows, PublicRows, Rows
-from privfit.statistics import RowNorms
+from privfit.rows import CachedDesign, PublicRows, Rows
 from privfit.tables import open_table
 from tests.support.audit import epsilon_at_least
 from tests.support.noise import RecordingNoise
@@ -221,9 +221,9 @@ def test_curvature_is_that_of_both_kinds_of_rows_also_of_many(monkeypatch: pytes
     mechanism, many = DensityRatio(), np.repeat(PRIVATE, 3000, axis=0)
     terms = PrivacyParameters(Budget(1.0))
     whole = mechanism.without_noise(rows_of(many, mechanism), terms, contrast(mechanism))
-    monkeypatch.setattr("privfit.rows.kept.SAMPLE_VALUES", 1)
+    monkeypatch.setattr("privfit.rows.cached_design.SAMPLE_VALUES", 1)
     misled: list[bool] = []
-    monkeypatch.setattr(KeptRows, "curved", lambda *_: misled.append(True))
+    monkeypatch.setattr(CachedDesign, "hessian", lambda *_: misled.append(True))
     np.testing.assert_allclose(
         mechanism.without_noise(rows_of(many, mechanism), terms, contrast(mechanism)), whole, atol=1e-5
     )

@@ -28,7 +28,7 @@ from privfit.mechanisms.genetic.weights import (
     widest_apart,
 )
 from privfit.privacy import Budget, PrivacyParameters, SeededNoise
-from privfit.rows import KeptRows, Rows, losses_of
+from privfit.rows import CachedDesign, Rows, losses_of
 from privfit.schema import Category, Geometry, Numeric, Schema
 from privfit.tables import open_table
 from tests.privacy.laws import LAWS, most_told
@@ -55,9 +55,9 @@ def rows_of(rows: list[tuple], schema: Schema, geometry: Geometry) -> Rows:
 
 
 @cache
-def kept_of(rows: tuple[tuple, ...], schema: Schema, geometry: Geometry) -> KeptRows:
+def kept_of(rows: tuple[tuple, ...], schema: Schema, geometry: Geometry) -> CachedDesign:
     """The rows of a table, read once for all that is asked of them: nothing changes them."""
-    return KeptRows(rows_of(list(rows), schema, geometry))
+    return CachedDesign(rows_of(list(rows), schema, geometry))
 
 
 def scorer(
@@ -184,7 +184,7 @@ def test_what_moves_change_adds_up_to_the_losses_themselves(crowd, name) -> None
         )
     ]
     geometry = geometry_of(SLOPES)
-    kept, loss = KeptRows(rows_of(rows, SLOPES, geometry)), loss_of(name, geometry)
+    kept, loss = CachedDesign(rows_of(rows, SLOPES, geometry)), loss_of(name, geometry)
     scores = WeightScorer(kept, loss, geometry, False, False, Breeding())
     for _ in range(3):
         candidates = np.clip(CROWDS[crowd](rng, geometry.n_columns), -5, 5)

@@ -16,7 +16,7 @@ from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.genetic.moves import MoveSchedule
 from privfit.privacy import Budget, PrivacyParameters, SeededNoise
 from privfit.privacy.samplers.patterns import Chain
-from privfit.rows import KeptRows, MarginRows
+from privfit.rows import CachedDesign, MarginRows
 from privfit.schema import Geometry, Numeric, Schema
 from tests.privacy.laws import LAWS, excess, most_told, renyi
 from tests.support.genetic import (
@@ -145,7 +145,7 @@ def test_margins_never_leave_the_table_of_losses() -> None:
     for schema in SCHEMAS:
         plan, geometry, _ = planned(schema, "logistic", "replace-one", first_step=10.0, last_step=0.05)
         for sign in (DOWN, UP):
-            margins = MarginRows(KeptRows(rows_of(all_rows(SCHEMAS[schema]), SCHEMAS[schema], geometry)), plan.loss)
+            margins = MarginRows(CachedDesign(rows_of(all_rows(SCHEMAS[schema]), SCHEMAS[schema], geometry)), plan.loss)
             for place, step in enumerate(plan.steps):
                 margins.gains(step)
                 margins.move(0, (sign,) * geometry.blocks[0].width, step)

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import privfit as pf
+from privfit.features import RowNorms
 from privfit.losses import LOGISTIC
 from privfit.mechanisms.perturbation.noise_level import DROWNED, relative_noise
 from privfit.mechanisms.perturbation.problem import ERMFit
 from privfit.models.perturbed import DROWNED_NOTE
 from privfit.privacy import Event
 from privfit.privacy.parts import CERTIFICATE, RELEASE, Laplace, Selection
-from privfit.statistics import RowNorms
 
 RNG = np.random.default_rng(5)
 X = RNG.uniform(-1, 1, (20_000, 6))

@@ -36,7 +36,7 @@ from privfit.mechanisms.perturbation.problem import ERMProblem
 from privfit.privacy import Budget, PrivacyParameters, exact
 from privfit.privacy.gaussian import gaussian_delta
 from privfit.privacy.parts import Laplace, Selection
-from privfit.rows import Crossing, KeptRows, Rows
+from privfit.rows import CachedDesign, Interactions, Rows
 from privfit.tables import open_table
 from tests.support.noise import RecordingNoise
 from tests.support.pairs import CROSSED, SCHEMA, VALUES, measured, planted, weights_of
@@ -184,7 +184,7 @@ def test_gaussian_weights_and_pure_steps_together_stay_within_delta(epsilon: flo
     assert tables is not None
     shares = BudgetSplit.of(number, gaussian=True)
     assert tables == InteractionTerms(
-        IntegerGradients(plan.gradients.loss, 2), Crossing.of(geometry), exact(epsilon), shares
+        IntegerGradients(plan.gradients.loss, 2), Interactions.of(geometry), exact(epsilon), shares
     )
     e = epsilon * (1 - FOR_CERTIFICATE)
     steps = [float(step) for step in priced(tables)]
@@ -295,11 +295,11 @@ def test_every_draw_is_made_with_the_planned_scale_after_the_charge(tmp_path) ->
     selections = [call for call in noise.calls if call.kind == "permute-and-flip"]
     tables = [call for call in noise.calls if call.kind == "laplace"][-2:]
     shares = BudgetSplit.of(2, gaussian=False)
-    plan = InteractionTerms(IntegerGradients(release.value.loss, 2), Crossing.of(geometry), exact(1.5), shares)
+    plan = InteractionTerms(IntegerGradients(release.value.loss, 2), Interactions.of(geometry), exact(1.5), shares)
     assert {call.scale for call in selections} == {plan.choice_scale}
     assert len(selections) == 2
     assert [call.scale for call in tables] == [plan.table_scale] * 2
-    sizes = [2 * plan.crossing.n_cells(table.columns) for table in release.value.pairs]
+    sizes = [2 * plan.interactions.n_cells(table.columns) for table in release.value.pairs]
     assert [len(call.values) for call in tables] == sizes
     assert len({table.columns for table in release.value.pairs}) == 2
     assert release.event.mechanism.endswith("2 tables of columns chosen privately")
@@ -308,8 +308,8 @@ def test_every_draw_is_made_with_the_planned_scale_after_the_charge(tmp_path) ->
 def test_rows_looked_at_are_dealt_by_coins_where_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pairs, "ENOUGH_ROWS", 500)
     seen: list[int] = []
-    cells = KeptRows.cells
-    monkeypatch.setattr(KeptRows, "cells", lambda kept, *given: (seen.append(kept.n_rows), cells(kept, *given))[1])
+    cells = CachedDesign.cells
+    monkeypatch.setattr(CachedDesign, "cells", lambda kept, *given: (seen.append(kept.n_rows), cells(kept, *given))[1])
     pf.LogisticRegression(4.0, schema=CROSSED, interactions=1, random_state=0).fit(planted(4000))
     pf.LogisticRegression(4.0, schema=CROSSED, interactions=1, random_state=0).fit(planted(400))
     assert 350 < seen[0] < 650

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import privfit as pf
+from privfit.features import FourierFeatures, RowNorms
 from privfit.losses import LOGISTIC, ConvexLoss, robust, tempered_logistic
 from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.perturbation import certified_minimum as minima
@@ -17,8 +18,8 @@ from privfit.mechanisms.perturbation.calibration import free_ridge, make_objecti
 from privfit.mechanisms.perturbation.privacy_loss import objective_delta
 from privfit.mechanisms.perturbation.problem import ERMProblem
 from privfit.privacy import Budget, PrivacyParameters
-from privfit.rows import KeptRows
-from privfit.statistics import FourierFeatures, Gradients, RowNorms
+from privfit.rows import CachedDesign
+from privfit.statistics import Gradients
 from tests.support.beats import assert_told_in_order
 from tests.support.effort import quick_or_full
 from tests.support.tilts import MIXED, planned
@@ -197,11 +198,11 @@ def test_a_start_from_few_rows_and_their_curvature_leads_to_the_same_minimum(
         return np.asarray(model.fit(X, y).coef_)
 
     whole = fitted()
-    monkeypatch.setattr("privfit.rows.kept.SAMPLE_VALUES", 1)
+    monkeypatch.setattr("privfit.rows.cached_design.SAMPLE_VALUES", 1)
     estimated: list[int] = []
-    curved = KeptRows.curved
+    curved = CachedDesign.hessian
     monkeypatch.setattr(
-        KeptRows, "curved", lambda kept, *args: estimated.append(kept.rows_for_curvature) or curved(kept, *args)
+        CachedDesign, "hessian", lambda kept, *args: estimated.append(kept.hessian_rows) or curved(kept, *args)
     )
     np.testing.assert_allclose(fitted(), whole, atol=1e-4)
     assert estimated == [len(X) // 32]
@@ -390,14 +391,14 @@ def test_a_loss_that_fails_for_no_rows_at_all_fails_no_fit() -> None:
         assert np.isfinite(model.coef_).all()
 
 
-@pytest.mark.parametrize("place", ["sample", "curved"])
+@pytest.mark.parametrize("place", ["sample", "hessian"])
 def test_memory_that_the_usual_solver_lacks_fails_no_fit(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A dense sample takes memory by the number of rows, which is private under add-remove; the descent takes none."""
 
     def failing(*args):
         raise MemoryError("20000 rows")
 
-    monkeypatch.setattr(KeptRows, place, failing)
+    monkeypatch.setattr(CachedDesign, place, failing)
     X = np.random.default_rng(0).uniform(-1, 1, (50, 2))
     schema = pf.Schema.box(-1, 1, target=[0, 1])
     model = pf.LogisticRegression(1.0, schema=schema, adjacency="add-remove", random_state=0).fit(

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from scipy.special import gammaincc
 
 import privfit as pf
+from privfit.features import RowNorms
 from privfit.losses import LOGISTIC, ConvexLoss, hinge, robust, smooth_hinge, tempered_logistic
 from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.perturbation import certified_minimum as minima
@@ -30,8 +31,8 @@ from privfit.mechanisms.perturbation.precision import (
 )
 from privfit.mechanisms.perturbation.problem import ERMProblem
 from privfit.privacy import Budget, PrivacyParameters, SeededNoise
-from privfit.rows import KeptRows, Rows
-from privfit.statistics import Gradients, RowNorms
+from privfit.rows import CachedDesign, Rows
+from privfit.statistics import Gradients
 from privfit.tables import open_table
 from tests.support.tilts import MIXED, drawn, gradients_of, planned
 
@@ -174,7 +175,7 @@ def test_what_the_theorem_assumes_holds_in_every_plan(
     if not found.solves:
         return
     condition = found.smoothness / ridge
-    rounding = KeptRows.most_rounding(
+    rounding = CachedDesign.most_rounding(
         rows, CORNERS.l2, 2, 3 * found.radius, gradients.of_slopes("l2"), gradients.smoothness, gradients.offset
     )
     rho = rounding + 2.0**-50 * (3 * ridge * found.radius + noise) + 128 * 2.0**-53 * found.smoothness * found.radius
@@ -270,11 +271,11 @@ def test_a_private_number_of_rows_has_a_public_limit() -> None:
 SCHEMA = pf.Schema.box(-1, 1, n_features=2, target=["a", "b"])
 
 
-def kept_of(table: list[tuple[float, float, str]], plan_geometry) -> KeptRows:
+def kept_of(table: list[tuple[float, float, str]], plan_geometry) -> CachedDesign:
     import polars as pl
 
     frame = pl.DataFrame(table, schema=["x0", "x1", "target"], orient="row")
-    return KeptRows(Rows(open_table(frame), SCHEMA, plan_geometry))
+    return CachedDesign(Rows(open_table(frame), SCHEMA, plan_geometry))
 
 
 def plan_of(mechanism, loss: ConvexLoss, rows: int) -> tuple[ERMPlan, object]:
@@ -283,7 +284,7 @@ def plan_of(mechanism, loss: ConvexLoss, rows: int) -> tuple[ERMPlan, object]:
     return mechanism.plan(PublicFacts(geometry, PrivacyParameters(Budget(1.0)), rows), risk), geometry
 
 
-def exact_minimum(plan: ERMPlan, kept: KeptRows, tilt: np.ndarray) -> np.ndarray:
+def exact_minimum(plan: ERMPlan, kept: CachedDesign, tilt: np.ndarray) -> np.ndarray:
     """By Newton's method on the rows themselves, damped, to the last place."""
     sample = kept.sample()
     target = sample._target

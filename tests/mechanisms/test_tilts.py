@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privfit as pf
+from privfit.features import RowNorms
 from privfit.losses import LOGISTIC, ConvexLoss
 from privfit.mechanisms.perturbation.calibration import candidates, make_objective_noise
 from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE
@@ -21,8 +22,7 @@ from privfit.mechanisms.perturbation.objective_noise import ObjectiveNoise
 from privfit.mechanisms.perturbation.problem import ERMProblem
 from privfit.privacy import PrivacyError, SeededNoise
 from privfit.privacy.samplers.block_norm import octahedra_sd
-from privfit.rows import KeptRows, Rows
-from privfit.statistics import RowNorms
+from privfit.rows import CachedDesign, Rows
 from privfit.tables import open_table
 from tests.support.beats import assert_told_in_order
 from tests.support.lengths import length
@@ -108,8 +108,8 @@ def test_blocks_of_every_real_row_add_up_to_exactly_one() -> None:
             {**row, "b": [rng.uniform(-0.5, 1.5) if i % 7 else None], "y": ["a"]},
             schema_overrides={"wide": pl.Float64, "b": pl.Float64},
         )
-        kept = KeptRows(Rows(open_table(frame), schema, geometry))
-        encoded = kept.pulled(np.zeros((geometry.n_columns, 1)), lambda z, y: np.ones_like(z))[:, 0]
+        kept = CachedDesign(Rows(open_table(frame), schema, geometry))
+        encoded = kept.gradient(np.zeros((geometry.n_columns, 1)), lambda z, y: np.ones_like(z))[:, 0]
         assert encoded.min() >= 0
         assert [encoded[start:stop].sum() for start, stop in blocks] == [1.0] * 4
 

@@ -17,7 +17,7 @@ from privfit.models import private
 from privfit.privacy import PrivacyError, SecureNoise, SeededNoise
 from privfit.privacy.errors import BudgetExceeded
 from privfit.privacy.samplers.patterns import Chain
-from privfit.rows import KeptRows
+from privfit.rows import CachedDesign
 from privfit.schema import SchemaError
 from tests.support.noise import Call, RecordingNoise
 
@@ -259,7 +259,7 @@ def order(monkeypatch):
     """Reading, charging and drawing, in the order in which they happen."""
     seen: list[str] = []
     for owner, name, word in (
-        (KeptRows, "_first_pass", "read"),
+        (CachedDesign, "_first_pass", "read"),
         (pf.Ledger, "charge", "charge"),
         (SecureNoise, "pattern", "draw"),
         (SecureNoise, "select_each", "draw"),

@@ -13,7 +13,7 @@ import privfit as pf
 from privfit.losses import LOGISTIC
 from privfit.mechanisms import ERMProblem, PairedPerturbation
 from privfit.privacy import Budget, PrivacyParameters
-from privfit.rows import Crossing
+from privfit.rows import Interactions
 from tests.support.pairs import CROSSED, planted
 
 FRAME = planted(3000)
@@ -70,10 +70,10 @@ def is_in(name: str, value: float) -> bool:
 def test_names_of_cells_tell_where_a_wide_number_is() -> None:
     column = pf.Numeric("gain", 0, 100_000)
     schema = pf.Schema([column, pf.Category("u", ["a", "b", "c"])], CROSSED.target)
-    crossing = Crossing.of(PairedPerturbation().geometry(schema, ERMProblem(LOGISTIC), "splines"))
-    names = crossing.names((0, 1))[::3]
+    interactions = Interactions.of(PairedPerturbation().geometry(schema, ERMProblem(LOGISTIC), "splines"))
+    names = interactions.names((0, 1))[::3]
     values = np.random.default_rng(0).uniform(0, 100_000, 2000) ** np.random.default_rng(1).uniform(0, 1, 2000)
-    found = crossing.numbers((0, 1), [values, np.zeros(2000, dtype=np.int32)]) // 3
+    found = interactions.numbers((0, 1), [values, np.zeros(2000, dtype=np.int32)]) // 3
     assert len(set(found.tolist())) == 8
     for value, cell in zip(values, found, strict=True):
         low, high = (float(end) for end in names[cell].split(" x ")[0].split("_", 1)[1].strip("[])").split(", "))
@@ -85,20 +85,20 @@ def test_fine_steps_of_numbers_tell_where_a_value_is_and_are_compared_with_alone
         [pf.Numeric("gain", 0, 100_000), pf.Numeric("x", -1, 1, fill=0.25), pf.Category("u", ["a", "b"])],
         CROSSED.target,
     )
-    crossing = Crossing.of(PairedPerturbation().geometry(schema, ERMProblem(LOGISTIC), "splines"))
-    assert crossing.alone() == [(0, 0), (1, 1)]
+    interactions = Interactions.of(PairedPerturbation().geometry(schema, ERMProblem(LOGISTIC), "splines"))
+    assert interactions.alone() == [(0, 0), (1, 1)]
     rng = np.random.default_rng(0)
     batch = [10 ** rng.uniform(-1, 5.2, 4000), rng.uniform(-1.5, 1.5, 4000), np.zeros(4000, dtype=np.int32)]
     for pair, low, high in (((0, 0), 0.0, 1e5), ((1, 1), -1.0, 1.0)):
-        names, found = crossing.names(pair), crossing.numbers(pair, batch)
-        assert len(names) == len(set(names)) == crossing.n_cells(pair) == 500
+        names, found = interactions.names(pair), interactions.numbers(pair, batch)
+        assert len(names) == len(set(names)) == interactions.n_cells(pair) == 500
         for value, cell in zip(np.clip(batch[pair[0]], low, high), found, strict=True):
             least, most = (float(end) for end in names[cell].split("_", 1)[1].strip("[])").split(", "))
             assert least - 1e-4 * abs(least) - 1e-5 <= value <= most + 1e-4 * abs(most) + 1e-5
         assert len(set(found.tolist())) > 300
     absent = [batch[0][:1], np.array([np.nan]), batch[2][:1]]
     given = [batch[0][:1], np.array([0.25]), batch[2][:1]]
-    assert crossing.numbers((1, 1), absent) == crossing.numbers((1, 1), given)
+    assert interactions.numbers((1, 1), absent) == interactions.numbers((1, 1), given)
 
 
 def test_every_engine_gives_the_same_scores(tmp_path) -> None:
@@ -153,7 +153,7 @@ def test_a_file_whose_tables_do_not_fit_is_refused(tmp_path, changed: dict) -> N
 
 def test_very_close_bounds_have_fine_steps_with_names_of_their_own() -> None:
     narrow = pf.Schema([pf.Numeric("q", 1, 1 + 1e-14), pf.Category("u", ["a", "b"])], CROSSED.target)
-    names = Crossing.of(PairedPerturbation().geometry(narrow, ERMProblem(LOGISTIC), "splines")).names((0, 0))
+    names = Interactions.of(PairedPerturbation().geometry(narrow, ERMProblem(LOGISTIC), "splines")).names((0, 0))
     assert len(set(names)) == 500
 
 

@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 
 import privfit as pf
+from privfit.features import FourierFeatures
 from privfit.models.perturbed import PUBLIC_SEED
-from privfit.statistics import FourierFeatures
 from tests.support.beats import assert_told_in_order
 
 SCHEMA = pf.Schema.box(-1, 1, target=[0, 1])

@@ -17,7 +17,7 @@ from privfit.mechanisms.histograms.noisy_histogram import MOST_CELLS, histogram_
 from privfit.models import private
 from privfit.privacy import Budget, PrivacyParameters, SeededNoise
 from privfit.publish.histograms import cells_per_axis
-from privfit.rows import Cells, Grid, Rows, cell_geometry
+from privfit.rows import CellGrid, Rows, cell_geometry, count_cells
 from privfit.tables import open_table
 from tests.support.beats import assert_told_in_order
 from tests.support.noise import RecordingNoise, ReplayingNoise
@@ -92,14 +92,14 @@ def test_sensitivity_by_brute_force(adjacency, moves, people) -> None:
 
     def counts(rows) -> np.ndarray:
         if not rows:
-            return np.zeros(Grid(geometry).n_cells, dtype=int)
-        cells = Cells(Rows(open_table(np.array(rows)), SCHEMA, geometry)).read()
-        return np.array([cells.get(place, 0) for place in range(Grid(geometry).n_cells)])
+            return np.zeros(CellGrid(geometry).n_cells, dtype=int)
+        cells = count_cells(Rows(open_table(np.array(rows)), SCHEMA, geometry))
+        return np.array([cells.get(place, 0) for place in range(CellGrid(geometry).n_cells)])
 
     all_counts = [counts(rows) for rows in rows_of]
     others = all_counts if adjacency == "replace-one" else [counts(())]
     most = max(int(np.abs(a - b).sum()) for a in all_counts for b in others)
-    event = histogram_event("DPME", Grid(geometry), PrivacyParameters(Budget(1.0), adjacency, people))
+    event = histogram_event("DPME", CellGrid(geometry), PrivacyParameters(Budget(1.0), adjacency, people))
     assert most == event.sensitivity == moves * people
     assert event.scale == moves * people
 
@@ -207,7 +207,10 @@ def test_leis_rule_is_the_default_and_knows_public_rows_only() -> None:
         str(refusal.value), ["cells='auto'", "number of rows", "expected_rows=", "Nothing was charged"]
     )
     binned = pf.Schema([pf.Numeric("x", 0, 1, bins=4), pf.Category("c", [0, 1, 2])])
-    assert Grid(DPME(schema=binned, adjacency="add-remove", random_state=0).fit(rows[:, :2])._geometry).sizes == (4, 3)
+    assert CellGrid(DPME(schema=binned, adjacency="add-remove", random_state=0).fit(rows[:, :2])._geometry).sizes == (
+        4,
+        3,
+    )
 
 
 def test_too_many_cells_are_refused_before_anything_is_read_or_charged() -> None:

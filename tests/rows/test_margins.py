@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from privfit.losses import LOGISTIC, hinge, tempered_logistic
 from privfit.losses.margins import MarginLoss
-from privfit.rows import KeptRows, MarginRows, Rows, losses_of
+from privfit.rows import CachedDesign, MarginRows, Rows, losses_of
 from privfit.rows.layout import STEPS_PER_KNOT
 from privfit.schema import Category, Geometry, Numeric, Schema
 from privfit.tables import open_table
@@ -47,8 +47,10 @@ def table(n: int, seed: int = 0) -> pd.DataFrame:
     )
 
 
-def kept_from(frame, geometry: Geometry, schema: Schema = SCHEMA, most_bytes: int | None = None, **options) -> KeptRows:
-    return KeptRows(Rows(open_table(frame), schema, geometry, **options), most_bytes=most_bytes)
+def kept_from(
+    frame, geometry: Geometry, schema: Schema = SCHEMA, most_bytes: int | None = None, **options
+) -> CachedDesign:
+    return CachedDesign(Rows(open_table(frame), schema, geometry, **options), most_bytes=most_bytes)
 
 
 def geometry_of(numeric: str = "splines", knots: int = 4, schema: Schema = SCHEMA) -> Geometry:
@@ -63,7 +65,7 @@ def encoded(frame, geometry: Geometry, schema: Schema = SCHEMA) -> tuple[list[li
             entries = [Fraction(0)] * block.width
             if isinstance(column, Category):
                 entries[column.levels.index(value if value in column.levels else "other")] = Fraction(1)
-            elif block.kind == "hats":
+            elif block.kind == "spline":
                 place = Fraction(nearest_eighth(column, value, block.width), STEPS_PER_KNOT)
                 entries = [max(Fraction(0), 1 - abs(place - knot)) for knot in range(block.width)]
             else:
@@ -150,7 +152,7 @@ def test_every_pattern_of_a_short_spline_gains_what_it_does() -> None:
         assert gain_of(alone, linked, signs) == before - after
 
 
-def played(kept: KeptRows, loss: MarginLoss, seed: int) -> list[np.ndarray]:
+def played(kept: CachedDesign, loss: MarginLoss, seed: int) -> list[np.ndarray]:
     """Gains and moves for a while, as flat arrays."""
     rng = np.random.default_rng(seed)
     margins, found = MarginRows(kept, loss), []

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from privfit.rows.encoding import hats, on_knots
+from privfit.features.splines import linear_splines
+from privfit.rows.encoding import on_knots
 from privfit.schema import Category, Numeric, Schema
 from privfit.tables import DataError
 
@@ -99,7 +100,7 @@ def test_the_bounds_are_the_ends_of_the_scale(column: Numeric) -> None:
 @given(columns, counts)
 def test_every_knot_has_a_label_of_its_own_that_names_it(column: Numeric, count: int) -> None:
     block = block_of(column, count)
-    assert block.kind == "hats"
+    assert block.kind == "spline"
     assert block.width == len(block.labels) == len(set(block.labels)) == count
     assert block.edges == column.knots(count)
     told = [float(label.removeprefix("x_at_")) for label in block.labels]
@@ -113,11 +114,11 @@ def test_knots_are_kept_apart_where_floats_are_coarse() -> None:
 
 def test_a_column_with_bins_of_its_own_keeps_them_and_categories_are_left_alone() -> None:
     schema = Schema([Numeric("a", 0, 9, bins=3), Numeric("b", 0, 9), Category("c", ["p", "q", "r"])])
-    assert [block.kind for block in schema.geometry(numeric="splines").blocks] == ["levels", "hats", "levels"]
+    assert [block.kind for block in schema.geometry(numeric="splines").blocks] == ["levels", "spline", "levels"]
     assert schema.geometry(numeric="splines").n_columns == 1 + 3 + 8 + 3
 
 
-# -- hats ------------------------------------------------------------------------------------------
+# -- splines ---------------------------------------------------------------------------------------
 
 
 @given(columns, counts, st.lists(st.floats(-0.5, 1.5), min_size=1, max_size=9))
@@ -125,7 +126,7 @@ def test_shares_are_not_negative_and_add_up_to_one_over_two_neighbours(
     column: Numeric, count: int, shares: list[float]
 ) -> None:
     values = column.low + np.array(shares) * (column.high - column.low)
-    rows = hats(on_knots(block_of(column, count), values), count)
+    rows = linear_splines(on_knots(block_of(column, count), values), count)
     assert rows.shape == (len(values), count)
     assert (rows >= 0).all()
     assert np.allclose(rows.sum(axis=1), 1, atol=1e-12)
@@ -137,7 +138,7 @@ def test_shares_are_not_negative_and_add_up_to_one_over_two_neighbours(
 
 @given(columns, counts)
 def test_a_knot_is_its_own_share(column: Numeric, count: int) -> None:
-    rows = hats(on_knots(block_of(column, count), np.array(column.knots(count))), count)
+    rows = linear_splines(on_knots(block_of(column, count), np.array(column.knots(count))), count)
     assert np.allclose(rows, np.eye(count), atol=1e-4)
 
 
@@ -160,4 +161,4 @@ def test_a_missing_value_is_at_the_fill_and_without_one_refused() -> None:
 def test_weights_at_knots_are_joined_by_lines() -> None:
     column, weights = Numeric("x", 0, 10), np.array([0.0, 5.0, -1.0])
     values = np.array([0, 2.5, 5, 7.5, 10])
-    assert (hats(on_knots(block_of(column, 3), values), 3) @ weights).tolist() == [0, 2.5, 5, 2, -1]
+    assert (linear_splines(on_knots(block_of(column, 3), values), 3) @ weights).tolist() == [0, 2.5, 5, 2, -1]

@@ -15,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import softmax
 
+from privfit.features import RowNorms
 from privfit.losses import LOGISTIC, ConvexLoss, hinge, robust, smooth_hinge, tempered_logistic
 from privfit.schema import Category, Numeric, Schema
-from privfit.statistics import Coupling, Gradients, Norm, RowNorms
+from privfit.statistics import Coupling, Gradients, Norm
 
 NORMS: list[Norm] = ["l1", "l2", "linf"]
 SCHEMA = Schema(
@@ -43,7 +44,7 @@ def any_row(geometry: Any, rng: np.random.Generator, extreme: bool) -> np.ndarra
     for block in geometry.blocks:
         if block.kind == "levels":
             row += np.eye(block.width)[rng.integers(block.width)].tolist()
-        elif block.kind == "hats":
+        elif block.kind == "spline":
             place = float(rng.integers(block.width)) if extreme else rng.uniform(0, block.width - 1)
             row += np.maximum(0.0, 1 - np.abs(place - np.arange(block.width))).tolist()
         else:

@@ -10,7 +10,7 @@ import polars as pl
 
 from privfit.losses import LOGISTIC, hinge, smooth_hinge
 from privfit.mechanisms import ERMProblem, PrivGene
-from privfit.rows import KeptRows, Rows
+from privfit.rows import CachedDesign, Rows
 from privfit.schema import Category, Geometry, Numeric, Schema
 from privfit.tables import open_table
 
@@ -49,9 +49,9 @@ def rows_of(rows: list[tuple], schema: Schema, geometry: Geometry) -> Rows:
 
 
 @cache
-def kept_of(rows: tuple[tuple, ...], schema: Schema, geometry: Geometry) -> KeptRows:
+def kept_of(rows: tuple[tuple, ...], schema: Schema, geometry: Geometry) -> CachedDesign:
     """The rows of a table, read once for all that is asked of them: nothing changes them."""
-    return KeptRows(rows_of(list(rows), schema, geometry))
+    return CachedDesign(rows_of(list(rows), schema, geometry))
 
 
 def domain(schema: Schema) -> list[tuple]:

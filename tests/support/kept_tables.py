@@ -11,7 +11,7 @@ import pandas as pd
 import polars as pl
 
 from privfit.losses import LOGISTIC
-from privfit.rows import KeptRows, Rows
+from privfit.rows import CachedDesign, Rows
 from privfit.rows.layout import STEP, STEPS_PER_KNOT
 from privfit.schema import MISSING, OTHER, Block, Category, Geometry, Numeric, Schema
 from privfit.tables import open_table
@@ -72,8 +72,8 @@ def by_hand(frame: pd.DataFrame, schema: Schema, geometry: Geometry) -> tuple[np
 
 def cells(column: Numeric | Category, block: Block, value: Any) -> list[float]:
     absent, edges = value is None or value != value, block.edges
-    if isinstance(column, Numeric) and block.kind == "hats":
-        return hats(column, block.width, column.fill if absent else value)
+    if isinstance(column, Numeric) and block.kind == "spline":
+        return splines(column, block.width, column.fill if absent else value)
     if isinstance(column, Numeric) and not edges:
         return [number(column, column.fill if absent else value)]
     if isinstance(column, Category):
@@ -85,7 +85,7 @@ def cells(column: Numeric | Category, block: Block, value: Any) -> list[float]:
     return [2.0 * place - 1.0] if count == 2 else [float(k == place) for k in range(count)]
 
 
-def hats(column: Numeric, knots: int, value: Any) -> list[float]:
+def splines(column: Numeric, knots: int, value: Any) -> list[float]:
     """Shares of the two nearest knots, in steps of a 32nd."""
     place = (min(max(value, column.low), column.high) - column.low) / (column.high - column.low) * (knots - 1)
     return [max(0.0, 1 - abs(round(place * STEPS_PER_KNOT) / STEPS_PER_KNOT - knot)) for knot in range(knots)]
@@ -109,9 +109,9 @@ def targets_by_hand(frame: pd.DataFrame, target: Numeric | Category | None) -> n
     return places if len(target.levels) > 2 else 2 * places - 1
 
 
-def kept_from(table: Any, schema: Schema, geometry: Geometry, **options: Any) -> KeptRows:
+def kept_from(table: Any, schema: Schema, geometry: Geometry, **options: Any) -> CachedDesign:
     most_bytes, features = options.pop("most_bytes", None), options.pop("features", None)
-    return KeptRows(Rows(open_table(table), schema, geometry, **options), features, most_bytes)
+    return CachedDesign(Rows(open_table(table), schema, geometry, **options), features, most_bytes)
 
 
 def whole_weights(columns: int, classes: int, seed: int = 1) -> np.ndarray:
@@ -144,7 +144,7 @@ def csv(frame: pd.DataFrame, path: Path) -> Path:
     return path / "t.csv"
 
 
-def logistic_sums(kept: KeptRows, classes: int = 1) -> np.ndarray:
+def logistic_sums(kept: CachedDesign, classes: int = 1) -> np.ndarray:
     """Sums that are rounded, so that the order of additions shows."""
     weights = np.random.default_rng(3).normal(size=(kept.n_columns, classes)) / 7
-    return kept.pulled(weights, lambda z, t: LOGISTIC.slope(z, t if z.ndim == 1 else t[:, None]))
+    return kept.gradient(weights, lambda z, t: LOGISTIC.slope(z, t if z.ndim == 1 else t[:, None]))

@@ -16,7 +16,7 @@ from privfit.mechanisms.perturbation.interaction_terms import (
     score_bits,
 )
 from privfit.mechanisms.perturbation.problem import ERMProblem
-from privfit.rows import CellRows, Crossing, KeptRows, Rows
+from privfit.rows import CachedDesign, InteractionCells, Interactions, Rows
 from privfit.tables import open_table
 
 SCHEMA = pf.Schema(
@@ -35,32 +35,32 @@ def table_of(rows: list[tuple]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=["age", "region", "sex", "gain", "y"], orient="row")
 
 
-def kept_of(rows: list[tuple], batch_rows: int = 1 << 16) -> KeptRows:
+def kept_of(rows: list[tuple], batch_rows: int = 1 << 16) -> CachedDesign:
     geometry = PairedPerturbation().geometry(SCHEMA, ERMProblem(LOGISTIC), "splines")
-    return KeptRows(Rows(open_table(table_of(rows)), SCHEMA, geometry, batch_rows=batch_rows), fine=True)
+    return CachedDesign(Rows(open_table(table_of(rows)), SCHEMA, geometry, batch_rows=batch_rows), fine=True)
 
 
-def cells_of(rows: list[tuple], weights: np.ndarray) -> CellRows:
+def cells_of(rows: list[tuple], weights: np.ndarray) -> InteractionCells:
     return kept_of(rows).cells(integer_weights(weights, score_bits(len(weights))))
 
 
-def crossing_of() -> Crossing:
-    return Crossing.of(PairedPerturbation().geometry(SCHEMA, ERMProblem(LOGISTIC), "splines"))
+def interactions_of() -> Interactions:
+    return Interactions.of(PairedPerturbation().geometry(SCHEMA, ERMProblem(LOGISTIC), "splines"))
 
 
 def weights_of(seed: int, size: float) -> np.ndarray:
-    columns = crossing_of().layout.geometry.n_columns
+    columns = interactions_of().layout.geometry.n_columns
     return np.random.default_rng(seed).normal(0, size, (columns, 1))
 
 
-SHIFT = score_bits(crossing_of().layout.geometry.n_columns) - STEP_BITS
+SHIFT = score_bits(interactions_of().layout.geometry.n_columns) - STEP_BITS
 
 
 def measured(
     rows: list[tuple], weights: np.ndarray, slopes: IntegerGradients
 ) -> tuple[list[int], list[np.ndarray], list[np.ndarray]]:
     """The scores of all pairs and of numbers by themselves, and their sums of slopes and of curvatures."""
-    cells, menu = cells_of(rows, weights), menu_of(crossing_of())
+    cells, menu = cells_of(rows, weights), menu_of(interactions_of())
     both = cells.sums_and_counts(menu, slopes.slopes, SHIFT)
     sums = cells.sums(menu, slopes.slopes, SHIFT)
     assert all(

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 import privfit as pf
+from privfit.features import RowNorms
 from privfit.losses import LOGISTIC, ConvexLoss
 from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.perturbation.defaults import coupling_for
@@ -16,7 +17,7 @@ from privfit.mechanisms.perturbation.plan import ERMPlan
 from privfit.mechanisms.perturbation.problem import ERMProblem
 from privfit.privacy import Budget, PrivacyParameters, Sampler, SeededNoise, noised
 from privfit.privacy.parts import RELEASE, Additive
-from privfit.statistics import Gradients, RowNorms
+from privfit.statistics import Gradients
 
 LOGCOSH = ConvexLoss(
     slope=lambda z, y: np.tanh(z - y),

@@ -234,7 +234,9 @@ def test_blocks_are_fitted_once_and_noised_again(points, monkeypatch) -> None:
         )
 
     quiet = centres(1e6, 0)
-    monkeypatch.setattr("privfit.rows.dealt.DealtRows.answers", lambda *given, **named: pytest.fail("fitted twice"))
+    monkeypatch.setattr(
+        "privfit.rows.partition.PartitionedRows.answers", lambda *given, **named: pytest.fail("fitted twice")
+    )
     assert np.allclose(centres(1e6, 1), quiet, atol=1e-3)
     assert not np.allclose(centres(1.0, 1), centres(1.0, 2), atol=1e-3)
     spread = np.std([centres(0.1, seed) for seed in range(40)], axis=0).mean()

@@ -224,7 +224,7 @@ def shown_weights(weights: Floats, geometry: Geometry, fit_intercept: bool) -> t
         return _shown(weights, 0.0, geometry)
     intercept, centred = 0.0, weights.copy()
     for block in geometry.blocks:
-        if block.kind in ("levels", "hats"):
+        if block.kind in ("levels", "spline"):
             mean = float(np.mean(weights[block.start : block.stop]))
             centred[block.start : block.stop] -= mean
             intercept += mean

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.rows import Crossing, Pair
+from privfit.rows import Interactions, Pair
 from privfit.schema import Block, Geometry, Numeric
 
 Floats = NDArray[np.float64]
@@ -30,10 +30,10 @@ def column_importances(geometry: Geometry, coef: Floats, pairs: Sequence[Pair] =
         own = coef[:, first : first + len(block.labels)]
         variances[place] = np.mean(_even_variance(block, own))
         first += len(block.labels)
-    crossing = Crossing.of(geometry) if pairs else None
+    interactions = Interactions.of(geometry) if pairs else None
     for pair in pairs:
-        assert crossing is not None
-        cells = crossing.n_cells(pair)
+        assert interactions is not None
+        cells = interactions.n_cells(pair)
         variances[list(pair)] += np.mean(np.var(coef[:, first : first + cells], axis=1)) / len(set(pair))
         first += cells
     return np.asarray(np.sqrt(variances))
@@ -44,7 +44,7 @@ def _even_variance(block: Block, coef: Floats) -> Floats:
     if block.kind in ("slope", "share"):
         assert isinstance(block.column, Numeric)
         return np.asarray((coef[:, 0] * (block.column.high - block.column.low)) ** 2 / 12)
-    if block.kind == "hats":
+    if block.kind == "spline":
         return _variance_between_knots(coef)
     return np.asarray(np.var(coef, axis=1))
 

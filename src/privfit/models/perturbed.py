@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.features import FourierFeatures, ShortenedRows
 from privfit.losses import ConvexLoss
 from privfit.mechanisms import ERMFit, ERMProblem, Release
 from privfit.mechanisms.base import AnyMechanism, Numbers
@@ -19,9 +20,8 @@ from privfit.models.inputs import Input, predict_table, predicting
 from privfit.models.report import Report
 from privfit.models.saving import ModelFileError
 from privfit.privacy import PrivacyError, PrivacyParameters
-from privfit.rows import Crossing, Pair, count_rows, feature_scores
+from privfit.rows import Interactions, Pair, count_rows, feature_scores
 from privfit.schema import AUTO_KNOTS, Category, Numeric, Schema
-from privfit.statistics import FourierFeatures, ShortenedRows
 
 Floats = NDArray[np.float64]
 
@@ -279,9 +279,9 @@ class PerturbedModel(PrivateLinearModel):
         features = getattr(self, "_features", None)
         if features is None:
             names = super().get_feature_names_out(input_features)
-            crossing = Crossing.of(self._geometry)
+            interactions = Interactions.of(self._geometry)
             return np.concatenate(
-                [names, *(np.array(crossing.names(pair), dtype=object) for pair in getattr(self, "_pairs", ()))]
+                [names, *(np.array(interactions.names(pair), dtype=object) for pair in getattr(self, "_pairs", ()))]
             )
         return np.array([f"{wave}_{i}" for wave in ("cos", "sin") for i in range(features.pairs)], dtype=object)
 
@@ -291,9 +291,9 @@ class PerturbedModel(PrivateLinearModel):
         if features is not None:
             return {"fourier": [features.columns, features.pairs, features.gamma, features.seed]}
         pairs = getattr(self, "_pairs", ())
-        crossing = Crossing.of(self._geometry)
+        interactions = Interactions.of(self._geometry)
         return (
-            {"pairs": [list(pair) for pair in pairs], "cells": [crossing.n_cells(pair) for pair in pairs]}
+            {"pairs": [list(pair) for pair in pairs], "cells": [interactions.n_cells(pair) for pair in pairs]}
             if pairs
             else {}
         )
@@ -306,15 +306,15 @@ class PerturbedModel(PrivateLinearModel):
 
     def _checked_pairs(self, pairs: list[list[int]], cells: list[int]) -> tuple[Pair, ...]:
         """The pairs of a model file, if they are those of its schema and coefficients."""
-        crossing = Crossing.of(self._geometry)
+        interactions = Interactions.of(self._geometry)
         found = cast("tuple[Pair, ...]", tuple(map(tuple, pairs)))
-        known = {*crossing.pairs(len(self.coef_[0])), *crossing.alone()}
+        known = {*interactions.pairs(len(self.coef_[0])), *interactions.alone()}
         whole = all(isinstance(place, int) for pair in found for place in pair)
         fitting = (
             whole
             and len(set(found)) == len(found)
             and known.issuperset(found)
-            and [crossing.n_cells(pair) for pair in found] == cells
+            and [interactions.n_cells(pair) for pair in found] == cells
         )
         if not fitting or len(self._geometry.feature_names) + sum(cells) != len(self.coef_[0]):
             raise ModelFileError(

@@ -22,7 +22,7 @@ from privfit.models._docs import documented
 from privfit.models.inputs import Input
 from privfit.privacy import Ledger, PrivacyError, PrivacyParameters
 from privfit.publish.publisher import Publisher, refuse_weight
-from privfit.rows import Grid, count_rows
+from privfit.rows import CellGrid, count_rows
 from privfit.schema import Geometry, Numeric, Schema
 
 Cuts = int | Literal["auto"]
@@ -117,12 +117,12 @@ class HistogramPublisher(Publisher):
 
     def _keep_cells(self, fit: CellTable) -> None:
         """The centres of the cells that are published, and their weights."""
-        self.columns_ = Grid(self._geometry).columns(fit.cells)
+        self.columns_ = CellGrid(self._geometry).columns(fit.cells)
         self.weights_ = fit.weights
 
     def _cells_note(self, fit: CellTable) -> str:
         """How many cells there are, and how many are published, for the report."""
-        grid = Grid(self._geometry)
+        grid = CellGrid(self._geometry)
         return f"{told_cells(grid.n_cells)} cells ({along_columns(grid)}), {len(fit.cells):,} of them published"
 
 

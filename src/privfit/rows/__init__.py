@@ -1,36 +1,35 @@
 """Rows: tables encoded into bounded whole numbers, and the one way to read them."""
 
-from privfit.rows.cells import Cells, Grid, cell_geometry
-from privfit.rows.crossed import CellRows, Crossing, Pair, is_alone
-from privfit.rows.dealt import DealtRows
-from privfit.rows.design import feature_scores, linear_scores
+from privfit.rows.cached_design import CachedDesign, DesignSubset, SampledDesign
+from privfit.rows.contingency import CellGrid, cell_geometry, count_cells
 from privfit.rows.encoding import Encoder
-from privfit.rows.kept import Features, KeptRows, PartOfRows, SampledRows
+from privfit.rows.interactions import InteractionCells, Interactions, Pair, is_alone
 from privfit.rows.margins import MarginRows, losses_of
+from privfit.rows.partition import PartitionedRows
 from privfit.rows.plain import PlainRows
 from privfit.rows.points import Points, on_lattice, point_geometry, scaled_points
+from privfit.rows.prediction import feature_scores, linear_scores
 from privfit.rows.public import PublicRows
 from privfit.rows.rows import Kernel, Rows, count_rows, on_progress, one_blas_thread
 
 __all__ = [
-    "CellRows",
-    "Cells",
-    "Crossing",
-    "DealtRows",
+    "CachedDesign",
+    "CellGrid",
+    "DesignSubset",
     "Encoder",
-    "Features",
-    "Grid",
-    "KeptRows",
+    "InteractionCells",
+    "Interactions",
     "Kernel",
     "MarginRows",
     "Pair",
-    "PartOfRows",
+    "PartitionedRows",
     "PlainRows",
     "Points",
     "PublicRows",
     "Rows",
-    "SampledRows",
+    "SampledDesign",
     "cell_geometry",
+    "count_cells",
     "count_rows",
     "feature_scores",
     "is_alone",

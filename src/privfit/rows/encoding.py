@@ -48,7 +48,7 @@ class Encoder:
             out = encoded[run[0].start : run[-1].stop]
             values = [batch[self._position[block.start]][start:stop] for block in run]
             units = self.target_units if run[0] is self.geometry.target else self.step
-            if run[0].kind == "hats":
+            if run[0].kind == "spline":
                 raise TypeError(
                     "Lines between knots are for gradients; the sums here are of whole numbers, whose bounds know no "
                     "such block."
@@ -194,11 +194,6 @@ def within_bounds(column: Numeric, values: Floats) -> Floats:
             raise absent_values(column)
         own[np.isnan(own)] = column.fill
     return np.clip(own, column.low, column.high, out=own)
-
-
-def hats(places: Floats, knots: int) -> Floats:
-    """The shares of the two nearest knots, one row per place: they add up to one, so that weights join by lines."""
-    return np.maximum(0.0, 1.0 - np.abs(places[:, None] - np.arange(knots)))
 
 
 def _replaced(codes: NDArray[np.intp], mark: int, level: Any, column: Category, refusal: DataError) -> NDArray[np.intp]:

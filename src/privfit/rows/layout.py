@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array
 
+from privfit.features.splines import linear_splines
 from privfit.rows.encoding import (
     absent_values,
     as_one_array,
     encode_numbers,
     few_rows,
-    hats,
     level_codes,
     on_knots,
     within_bounds,
@@ -101,12 +101,12 @@ class Member:
 
     @cached_property
     def columns(self) -> Floats:
-        """The encoded columns of each level: (levels, width). Hats are followed in small steps between knots."""
+        """The encoded columns of each level: (levels, width). Splines are followed in small steps between knots."""
         if self.block.kind == "levels":
             return np.eye(self.levels)
         if self.block.kind == "sign":
             return np.array([[-1.0], [1.0]])
-        return hats(np.arange(self.levels) / STEPS_PER_KNOT, self.block.width)
+        return linear_splines(np.arange(self.levels) / STEPS_PER_KNOT, self.block.width)
 
     def codes(self, values: Any) -> NDArray[Any]:
         """The level of every row: a function of that row alone, to the bit.
@@ -114,7 +114,7 @@ class Member:
         A logarithm's last place may depend on where in memory a value stands; comparing does not.
         """
         column = self.block.column
-        if self.block.kind != "hats":
+        if self.block.kind != "spline":
             return level_codes(self.block, values)
         assert isinstance(column, Numeric)
         if column.is_wide:
@@ -147,7 +147,7 @@ class Member:
     def cell_names(self) -> tuple[str, ...]:
         """A name for each cell: of a number, its ends."""
         column = self.block.column
-        if self.block.kind != "hats":
+        if self.block.kind != "spline":
             return self.block.labels
         assert isinstance(column, Numeric)
         halves = column.between(self.levels - 1)
@@ -157,7 +157,7 @@ class Member:
     def cells(self, levels: NDArray[Any]) -> NDArray[np.int64]:
         """The cell of rows at these levels."""
         whole = np.asarray(levels, dtype=np.int64)
-        return whole * self.n_cells // self.levels if self.block.kind == "hats" else whole
+        return whole * self.n_cells // self.levels if self.block.kind == "spline" else whole
 
     @cached_property
     def fine_edges(self) -> tuple[float, ...]:
@@ -201,9 +201,9 @@ class Layout:
         groups: list[list[Member]] = []
         size = MOST_CODES + 1
         for block in self.geometry.blocks:
-            if block.kind not in ("levels", "sign", "hats"):
+            if block.kind not in ("levels", "sign", "spline"):
                 continue
-            levels = (block.width - 1) * STEPS_PER_KNOT + 1 if block.kind == "hats" else len(block.labels)
+            levels = (block.width - 1) * STEPS_PER_KNOT + 1 if block.kind == "spline" else len(block.labels)
             if size * levels > MOST_CODES:
                 groups.append([])
                 size = 1
@@ -287,7 +287,9 @@ class Layout:
     def _all_narrow(self) -> bool:
         """Whether all codes are those of numbers on a scale without a logarithm."""
         return bool(self.members) and all(
-            member.block.kind == "hats" and isinstance(member.block.column, Numeric) and not member.block.column.is_wide
+            member.block.kind == "spline"
+            and isinstance(member.block.column, Numeric)
+            and not member.block.column.is_wide
             for member in self.members
         )
 
@@ -409,7 +411,7 @@ class Layout:
     @cached_property
     def with_knots(self) -> tuple[int, ...]:
         """Where numbers with knots stand among the members."""
-        return tuple(place for place, member in enumerate(self.members) if member.block.kind == "hats")
+        return tuple(place for place, member in enumerate(self.members) if member.block.kind == "spline")
 
     @cached_property
     def _cell_tables(self) -> list[list[NDArray[np.uint16]]]:

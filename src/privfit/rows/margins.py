@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.rows.kept import KeptRows
+from privfit.rows.cached_design import CachedDesign
 from privfit.rows.layout import STEPS_PER_KNOT, Chunk, Member
 from privfit.rows.passes import in_order
 from privfit.rows.rows import one_blas_thread
@@ -46,7 +46,7 @@ class MarginRows:
     Hands out what moves would gain, summed over all rows; never a row.
     """
 
-    def __init__(self, kept: KeptRows, loss: LatticeLoss) -> None:
+    def __init__(self, kept: CachedDesign, loss: LatticeLoss) -> None:
         self._kept, self._loss = kept, loss
         self._layout = kept._layout
         if len(self._layout.number_columns):
@@ -152,7 +152,7 @@ class MarginRows:
 
 
 def _bends(member: Member) -> bool:
-    return member.block.kind == "hats" and member.block.width > 1
+    return member.block.kind == "spline" and member.block.width > 1
 
 
 def _levels(sums: Integers, member: Member) -> Integers:
@@ -161,7 +161,7 @@ def _levels(sums: Integers, member: Member) -> Integers:
     return np.asarray(apart, dtype=np.int64)
 
 
-def _total(kept: KeptRows, task: Callable[[tuple[int, Chunk]], list[Floats]]) -> list[Integers]:
+def _total(kept: CachedDesign, task: Callable[[tuple[int, Chunk]], list[Floats]]) -> list[Integers]:
     """The sum over all chunks of what a task makes of them: integers, exact over a chunk and in 64 bits over all."""
     total: list[Integers] | None = None
     with one_blas_thread(), ThreadPoolExecutor(kept._rows.threads) as pool:
@@ -172,7 +172,7 @@ def _total(kept: KeptRows, task: Callable[[tuple[int, Chunk]], list[Floats]]) ->
     return total
 
 
-def losses_of(kept: KeptRows, loss: LatticeLoss, candidates: Integers) -> Integers:
+def losses_of(kept: CachedDesign, loss: LatticeLoss, candidates: Integers) -> Integers:
     """The loss of every candidate over all rows; candidates are weights in lattice steps, (columns, candidates).
 
     Exact: also numbers are whole numbers of 2^-16 steps.
@@ -183,7 +183,7 @@ def losses_of(kept: KeptRows, loss: LatticeLoss, candidates: Integers) -> Intege
     )
 
 
-def _losses_of_few(kept: KeptRows, loss: LatticeLoss, candidates: Integers) -> Integers:
+def _losses_of_few(kept: CachedDesign, loss: LatticeLoss, candidates: Integers) -> Integers:
     weights = candidates.astype(np.float64)
     table, values = (
         kept._layout.look_up(weights),

@@ -63,7 +63,7 @@ class PublicRows:
             first += blocks[left].width * blocks[right].width
         return _sparse(np.column_stack(columns), np.column_stack(values), first)
 
-    def pulled(self, weights: Floats, respond: Callable[[Floats], Floats]) -> Floats:
+    def gradient(self, weights: Floats, respond: Callable[[Floats], Floats]) -> Floats:
         """The sum over rows of x respond(x'weights), for weights of one column; in short chunks, so that rounding stays
         small.
         """

@@ -1,6 +1,6 @@
 """Rows: a table behind its schema.
 
-Data is read by `Rows.sum` (and `split_sum`, the same over two parts) and, for many passes, by KeptRows; by nothing
+Data is read by `Rows.sum` (and `split_sum`, the same over two parts) and, for many passes, by CachedDesign; by nothing
 else.
 """
 

@@ -5,7 +5,7 @@ A row is a list of blocks. Each block is one column of the schema, encoded with 
     slope        one number in [-1, 1]                        a numeric column
     sign         one number, -1 or 1                          a category (or bins) with two levels
     levels       a 1 among zeros, one place per level         a category (or bins) with more levels
-    hats         two neighbouring shares that add up to 1,    a numeric column as a line from knot to knot
+    spline       two neighbouring shares that add up to 1,    a numeric column as a line from knot to knot
                  one place per knot
     share        one number in [0, 1]                         a numeric column as the functional-mechanism paper scales
     it indicators   zeros with at most one 1; the last level     a category as that paper encodes it
@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 
 from privfit.schema.columns import MISSING, Bins, Category, Column, Numeric
 
-Kind = Literal["slope", "sign", "levels", "hats", "share", "indicators"]
+Norm = Literal["l1", "l2", "linf"]
+Kind = Literal["slope", "sign", "levels", "spline", "share", "indicators"]
 
 ZERO = -1
 CONSTANT = -2
@@ -47,7 +48,7 @@ class Block:
     width: int
     labels: tuple[str, ...]
     edges: tuple[float, ...] = ()
-    """Edges between bins, or, for hats, the knots."""
+    """Edges between bins, or, for splines, the knots."""
     anchored: bool = False
     """Whether a number is measured from zero and not from the middle of its bounds: for models that run through the
     origin.
@@ -105,7 +106,7 @@ def make_block(
         points = tuple(dict.fromkeys(column.knots(knots)))  # fewer where floats are hardly finer than the range
         return Block(
             column,
-            "hats",
+            "spline",
             start,
             len(points),
             tuple(f"{column.name}_at_{point}" for point in _told_apart(points)),

@@ -306,7 +306,7 @@ class Schema:
         through_origin = anchored != "no" and not paper
         plain = [make_block(column, 0, bins=bins, paper=paper, knots=points) for column in self.features]
         carrier = None
-        if through_origin and not any(block.kind in ("levels", "hats") for block in plain):
+        if through_origin and not any(block.kind in ("levels", "spline") for block in plain):
             carrier = next((block.column for block in plain if block.kind == "sign"), None)
         for column in self.features:
             start = blocks[-1].stop if blocks else int(intercept)

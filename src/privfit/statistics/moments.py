@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.privacy import Adjacency
-from privfit.schema import CONSTANT, Geometry
-from privfit.statistics.sensitivity import Norm, distinct_sensitivity, linf_sensitivities, squared_l2_sensitivity
+from privfit.schema import CONSTANT, Geometry, Norm
+from privfit.statistics.sensitivity import distinct_sensitivity, linf_sensitivities, squared_l2_sensitivity
 
 STEP = 1 << 16
 

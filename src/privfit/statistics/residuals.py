@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.privacy import Adjacency
-from privfit.schema import Geometry
+from privfit.schema import Geometry, Norm
 from privfit.statistics.moments import STEP
-from privfit.statistics.sensitivity import Norm
 
 Floats = NDArray[np.float64]
 

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Literal
 
 from privfit.privacy import Adjacency
 from privfit.schema import Geometry
-
-Norm = Literal["l1", "l2", "linf"]
 
 
 def distinct_sensitivity(geometry: Geometry, target_weight: Fraction, adjacency: Adjacency) -> Fraction:

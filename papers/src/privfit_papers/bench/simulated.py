@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.features import ShortenedRows
 from privfit.losses import LOGISTIC
 from privfit.mechanisms import ERMProblem, ObjectivePerturbation, OutputPerturbation, Perturbation
 from privfit.mechanisms.base import PublicFacts
@@ -21,7 +22,6 @@ from privfit.mechanisms.perturbation.plan import ERMPlan
 from privfit.models import LogisticRegression
 from privfit.privacy import Budget, PrivacyParameters, SeededNoise, noised, seeded_generator
 from privfit.schema import Schema
-from privfit.statistics import ShortenedRows
 from privfit_papers.bench.printed_objective import PrintedObjective, tilted_minima
 
 Floats = NDArray[np.float64]

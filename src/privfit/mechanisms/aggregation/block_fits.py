@@ -21,8 +21,8 @@ from privfit.mechanisms.clustering.clustering import Clusterer, ClusterFit, Clus
 from privfit.mechanisms.perturbation.output import OutputPerturbation
 from privfit.mechanisms.perturbation.problem import ERMFit, ERMProblem
 from privfit.privacy import Draws, PrivacyError, seeded_generator
-from privfit.rows import DealtRows, Rows
-from privfit.rows.dealt import BlockFunction
+from privfit.rows import PartitionedRows, Rows
+from privfit.rows.partition import BlockFunction
 from privfit.schema import Geometry, Schema
 
 Floats = NDArray[np.float64]
@@ -36,7 +36,7 @@ RESTARTS, LLOYD_STEPS = 3, 20
 
 
 @dataclass(frozen=True)
-class AggregatedWeights(Mechanism[ERMProblem, BlockPlan, DealtRows, Floats]):
+class AggregatedWeights(Mechanism[ERMProblem, BlockPlan, PartitionedRows, Floats]):
     """The noisy mean of weights that were fitted block by block.
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at
@@ -80,11 +80,13 @@ class AggregatedWeights(Mechanism[ERMProblem, BlockPlan, DealtRows, Floats]):
         function = block_weights(problem.loss, problem.classes, ridge, largest)
         return self.settings.plan(facts, BlockAnswers(function, -most, most, of_user=False))
 
-    def read(self, rows: Rows, plan: BlockPlan, problem: ERMProblem, draws: Draws) -> DealtRows:
+    def read(self, rows: Rows, plan: BlockPlan, problem: ERMProblem, draws: Draws) -> PartitionedRows:
         """Read encoded rows."""
-        return self.settings.read_blocks(DealtRows(rows, encoded=True, features=problem.features), rows.geometry, plan)
+        return self.settings.read_blocks(
+            PartitionedRows(rows, encoded=True, features=problem.features), rows.geometry, plan
+        )
 
-    def draw(self, data: DealtRows, plan: BlockPlan, draws: Draws) -> Floats:
+    def draw(self, data: PartitionedRows, plan: BlockPlan, draws: Draws) -> Floats:
         """Fit every block and average."""
         return self.settings.draw(data, plan, draws)
 
@@ -136,7 +138,7 @@ def _fitted(loss: ConvexLoss, design: Floats, side: Floats, ridge: float, most: 
 
 
 @dataclass(frozen=True)
-class AggregatedCentres(Clusterer[BlockPlan, DealtRows]):
+class AggregatedCentres(Clusterer[BlockPlan, PartitionedRows]):
     """The noisy mean of centres that were found block by block, sorted by their first column so that like is averaged
     with like.
 
@@ -159,11 +161,11 @@ class AggregatedCentres(Clusterer[BlockPlan, DealtRows]):
         most = np.ones(k * len(facts.geometry.blocks))
         return self.settings.plan(facts, BlockAnswers(block_centres(k), -most, most, of_user=False))
 
-    def read(self, rows: Rows, plan: BlockPlan, problem: Clusters, draws: Draws) -> DealtRows:
+    def read(self, rows: Rows, plan: BlockPlan, problem: Clusters, draws: Draws) -> PartitionedRows:
         """Read points."""
-        return self.settings.read_blocks(DealtRows(rows, encoded=True), rows.geometry, plan)
+        return self.settings.read_blocks(PartitionedRows(rows, encoded=True), rows.geometry, plan)
 
-    def draw(self, data: DealtRows, plan: BlockPlan, draws: Draws) -> ClusterFit:
+    def draw(self, data: PartitionedRows, plan: BlockPlan, draws: Draws) -> ClusterFit:
         """Cluster every block and average."""
         centres = self.settings.draw(data, plan, draws).reshape(-1, len(plan.facts.geometry.blocks))
         notes = ("averages the centres of blocks, sorted by their first column", *notes_of(plan.event))

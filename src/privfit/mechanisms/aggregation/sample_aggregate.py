@@ -25,8 +25,8 @@ from privfit.mechanisms.perturbation.defaults import USUAL_ROWS
 from privfit.privacy import Budget, Draws, Event, PrivacyError, PrivacyParameters
 from privfit.privacy.parts import Part, RandomBits
 from privfit.privacy.samplers.norms import Source
-from privfit.rows import DealtRows, Rows
-from privfit.rows.dealt import BlockFunction
+from privfit.rows import PartitionedRows, Rows
+from privfit.rows.partition import BlockFunction
 from privfit.schema import Geometry, Schema
 
 Floats = NDArray[np.float64]
@@ -168,7 +168,7 @@ def quartile_scores(near: Integers, blocks: int) -> tuple[list[int], list[int]]:
 
 
 @dataclass(frozen=True)
-class SampleAndAggregate(Mechanism[BlockAnswers, BlockPlan, DealtRows, Floats]):
+class SampleAndAggregate(Mechanism[BlockAnswers, BlockPlan, PartitionedRows, Floats]):
     """Run a function on many small blocks of rows and release the mean of its answers, with noise.
 
     GUPT [1]_, for any function. Every row is assigned to a block by secret random bits. A row can change the answer of
@@ -348,18 +348,18 @@ class SampleAndAggregate(Mechanism[BlockAnswers, BlockPlan, DealtRows, Floats]):
         """How rows are read: numbers as they are, categories by their places."""
         return schema.geometry(numeric="slope", intercept=False, several=True)
 
-    def read(self, rows: Rows, plan: BlockPlan, problem: BlockAnswers, draws: Draws) -> DealtRows:
+    def read(self, rows: Rows, plan: BlockPlan, problem: BlockAnswers, draws: Draws) -> PartitionedRows:
         """Read the rows, and try the function on made-up ones."""
-        return self.read_blocks(DealtRows(rows), rows.geometry, plan)
+        return self.read_blocks(PartitionedRows(rows), rows.geometry, plan)
 
-    def read_blocks(self, dealt: DealtRows, geometry: Geometry, plan: BlockPlan) -> DealtRows:
+    def read_blocks(self, dealt: PartitionedRows, geometry: Geometry, plan: BlockPlan) -> PartitionedRows:
         """Read rows that will be assigned to blocks.
 
         A function of the user's own is first tried on as many made-up rows as a block has.
 
         Parameters
         ----------
-        dealt : DealtRows
+        dealt : PartitionedRows
             The rows.
         geometry : Geometry
             How rows are encoded.
@@ -368,7 +368,7 @@ class SampleAndAggregate(Mechanism[BlockAnswers, BlockPlan, DealtRows, Floats]):
 
         Returns
         -------
-        DealtRows
+        PartitionedRows
             The rows, read.
         """
         apart, answers = self.workers == "processes", plan.answers
@@ -384,7 +384,7 @@ class SampleAndAggregate(Mechanism[BlockAnswers, BlockPlan, DealtRows, Floats]):
             try_out(answers.function, len(answers.low), geometry, block_rows, apart)
         return dealt
 
-    def draw(self, data: DealtRows, plan: BlockPlan, draws: Draws) -> Floats:
+    def draw(self, data: PartitionedRows, plan: BlockPlan, draws: Draws) -> Floats:
         """Deal the rows to blocks, run the function on every block, and average with noise."""
         answers = plan.answers
         places = plan.places(data.n_rows, draws.random_integers())

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from privfit.privacy import PrivacyError, seeded_generator
 from privfit.privacy.guarded import real_numbers, tried
-from privfit.rows.dealt import BlockFunction, run_apart
+from privfit.rows.partition import BlockFunction, run_apart
 from privfit.schema import Geometry, Numeric
 
 Floats = NDArray[np.float64]

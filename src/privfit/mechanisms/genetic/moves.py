@@ -21,7 +21,7 @@ from privfit.privacy import Draws, Event, PrivacyParameters
 from privfit.privacy.parts import Part, RandomBits, Repeat, Selection
 from privfit.privacy.samplers.norms import Source
 from privfit.privacy.samplers.patterns import Chain
-from privfit.rows import KeptRows, MarginRows
+from privfit.rows import CachedDesign, MarginRows
 
 Moves = Literal["columns", "coordinates", "genes"]
 Move = tuple[int, tuple[int | None, ...]]
@@ -82,7 +82,7 @@ class MovesPlan(ReleasePlan):
     moves: Moves
     listed: int
 
-    def fit(self, kept: KeptRows, draws: Draws) -> ERMFit:
+    def fit(self, kept: CachedDesign, draws: Draws) -> ERMFit:
         """Let the weights move, round by round."""
         margins = MarginRows(kept, self.schedule.loss)
         for step in self.schedule.steps:

@@ -14,7 +14,7 @@ from privfit.mechanisms.genetic.rounds import SearchRounds
 from privfit.mechanisms.genetic.weights import FARTHEST, WeightScorer, first_candidates, on_lattice
 from privfit.mechanisms.perturbation.problem import ERMFit, ERMProblem
 from privfit.privacy import Draws
-from privfit.rows import KeptRows
+from privfit.rows import CachedDesign
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class PopulationPlan(ReleasePlan):
         rounds.choices.refuse_too_much_noise(farthest)
         return cls(rounds.event(), facts, rounds, loss, problem, printed)
 
-    def fit(self, kept: KeptRows, draws: Draws) -> ERMFit:
+    def fit(self, kept: CachedDesign, draws: Draws) -> ERMFit:
         """Search, round by round."""
         geometry, breeding = self.facts.geometry, self.rounds.breeding
         penalised = self.problem.loss != LOGISTIC

@@ -25,7 +25,7 @@ from privfit.mechanisms.perturbation.defaults import USUAL_ROWS
 from privfit.mechanisms.perturbation.problem import ERMFit, ERMProblem
 from privfit.privacy import Draws, PrivacyError, PrivacyParameters
 from privfit.privacy.samplers.selection import Rule
-from privfit.rows import KeptRows, Rows
+from privfit.rows import CachedDesign, Rows
 from privfit.schema import Geometry, Schema
 
 STEEPEST, TAPER = 0.5, 50.0
@@ -42,7 +42,7 @@ MOST_MARGIN = 1 << 22
 
 
 @dataclass(frozen=True)
-class PrivGene(Mechanism[ERMProblem, MovesPlan | PopulationPlan, KeptRows, ERMFit]):
+class PrivGene(Mechanism[ERMProblem, MovesPlan | PopulationPlan, CachedDesign, ERMFit]):
     """Improve weights round by round: candidates are scored on the rows, and one is selected privately.
 
     For two classes. Columns enter as categories or splines; for "genes" numbers are slopes.
@@ -210,7 +210,7 @@ class PrivGene(Mechanism[ERMProblem, MovesPlan | PopulationPlan, KeptRows, ERMFi
                 "Use numeric='splines' or 'bins', or mechanism='objective'."
             )
         geometry = schema.geometry(numeric=numeric, intercept=False, knots=problem.knots, whole=True)
-        if self.moves == "coordinates" and any(block.kind == "hats" for block in geometry.blocks):
+        if self.moves == "coordinates" and any(block.kind == "spline" for block in geometry.blocks):
             raise PrivacyError(
                 "moves='coordinates' was given with splines; a knot that moved alone would move its rows by shares. "
                 "Use numeric='bins', or moves='columns'."
@@ -329,13 +329,13 @@ class PrivGene(Mechanism[ERMProblem, MovesPlan | PopulationPlan, KeptRows, ERMFi
 
     # -- reading and drawing -----------------------------------------------------------------------
 
-    def read(self, rows: Rows, plan: MovesPlan | PopulationPlan, problem: ERMProblem, draws: Draws) -> KeptRows:
+    def read(self, rows: Rows, plan: MovesPlan | PopulationPlan, problem: ERMProblem, draws: Draws) -> CachedDesign:
         """Read the rows once, and keep them."""
-        kept = KeptRows(rows)
+        kept = CachedDesign(rows)
         check_number(kept.n_rows, plan.facts.parameters)
         return kept
 
-    def draw(self, data: KeptRows, plan: MovesPlan | PopulationPlan, draws: Draws) -> ERMFit:
+    def draw(self, data: CachedDesign, plan: MovesPlan | PopulationPlan, draws: Draws) -> ERMFit:
         """Search, round by round."""
         return plan.fit(data, draws)
 

@@ -16,7 +16,7 @@ from privfit.mechanisms.genetic.breeding import Breeding, scattered
 from privfit.mechanisms.genetic.scores import Scorer, ScoreSensitivity
 from privfit.privacy import PrivacyParameters
 from privfit.privacy.samplers.norms import Source
-from privfit.rows import KeptRows, losses_of
+from privfit.rows import CachedDesign, losses_of
 from privfit.rows.margins import CANDIDATES_AT_ONCE
 from privfit.schema import Geometry
 
@@ -38,7 +38,13 @@ class WeightScorer(Scorer):
     """
 
     def __init__(
-        self, kept: KeptRows, loss: MarginLoss, geometry: Geometry, printed: bool, penalised: bool, breeding: Breeding
+        self,
+        kept: CachedDesign,
+        loss: MarginLoss,
+        geometry: Geometry,
+        printed: bool,
+        penalised: bool,
+        breeding: Breeding,
     ) -> None:
         self._kept, self._loss, self._geometry = kept, loss, geometry
         self._printed, self._penalised, self._breeding = printed, penalised, breeding
@@ -123,7 +129,7 @@ class WeightScorer(Scorer):
             return self._looked_up((scores + steps) * side) - self._looked_up(scores * side)
 
         weights = np.repeat(parent[:, None].astype(np.float64), len(sizes), axis=1)
-        return self._kept.pulled(weights, respond)
+        return self._kept.gradient(weights, respond)
 
     def _looked_up(self, margins: Floats) -> Floats:
         reach = self._loss.reach

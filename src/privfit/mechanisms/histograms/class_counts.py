@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from privfit.mechanisms.base import Mechanism, Numbers, PublicFacts, Release, ReleasePlan
 from privfit.privacy import Draws, Event
-from privfit.rows import Cells, Grid, Rows
+from privfit.rows import CellGrid, Rows, count_cells
 from privfit.schema import Category, Geometry, Schema, make_block
 
 Floats = NDArray[np.float64]
@@ -37,7 +37,7 @@ class ClassCounts(Mechanism[None, ReleasePlan, Integers, Floats]):
 
     def plan(self, facts: PublicFacts, problem: None = None) -> ReleasePlan:
         """One noisy number for two classes, and one per class for more."""
-        classes, parameters = Grid(facts.geometry).n_cells, facts.parameters
+        classes, parameters = CellGrid(facts.geometry).n_cells, facts.parameters
         event = Event.laplace(
             self.name,
             parameters.budget,
@@ -50,9 +50,8 @@ class ClassCounts(Mechanism[None, ReleasePlan, Integers, Floats]):
 
     def read(self, rows: Rows, plan: ReleasePlan, problem: None, draws: Draws) -> Integers:
         """How many rows each class has."""
-        cells = Cells(rows)
-        held = cells.read()
-        return np.array([held.get(place, 0) for place in range(cells.grid.n_cells)], dtype=np.int64)
+        held = count_cells(rows)
+        return np.array([held.get(place, 0) for place in range(CellGrid(rows.geometry).n_cells)], dtype=np.int64)
 
     def draw(self, data: Integers, plan: ReleasePlan, draws: Draws) -> Floats:
         """A noisy count for every class; of two classes, by how much each is ahead of the other."""

@@ -24,7 +24,7 @@ from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import RandomBits, Threshold
 from privfit.privacy.samplers.norms import Source
 from privfit.privacy.samplers.threshold import MOST_COUNT
-from privfit.rows import Cells, Grid, Rows, cell_geometry
+from privfit.rows import CellGrid, Rows, cell_geometry, count_cells
 from privfit.schema import Geometry, Schema, SchemaError
 
 MOST_LIFTED = 10_000_000
@@ -97,7 +97,7 @@ class FilteredSample(Mechanism[Counting, FilterPlan, CellCounts, SampledCells]):
 
     def plan(self, facts: PublicFacts, problem: Counting) -> FilterPlan:
         """The noise, the threshold and the size of the sample; what lets too many empty cells pass is refused."""
-        grid, parameters = Grid(facts.geometry), facts.parameters
+        grid, parameters = CellGrid(facts.geometry), facts.parameters
         sensitivity, scale = cell_noise(parameters)
         threshold, size = self.settled(grid.n_cells, scale, problem.rows)
         _check_threshold(grid, threshold, scale)
@@ -131,10 +131,9 @@ class FilteredSample(Mechanism[Counting, FilterPlan, CellCounts, SampledCells]):
         """How many rows each cell has that is not empty. Where the number of rows is public, as many numbers are drawn
         as cells could have rows: then their number does not show.
         """
-        cells = Cells(rows)
-        counts = cells.read()
+        counts = count_cells(rows)
         public = plan.facts.parameters.adjacency == "replace-one"
-        return CellCounts(counts, min(cells.n_rows, cells.grid.n_cells) if public else len(counts))
+        return CellCounts(counts, min(rows.n_rows, CellGrid(rows.geometry).n_cells) if public else len(counts))
 
     def draw(self, data: CellCounts, plan: FilterPlan, draws: Draws) -> SampledCells:
         """Noise on the cells with rows, which others pass, and a sample."""
@@ -180,7 +179,7 @@ def priority_sample(table: CellTable, size: int, source: Source) -> CellTable:
     return CellTable([table.cells[place] for place in kept], np.maximum(table.weights[kept], priority[order[size]]))
 
 
-def _check_threshold(grid: Grid, threshold: int, scale: float) -> None:
+def _check_threshold(grid: CellGrid, threshold: int, scale: float) -> None:
     """Refuse a threshold that lets too many empty cells pass, or that cannot be compared with exactly."""
     if grid.n_cells.bit_length() > MOST_CELL_BITS:
         raise SchemaError(

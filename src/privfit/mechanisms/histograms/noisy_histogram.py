@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from privfit.mechanisms.base import Mechanism, Numbers, PublicFacts, ReleasePlan
 from privfit.privacy import Draws, Event, PrivacyError, PrivacyParameters
-from privfit.rows import Cells, Grid, Rows, cell_geometry
+from privfit.rows import CellGrid, Rows, cell_geometry, count_cells
 from privfit.schema import Geometry, Schema, SchemaError
 
 Floats = NDArray[np.float64]
@@ -48,7 +48,7 @@ def count_sensitivity(parameters: PrivacyParameters) -> int:
     return 2 if parameters.adjacency == "replace-one" else 1
 
 
-def histogram_event(name: str, grid: Grid, parameters: PrivacyParameters) -> Event:
+def histogram_event(name: str, grid: CellGrid, parameters: PrivacyParameters) -> Event:
     """The noise on the counts of all cells, and its price, from public facts alone.
 
     Guarantee: epsilon-DP with noise on every cell, replace-one or add-remove; docs/proofs/histograms.md, Theorem 1.
@@ -92,7 +92,7 @@ class NoisyHistogram(Mechanism[Counting, ReleasePlan, Integers, CellTable]):
 
     def plan(self, facts: PublicFacts, problem: Counting) -> ReleasePlan:
         """Noise on every cell; more cells than can be listed are refused."""
-        grid = Grid(facts.geometry)
+        grid = CellGrid(facts.geometry)
         if grid.n_cells > MOST_CELLS:
             raise SchemaError(
                 f"The table has {told_cells(grid.n_cells)} cells ({along_columns(grid)}), and DPME noises every one of "
@@ -104,9 +104,8 @@ class NoisyHistogram(Mechanism[Counting, ReleasePlan, Integers, CellTable]):
 
     def read(self, rows: Rows, plan: ReleasePlan, problem: Counting, draws: Draws) -> Integers:
         """How many rows each cell has."""
-        cells = Cells(rows)
-        held = cells.read()
-        counts = np.zeros(cells.grid.n_cells, dtype=np.int64)
+        held = count_cells(rows)
+        counts = np.zeros(CellGrid(rows.geometry).n_cells, dtype=np.int64)
         counts[np.fromiter(held.keys(), dtype=np.int64, count=len(held))] = np.fromiter(
             held.values(), dtype=np.int64, count=len(held)
         )
@@ -124,7 +123,7 @@ def told_cells(cells: int) -> str:
     return f"{cells:,}" if cells < 10**12 else f"about 10^{math.log10(cells):.1f}"
 
 
-def along_columns(grid: Grid) -> str:
+def along_columns(grid: CellGrid) -> str:
     """How many cells columns have, the longest first."""
     sizes = sorted(((len(block.labels), block.column.name) for block in grid.blocks), reverse=True)
     told = ", ".join(f"{size} of {name!r}" for size, name in sizes[:3])

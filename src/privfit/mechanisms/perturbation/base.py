@@ -17,6 +17,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.features import RowNorms
 from privfit.losses.convex import is_positive
 from privfit.mechanisms.base import Description, Mechanism, Numbers, PublicFacts
 from privfit.mechanisms.perturbation.calibration import KINDS, candidates, refuse_gaussian_without_delta
@@ -26,9 +27,9 @@ from privfit.mechanisms.perturbation.plan import ERMPlan
 from privfit.mechanisms.perturbation.problem import ERMFit, ERMProblem
 from privfit.privacy import Draws, Event, PrivacyError, PrivacyWarning, exact
 from privfit.privacy.event import laplace_scale
-from privfit.rows import KeptRows, Rows
+from privfit.rows import CachedDesign, Rows
 from privfit.schema import Geometry, Schema
-from privfit.statistics import Gradients, RowNorms
+from privfit.statistics import Gradients
 
 Floats = NDArray[np.float64]
 NoiseKind = Literal["auto", "laplace", "linf", "l2", "mixed", "gaussian"]
@@ -42,7 +43,7 @@ are mostly below 1, is warned of."""
 
 
 @dataclass(frozen=True)
-class Perturbation(Mechanism[ERMProblem, ERMPlan, KeptRows, ERMFit]):
+class Perturbation(Mechanism[ERMProblem, ERMPlan, CachedDesign, ERMFit]):
     """What both mechanisms share.
 
     Guarantee: that of the mechanism; docs/proofs/perturbation.md.
@@ -78,7 +79,9 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, KeptRows, ERMFit]):
         """
         anchored: Literal["no", "all"] = "no" if problem.fit_intercept else "all"
         plain = schema.geometry(numeric=numeric, intercept=False, several=True, anchored=anchored, knots=problem.knots)
-        if problem.fit_intercept and (problem.features is not None or plain.count("levels") + plain.count("hats") == 0):
+        if problem.fit_intercept and (
+            problem.features is not None or plain.count("levels") + plain.count("spline") == 0
+        ):
             return schema.geometry(
                 numeric=numeric, intercept=problem.features is None, several=True, knots=problem.knots
             )
@@ -146,14 +149,14 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, KeptRows, ERMFit]):
 
     # -- the release -------------------------------------------------------------------------------
 
-    def read(self, rows: Rows, plan: ERMPlan, problem: ERMProblem, draws: Draws) -> KeptRows:
+    def read(self, rows: Rows, plan: ERMPlan, problem: ERMProblem, draws: Draws) -> CachedDesign:
         """A cached design of all rows."""
         kept = self._cached(rows, problem)
         check_number(kept.n_rows, plan.facts.parameters)
         return kept
 
-    def _cached(self, rows: Rows, problem: ERMProblem) -> KeptRows:
-        return KeptRows(rows, problem.features)
+    def _cached(self, rows: Rows, problem: ERMProblem) -> CachedDesign:
+        return CachedDesign(rows, problem.features)
 
     def warn(self, plan: ERMPlan) -> None:
         """Warn where noise for the solver's precision will be larger than the weights."""
@@ -166,7 +169,7 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, KeptRows, ERMFit]):
                 stacklevel=2,
             )
 
-    def draw(self, data: KeptRows, plan: ERMPlan, draws: Draws) -> ERMFit:
+    def draw(self, data: CachedDesign, plan: ERMPlan, draws: Draws) -> ERMFit:
         """Draw, and minimise until the gradient is certified."""
         problem = plan.problem
         return ERMFit(
@@ -226,12 +229,12 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, KeptRows, ERMFit]):
         return self
 
     @abstractmethod
-    def perturbed(self, kept: KeptRows, plan: ERMPlan, draws: Draws) -> Floats:
+    def perturbed(self, kept: CachedDesign, plan: ERMPlan, draws: Draws) -> Floats:
         """Return the noisy weights.
 
         Parameters
         ----------
-        kept : KeptRows
+        kept : CachedDesign
             The cached rows.
         plan : ERMPlan
             The plan.

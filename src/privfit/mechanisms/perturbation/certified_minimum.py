@@ -18,7 +18,7 @@ from privfit.mechanisms.perturbation.plan import ERMPlan
 from privfit.mechanisms.perturbation.precision import OUTPUT_TOLERANCE, most_rows
 from privfit.privacy import PrivacyError, PrivacyParameters
 from privfit.privacy.guarded import guarded_values, quietly
-from privfit.rows import KeptRows, SampledRows, one_blas_thread
+from privfit.rows import CachedDesign, SampledDesign, one_blas_thread
 from privfit.solvers import Minimum, accelerated_descent, minimise_certified, newton_on_sample, solver_of
 from privfit.statistics import Gradients
 from privfit.tables import DataError
@@ -31,7 +31,7 @@ from there.
 """
 
 
-def minimised(plan: ERMPlan, kept: KeptRows, term: Floats) -> Floats:
+def minimised(plan: ERMPlan, kept: CachedDesign, term: Floats) -> Floats:
     """A point within slack / ridge of the minimum of the perturbed objective, or, if the plan says so, any point of the
     ball.
 
@@ -49,14 +49,14 @@ def minimised(plan: ERMPlan, kept: KeptRows, term: Floats) -> Floats:
         return _in_ball(np.zeros_like(term) if found is None else found.weights, plan.precision.ball)
 
 
-def _usual_minimum(plan: ERMPlan, kept: KeptRows, term: Floats) -> Minimum | None:
+def _usual_minimum(plan: ERMPlan, kept: CachedDesign, term: Floats) -> Minimum | None:
     """The best point of a fast solver, that promises nothing."""
     gradients, ridge = plan.gradients, plan.ridge
     respond, bend = responses(gradients)
     wanted = plan.slack / 2 if plan.precision.solves else OUTPUT_TOLERANCE * gradients.sensitivity("l2")
 
-    def solver(rows: KeptRows | SampledRows, weights: Floats) -> Callable[[Floats], Floats]:
-        return solver_of(rows.curved(weights, bend), ridge, shifts_are_free=gradients.coupling == "softmax")
+    def solver(rows: CachedDesign | SampledDesign, weights: Floats) -> Callable[[Floats], Floats]:
+        return solver_of(rows.hessian(weights, bend), ridge, shifts_are_free=gradients.coupling == "softmax")
 
     try:
         sample = kept.sample()
@@ -64,12 +64,12 @@ def _usual_minimum(plan: ERMPlan, kept: KeptRows, term: Floats) -> Minimum | Non
         rough = kept.n_rows * gradients.of_one_row("l2") * share
         with one_blas_thread():
             start, solve = newton_on_sample(
-                lambda w: sample.pulled(w, respond) + ridge * w + term,
+                lambda w: sample.gradient(w, respond) + ridge * w + term,
                 lambda w: solver(sample, w),
                 np.zeros_like(term),
                 rough,
             )
-        if kept.rows_for_curvature > sample.n_rows:
+        if kept.hessian_rows > sample.n_rows:
             solve = solver(kept, start)
         return minimise_certified(_gradient(plan, kept, term), wanted, start, solve)
     except (DataError, PrivacyError, OSError):
@@ -78,13 +78,13 @@ def _usual_minimum(plan: ERMPlan, kept: KeptRows, term: Floats) -> Minimum | Non
         return None  # it knows of the rows, and must not be told; nor how much memory a dense sample of them takes
 
 
-def _gradient(plan: ERMPlan, kept: KeptRows, term: Floats) -> Callable[[Floats], Floats]:
+def _gradient(plan: ERMPlan, kept: CachedDesign, term: Floats) -> Callable[[Floats], Floats]:
     """The gradient of the perturbed objective over all rows."""
     respond, _ = responses(plan.gradients)
-    return lambda weights: kept.pulled(weights, respond) + plan.ridge * weights + term
+    return lambda weights: kept.gradient(weights, respond) + plan.ridge * weights + term
 
 
-def _descended(plan: ERMPlan, kept: KeptRows, term: Floats, found: Minimum | None) -> Floats:
+def _descended(plan: ERMPlan, kept: CachedDesign, term: Floats, found: Minimum | None) -> Floats:
     """The same by accelerated gradient descent, from where the usual solver came to if that is no worse than zero."""
     precision = plan.precision
 
@@ -116,7 +116,7 @@ def _in_ball(weights: Floats, radius: float) -> Floats:
     return weights if length <= radius else weights * (radius * (1 - (weights.size + 8) * 2.0**-52) / length)
 
 
-def _rounded(plan: ERMPlan, kept: KeptRows, weights: Floats, term: Floats) -> float:
+def _rounded(plan: ERMPlan, kept: CachedDesign, weights: Floats, term: Floats) -> float:
     """The most that rounding can have moved the gradient at these weights."""
     gradients = plan.gradients
     off = kept.rounding(weights, gradients.of_slopes("l2"), gradients.smoothness, gradients.offset)

@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.features import RowNorms
 from privfit.mechanisms.perturbation.problem import ERMFit
-from privfit.statistics import RowNorms
 
 Floats = NDArray[np.float64]
 

@@ -20,7 +20,7 @@ from privfit.mechanisms.perturbation.problem import PairTable
 from privfit.privacy import Draws, PrivacyParameters, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import Laplace, Part, RandomBits, Selection
-from privfit.rows import CellRows, Crossing, KeptRows, Pair, PartOfRows
+from privfit.rows import CachedDesign, DesignSubset, InteractionCells, Interactions, Pair
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -160,7 +160,7 @@ class InteractionTerms:
     """
 
     gradients: IntegerGradients
-    crossing: Crossing
+    interactions: Interactions
     epsilon: Fraction
     split: BudgetSplit
     of_256: int = OF_256
@@ -173,7 +173,7 @@ class InteractionTerms:
     @cached_property
     def menu(self) -> list[Pair]:
         """What there is to choose from."""
-        return menu_of(self.crossing)
+        return menu_of(self.interactions)
 
     @cached_property
     def choice_scale(self) -> float:
@@ -197,7 +197,7 @@ class InteractionTerms:
             epsilon=float(self.epsilon * self.split.choices / self.split.pairs),
         )
         table = Laplace(
-            size=2 * max(self.crossing.n_cells(pair) for pair in self.menu),
+            size=2 * max(self.interactions.n_cells(pair) for pair in self.menu),
             scale=self.table_scale,
             sensitivity=self.gradients.sums_sensitivity,
             unit=UNIT,
@@ -212,13 +212,13 @@ class InteractionTerms:
         """Whether only some of the rows take part."""
         return self.of_256 < OF_256
 
-    def rows(self, kept: KeptRows, draws: Draws) -> KeptRows:
+    def rows(self, kept: CachedDesign, draws: Draws) -> CachedDesign:
         """The rows that pairs are chosen and measured by."""
         if not self.samples:
             return kept
-        return PartOfRows(kept, draws.random_bits().heads(0, kept.n_rows, self.of_256))
+        return DesignSubset(kept, draws.random_bits().heads(0, kept.n_rows, self.of_256))
 
-    def drawn(self, rows: CellRows, bits: int, draws: Draws) -> tuple[PairTable, ...]:
+    def drawn(self, rows: InteractionCells, bits: int, draws: Draws) -> tuple[PairTable, ...]:
         """Choose a pair, measure its table, let it count, and so on."""
         left, found, own = list(self.menu), [], self.gradients
         for _ in range(self.split.pairs):
@@ -246,9 +246,9 @@ def enough_rows(parameters: PrivacyParameters, menu: int) -> int:
     return max(int(min(wanted, MOST_LOOKS // menu)), 1)
 
 
-def menu_of(crossing: Crossing) -> list[Pair]:
+def menu_of(interactions: Interactions) -> list[Pair]:
     """The pairs of columns that can have a table, and numbers by themselves unless those would be too many."""
-    pairs, alone = crossing.pairs(MOST_CELLS), crossing.alone()
+    pairs, alone = interactions.pairs(MOST_CELLS), interactions.alone()
     return pairs + alone if len(pairs) + len(alone) <= MOST_CHOICES else pairs
 
 

@@ -44,7 +44,7 @@ from privfit.mechanisms.perturbation.objective_noise import ObjectiveNoise
 from privfit.mechanisms.perturbation.plan import ERMPlan
 from privfit.mechanisms.perturbation.problem import ERMFit, ERMProblem
 from privfit.privacy import Budget, Draws, PrivacyError, exact
-from privfit.rows import Crossing, KeptRows, Pair, Rows, is_alone
+from privfit.rows import CachedDesign, Interactions, Pair, Rows, is_alone
 from privfit.schema import Geometry
 from privfit.statistics import Gradients
 
@@ -134,13 +134,13 @@ class PairedPerturbation(ObjectivePerturbation):
             return PairedPlan(**inherited)
         facts, parameters, pairs = plan.facts, plan.facts.parameters, split.pairs
         changed = int(parameters.rows_per_person) * (2 if parameters.adjacency == "replace-one" else 1)
-        crossing = Crossing.of(facts.geometry)
+        interactions = Interactions.of(facts.geometry)
         terms = InteractionTerms(
             IntegerGradients(plan.gradients.loss, changed),
-            crossing,
+            interactions,
             exact(parameters.budget.epsilon),
             split,
-            sampled_of_256(parameters, len(menu_of(crossing)), facts.n_rows),
+            sampled_of_256(parameters, len(menu_of(interactions)), facts.n_rows),
         )
         event = replace(
             plan.event,
@@ -169,13 +169,13 @@ class PairedPerturbation(ObjectivePerturbation):
         fits = problem.loss == LOGISTIC and problem.coupling == "one" and problem.features is None
         if not fits or score_bits(geometry.n_columns) < STEP_BITS:
             return []
-        menu = menu_of(Crossing.of(geometry))
+        menu = menu_of(Interactions.of(geometry))
         return menu if len(menu) <= MOST_CHOICES else []
 
-    def _cached(self, rows: Rows, problem: ERMProblem) -> KeptRows:
-        return KeptRows(rows, problem.features, fine=any(map(is_alone, self._menu(rows.geometry, problem))))
+    def _cached(self, rows: Rows, problem: ERMProblem) -> CachedDesign:
+        return CachedDesign(rows, problem.features, fine=any(map(is_alone, self._menu(rows.geometry, problem))))
 
-    def draw(self, data: KeptRows, plan: ERMPlan, draws: Draws) -> ERMFit:
+    def draw(self, data: CachedDesign, plan: ERMPlan, draws: Draws) -> ERMFit:
         """Draw the weights; then choose and measure tables by what they leave."""
         assert isinstance(plan, PairedPlan)
         fit, terms = super().draw(data, plan, draws), plan.terms

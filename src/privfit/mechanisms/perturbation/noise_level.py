@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from privfit.features import RowNorms
 from privfit.mechanisms.perturbation.defaults import usual_curvature
 from privfit.mechanisms.perturbation.problem import ERMFit
 from privfit.privacy import Event
-from privfit.statistics import RowNorms
 
 DROWNED = 0.3
 """A classifier is called drowned above this relative noise.

@@ -22,7 +22,7 @@ from privfit.mechanisms.perturbation.plan import ERMPlan, with_certificate
 from privfit.mechanisms.perturbation.precision import most_rows, objective_precision, quiet_ridge, solvable_ridge
 from privfit.mechanisms.perturbation.problem import ERMFit, ERMProblem
 from privfit.privacy import Draws, Event, PrivacyError
-from privfit.rows import KeptRows
+from privfit.rows import CachedDesign
 from privfit.schema import Geometry
 from privfit.statistics import Gradients
 
@@ -151,7 +151,7 @@ class ObjectivePerturbation(Perturbation):
         taper = min(max(SAFE * ridge / self._free_ridge(noise, gentle, epsilon), 1.0), MOST_TAPER)
         return replace(gradients, loss=tempered_logistic(steepest, taper))
 
-    def perturbed(self, kept: KeptRows, plan: ERMPlan, draws: Draws) -> Floats:
+    def perturbed(self, kept: CachedDesign, plan: ERMPlan, draws: Draws) -> Floats:
         """The minimum of the perturbed objective, with the noise of its certificate."""
         assert plan.noise is not None
         assert plan.certificate is not None

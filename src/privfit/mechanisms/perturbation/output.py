@@ -20,7 +20,7 @@ from privfit.mechanisms.perturbation.problem import ERMProblem
 from privfit.privacy import Budget, Draws, Event, PrivacyError, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.gaussian import gaussian_delta, least_scale
-from privfit.rows import KeptRows
+from privfit.rows import CachedDesign
 from privfit.statistics import Gradients
 
 Floats = NDArray[np.float64]
@@ -116,7 +116,7 @@ class OutputPerturbation(Perturbation):
             )
         return ridge
 
-    def perturbed(self, kept: KeptRows, plan: ERMPlan, draws: Draws) -> Floats:
+    def perturbed(self, kept: CachedDesign, plan: ERMPlan, draws: Draws) -> Floats:
         """The minimum with noise."""
         found, unit = minimised(plan, kept, np.zeros((kept.n_columns, plan.gradients.classes))), plan.event.unit
         return np.asarray(draws.add(np.rint(found * unit).astype(np.int64)) / unit, dtype=np.float64)

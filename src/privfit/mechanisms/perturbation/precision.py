@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE, QUIET
 from privfit.mechanisms.perturbation.objective_noise import ObjectiveNoise
 from privfit.privacy import PrivacyError, PrivacyParameters
-from privfit.rows import KeptRows
+from privfit.rows import CachedDesign
 from privfit.statistics import Gradients
 
 OBJECTIVE_TOLERANCE = 1e-6
@@ -149,7 +149,7 @@ def _accelerated_steps(condition: float, ratio: float) -> int:
 def _rounding(gradients: Gradients, rows: int, length: float) -> float:
     """The most that rounding moves a sum of gradients at weights of this length."""
     norms = gradients.norms
-    return KeptRows.most_rounding(
+    return CachedDesign.most_rounding(
         rows, norms.l2, norms.entries, length, gradients.of_slopes("l2"), gradients.smoothness, gradients.offset
     )
 
@@ -158,7 +158,7 @@ def _rounding_of_length(gradients: Gradients, rows: int) -> float:
     """By how much that grows with the length of the weights. (A difference of two roundings would drown where slopes or
     offsets are huge.)
     """
-    return KeptRows.most_rounding(rows, gradients.norms.l2, gradients.norms.entries, 1.0, 0.0, gradients.smoothness)
+    return CachedDesign.most_rounding(rows, gradients.norms.l2, gradients.norms.entries, 1.0, 0.0, gradients.smoothness)
 
 
 def objective_precision(gradients: Gradients, rows: int, ridge: float, noise: ObjectiveNoise) -> Precision:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.features import FeatureMap, RowNorms
 from privfit.losses import ConvexLoss
-from privfit.rows import Features, is_alone
+from privfit.rows import is_alone
 from privfit.schema import AUTO_KNOTS, Geometry, Schema
-from privfit.statistics import Coupling, RowNorms
+from privfit.statistics import Coupling
 
 Floats = NDArray[np.float64]
 
@@ -27,7 +28,7 @@ class ERMProblem:
     fit_intercept: bool = True
     classes: int = 1
     coupling: Coupling = "one"
-    features: Features | None = None
+    features: FeatureMap | None = None
     knots: int = AUTO_KNOTS
 
     def norms(self, geometry: Geometry) -> RowNorms:
@@ -53,7 +54,7 @@ class ERMFit:
     ridge: float
     loss: ConvexLoss
     coupling: Coupling = "one"
-    features: Features | None = None
+    features: FeatureMap | None = None
     setting: str = ""
     """Which setting was chosen, where there was a choice."""
     n_rows: int | None = None

@@ -18,7 +18,7 @@ from privfit.privacy import Budget, Draws, Event, PrivacyError, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import CANDIDATE, CERTIFICATE, Additive, Part, RandomBits, Selection
 from privfit.privacy.samplers.norms import Source
-from privfit.rows import KeptRows, PartOfRows
+from privfit.rows import CachedDesign, DesignSubset
 from privfit.statistics import Gradients
 
 Floats = NDArray[np.float64]
@@ -154,16 +154,16 @@ class TunedPerturbation(Perturbation):
         inherited = {field.name: getattr(most, field.name) for field in fields(ERMPlan)}
         return TunedPlan(**{**inherited, "event": event, "facts": facts}, candidates=plans)
 
-    def draw(self, data: KeptRows, plan: ERMPlan, draws: Draws) -> ERMFit:
+    def draw(self, data: CachedDesign, plan: ERMPlan, draws: Draws) -> ERMFit:
         """Partition the rows, fit every candidate, and choose."""
         assert isinstance(plan, TunedPlan)
         plans = plan.candidates
         place = partition(data.n_rows, len(plans) + 1, draws.random_integers())
         found = [
-            candidate.perturbed(PartOfRows(data, place == i), own, draws)
+            candidate.perturbed(DesignSubset(data, place == i), own, draws)
             for i, (candidate, own) in enumerate(zip(self.candidates, plans, strict=True))
         ]
-        held = PartOfRows(data, place == len(plans))
+        held = DesignSubset(data, place == len(plans))
         choice = draws.select([-held.mistakes(weights) for weights in found])
         return self._chosen(choice, found[choice], plans[choice])
 
@@ -181,7 +181,7 @@ class TunedPerturbation(Perturbation):
     def _plan_of_kind(self, kind: str, gradients: Gradients, facts: PublicFacts, problem: ERMProblem) -> ERMPlan:
         raise NotImplementedError  # every candidate has its own
 
-    def perturbed(self, kept: KeptRows, plan: ERMPlan, draws: Draws) -> Floats:
+    def perturbed(self, kept: CachedDesign, plan: ERMPlan, draws: Draws) -> Floats:
         """The weights of the candidate that was chosen."""
         return self.draw(kept, plan, draws).weights
 

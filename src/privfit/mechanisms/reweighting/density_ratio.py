@@ -26,8 +26,8 @@ from privfit.mechanisms.perturbation.problem import ERMProblem
 from privfit.mechanisms.reweighting.base import ReweightingFit, ReweightingProblem, tilted_weights
 from privfit.mechanisms.reweighting.variances import curvature, regression_bound, regression_covariance
 from privfit.privacy import Draws, Event, PrivacyError, PrivacyParameters
-from privfit.rows import KeptRows, PublicRows, Rows
-from privfit.rows.kept import Respond, SampledRows
+from privfit.rows import CachedDesign, PublicRows, Rows
+from privfit.rows.cached_design import RowResponse, SampledDesign
 from privfit.schema import Geometry, Schema
 from privfit.statistics import Gradients, Norm
 from privfit.tables import Table
@@ -150,7 +150,7 @@ class DensityRatioPlan(ReleasePlan):
 
 
 @dataclass(frozen=True)
-class DensityRatio(Mechanism[ReweightingProblem, DensityRatioPlan, KeptRows, DensityRatioFit]):
+class DensityRatio(Mechanism[ReweightingProblem, DensityRatioPlan, CachedDesign, DensityRatioFit]):
     """Logistic regression of private against public rows; noise on the minimum ("output", the paper's Algorithm 1) or
     in the objective ("objective").
 
@@ -229,15 +229,15 @@ class DensityRatio(Mechanism[ReweightingProblem, DensityRatioPlan, KeptRows, Den
             else ObjectivePerturbation(ridge=ridge, steepest=1)
         )
 
-    def read(self, rows: Rows, plan: DensityRatioPlan, problem: ReweightingProblem, draws: Draws) -> KeptRows:
+    def read(self, rows: Rows, plan: DensityRatioPlan, problem: ReweightingProblem, draws: Draws) -> CachedDesign:
         """A cached design of the private rows."""
-        kept, expected = KeptRows(rows), plan.rows
+        kept, expected = CachedDesign(rows), plan.rows
         others = self.others(problem.public.n_rows, expected)
         wide = replace(plan.facts.parameters, expected_rows=expected + others)
         check_number(math.ceil(MORE_ROUNDING * (kept.n_rows + others)), wide)
         return kept
 
-    def draw(self, data: KeptRows, plan: DensityRatioPlan, draws: Draws) -> DensityRatioFit:
+    def draw(self, data: CachedDesign, plan: DensityRatioPlan, draws: Draws) -> DensityRatioFit:
         """Draw, and minimise over both kinds of rows until the gradient is certified."""
         public = plan.problem.public
         both = BesidePublic(data, public, self.weight(public.n_rows, plan.rows))
@@ -248,27 +248,27 @@ class DensityRatio(Mechanism[ReweightingProblem, DensityRatioPlan, KeptRows, Den
 
     def without_noise(self, rows: Rows, parameters: PrivacyParameters, problem: ReweightingProblem) -> Floats:
         """The minimum itself, for rows that may be read by whoever asks: the paper's beta_0 for a reference."""
-        kept = KeptRows(rows)
+        kept = CachedDesign(rows)
         facts = PublicFacts(rows.geometry, replace(parameters, adjacency="replace-one"), kept.n_rows)
         both = BesidePublic(kept, problem.public, self.weight(problem.public.n_rows, kept.n_rows))
         return minimised(self.plan(facts, problem).fit, both, np.zeros((kept.n_columns, 1)))[:, 0]
 
 
-class BesidePublic(KeptRows):
+class BesidePublic(CachedDesign):
     """Private rows, with the label 1, and public ones, with the label -1, which count `weight` each."""
 
-    def __init__(self, kept: KeptRows, public: PublicRows, weight: float) -> None:
+    def __init__(self, kept: CachedDesign, public: PublicRows, weight: float) -> None:
         self.__dict__.update(kept.__dict__)
         self._public, self._weight = public, weight
 
-    def pulled(self, weights: Floats, respond: Respond) -> Floats:
+    def gradient(self, weights: Floats, respond: RowResponse) -> Floats:
         """The sum over rows of both kinds."""
-        private = super().pulled(weights, lambda scores, _: respond(scores, np.ones_like(scores)))
-        return private + self._weight * self._public.pulled(
+        private = super().gradient(weights, lambda scores, _: respond(scores, np.ones_like(scores)))
+        return private + self._weight * self._public.gradient(
             weights, lambda scores: respond(scores, -np.ones_like(scores))
         )
 
-    def sample(self) -> SampledRows:
+    def sample(self) -> SampledDesign:
         """Rows of both kinds, spread evenly."""
         own = super().sample()
         step = max(1, self._public.n_rows * self.n_columns // SAMPLE_VALUES)
@@ -277,7 +277,7 @@ class BesidePublic(KeptRows):
         )
 
     @property
-    def rows_for_curvature(self) -> int:
+    def hessian_rows(self) -> int:
         """None: the sample knows the curvature of both kinds."""
         return 0
 
@@ -291,21 +291,21 @@ class BesidePublic(KeptRows):
 
 
 @dataclass(frozen=True)
-class SampledBoth(SampledRows):
+class SampledBoth(SampledDesign):
     """A part of the private rows, and public ones that stand for `public_weight` each."""
 
     public: Any
     public_weight: float
 
-    def pulled(self, weights: Floats, respond: Respond) -> Floats:
-        """As BesidePublic.pulled, estimated."""
+    def gradient(self, weights: Floats, respond: RowResponse) -> Floats:
+        """As BesidePublic.gradient, estimated."""
         scores = self.public @ weights[:, 0]
         others = self.public.T @ respond(scores, -np.ones_like(scores))
-        return np.asarray(super().pulled(weights, respond) + self.public_weight * others[:, None], dtype=np.float64)
+        return np.asarray(super().gradient(weights, respond) + self.public_weight * others[:, None], dtype=np.float64)
 
-    def curved(self, weights: Floats, bend: Respond) -> Floats:
+    def hessian(self, weights: Floats, bend: RowResponse) -> Floats:
         """The curvature of both kinds, estimated."""
         scores = self.public @ weights[:, 0]
         bends = bend(scores, -np.ones_like(scores))
         others = (self.public.T @ self.public.multiply(bends[:, None]).tocsr()).toarray()
-        return np.asarray(super().curved(weights, bend) + self.public_weight * others[None], dtype=np.float64)
+        return np.asarray(super().hessian(weights, bend) + self.public_weight * others[None], dtype=np.float64)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from privfit.mechanisms import SampleAndAggregate
 from privfit.mechanisms.aggregation.sample_aggregate import BlockAnswers, BlockPlan
 from privfit.privacy import Draws
-from privfit.rows import DealtRows
+from privfit.rows import PartitionedRows
 from privfit.schema import Geometry
 
 Floats = NDArray[np.float64]
@@ -40,11 +40,11 @@ class GuptOnce(SampleAndAggregate):
         """Why none of it is private."""
         return ("kept blocks answer for many releases, with seeded noise",)
 
-    def read_blocks(self, dealt: DealtRows, geometry: Geometry, plan: BlockPlan) -> DealtRows:
+    def read_blocks(self, dealt: PartitionedRows, geometry: Geometry, plan: BlockPlan) -> PartitionedRows:
         """Read the rows, unless the blocks were fitted before."""
         return super().read_blocks(dealt, geometry, plan) if self.kept.shares is None else dealt
 
-    def draw(self, data: DealtRows, plan: BlockPlan, draws: Draws) -> Floats:
+    def draw(self, data: PartitionedRows, plan: BlockPlan, draws: Draws) -> Floats:
         """Fit the blocks, unless that was done before, and add noise to the mean."""
         low, high, source = plan.answers.low, plan.answers.high, draws.random_integers()
         if self.kept.shares is None:

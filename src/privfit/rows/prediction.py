@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.rows.crossed import Crossing, Pair
-from privfit.rows.encoding import absent_values, hats, level_codes, on_knots
-from privfit.rows.kept import Features
+from privfit.features import FeatureMap
+from privfit.features.splines import linear_splines
+from privfit.rows.encoding import absent_values, level_codes, on_knots
+from privfit.rows.interactions import Interactions, Pair
 from privfit.rows.layout import Chunk, Layout
 from privfit.schema import Block, Geometry, Numeric, Schema
 from privfit.tables import Batch, Table, column_positions
@@ -37,10 +38,10 @@ def linear_scores(
     parts = []
     for batch, design in _designs(table, schema, geometry):
         scores = design @ coef[:names] + intercept
-        crossing, first = Crossing.of(geometry), names
+        interactions, first = Interactions.of(geometry), names
         for pair in pairs:
-            scores += coef[first + crossing.numbers(pair, batch)]
-            first += crossing.n_cells(pair)
+            scores += coef[first + interactions.numbers(pair, batch)]
+            first += interactions.n_cells(pair)
         parts.append(scores)
     return np.concatenate(parts) if parts else np.empty(0)
 
@@ -49,7 +50,7 @@ def feature_scores(
     table: Table,
     schema: Schema,
     geometry: Geometry,
-    features: Features,
+    features: FeatureMap,
     coef: NDArray[np.float64],
     intercept: float | NDArray[np.float64],
 ) -> NDArray[np.float64]:
@@ -83,6 +84,6 @@ def _shown(block: Block, values: NDArray[np.float64] | NDArray[np.int32]) -> NDA
                 raise absent_values(column)
             numbers = np.where(absent, float(column.fill), numbers)
         return numbers[:, None]
-    if block.kind == "hats":
-        return hats(on_knots(block, np.asarray(values, dtype=np.float64)), block.width)
+    if block.kind == "spline":
+        return linear_splines(on_knots(block, np.asarray(values, dtype=np.float64)), block.width)
     return np.eye(len(block.labels))[level_codes(block, values)]

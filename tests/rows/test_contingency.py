@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import privfit as pf
-from privfit.rows import Cells, Grid, Rows, cell_geometry
+from privfit.rows import CellGrid, Rows, cell_geometry, count_cells
 from privfit.tables import open_table
 
 SCHEMA = pf.Schema(
@@ -21,7 +21,7 @@ SCHEMA = pf.Schema(
 
 def counted(table, schema: pf.Schema, cells: int, batch_rows: int = 1 << 16) -> dict[int, int]:
     rows = Rows(open_table(table), schema, cell_geometry(schema, cells), batch_rows=batch_rows)
-    return Cells(rows).read()
+    return count_cells(rows)
 
 
 def test_every_row_is_in_the_cell_that_its_values_name() -> None:
@@ -47,7 +47,7 @@ def test_every_row_is_in_the_cell_that_its_values_name() -> None:
 
 
 def test_numbers_of_cells_and_their_centres_go_both_ways() -> None:
-    grid = Grid(cell_geometry(SCHEMA, 4))
+    grid = CellGrid(cell_geometry(SCHEMA, 4))
     assert grid.sizes == (4, 3, 3, 2)
     assert grid.n_cells == 72
     columns = grid.columns(range(72))
@@ -69,7 +69,7 @@ def test_numbers_of_cells_and_their_centres_go_both_ways() -> None:
 
 def test_centres_are_counted_in_their_own_cells() -> None:
     schema = pf.Schema([pf.Numeric("x", -3, 7), pf.Category("c", ["a", "b"]), pf.Numeric("w", 0, 1e6, bins="auto")])
-    grid = Grid(cell_geometry(schema, 7))
+    grid = CellGrid(cell_geometry(schema, 7))
     frame = pl.DataFrame({name: values.tolist() for name, values in grid.columns(range(grid.n_cells)).items()})
     assert counted(frame, schema, 7) == dict.fromkeys(range(grid.n_cells), 1)
 
@@ -90,7 +90,7 @@ def test_cells_of_any_number(columns, cells) -> None:
             number = number * cells + place
         wanted[number] += 1
     assert found == dict(wanted)
-    grid = Grid(cell_geometry(schema, cells))
+    grid = CellGrid(cell_geometry(schema, cells))
     assert grid.n_cells == cells**columns
     back = np.column_stack(grid.places(list(found)))
     assert sorted(map(tuple, back.tolist())) == sorted(set(map(tuple, places.tolist())))
@@ -114,9 +114,8 @@ def test_the_target_alone() -> None:
         pf.Schema.box(0, 1, 1, target=[0, 1]),
         ClassCounts().geometry(pf.Schema.box(0, 1, 1, target=[0, 1])),
     )
-    cells = Cells(rows)
-    assert cells.read() == {0: 1, 1: 2}
-    assert cells.n_rows == 3
+    assert count_cells(rows) == {0: 1, 1: 2}
+    assert rows.n_rows == 3
 
 
 def test_what_a_row_can_move() -> None:

@@ -16,8 +16,9 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.features import FeatureMap
 from privfit.privacy.guarded import attempted, in_own_thread, quietly, real_numbers
-from privfit.rows.kept import Features, KeptRows
+from privfit.rows.cached_design import CachedDesign
 from privfit.rows.layout import Chunk
 from privfit.rows.memory import half_of_memory
 from privfit.rows.plain import PlainRows
@@ -30,7 +31,7 @@ BlockFunction = Callable[[Floats], Any]
 """From the rows of a block, one line each and the target last, to numbers."""
 
 
-class DealtRows:
+class PartitionedRows:
     """The rows of a table for one function that sees them block by block.
 
     Hands out what the function makes of the blocks, and the number of rows; never a row.
@@ -43,7 +44,7 @@ class DealtRows:
     """
 
     def __init__(
-        self, rows: Rows, *, encoded: bool = False, features: Features | None = None, most_bytes: int | None = None
+        self, rows: Rows, *, encoded: bool = False, features: FeatureMap | None = None, most_bytes: int | None = None
     ) -> None:
         self._rows = rows
         self._encoded = encoded
@@ -57,7 +58,7 @@ class DealtRows:
         if self._taken is not None:
             return
         if self._encoded:
-            kept = KeptRows(self._rows, self._features, self._most_bytes)
+            kept = CachedDesign(self._rows, self._features, self._most_bytes)
             self._taken = self._from_encoded(kept, self._held(kept._chunks))
             self.n_rows = kept.n_rows
             return
@@ -75,7 +76,7 @@ class DealtRows:
             )
         return chunks
 
-    def _from_encoded(self, kept: KeptRows, chunks: list[Chunk]) -> Callable[[Places], Floats]:
+    def _from_encoded(self, kept: CachedDesign, chunks: list[Chunk]) -> Callable[[Places], Floats]:
         whole = Chunk.joined(chunks)
         layout, with_target = kept._layout, self._rows.geometry.target is not None
 

@@ -18,9 +18,9 @@ from privfit.mechanisms.perturbation.interaction_terms import (
     menu_of,
     score_bits,
 )
-from privfit.rows import KeptRows, PartOfRows
+from privfit.rows import CachedDesign, DesignSubset
 from privfit.tables import DataError
-from tests.support.pairs import SHIFT, VALUES, cells_of, crossing_of, kept_of, measured, weights_of
+from tests.support.pairs import SHIFT, VALUES, cells_of, interactions_of, kept_of, measured, weights_of
 
 LOSS = tempered_logistic(0.5, 1.0)
 
@@ -38,7 +38,7 @@ def test_sums_are_those_of_a_loop_over_rows_whatever_their_order_and_batches() -
         )
         for _ in range(700)
     ]
-    weights, slopes, menu = weights_of(3, 1.0), IntegerGradients(LOSS, 2), menu_of(crossing_of())
+    weights, slopes, menu = weights_of(3, 1.0), IntegerGradients(LOSS, 2), menu_of(interactions_of())
     _, sums, curvatures = measured(rows, weights, slopes)
     alone = [measured([row], weights, slopes) for row in rows]
     for place in range(len(menu)):
@@ -52,9 +52,9 @@ def test_sums_are_those_of_a_loop_over_rows_whatever_their_order_and_batches() -
 
 def test_counts_are_the_same_where_they_are_made_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [(*VALUES[i % 4], ("no", "yes")[i % 3 % 2]) for i in range(200)]
-    cells, menu, slopes = cells_of(rows, weights_of(1, 1.0)), menu_of(crossing_of()), IntegerGradients(LOGISTIC, 1)
+    cells, menu, slopes = cells_of(rows, weights_of(1, 1.0)), menu_of(interactions_of()), IntegerGradients(LOGISTIC, 1)
     together = cells.sums_and_counts(menu, slopes.slopes, SHIFT)
-    monkeypatch.setattr("privfit.rows.crossed.MOST_COUNTED", 0)
+    monkeypatch.setattr("privfit.rows.interactions.MOST_COUNTED", 0)
     for one, other in zip(together, cells.sums_and_counts(menu, slopes.slopes, SHIFT), strict=True):
         assert np.array_equal(one[0], other[0])
         assert np.array_equal(one[1], other[1])
@@ -63,7 +63,7 @@ def test_counts_are_the_same_where_they_are_made_apart(monkeypatch: pytest.Monke
 def test_a_table_moves_the_scores_of_its_cells_only() -> None:
     rows = [(*VALUES[0], "no"), (*VALUES[1], "yes")]
     cells, pair = cells_of(rows, weights_of(0, 0.0)), (1, 2)
-    slopes, shape = IntegerGradients(LOGISTIC, 1), crossing_of().shape(pair)
+    slopes, shape = IntegerGradients(LOGISTIC, 1), interactions_of().shape(pair)
     assert shape == (3, 2)
     before = cells.sums([pair], slopes.slopes, SHIFT)[0]
     table = np.zeros(6, dtype=np.int64)
@@ -86,7 +86,7 @@ def test_any_weights_are_held_to_whole_numbers_whose_sums_are_exact(weight: floa
 
 def test_a_table_that_grew_between_readings_tells_no_numbers() -> None:
     kept = kept_of([(*VALUES[0], "no")] * 30)
-    part = PartOfRows(kept, np.ones(20, dtype=bool))
+    part = DesignSubset(kept, np.ones(20, dtype=bool))
     with pytest.raises(DataError, match="another number of rows"):
         part.cells(integer_weights(weights_of(0, 0.0), 8))
 
@@ -97,11 +97,11 @@ def test_a_part_of_the_rows_has_the_cells_that_these_rows_have_alone(batch_rows:
     ages, gains = rng.uniform(-5, 80, 4000), rng.exponential(900, 4000)
     rows = [(float(ages[i]), "nsw"[i % 3], "fm"[i % 2], float(gains[i]), ("no", "yes")[i % 5 % 2]) for i in range(4000)]
     mine = rng.uniform(size=4000) < 0.3
-    menu, slopes, weights = menu_of(crossing_of()), IntegerGradients(LOGISTIC, 1), weights_of(4, 1.0)
+    menu, slopes, weights = menu_of(interactions_of()), IntegerGradients(LOGISTIC, 1), weights_of(4, 1.0)
     whole = integer_weights(weights, score_bits(len(weights)))
     kept = kept_of(rows, batch_rows)
     assert (len(kept._chunks[0].fine) > 100) == (batch_rows == 7)  # in pieces
-    part = PartOfRows(kept, mine).cells(whole).sums(menu, slopes.slopes, SHIFT)
+    part = DesignSubset(kept, mine).cells(whole).sums(menu, slopes.slopes, SHIFT)
     alone = (
         kept_of([row for row, own in zip(rows, mine, strict=True) if own]).cells(whole).sums(menu, slopes.slopes, SHIFT)
     )
@@ -110,9 +110,9 @@ def test_a_part_of_the_rows_has_the_cells_that_these_rows_have_alone(batch_rows:
 
 def test_tables_that_do_not_fit_in_memory_have_the_same_cells() -> None:
     rows = [(*VALUES[i % 4], ("no", "yes")[i % 3 % 2]) for i in range(90)]
-    menu, slopes, weights = menu_of(crossing_of()), IntegerGradients(LOGISTIC, 1), weights_of(4, 1.0)
+    menu, slopes, weights = menu_of(interactions_of()), IntegerGradients(LOGISTIC, 1), weights_of(4, 1.0)
     kept = kept_of(rows)
-    read_again = KeptRows(kept._rows, most_bytes=1, fine=True)
+    read_again = CachedDesign(kept._rows, most_bytes=1, fine=True)
     assert read_again._chunks is None
     whole = integer_weights(weights, score_bits(len(weights)))
     for one, other in zip(
@@ -121,4 +121,4 @@ def test_tables_that_do_not_fit_in_memory_have_the_same_cells() -> None:
         strict=True,
     ):
         assert np.array_equal(one, other)
-    assert kept._chunks[0].nbytes > KeptRows(kept._rows)._chunks[0].nbytes  # fine cells are counted
+    assert kept._chunks[0].nbytes > CachedDesign(kept._rows)._chunks[0].nbytes  # fine cells are counted

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privfit.statistics import ShortenedRows
+from privfit.features import ShortenedRows
 
 EDGES = [0.0, 1.0, -1.0, 2.0**-16, 1 - 2.0**-16, 0.5]
 

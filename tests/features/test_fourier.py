@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privfit.statistics import FourierFeatures
+from privfit.features import FourierFeatures
 
 
 def of(features: FourierFeatures, rows: np.ndarray) -> np.ndarray:

@@ -36,7 +36,7 @@ def is_alone(pair: Pair) -> bool:
 
 
 @dataclass(frozen=True)
-class Crossing:
+class Interactions:
     """Which pairs of columns there are, and the cells of each: the cell of the second column turns fastest.
 
     From public facts.
@@ -45,7 +45,7 @@ class Crossing:
     layout: Layout
 
     @classmethod
-    def of(cls, geometry: Geometry) -> Crossing:
+    def of(cls, geometry: Geometry) -> Interactions:
         """The pairs of a geometry's columns."""
         return cls(Layout(geometry))
 
@@ -103,7 +103,7 @@ class Crossing:
         return np.asarray(found[0] * self.shape(pair)[1] + found[1], dtype=np.int64)
 
 
-class CellRows:
+class InteractionCells:
     """Some of the rows of a table, as cells, each with a whole-number score.
 
     Hands out whole-number sums over the cells of pairs; never a row.
@@ -120,7 +120,7 @@ class CellRows:
         sides: NDArray[np.bool_],
         fine: NDArray[np.uint16] | None = None,
     ) -> None:
-        self._crossing = Crossing(layout)
+        self._interactions = Interactions(layout)
         self._cells: NDArray[Any] = cells.astype(np.int64) if cells.size <= FEW_CELLS else cells  # quicker to count by
         self._fine = {} if fine is None else dict(zip(layout.with_knots, fine.T, strict=True))
         self._scores, self._sides = scores, sides.astype(np.int64)
@@ -138,7 +138,8 @@ class CellRows:
         steps = np.clip((self._scores >> shift) + responses.shape[1] // 2, 0, responses.shape[1] - 1)
         values = responses[self._sides, steps].astype(np.float64)
         found = [
-            np.bincount(self._numbers(pair), weights=values, minlength=self._crossing.n_cells(pair)) for pair in pairs
+            np.bincount(self._numbers(pair), weights=values, minlength=self._interactions.n_cells(pair))
+            for pair in pairs
         ]
         return [np.rint(sums).astype(np.int64) for sums in found]
 
@@ -156,10 +157,10 @@ class CellRows:
         return found
 
     def _numbers(self, pair: Pair) -> Integers:
-        first, second = self._crossing.places(pair)
+        first, second = self._interactions.places(pair)
         if is_alone(pair):
             return np.asarray(self._fine[first], dtype=np.int64)
         return np.asarray(
-            self._cells[first].astype(np.int64, copy=False) * self._crossing.shape(pair)[1] + self._cells[second],
+            self._cells[first].astype(np.int64, copy=False) * self._interactions.shape(pair)[1] + self._cells[second],
             dtype=np.int64,
         )

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from privfit.features import FourierFeatures
 from privfit.losses import robust
-from privfit.rows import KeptRows
-from privfit.rows.kept import CHUNK_ROWS, MANY_CHUNKS, USUAL_ROWS
+from privfit.rows import CachedDesign
+from privfit.rows.cached_design import CHUNK_ROWS, MANY_CHUNKS, USUAL_ROWS
 from privfit.rows.layout import Chunk, Layout
 from privfit.schema import Category, Numeric, Schema
-from privfit.statistics import FourierFeatures
 from privfit.tables import DataError
 from tests.support.kept_tables import by_hand, kept_from, mixed, number, schema_for, whole_weights
 
@@ -49,7 +49,7 @@ def test_rounding_bounds_the_distance_from_exact_sums(length: float, intercept: 
     weights = np.random.default_rng(2).normal(size=(geometry.n_columns, 1))
     weights *= length / np.linalg.norm(weights)
     kept = kept_from(frame, schema, geometry, batch_rows=200)
-    off = distance(kept.pulled(weights, robust(threshold).slope), exact_sums(design, y, weights, threshold))
+    off = distance(kept.gradient(weights, robust(threshold).slope), exact_sums(design, y, weights, threshold))
     assert 0 < off <= kept.rounding(weights, threshold, 1.0)
 
 
@@ -65,7 +65,7 @@ def test_rounding_bounds_sums_of_a_target_far_from_zero(low: float, high: float,
     exact = 500 * Fraction(half) ** 2 * (Fraction(float(weights[0, 0])) - Fraction(target))
     assert loss.most_slope is not None
     assert loss.most_curvature is not None
-    assert abs(Fraction(float(kept.pulled(weights, loss.slope)[0, 0])) - exact) <= kept.rounding(
+    assert abs(Fraction(float(kept.gradient(weights, loss.slope)[0, 0])) - exact) <= kept.rounding(
         weights, loss.most_slope, loss.most_curvature, loss.offset
     )
 
@@ -79,7 +79,7 @@ def test_rounding_bounds_sums_whose_every_addition_is_rounded_the_same_way(kind:
     kept = kept_from(np.ones((n, 1)), schema, geometry)
     value = 1 + 2.0**-41 - 2.0**-50
     weights = np.zeros((geometry.n_columns, 1))
-    found = kept.pulled(weights, lambda z, t: np.full(len(z), value))
+    found = kept.gradient(weights, lambda z, t: np.full(len(z), value))
     off = abs(Fraction(float(found.max())) - n * Fraction(value))
     assert off <= kept.rounding(weights, value, 0.0)
     if kind == "level":
@@ -93,7 +93,7 @@ def test_rounding_is_what_public_facts_allow_for() -> None:
     weights = whole_weights(geometry.n_columns, 3)
     length = float(np.linalg.norm(weights))
     found = kept.rounding(weights, 0.5, 0.25)
-    assert found == KeptRows.most_rounding(150, geometry.l2, 1 + len(geometry.blocks), length, 0.5, 0.25)
+    assert found == CachedDesign.most_rounding(150, geometry.l2, 1 + len(geometry.blocks), length, 0.5, 0.25)
     more: list[dict[str, float]] = [
         {"rows": 151},
         {"norm": 4.0},
@@ -111,7 +111,7 @@ def test_rounding_is_what_public_facts_allow_for() -> None:
         "most_curvature": 0.25,
     }
     for change in more:
-        assert KeptRows.most_rounding(**(usual | change)) > found  # type: ignore[arg-type]
+        assert CachedDesign.most_rounding(**(usual | change)) > found  # type: ignore[arg-type]
 
 
 def test_features_have_the_rounding_of_their_own_norm() -> None:
@@ -120,7 +120,7 @@ def test_features_have_the_rounding_of_their_own_norm() -> None:
     features = FourierFeatures(geometry.n_columns, 10, 0.3)
     kept = kept_from(frame, schema, geometry, features=features)
     weights = whole_weights(20, 1)
-    assert kept.rounding(weights, 1.0, 0.25) == KeptRows.most_rounding(
+    assert kept.rounding(weights, 1.0, 0.25) == CachedDesign.most_rounding(
         150, 1.0, 20, float(np.linalg.norm(weights)), 1.0, 0.25
     )
 
@@ -153,7 +153,7 @@ def test_matrices_of_a_part_of_a_chunk_copy_nothing() -> None:
 
 
 def test_more_places_than_32_bits_tell_are_refused_before_a_row_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("privfit.rows.kept.MOST_PLACES", 100)
+    monkeypatch.setattr("privfit.rows.cached_design.MOST_PLACES", 100)
     schema = Schema([Category("a", list(range(90))), Category("b", list(range(90)))])
     with pytest.raises(DataError, match="32 bits"):
         kept_from(pd.DataFrame({"a": [0], "b": [0]}), schema, schema.geometry())

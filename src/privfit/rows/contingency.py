@@ -19,6 +19,7 @@ from privfit.rows.encoding import level_codes
 from privfit.rows.memory import no_rows
 from privfit.rows.rows import Rows, progress_report
 from privfit.schema import Block, Category, Geometry, Schema, make_block
+from privfit.tables import Batch
 
 Integers = NDArray[np.int64]
 
@@ -35,7 +36,7 @@ def cell_geometry(schema: Schema, cells: int) -> Geometry:
     return Geometry(tuple(blocks), False) if schema.target is None else Geometry(tuple(blocks[:-1]), False, blocks[-1])
 
 
-class Grid:
+class CellGrid:
     """The cells of a geometry and their numbers, from 0 on: the cell of the last column turns fastest.
 
     Public facts only.
@@ -96,51 +97,42 @@ def centres(block: Block) -> NDArray[Any]:
     return np.array([*middles, *[np.nan] * (len(block.labels) - len(middles))])
 
 
-class Cells:
-    """The rows of a table, counted in cells. Hands out counts, and the number of rows; never a row.
+def count_cells(rows: Rows) -> dict[int, int]:
+    """How many rows each cell has, by the number of the cell, rising; cells without rows are left out.
 
-    The geometry's blocks are the last columns of the table: all of them, or its target alone.
+    The geometry's blocks are the last columns of the table: all of them, or its target alone. Every error that the
+    table holds is met here.
 
     Guarantee: every row is in exactly one cell, which is a function of that row and of public numbers;
     docs/proofs/histograms.md, Lemma 1.
     """
+    grid, counts, seen = CellGrid(rows.geometry), dict[int, int](), 0
+    report = progress_report()
+    for batch in rows.batches():
+        seen += len(batch[0])
+        for cell, count in _counted(grid, batch[-len(grid.blocks) :]):
+            counts[cell] = counts.get(cell, 0) + count
+        if report is not None:
+            report(seen)
+    if not seen:
+        raise no_rows()
+    rows.settle_count(seen)
+    return dict(sorted(counts.items()))
 
-    def __init__(self, rows: Rows) -> None:
-        self._rows = rows
-        self.grid = Grid(rows.geometry)
-        self.n_rows = 0
 
-    def read(self) -> dict[int, int]:
-        """How many rows each cell has, by the number of the cell, rising; cells without rows are left out.
-
-        Meets every error that the table holds.
-        """
-        counts: dict[int, int] = {}
-        self.n_rows = 0
-        report = progress_report()
-        for batch in self._rows.batches():
-            self.n_rows += len(batch[0])
-            for cell, count in self._counted(batch[-len(self.grid.blocks) :]):
-                counts[cell] = counts.get(cell, 0) + count
-            if report is not None:
-                report(self.n_rows)
-        if not self.n_rows:
-            raise no_rows()
-        self._rows.settle_count(self.n_rows)
-        return dict(sorted(counts.items()))
-
-    def _counted(self, batch: Sequence[Any]) -> list[tuple[int, int]]:
-        sizes, digits = self.grid.sizes, []
-        for digit in self.grid.digits:
-            number = np.zeros(len(batch[0]), dtype=np.int64)
-            for block, values, size in zip(self.grid.blocks[digit], batch[digit], sizes[digit], strict=True):
-                number = number * size + level_codes(block, values)
-            digits.append(number)
-        if len(digits) == 1:
-            found, held = np.unique(digits[0], return_counts=True)
-            return list(zip(found.tolist(), held.tolist(), strict=True))
-        several, held = np.unique(np.column_stack(digits), axis=0, return_counts=True)
-        whole = several[:, 0].astype(object)
-        for place, digit in enumerate(self.grid.digits[1:], start=1):
-            whole = whole * math.prod(sizes[digit]) + several[:, place].astype(object)
-        return list(zip(whole.tolist(), held.tolist(), strict=True))
+def _counted(grid: CellGrid, batch: Batch) -> list[tuple[int, int]]:
+    """The cells of a batch and how many of its rows each has."""
+    digits = []
+    for digit in grid.digits:
+        number = np.zeros(len(batch[0]), dtype=np.int64)
+        for block, values, size in zip(grid.blocks[digit], batch[digit], grid.sizes[digit], strict=True):
+            number = number * size + level_codes(block, values)
+        digits.append(number)
+    if len(digits) == 1:
+        found, held = np.unique(digits[0], return_counts=True)
+        return list(zip(found.tolist(), held.tolist(), strict=True))
+    several, held = np.unique(np.column_stack(digits), axis=0, return_counts=True)
+    whole = several[:, 0].astype(object)
+    for place, digit in enumerate(grid.digits[1:], start=1):
+        whole = whole * math.prod(grid.sizes[digit]) + several[:, place].astype(object)
+    return list(zip(whole.tolist(), held.tolist(), strict=True))

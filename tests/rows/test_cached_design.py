@@ -19,12 +19,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privfit.features import FourierFeatures, RowNorms
 from privfit.losses import LOGISTIC
-from privfit.rows import Encoder, KeptRows, Rows, on_progress
-from privfit.rows.kept import CHUNK_ROWS, LARGEST_BLOCK, MANY_CHUNKS, SHORT_ROWS, USUAL_ROWS
+from privfit.rows import CachedDesign, Encoder, Rows, on_progress
+from privfit.rows.cached_design import CHUNK_ROWS, LARGEST_BLOCK, MANY_CHUNKS, SHORT_ROWS, USUAL_ROWS
 from privfit.rows.layout import MOST_CODES, STEP, Layout
 from privfit.schema import Category, Numeric, Schema
-from privfit.statistics import FourierFeatures, RowNorms
 from privfit.tables import DataError, open_table
 from tests.support.kept_tables import (
     FEATURES,
@@ -56,7 +56,7 @@ def test_sums_equal_those_of_a_design_built_by_hand(classes: int, target: str, i
     kept = kept_from(frame, schema, geometry, batch_rows=77)
     weights = whole_weights(design.shape[1], classes)
     assert (kept.n_rows, kept.n_columns) == design.shape
-    np.testing.assert_array_equal(kept.pulled(weights, whole), dense_sums(design, y, weights, whole))
+    np.testing.assert_array_equal(kept.gradient(weights, whole), dense_sums(design, y, weights, whole))
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -78,7 +78,7 @@ def test_numbers_measured_from_zero_are_summed_as_they_are_encoded() -> None:
     kept = kept_from(table, schema, geometry)
     weights = np.array([[3.0], [1], [2], [5]])
     np.testing.assert_array_equal(
-        kept.pulled(weights, lambda z, t: z + 8 * t), design.T @ (design @ weights + [[4.0], [8], [0]])
+        kept.gradient(weights, lambda z, t: z + 8 * t), design.T @ (design @ weights + [[4.0], [8], [0]])
     )
 
 
@@ -89,7 +89,7 @@ def test_numbers_of_a_wide_range_have_their_knots_on_a_logarithm() -> None:
     table = np.column_stack([np.array(block.edges) for block in geometry.blocks])
     table[0], table[-1] = table[0] - 7, table[-1] * 3
     weights = whole_weights(15, 1)
-    found = kept_from(table, schema, geometry).pulled(weights, lambda z, t: np.rint(z * 1e6) / 1e6)
+    found = kept_from(table, schema, geometry).gradient(weights, lambda z, t: np.rint(z * 1e6) / 1e6)
     scores = weights.reshape(3, 5).sum(axis=0)
     np.testing.assert_array_equal(found, np.tile(scores, 3)[:, None])
 
@@ -128,7 +128,7 @@ def test_sums_equal_those_of_the_encoder_for_any_mixture_of_columns(
     design = Encoder(geometry, STEP, STEP).encode(batch, 0, 50).T / STEP
     kept = kept_from(table, schema, geometry, threads=1, batch_rows=batch_rows)
     weights = whole_weights(geometry.n_columns, classes, seed)
-    np.testing.assert_array_equal(kept.pulled(weights, whole), dense_sums(design, np.zeros(50), weights, whole))
+    np.testing.assert_array_equal(kept.gradient(weights, whole), dense_sums(design, np.zeros(50), weights, whole))
 
 
 def test_rows_of_many_chunks_and_batches_lose_nothing() -> None:
@@ -142,7 +142,7 @@ def test_rows_of_many_chunks_and_batches_lose_nothing() -> None:
     wanted = dense_sums(design, y, weights, whole)
     for batch_rows in (1000, USUAL_ROWS, 20_000, 10**6):
         np.testing.assert_array_equal(
-            kept_from(frame, schema, geometry, batch_rows=batch_rows).pulled(weights, whole), wanted
+            kept_from(frame, schema, geometry, batch_rows=batch_rows).gradient(weights, whole), wanted
         )
 
 
@@ -166,7 +166,7 @@ def test_the_largest_category_is_told_apart_to_its_last_level() -> None:
     schema = Schema([Category("c", list(range(LARGEST_BLOCK))), Category("d", [0, 1])])
     table = np.array([[0, 1], [LARGEST_BLOCK - 1, 0], [LARGEST_BLOCK - 1, 0], [256, 1]])
     kept = kept_from(table, schema, schema.geometry(intercept=False))
-    sums = kept.pulled(np.zeros((LARGEST_BLOCK + 1, 1)), lambda z, t: np.ones_like(z))
+    sums = kept.gradient(np.zeros((LARGEST_BLOCK + 1, 1)), lambda z, t: np.ones_like(z))
     assert {place: sums[place, 0] for place in np.flatnonzero(sums)} == {0: 1, 256: 1, LARGEST_BLOCK - 1: 2}
     assert sums[-1] == 0  # two of either sign
 
@@ -201,7 +201,7 @@ def test_every_engine_gives_the_sums_of_the_design_by_hand(engine: str, target: 
     kept = kept_from(ENGINES[engine](frame, tmp_path), schema, geometry, batch_rows=150)
     weights = whole_weights(geometry.n_columns, 3)
     for _ in range(2):  # a stream as well: it is kept
-        np.testing.assert_array_equal(kept.pulled(weights, whole), dense_sums(design, y, weights, whole))
+        np.testing.assert_array_equal(kept.gradient(weights, whole), dense_sums(design, y, weights, whole))
 
 
 @pytest.mark.parametrize("classes", [1, 3])
@@ -227,7 +227,7 @@ def test_a_table_that_does_not_fit_is_seen_as_it_is_at_every_pass() -> None:
     table = np.ones((100, 1))
     held, again = (kept_from(table, schema, schema.geometry(), most_bytes=most) for most in (100 * 24, 100 * 24 - 1))
     table[:] = -1.0
-    sums = [kept.pulled(np.zeros((2, 1)), lambda z, t: np.ones_like(z))[1, 0] for kept in (held, again)]
+    sums = [kept.gradient(np.zeros((2, 1)), lambda z, t: np.ones_like(z))[1, 0] for kept in (held, again)]
     assert sums == [100, -100]
 
 
@@ -250,7 +250,7 @@ def test_a_stream_is_counted_while_it_is_read_and_may_be_asked_for_its_rows_then
     schema, frame = schema_for(), mixed(123)
     rows = Rows(open_table(pa.Table.from_pandas(frame).to_reader()), schema, schema.geometry())
     assert rows.known_rows is None
-    assert KeptRows(rows).n_rows == 123
+    assert CachedDesign(rows).n_rows == 123
     assert rows.n_rows == 123
 
 
@@ -299,11 +299,11 @@ def test_a_small_table_is_its_own_sample(classes: int) -> None:
     sample = kept_from(frame, schema, geometry, batch_rows=77).sample()
     weights = whole_weights(geometry.n_columns, classes)
     assert sample.weight == 1
-    np.testing.assert_array_equal(sample.pulled(weights, whole), dense_sums(design, y, weights, whole))
+    np.testing.assert_array_equal(sample.gradient(weights, whole), dense_sums(design, y, weights, whole))
     scores = design @ weights
     bends = whole(scores[:, 0], y)[:, None] if classes == 1 else whole(scores, y)
     expected = [design.T @ np.diag(bends[:, k]) @ design for k in range(classes)]
-    np.testing.assert_array_equal(sample.curved(weights, whole), expected)
+    np.testing.assert_array_equal(sample.hessian(weights, whole), expected)
 
 
 @pytest.mark.parametrize("most_bytes", [None, 0])
@@ -321,11 +321,11 @@ def test_curvature_is_estimated_from_a_thirty_second_of_the_rows(classes: int, m
     )
     geometry = schema.geometry()
     kept = kept_from(few.loc[few.index.repeat(32)], schema, geometry, batch_rows=901, most_bytes=most_bytes)
-    assert kept.rows_for_curvature == 500
+    assert kept.hessian_rows == 500
     weights = whole_weights(geometry.n_columns, classes)
     once = kept_from(few, schema, geometry).sample()
     assert once.n_rows == 500
-    np.testing.assert_array_equal(kept.curved(weights, whole), 32 * once.curved(weights, whole))
+    np.testing.assert_array_equal(kept.hessian(weights, whole), 32 * once.hessian(weights, whole))
 
 
 @pytest.mark.parametrize(("batch_rows", "most_bytes"), [(5, None), (1000, 0), (50_000, None), (50_000, 0)])
@@ -338,10 +338,10 @@ def test_a_large_table_is_sampled_evenly_however_it_is_cut(batch_rows: int, most
     step = next(step for step in range(2, 100) if math.isclose(sample.weight, n / len(table[::step]), rel_tol=1e-12))
     taken = table[::step]
     assert 0 < len(taken) * (levels + 1) <= max(1 << 22, 8 * (levels + 1) ** 2) < n * (levels + 1) / 2
-    sums = sample.pulled(np.zeros((levels + 1, 1)), lambda z, t: t)
+    sums = sample.gradient(np.zeros((levels + 1, 1)), lambda z, t: t)
     places = np.bincount(taken[:, 0].astype(int), np.rint(taken[:, 1] * STEP) / STEP, minlength=levels)
     np.testing.assert_allclose(sums[1:, 0], sample.weight * places, rtol=1e-9, atol=1e-9)
-    counts = sample.pulled(np.zeros((levels + 1, 1)), lambda z, t: np.ones_like(t))
+    counts = sample.gradient(np.zeros((levels + 1, 1)), lambda z, t: np.ones_like(t))
     assert counts[0, 0] == pytest.approx(n)
 
 
@@ -371,8 +371,8 @@ def test_features_take_the_place_of_encoded_rows(classes: int, most_bytes: int |
     weights = whole_weights(features.n_columns, classes)
     wanted = dense_sums(features(design @ features.frequencies), y, weights, whole)
     assert kept.n_columns == geometry.n_columns - 1
-    np.testing.assert_array_equal(kept.pulled(weights, whole), wanted)
-    np.testing.assert_array_equal(kept.sample().pulled(weights, whole), wanted)
+    np.testing.assert_array_equal(kept.gradient(weights, whole), wanted)
+    np.testing.assert_array_equal(kept.sample().gradient(weights, whole), wanted)
 
 
 def test_random_features_of_kept_rows_are_those_of_the_encoded_ones() -> None:
@@ -383,7 +383,7 @@ def test_random_features_of_kept_rows_are_those_of_the_encoded_ones() -> None:
     kept = kept_from(frame, schema, geometry, features=features, threads=2, batch_rows=90)
     weights = np.random.default_rng(1).normal(size=(40, 1))
     np.testing.assert_allclose(
-        kept.pulled(weights, LOGISTIC.slope),
+        kept.gradient(weights, LOGISTIC.slope),
         dense_sums(features(design @ features.frequencies), y, weights, LOGISTIC.slope),
         rtol=1e-9,
     )

@@ -10,13 +10,14 @@ import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.rows.crossed import CellRows
+from privfit.features import FeatureMap
 from privfit.rows.encoding import encode_numbers, level_codes
+from privfit.rows.interactions import InteractionCells
 from privfit.rows.layout import MOST_CODES, STEP, Chunk, Layout
 from privfit.rows.memory import half_of_memory, other_rows, read_again, read_once
 from privfit.rows.passes import added_in_place, in_order, pairwise_sum
@@ -26,7 +27,7 @@ from privfit.tables import Batch, DataError
 Floats = NDArray[np.float64]
 Piece = TypeVar("Piece")
 Made = TypeVar("Made")
-Respond = Callable[[Floats, Floats], Floats]
+RowResponse = Callable[[Floats, Floats], Floats]
 """From predictors (rows, or rows by classes) and targets to what each row adds, times its columns; one value per
 predictor.
 """
@@ -48,33 +49,7 @@ EXACT_BITS = 36
 """Whole-number weights below 2^36 / columns times numbers in steps of 2^-16 add up exactly in floats, in any order."""
 
 
-class Features(Protocol):
-    """A public map of encoded rows to bounded features."""
-
-    @property
-    def n_columns(self) -> int:
-        """How many features there are."""
-        ...
-
-    @property
-    def norms(self) -> Any:
-        """The largest norms of a row of them."""
-        ...
-
-    @property
-    def frequencies(self) -> Floats | None:
-        """What encoded rows are multiplied by first: (columns, frequencies).
-
-        None where rows of numbers are taken as they are.
-        """
-        ...
-
-    def __call__(self, turned: Floats) -> Floats:
-        """The features of rows with these products, one row each."""
-        ...
-
-
-class KeptRows:
+class CachedDesign:
     """The rows of a table for several passes.
 
     Hands out sums over all rows, and sums over an evenly spread part of them; never a row. With `fine`, `cells` has the
@@ -82,7 +57,7 @@ class KeptRows:
     """
 
     def __init__(
-        self, rows: Rows, features: Features | None = None, most_bytes: int | None = None, fine: bool = False
+        self, rows: Rows, features: FeatureMap | None = None, most_bytes: int | None = None, fine: bool = False
     ) -> None:
         self._rows = rows
         self._layout = Layout(rows.geometry)
@@ -184,7 +159,7 @@ class KeptRows:
 
     # -- sums --------------------------------------------------------------------------------------
 
-    def pulled(self, weights: Floats, respond: Respond) -> Floats:
+    def gradient(self, weights: Floats, respond: RowResponse) -> Floats:
         """The sum over all rows of x respond(x'weights, target)', of the shape of `weights`: (columns, classes)."""
         table = self._table(weights)
 
@@ -200,7 +175,7 @@ class KeptRows:
         """What every code adds to the predictors. Rows of features have no codes."""
         return self._layout.look_up(weights) if self._features is None else np.empty((0, weights.shape[1]))
 
-    def _pull(self, chunk: Chunk, table: Floats, weights: Floats, respond: Respond) -> list[Floats]:
+    def _pull(self, chunk: Chunk, table: Floats, weights: Floats, respond: RowResponse) -> list[Floats]:
         indicators = self._layout.indicators(chunk)
         scores = self._scores(chunk, table, weights, indicators)
         if weights.shape[1] > 1:
@@ -229,7 +204,7 @@ class KeptRows:
         scores = indicators @ table if table.shape[1] > 1 else (indicators @ table[:, 0])[:, None]
         return np.asarray(scores + chunk.numbers @ own if len(own) else scores, dtype=np.float64)
 
-    def cells(self, weights: Floats) -> CellRows:
+    def cells(self, weights: Floats) -> InteractionCells:
         """The rows as cells of their columns, with the predictors of these weights: whole numbers, few enough digits
         long that predictors are exact in floats (EXACT_BITS).
         """
@@ -238,7 +213,7 @@ class KeptRows:
             whole = np.floor(self._scores(chunk, table, weights)[:, 0]).astype(np.int64)
             parts.append((self._layout.cells(chunk), whole, chunk.target > 0, chunk.fine))
         cells, scores, sides, fine = zip(*parts, strict=True)
-        return CellRows(
+        return InteractionCells(
             self._layout,
             np.concatenate(cells, axis=1),
             np.concatenate(scores),
@@ -246,13 +221,13 @@ class KeptRows:
             np.concatenate([piece for pieces in fine for piece in pieces]) if self._fine else None,
         )
 
-    def sample(self) -> SampledRows:
+    def sample(self) -> SampledDesign:
         """Rows spread evenly over the table, as many as a solver can use to learn how the loss curves."""
         most = max(SAMPLE_VALUES // self.n_columns, LEAST_SAMPLE * self.n_columns)
         with one_blas_thread():
             parts = [(self._dense(part), part.target) for part in self._spread(most)]
         design, target = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
-        return SampledRows(design, target, self.n_rows / len(target))
+        return SampledDesign(design, target, self.n_rows / len(target))
 
     def _spread(self, most: int) -> Iterator[Chunk]:
         """At most so many rows, spread evenly over the table."""
@@ -266,8 +241,8 @@ class KeptRows:
         return chunk.numbers if self._features is not None else self._layout.dense(chunk)
 
     @property
-    def rows_for_curvature(self) -> int:
-        """From how many rows `curved` estimates: as many as take no longer than a few passes over all of them.
+    def hessian_rows(self) -> int:
+        """From how many rows `hessian` estimates: as many as take no longer than a few passes over all of them.
 
         A number is multiplied far faster than a code is looked up.
         """
@@ -275,23 +250,21 @@ class KeptRows:
         looked_up = codes + (self._width - codes) / NUMBERS_PER_CODE
         return min(self.n_rows // LARGEST_SHARE, int(VALUES_PER_PRODUCT * self.n_rows * looked_up) // self.n_columns**2)
 
-    def curved(self, weights: Floats, bend: Respond) -> Floats:
-        """As SampledRows.curved, from many more rows, of which none is kept."""
+    def hessian(self, weights: Floats, bend: RowResponse) -> Floats:
+        """As SampledDesign.hessian, from many more rows, of which none is kept."""
 
         def task(part: Chunk) -> list[Floats]:
             return [
                 np.array(float(len(part.target))),
-                SampledRows(self._dense(part), part.target, 1.0).curved(weights, bend),
+                SampledDesign(self._dense(part), part.target, 1.0).hessian(weights, bend),
             ]
 
         with one_blas_thread(), ThreadPoolExecutor(self._rows.threads) as pool:
-            rows, products = pairwise_sum(
-                in_order(pool, task, self._spread(self.rows_for_curvature), 2 * self._rows.threads)
-            )
+            rows, products = pairwise_sum(in_order(pool, task, self._spread(self.hessian_rows), 2 * self._rows.threads))
         return np.asarray(products * (self.n_rows / rows))
 
     def rounding(self, weights: Floats, most_slope: float, most_curvature: float, offset: float = 0.0) -> float:
-        """The most that rounding in floats can have moved a sum `pulled` with slopes of that size, in L2, for these
+        """The most that rounding in floats can have moved a sum `gradient` with slopes of that size, in L2, for these
         weights.
 
         Per row: the predictor (as many additions as blocks, and an offset it is computed at), the slope itself, and its
@@ -327,10 +300,10 @@ class KeptRows:
         return 2 * UNIT_ROUNDOFF * rows * norm * ((additions + 16) * most_slope + most_curvature * predictor)
 
 
-class PartOfRows(KeptRows):
+class DesignSubset(CachedDesign):
     """The rows that were dealt to one part. Chunks are those of all rows with the others left out."""
 
-    def __init__(self, kept: KeptRows, mine: NDArray[np.bool_]) -> None:
+    def __init__(self, kept: CachedDesign, mine: NDArray[np.bool_]) -> None:
         self.__dict__.update(kept.__dict__)
         self._all, self._mine = kept, mine
         self.n_rows = int(mine.sum())
@@ -344,9 +317,9 @@ class PartOfRows(KeptRows):
                 raise other_rows()
             yield chunk.of(np.flatnonzero(mine))  # places, which are taken faster than a mask is gone through
 
-    def sample(self) -> SampledRows:
+    def sample(self) -> SampledDesign:
         """Rows spread evenly over the part; none, if it has none."""
-        return super().sample() if self.n_rows else SampledRows(np.zeros((0, self.n_columns)), np.zeros(0), 1.0)
+        return super().sample() if self.n_rows else SampledDesign(np.zeros((0, self.n_columns)), np.zeros(0), 1.0)
 
     def rounding(self, weights: Floats, most_slope: float, most_curvature: float, offset: float = 0.0) -> float:
         """As for all rows, whose number of chunks a part has."""
@@ -375,7 +348,7 @@ class PartOfRows(KeptRows):
 
 
 @dataclass(frozen=True)
-class SampledRows:
+class SampledDesign:
     """A part of the rows, each standing for `weight` of them.
 
     Inside a fit only: nothing that leaves depends on which rows these are.
@@ -390,13 +363,13 @@ class SampledRows:
         """How many they are."""
         return len(self._target)
 
-    def pulled(self, weights: Floats, respond: Respond) -> Floats:
-        """As KeptRows.pulled, estimated."""
+    def gradient(self, weights: Floats, respond: RowResponse) -> Floats:
+        """As CachedDesign.gradient, estimated."""
         scores = self._design @ weights
         pull = respond(scores[:, 0], self._target)[:, None] if weights.shape[1] == 1 else respond(scores, self._target)
         return self.weight * (self._design.T @ pull)
 
-    def curved(self, weights: Floats, bend: Respond) -> Floats:
+    def hessian(self, weights: Floats, bend: RowResponse) -> Floats:
         """The sum over all rows of x x' bend(x'weights, target), estimated, one matrix per class: (classes, columns,
         columns).
         """

@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pytest
 
-from privfit.rows import DealtRows, KeptRows, Rows
+from privfit.rows import CachedDesign, PartitionedRows, Rows
 from privfit.schema import Category, Numeric, Schema
 from privfit.tables import DataError, open_table
 
@@ -27,8 +27,8 @@ def rows_of(ages=AGES, towns=TOWNS, ill=ILL, numeric="slope", **options) -> Rows
     return Rows(open_table(pl.DataFrame({"age": ages, "town": towns, "ill": ill})), SCHEMA, geometry, **options)
 
 
-def dealt(encoded=False, **options) -> DealtRows:
-    found = DealtRows(rows_of(**options), encoded=encoded)
+def dealt(encoded=False, **options) -> PartitionedRows:
+    found = PartitionedRows(rows_of(**options), encoded=encoded)
     found.read()
     return found
 
@@ -50,11 +50,11 @@ def test_every_block_sees_its_own_rows_in_their_order() -> None:
 @pytest.mark.parametrize("numeric", ["slope", "bins", "splines"])
 def test_encoded_blocks_are_what_linear_models_sum_over(numeric) -> None:
     rows = rows_of(numeric=numeric)
-    found = DealtRows(rows, encoded=True)
+    found = PartitionedRows(rows, encoded=True)
     found.read()
     columns = rows.geometry.n_columns
     answers = found.answers(PLACES, 3, lambda block: block[:, :-1].T @ block[:, -1], columns)
-    whole = KeptRows(rows_of(numeric=numeric)).pulled(np.zeros((columns, 1)), lambda z, y: y)
+    whole = CachedDesign(rows_of(numeric=numeric)).gradient(np.zeros((columns, 1)), lambda z, y: y)
     assert np.allclose(np.nansum(answers, axis=0), whole[:, 0], atol=1e-12)
 
 
@@ -183,10 +183,10 @@ def test_processes_answer_as_threads_do() -> None:
 @pytest.mark.parametrize("encoded", [False, True])
 def test_a_table_that_does_not_fit_is_refused_before_the_charge(encoded) -> None:
     with pytest.raises(DataError, match="Nothing was charged"):
-        DealtRows(rows_of(), encoded=encoded, most_bytes=1).read()
+        PartitionedRows(rows_of(), encoded=encoded, most_bytes=1).read()
 
 
 @pytest.mark.parametrize("encoded", [False, True])
 def test_errors_in_the_table_surface_when_it_is_read(encoded) -> None:
     with pytest.raises(DataError):
-        DealtRows(rows_of(ages=[*AGES[:5], np.nan]), encoded=encoded).read()
+        PartitionedRows(rows_of(ages=[*AGES[:5], np.nan]), encoded=encoded).read()
