@@ -11,9 +11,17 @@ import pytest
 from privfit.losses import LOGISTIC, hinge, smooth_hinge
 from privfit.mechanisms import NAMED_CLUSTERERS, AggregatedCentres, SampleAndAggregate, clusterer
 from privfit.mechanisms.aggregation.block_fits import block_centres, block_weights
-from privfit.mechanisms.aggregation.sample_aggregate import GRID, BlockPlan, quartile_scores
+from privfit.mechanisms.aggregation.sample_aggregate import (
+    GRID,
+    BlockAnswers,
+    BlockPlan,
+    quartile_scores,
+    quartile_sensitivity,
+)
 from privfit.mechanisms.aggregation.trials import made_up_rows
-from privfit.privacy import Budget, Event, PrivacyError, PrivacyParameters, SeededNoise, exact
+from privfit.mechanisms.base import PublicFacts
+from privfit.privacy import Budget, Draws, Event, PrivacyError, PrivacyParameters, SeededNoise, exact
+from privfit.privacy.parts import Laplace, RandomBits, Selection
 from privfit.rows import PartitionedRows, Rows
 from privfit.schema import Category, Numeric, Schema
 from privfit.tables import open_table
@@ -26,6 +34,23 @@ LOW, HIGH = np.array([-1.0, 10.0]), np.array([1.0, 30.0])
 
 def terms(epsilon=1.0, delta=0.0, adjacency="replace-one", rows_per_person=1, expected_rows=None) -> PrivacyParameters:
     return PrivacyParameters(Budget(epsilon, delta), adjacency, rows_per_person, expected_rows)
+
+
+def answers_of(size) -> BlockAnswers:
+    low, high = (LOW, HIGH) if size == 2 else (np.zeros(size), np.ones(size))
+    return BlockAnswers(lambda rows: low, low, high)
+
+
+def planned(mechanism, size, parameters, n_rows) -> BlockPlan:
+    return mechanism.plan(PublicFacts(SCHEMA.geometry(intercept=False), parameters, n_rows), answers_of(size))
+
+
+def combined(plan, found, source) -> np.ndarray:
+    """The noisy means of these answers, once the event is paid and rows have their blocks."""
+    draws = Draws(plan.event, source, paid=True)
+    if isinstance(plan.event.parts[0], RandomBits):
+        draws.random_integers()
+    return plan.combined(found, draws)
 
 
 # -- dealing ---------------------------------------------------------------------------------------
@@ -45,8 +70,10 @@ class Told:
         raise AssertionError
 
 
-def plan_of(blocks, copies=1, moved=1, unit=1 << 16, size=2, choices=None) -> BlockPlan:
-    return BlockPlan(blocks, copies, moved, unit, Event("any", 1.0, scale=1.0, n_values=size), choices)
+def plan_of(blocks, copies=1, moved=1, unit=1 << 16) -> BlockPlan:
+    event = Event("any", 1.0, parts=(Laplace(size=2, scale=1.0),))
+    facts = PublicFacts(SCHEMA.geometry(intercept=False), terms(), None)
+    return BlockPlan(event, facts, answers_of(2), blocks, copies, moved, unit)
 
 
 @pytest.mark.parametrize(("blocks", "copies"), [(3, 1), (4, 2), (4, 3), (4, 4), (5, 3)])
@@ -100,7 +127,7 @@ def sums_of(table, places, blocks, unit, function) -> np.ndarray:
         )
         rows.read()
         answers = rows.answers(places, blocks, function, 2)
-    plan.combined(answers, LOW, HIGH, noise)
+    combined(plan, answers, noise)
     return noise.calls[0].values
 
 
@@ -108,7 +135,9 @@ def sums_of(table, places, blocks, unit, function) -> np.ndarray:
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_no_person_moves_a_sum_by_more_than_is_claimed(blocks, copies, people, adjacency) -> None:
     unit, n = 1 << 16, 2 + people
-    plan = SampleAndAggregate(blocks, resampling=copies).plan(2, terms(adjacency=adjacency, rows_per_person=people), n)
+    plan = planned(
+        SampleAndAggregate(blocks, resampling=copies), 2, terms(adjacency=adjacency, rows_per_person=people), n
+    )
     assert plan.moved == min(blocks, copies * people)
     sets = [list(way) for way in permutations(range(blocks), copies)]
     dealings = [np.array(way) for way in product(sets, repeat=n)][:: 1 if len(sets) ** n < 20 else 7]
@@ -196,7 +225,7 @@ def test_percentile_scores_never_move_apart_by_more_than_is_claimed(blocks, move
             for other in menus:
                 change = other - one
                 worst = max(worst, int((change.max(axis=1) - change.min(axis=1)).max()))
-    claimed = plan_of(blocks, moved=moved, size=1).reach // 2
+    claimed = quartile_sensitivity(moved, 1) // 2
     assert worst <= claimed
     assert worst == claimed or blocks < 4 * moved
 
@@ -212,24 +241,22 @@ def test_percentiles_are_best_where_they_are() -> None:
 
 def test_percentiles_and_noise_share_epsilon() -> None:
     for people, copies in ((1, 1), (3, 2)):
-        plan = SampleAndAggregate(50, "percentiles", resampling=copies).plan(
-            4, terms(0.7, rows_per_person=people), 1000
-        )
-        assert plan.choices is not None
-        price = Fraction(plan.reach) / Fraction(plan.choices.scale(0, plan.reach)) + Fraction(
-            plan.event.sensitivity
-        ) / Fraction(plan.event.scale)
+        mechanism = SampleAndAggregate(50, "percentiles", resampling=copies)
+        plan = planned(mechanism, 4, terms(0.7, rows_per_person=people), 1000)
+        ranges = next(part for part in plan.event.parts if isinstance(part, Selection))
+        price = Fraction(ranges.sensitivity) / Fraction(ranges.scale)
+        price += Fraction(plan.event.sensitivity) / Fraction(plan.event.scale)
         assert price <= exact(0.7)
         assert price > exact(0.7) * (1 - Fraction(1, 10**9))
-        assert plan.reach == 8 * people * copies * 8
+        assert ranges.sensitivity == quartile_sensitivity(people * copies, 4) == 8 * people * copies * 8
         assert plan.event.epsilon == 0.7
 
 
 def test_with_much_epsilon_percentiles_cut_and_the_rest_is_averaged() -> None:
     answers = np.column_stack([np.linspace(-0.5, 0.5, 101), np.full(101, 17.0)])
     answers[0], answers[1] = np.nan, [50.0, -50.0]
-    plan = SampleAndAggregate(101, "percentiles").plan(2, terms(1e6), 1000)
-    found = plan.combined(answers, LOW, HIGH, SeededNoise(0))
+    plan = planned(SampleAndAggregate(101, "percentiles"), 2, terms(1e6), 1000)
+    found = combined(plan, answers, SeededNoise(0))
     answers[0], answers[1] = (LOW + HIGH) / 2, [1.0, 10.0]
     wanted = [np.clip(column, *np.quantile(column, [0.25, 0.75])).mean() for column in answers.T]
     assert np.allclose(found, wanted, atol=2 * (HIGH - LOW) / GRID)
@@ -237,8 +264,8 @@ def test_with_much_epsilon_percentiles_cut_and_the_rest_is_averaged() -> None:
 
 @pytest.mark.parametrize("where", [10.0, 30.0, 21.7])
 def test_answers_that_agree_leave_a_range_of_one_point(where) -> None:
-    plan = SampleAndAggregate(60, "percentiles").plan(2, terms(1e6), 1000)
-    found = plan.combined(np.tile([[0.0, where]], (60, 1)), LOW, HIGH, SeededNoise(1))
+    plan = planned(SampleAndAggregate(60, "percentiles"), 2, terms(1e6), 1000)
+    found = combined(plan, np.tile([[0.0, where]], (60, 1)), SeededNoise(1))
     assert np.allclose(found, [0.0, where], atol=1.01 * 20 / GRID)
 
 
@@ -247,55 +274,58 @@ def test_answers_that_agree_leave_a_range_of_one_point(where) -> None:
 
 def test_the_mean_of_all_answers_is_what_much_epsilon_gives() -> None:
     answers = np.random.default_rng(0).uniform([-2.0, 0.0], [2.0, 40.0], (500, 2))
-    found = SampleAndAggregate(500).plan(2, terms(1e6), 10).combined(answers, LOW, HIGH, SeededNoise(0))
+    found = combined(planned(SampleAndAggregate(500), 2, terms(1e6), 10), answers, SeededNoise(0))
     assert np.allclose(found, np.clip(answers, LOW, HIGH).mean(axis=0), atol=1e-4)
 
 
 def test_drowned_means_stay_in_their_range() -> None:
     for seed in range(20):
-        found = SampleAndAggregate(3).plan(2, terms(1e-3), 10).combined(np.zeros((3, 2)), LOW, HIGH, SeededNoise(seed))
+        found = combined(planned(SampleAndAggregate(3), 2, terms(1e-3), 10), np.zeros((3, 2)), SeededNoise(seed))
         assert (found >= LOW).all()
         assert (found <= HIGH).all()
 
 
 @pytest.mark.parametrize("rows", [1, 2, 100, 48_842, 10**6])
 def test_the_number_of_blocks_is_the_papers(rows) -> None:
-    assert SampleAndAggregate().plan(1, terms(), rows).blocks == max(1, round(rows**0.4))
-    assert SampleAndAggregate(resampling=3).plan(1, terms(), rows).blocks == 3 * max(1, round(rows**0.4))
+    assert planned(SampleAndAggregate(), 1, terms(), rows).blocks == max(1, round(rows**0.4))
+    assert planned(SampleAndAggregate(resampling=3), 1, terms(), rows).blocks == 3 * max(1, round(rows**0.4))
     hidden = terms(adjacency="add-remove", expected_rows=rows)
-    assert SampleAndAggregate().plan(1, hidden, rows).blocks == max(1, round(rows**0.4))
+    assert planned(SampleAndAggregate(), 1, hidden, rows).blocks == max(1, round(rows**0.4))
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 124])
 @pytest.mark.parametrize("people", [1, 4])
 def test_noise_is_the_least_that_covers_what_a_person_moves(size, people) -> None:
     told = terms(0.3, rows_per_person=people)
-    plan = SampleAndAggregate(70).plan(size, told, None)
+    plan = planned(SampleAndAggregate(70), size, told, None)
     sds = {
-        kind: SampleAndAggregate(70, noise=kind).plan(size, told, None).event.noise_sd for kind in ("laplace", "linf")
+        kind: planned(SampleAndAggregate(70, noise=kind), size, told, None).event.noise_sd
+        for kind in ("laplace", "linf")
     }
-    assert plan.event.noise == ("laplace" if size == 1 else "linf")
+    assert plan.event.kinds == (("laplace",) if size == 1 else ("k-norm-linf",))
     assert plan.event.noise_sd == min(sds.values())
-    norm = size if plan.event.noise == "laplace" else 1
+    norm = size if plan.event.kinds == ("laplace",) else 1
     assert plan.event.sensitivity == norm * people * plan.unit
     assert Fraction(plan.event.sensitivity) <= Fraction(plan.event.scale) * exact(0.3)
     assert plan.event.rows_per_person == people
 
 
 def test_gaussian_noise_is_taken_where_it_is_less() -> None:
-    plan = SampleAndAggregate(70).plan(124, terms(1.0, 1e-6), None)
-    assert plan.event.noise == "gaussian"
+    plan = planned(SampleAndAggregate(70), 124, terms(1.0, 1e-6), None)
+    assert plan.event.kinds == ("discrete-gaussian",)
     assert plan.event.sensitivity >= np.sqrt(124) * plan.unit
     assert plan.event.sensitivity <= np.sqrt(124) * plan.unit + 1
-    assert plan.event.noise_sd < SampleAndAggregate(70, noise="linf").plan(124, terms(1.0, 1e-6), None).event.noise_sd
-    assert SampleAndAggregate(70).plan(1, terms(1.0, 1e-6), None).event.noise == "laplace"
-    assert SampleAndAggregate(70, "percentiles").plan(124, terms(1.0, 1e-6), None).event.delta == 0
+    assert (
+        plan.event.noise_sd < planned(SampleAndAggregate(70, noise="linf"), 124, terms(1.0, 1e-6), None).event.noise_sd
+    )
+    assert planned(SampleAndAggregate(70), 1, terms(1.0, 1e-6), None).event.kinds == ("laplace",)
+    assert planned(SampleAndAggregate(70, "percentiles"), 124, terms(1.0, 1e-6), None).event.delta == 0
     with pytest.raises(PrivacyError, match="delta"):
-        SampleAndAggregate(70, noise="gaussian").plan(2, terms(), None)
+        planned(SampleAndAggregate(70, noise="gaussian"), 2, terms(), None)
 
 
 def test_a_person_with_more_rows_than_blocks_moves_every_block_once() -> None:
-    assert SampleAndAggregate(5).plan(1, terms(rows_per_person=100), None).moved == 5
+    assert planned(SampleAndAggregate(5), 1, terms(rows_per_person=100), None).moved == 5
 
 
 @pytest.mark.parametrize(
