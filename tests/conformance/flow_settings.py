@@ -407,11 +407,17 @@ def all_settings() -> list[Setting]:
 
 
 def known_mechanisms() -> set[str]:
-    """The names of all mechanisms there are: whatever is a Mechanism and can be made."""
+    """The names of all mechanisms there are: whatever is a Mechanism, can be made, and says that it is private."""
     found, left = set(), [Mechanism]
     while left:
         one = left.pop()
         left.extend(one.__subclasses__())
         if one.__module__.startswith("privfit.") and not inspect.isabstract(one):
             found.add(one.__name__)
-    return found
+    return found - NOT_PRIVATE - INSIDE
+
+
+NOT_PRIVATE = {"AsItIs", "Noiseless"}
+"""Of NoPrivacy and Truncated, which refuse every ledger."""
+INSIDE = {"NoisyMinimum", "_WeightsBeside"}
+"""Steps of DensityRatio and of PairedPerturbation, which have settings."""

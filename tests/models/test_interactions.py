@@ -12,8 +12,10 @@ from sklearn.base import clone
 import privfit as pf
 from privfit.losses import LOGISTIC
 from privfit.mechanisms import ERMProblem, PairedPerturbation
+from privfit.mechanisms.base import PublicFacts
 from privfit.privacy import Budget, PrivacyParameters
 from privfit.rows import Interactions
+from privfit.schema import Geometry
 from tests.support.pairs import CROSSED, planted
 
 FRAME = planted(3000)
@@ -157,11 +159,15 @@ def test_very_close_bounds_have_fine_steps_with_names_of_their_own() -> None:
     assert len(set(names)) == 500
 
 
+def facts_of(geometry: Geometry, epsilon: float) -> PublicFacts:
+    return PublicFacts(geometry, PrivacyParameters(Budget(epsilon)), 10**6)
+
+
 def test_a_hundred_numbers_have_pairs_and_no_table_of_their_own() -> None:
     box = pf.Schema([pf.Numeric(f"x{i}", 0, 1) for i in range(100)], CROSSED.target)
     mechanism = PairedPerturbation()
     geometry = mechanism.geometry(box, ERMProblem(LOGISTIC), "splines")
-    assert mechanism.number(geometry, PrivacyParameters(Budget(4.0)), ERMProblem(LOGISTIC), 10**6) == 2
+    assert mechanism.number(facts_of(geometry, 4.0), ERMProblem(LOGISTIC)) == 2
     assert len(mechanism._menu(geometry, ERMProblem(LOGISTIC))) == 4950
 
 
@@ -184,7 +190,7 @@ def test_auto_leaves_wide_tables_as_they_were() -> None:
     wide = pf.Schema([pf.Category("code", list(range(40_000))), *CROSSED.features[:2]], CROSSED.target)
     mechanism = PairedPerturbation()
     geometry = mechanism.geometry(wide, ERMProblem(LOGISTIC), "splines")
-    assert mechanism.number(geometry, PrivacyParameters(Budget(10.0)), ERMProblem(LOGISTIC), 10**6) == 0
+    assert mechanism.number(facts_of(geometry, 10.0), ERMProblem(LOGISTIC)) == 0
     many = pf.Schema([pf.Category(f"c{i}", [0, 1]) for i in range(102)], CROSSED.target)
     codes = pl.DataFrame({**{f"c{i}": rng.integers(2, size=len(FRAME)) for i in range(102)}, "y": FRAME["y"]})
     assert not has_tables(pf.LogisticRegression(10.0, schema=many, random_state=0).fit(codes))

@@ -18,6 +18,7 @@ import privfit as pf
 from privfit.mechanisms.clustering.cell_means import CellClusterer
 from privfit.mechanisms.clustering.grid import HybridClusterer
 from privfit.models import private
+from privfit.privacy.parts import Additive
 from privfit.rows import Points
 from tests.support.noise import RecordingNoise, ReplayingNoise
 
@@ -147,9 +148,12 @@ def test_events_describe_the_draws_as_they_were_made(monkeypatch, mechanism) -> 
     noise = RecordingNoise()
     _, ledger, _ = fitted(monkeypatch, BASE, noise, mechanism=mechanism)
     (entry,) = ledger.entries()
-    assert [call.kind for call in noise.calls] == entry.event.noise.split("+")
-    assert tuple(call.values.size for call in noise.calls) == entry.event.parts
-    assert tuple(call.scale for call in noise.calls) == entry.event.scales
+    parts = [part for part in entry.event.parts if isinstance(part, Additive)]
+    kinds = {"laplace": "laplace", "k-norm": "linf", "discrete-gaussian": "gaussian"}
+    described = [
+        (kinds[part.kind], size, part.scale) for part in parts for size in getattr(part, "blocks", ()) or (part.size,)
+    ]
+    assert [(call.kind, call.values.size, call.scale) for call in noise.calls] == described
 
 
 @each_mechanism

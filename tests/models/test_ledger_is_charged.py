@@ -478,7 +478,7 @@ def test_a_fit_that_is_not_private_is_refused_by_name_and_before_rows_are_read(k
 
 
 def test_a_seeded_fit_without_a_ledger_says_that_it_is_not_private_and_charges_none(kind, monkeypatch):
-    from privfit.privacy import ledger as ledger_module
+    from privfit.privacy.ledger import ledger as ledger_module
 
     monkeypatch.setattr(ledger_module, "_process_ledger", None)
     fitted = model(kind, None, random_state=0).fit(X, TARGETS[kind])

@@ -151,7 +151,7 @@ def test_choices_replayed_on_a_neighbouring_table_cost_no_more_than_was_paid(
 
 def test_the_replay_catches_a_spread_that_is_not_kept(monkeypatch) -> None:
     """The attack works: where scores are not clipped, a lie about the spread shows."""
-    from privfit.mechanisms.genetic.privgene import scores
+    from privfit.mechanisms.genetic import scores
 
     monkeypatch.setattr(scores.np, "minimum", lambda short, spread: short)
     fitness = pf.RowFitness(lambda rows, w: 5 * distance(rows, w), spread=1.0)

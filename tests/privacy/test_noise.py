@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import privfit as pf
-from privfit.privacy import SecureNoise, SeededNoise, noise_source, seeded_generator
+from privfit.privacy import Event, SecureNoise, SeededNoise, noise_source, seeded_generator
 from privfit.privacy.samplers import sources as noise
 
 FALSE_ALARM = 1e-6
@@ -259,38 +259,37 @@ def pieces(monkeypatch):
 def fitted(width, **settings):
     X = np.random.default_rng(0).uniform(-1, 1, (50, width))
     ledger = pf.Ledger(epsilon=1.0, delta=1e-6)
-    return (
-        pf.LinearRegression(schema=pf.Schema.box(-1, 1, target=(-1, 1)), ledger=ledger, **settings)
-        .fit(X, X[:, 0])
-        .report_
-    )
+    model = pf.LinearRegression(schema=pf.Schema.box(-1, 1, target=(-1, 1)), ledger=ledger, **settings)
+    report = model.fit(X, X[:, 0]).report_
+    (part,) = Event.from_dict(report.event).parts
+    return report, part
 
 
 @pytest.mark.parametrize(("width", "settings"), [(1, {}), (6, {"mechanism": pf.FunctionalMechanism(noise="laplace")})])
 def test_a_fit_draws_once_for_all_released_values_at_the_scale_of_its_report(opendp_calls, pieces, width, settings):
-    report = fitted(width, **settings)
+    report, part = fitted(width, **settings)
     assert opendp_calls.sizes == [report.released_values]
-    assert opendp_calls.made == [("make_laplace", report.event["scale"])]
+    assert opendp_calls.made == [("make_laplace", part.scale)]
     assert pieces == []
 
 
 def test_a_fit_with_a_cube_draws_one_for_each_part_at_the_scale_of_its_report(opendp_calls, pieces):
-    report = fitted(6)  # numbers only: the noise that is least
-    features, target = report.event["parts"]
+    report, part = fitted(6)  # numbers only: the noise that is least
+    features, target = part.blocks
     assert features == 6 + 6 * 7 // 2
     assert features + target == report.released_values
-    assert pieces == [("cube", features, report.event["scale"]), ("cube", target, report.event["scale"])]
+    assert pieces == [("cube", features, part.scale), ("cube", target, part.scale)]
     assert opendp_calls.made == [], "half-widths of a fine lattice are made of secret bits directly"
 
 
 def test_a_fit_with_a_ball_draws_one_at_the_scale_of_its_report(opendp_calls, pieces):
-    report = fitted(6, mechanism=pf.FunctionalMechanism(noise="l2"))
-    assert pieces == [("ball", report.released_values, report.event["scale"])]
+    report, part = fitted(6, mechanism=pf.FunctionalMechanism(noise="l2"))
+    assert pieces == [("ball", report.released_values, part.scale)]
     assert opendp_calls.made == []
 
 
 def test_a_fit_with_gaussian_noise_draws_once_at_the_scale_of_its_report(opendp_calls, pieces):
-    report = fitted(6, delta=1e-6, mechanism=pf.FunctionalMechanism(noise="gaussian"))
+    report, part = fitted(6, delta=1e-6, mechanism=pf.FunctionalMechanism(noise="gaussian"))
     assert opendp_calls.sizes == [report.released_values]
-    assert opendp_calls.made == [("make_gaussian", report.event["scale"])]
+    assert opendp_calls.made == [("make_gaussian", part.scale)]
     assert pieces == []

@@ -42,5 +42,5 @@ def mechanism_for(given: Any, named: Named, kinds: tuple[str, ...]) -> AnyMechan
         return None
     if found.solves in kinds:
         return found
-    forms = (FORMS.get((type(found), kind)) for kind in kinds)
+    forms = (FORMS.get((own, kind)) for own in type(found).__mro__ for kind in kinds)
     return next((form(found) for form in forms if form is not None), None)

@@ -30,6 +30,8 @@ Floats = NDArray[np.float64]
 MOST_STEPS = 200
 PUBLIC_SEED = 20_130_622
 RESTARTS, LLOYD_STEPS = 3, 20
+ANY_ANSWERS = BlockAnswers(np.ravel, np.zeros(0), np.ones(0), of_user=False)
+"""Whether sample and aggregate is private does not depend on what it averages."""
 
 
 # -- weights ---------------------------------------------------------------------------------------
@@ -67,6 +69,10 @@ class AggregatedWeights(Mechanism[ERMProblem, BlockPlan, PartitionedRows, Floats
     def check(self) -> None:
         """Refuse parameters that mean nothing, before anything is read."""
         self.settings.check()
+
+    def reasons_not_private(self, problem: ERMProblem) -> tuple[str, ...]:
+        """As for any function."""
+        return self.settings.reasons_not_private(ANY_ANSWERS)
 
     def geometry(self, schema: Schema, problem: ERMProblem, numeric: Numbers = "slope") -> Geometry:
         """How rows are encoded: as for perturbed objectives."""
@@ -154,6 +160,10 @@ class AggregatedCentres(Clusterer[BlockPlan, PartitionedRows]):
     def check(self) -> None:
         """Refuse parameters that mean nothing, before anything is read."""
         self.settings.check()
+
+    def reasons_not_private(self, problem: Clusters) -> tuple[str, ...]:
+        """As for any function."""
+        return self.settings.reasons_not_private(ANY_ANSWERS)
 
     def plan(self, facts: PublicFacts, problem: Clusters) -> BlockPlan:
         """As for any function, with centres as its answers."""

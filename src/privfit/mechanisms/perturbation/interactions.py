@@ -78,8 +78,6 @@ class PairedPerturbation(ObjectivePerturbation):
 
     pairs: int | Literal["auto"] = "auto"
 
-    takes_interactions = False
-
     def check(self) -> None:
         """Refuse parameters that mean nothing, before anything is read."""
         super().check()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,6 +92,11 @@ class ObjectivePerturbation(Perturbation):
 
     name = "objective"
     takes_interactions = True
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """What is derived from it has noise of its own, of which interaction terms know nothing."""
+        super().__init_subclass__(**options)
+        cls.takes_interactions = cls.__dict__.get("takes_interactions", False)
 
     def check(self) -> None:
         """Refuse parameters that mean nothing, before anything is read."""

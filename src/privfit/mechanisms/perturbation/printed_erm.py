@@ -123,8 +123,6 @@ class PrintedObjective(PrintedERM, ObjectivePerturbation):
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
-    takes_interactions = False
-
     def _plan_of_kind(self, kind: str, gradients: Gradients, facts: PublicFacts, problem: ERMProblem) -> ERMPlan:
         parameters = facts.parameters
         epsilon = parameters.budget.epsilon * (1 - FOR_CERTIFICATE) * SAFE

@@ -211,6 +211,7 @@ class DensityRatio(Mechanism[ReweightingProblem, DensityRatioPlan, CachedDesign,
                 f"{public} public rows were given; the precision is planned for at most "
                 f"{MOST_PUBLIC}. Give a part of them. Nothing was charged."
             )
+        n_rows = max(n_rows, 1)  # a table without rows is refused when it is read
         both = math.ceil(MORE_ROUNDING * (n_rows + self.others(public, n_rows)))  # rounding adds up over both
         wide = replace(facts, parameters=replace(facts.parameters, expected_rows=both), n_rows=both)
         mechanism = self._perturbation(problem, n_rows)
