@@ -133,7 +133,7 @@ def test_what_a_model_keeps_of_one_row_is_seen(place: str, tmp_path: Path) -> No
 
 def test_a_read_that_ends_early_is_seen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """As an engine that stops without an error at a row it cannot compute: fewer rows, and the fit goes on."""
-    from privfit.tables.frames import PolarsTable
+    from privfit.tables.polars_tables import PolarsTable
 
     batches = PolarsTable.batches
 

@@ -86,14 +86,15 @@ def changing(monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None]) ->
     """Every file changes after the first batch that is read of it, for commands that have a progress report of their
     own.
     """
-    from privfit.tables.files import FileTable
+    from privfit.tables import FileTable, Table
 
-    whole = FileTable.batches
+    whole = Table.batches
 
-    def batches(self: FileTable, *arguments: object) -> Iterator[object]:
+    def batches(self: Table, *arguments: object) -> Iterator[object]:
         parts = whole(self, *arguments)  # type: ignore[arg-type]
         yield next(parts)
-        change(self._path)
+        if isinstance(self, FileTable):
+            change(self.path)
         yield from parts
 
-    monkeypatch.setattr(FileTable, "batches", batches)
+    monkeypatch.setattr(Table, "batches", batches)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import privfit as pf
 from privfit.tables import ABSENT, DataError, csv_lines, open_table, public_schema
-from privfit.tables.csv_lines import count_rows, separator_of
+from privfit.tables.csv_lines import count_records, separator_of
 from tests.support.chains import assert_ours
 
 STRAY, RAGGED = "quote inside a field", "another number of fields than its header"
@@ -76,7 +76,7 @@ def test_what_the_csv_module_writes_is_read_as_it_was(rows, ending, quoting, mar
     with tempfile.TemporaryDirectory() as folder:
         path = at(folder, ending, data if ended else data.removesuffix(line_end.encode()))
         assert separator_of(path) == ENDINGS[ending]
-        assert count_rows(path, ENDINGS[ending], len(rows[0])) == len(rows)
+        assert count_records(path, ENDINGS[ending], len(rows[0])) == len(rows)
         assert read_by_us(path, rows) == rows
 
 
@@ -110,7 +110,7 @@ def test_one_field_too_many_too_few_or_a_blank_line_anywhere_is_refused(data) ->
     with tempfile.TemporaryDirectory() as folder:
         path = at(folder, ".csv", written([*rows[:place], wrong, *rows[place:]], width, ",", "\r\n", csv.QUOTE_MINIMAL))
         with pytest.raises(DataError, match=RAGGED):
-            count_rows(path, ",", width)
+            count_records(path, ",", width)
 
 
 @settings(max_examples=200, deadline=None)
@@ -122,7 +122,7 @@ def test_one_quote_inside_a_plain_field_is_refused_wherever_it_stands(rows, draw
     with tempfile.TemporaryDirectory() as folder:
         path = at(folder, ".csv", data.replace(b'"STRAY"', stray.encode()))
         with pytest.raises(DataError, match=STRAY):
-            count_rows(path, ",", 2)
+            count_records(path, ",", 2)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 13, 34, 1000])
@@ -130,7 +130,7 @@ def test_nothing_is_lost_where_blocks_meet(tmp_path: Path, monkeypatch: pytest.M
     """Quoted fields with line ends, pairs of quotes and CR LF, cut into blocks of many sizes."""
     monkeypatch.setattr(csv_lines, "BLOCK", size)
     data = b"a,b\r\n" + b'2,"x""\r\n\r\n,"""\r\n1,2\r\n"","\n\n"\r\n' * 20
-    assert count_rows(at(str(tmp_path), ".csv", data), ",", 2) == 60 == len(read_by_csv(data, ","))
+    assert count_records(at(str(tmp_path), ".csv", data), ",", 2) == 60 == len(read_by_csv(data, ","))
     for bad in (
         data + b'3,"',
         data + b"3\r\n",
@@ -139,7 +139,7 @@ def test_nothing_is_lost_where_blocks_meet(tmp_path: Path, monkeypatch: pytest.M
         data.replace(b'"\n\n"', b'"\n"\n', 1),
     ):
         with pytest.raises(DataError, match=f"{STRAY}|{RAGGED}"):
-            count_rows(at(str(tmp_path), ".csv", bad), ",", 2)
+            count_records(at(str(tmp_path), ".csv", bad), ",", 2)
 
 
 # -- fits ------------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ def test_a_blank_line_of_a_file_of_one_column_is_no_missing_value(tmp_path: Path
 def test_a_reader_that_finds_another_number_of_rows_is_not_believed(tmp_path: Path) -> None:
     opened = open_table(at(str(tmp_path), ".csv", b"x,y\n0.5,0.5\n0.5,0.5\n"))
     assert len(list(opened.batches(SCHEMA.columns, [0, 1], 10))) == 1
-    opened._promised += 1  # type: ignore[attr-defined]
+    opened._records += 1  # type: ignore[attr-defined]
     with pytest.raises(DataError, match="another number of rows than it has records"):
         list(opened.batches(SCHEMA.columns, [0, 1], 10))
 

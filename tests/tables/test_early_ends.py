@@ -18,7 +18,7 @@ import pytest
 
 import privfit as pf
 from privfit.tables import DataError, open_table
-from privfit.tables.queries import query_batches
+from privfit.tables.polars_tables import query_batches
 from tests.support.chains import assert_ours, told_by
 from tests.support.early_ends import CHANGES, PANICS, ROWS, WORST, file, panicking, table
 
@@ -98,7 +98,7 @@ def test_a_file_of_as_many_rows_put_in_place_of_the_one_that_was_opened_is_refus
 def test_a_parquet_file_hands_out_as_many_rows_as_it_says(tmp_path: Path) -> None:
     path = file(tmp_path, ".parquet")
     opened: Any = open_table(path)
-    opened._promised += 1
+    opened.n_rows += 1
     with pytest.raises(DataError, match="not those of one table"):
         list(opened.batches(COLUMNS, [0, 3], 1 << 14))
 
@@ -173,7 +173,7 @@ def test_a_program_that_ends_while_a_query_is_being_read_ends(tmp_path: Path) ->
     """A reader that somebody still holds, as a traceback does, keeps no program from ending."""
     script = (
         "import polars as pl\n"
-        "from privfit.tables.queries import query_batches\n"
+        "from privfit.tables.polars_tables import query_batches\n"
         "held = query_batches(pl.LazyFrame({'x': list(range(300_000))}), 1000, 'query')\n"
         "next(held)\n"
         "raise SystemExit(7)\n"

@@ -18,8 +18,7 @@ from sklearn.base import is_classifier
 
 import privfit as pf
 from privfit.models import ESTIMATORS
-from privfit.tables import DataError, column_positions, draft_schema, open_table
-from privfit.tables.names import names_are_values
+from privfit.tables import DataError, draft_schema, open_table
 from tests.support.chains import told_by
 
 SECRET = 7313.5791
@@ -121,8 +120,8 @@ def test_no_error_of_any_estimator_repeats_names_that_the_schema_does_not_list(
 )
 def test_names_that_look_like_cells_are_known(names: list[str]) -> None:
     frame = pl.DataFrame({name: [0.5] for name in names})
-    assert names_are_values(open_table(frame))
-    assert not names_are_values(open_table(frame), listed=names[:1])  # what the schema lists is a name
+    assert open_table(frame).names_are_values()
+    assert not open_table(frame).names_are_values(listed=names[:1])  # what the schema lists is a name
 
 
 @pytest.mark.parametrize(
@@ -139,7 +138,7 @@ def test_names_that_look_like_cells_are_known(names: list[str]) -> None:
     ],
 )
 def test_names_are_known_for_names(names: list[str]) -> None:
-    assert not names_are_values(open_table(pl.DataFrame({name: [0.5] for name in names})))
+    assert not open_table(pl.DataFrame({name: [0.5] for name in names})).names_are_values()
 
 
 def test_columns_that_pandas_counts_are_no_values(tmp_path: Path) -> None:
@@ -149,9 +148,9 @@ def test_columns_that_pandas_counts_are_no_values(tmp_path: Path) -> None:
         pl.from_pandas(pd.DataFrame(ROWS)),
         pa.Table.from_pandas(pd.DataFrame(ROWS)),
     ):
-        assert not names_are_values(open_table(frame))
+        assert not open_table(frame).names_are_values()
     (tmp_path / "t.csv").write_text("0,1\n1,0\n")  # in a file a row looks like that
-    assert names_are_values(open_table(tmp_path / "t.csv"))
+    assert open_table(tmp_path / "t.csv").names_are_values()
 
 
 @pytest.mark.parametrize("table", [pd.DataFrame, pl.DataFrame, pa.table, lambda columns: pl.DataFrame(columns).lazy()])
@@ -190,8 +189,7 @@ def test_a_name_in_other_letters_is_hinted_at_by_the_schema_s_own_name() -> None
     with pytest.raises(
         DataError, match=r"no column 'Age', 'job'.*has 2 columns.*'Age' is there in other letters"
     ) as caught:
-        column_positions(
-            open_table(pl.DataFrame({" age": [1.0], "SECRET77": [1.0]})),
+        open_table(pl.DataFrame({" age": [1.0], "SECRET77": [1.0]})).positions(
             [pf.Numeric("Age", 0, 1), pf.Numeric("job", 0, 1)],
         )
     assert "SECRET77" not in told_by(caught.value)
@@ -202,7 +200,7 @@ def test_twins_that_the_schema_does_not_name_do_no_harm_in_a_csv_file(tmp_path: 
     (tmp_path / "t.csv").write_text("a,b,b,y\n0.5,1,2,0.25\n")
     columns = [pf.Numeric("a", 0, 1), pf.Numeric("y", 0, 1)]
     table = open_table(tmp_path / "t.csv")
-    (batch,) = table.batches(columns, column_positions(table, columns), 10)
+    (batch,) = table.batches(columns, table.positions(columns), 10)
     assert [float(values[0]) for values in batch] == [0.5, 0.25]
 
 

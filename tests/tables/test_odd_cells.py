@@ -19,7 +19,7 @@ import pyarrow.parquet
 import pytest
 
 import privfit as pf
-from privfit.tables import DataError, column_positions, open_table
+from privfit.tables import DataError, open_table
 from tests.support.chains import assert_ours, told_by
 
 D = decimal.Decimal
@@ -110,11 +110,7 @@ def outcome(table: Any, column: pf.Numeric | pf.Category) -> list[float] | str:
     """The column's values, or what its refusal says."""
     try:
         opened = open_table(table)
-        return [
-            float(value)
-            for batch in opened.batches([column], column_positions(opened, [column]), 2)
-            for value in batch[0]
-        ]
+        return [float(value) for batch in opened.batches([column], opened.positions([column]), 2) for value in batch[0]]
     except DataError as error:
         assert_ours(error, "77")
         return str(error)

@@ -46,7 +46,7 @@ from privfit.cli.schema import complete_schema
 from privfit.models import ElasticNet, KMeans, Lasso, LinearRegression, LinearSVC, LogisticRegression, Ridge
 from privfit.privacy import Budget, Ledger, PrivacyParameters
 from privfit.schema import Numeric, Schema, SchemaError
-from privfit.tables import column_positions, open_table, settled_box
+from privfit.tables import open_table, settled_box
 
 ESTIMATORS: dict[Model, Any] = {
     Model.linear: LinearRegression,
@@ -192,7 +192,7 @@ def _check_columns(table: Path, schema: Schema) -> None:
     opened = open_table(table)
     if schema.any_width:
         opened, schema = settled_box(opened, schema)
-    column_positions(opened, schema.columns)
+    opened.positions(schema.columns)
 
 
 def _check_target(model: Model, schema: Schema) -> None:

@@ -15,9 +15,8 @@ from privfit.cli.errors import INCOMPLETE, CommandError
 from privfit.cli.output import check_output
 from privfit.schema import Category, Column, Numeric, Schema, SchemaError
 from privfit.schema.toml import value_text
-from privfit.tables import NUMBER_OF_A_DATE, Table, draft_schema, settled_box
+from privfit.tables import NUMBER_OF_A_DATE, FileTable, Table, draft_schema, open_file, settled_box
 from privfit.tables.checking import Findings, find
-from privfit.tables.files import FileTable
 
 UNKNOWN = "?"
 
@@ -124,7 +123,7 @@ def _check(path: Path, table: Path | None, as_json: bool) -> None:
     problems = [f"Column {name!r} still needs {' and '.join(facts)}." for name, facts in missing_facts(path).items()]
     loaded = None if problems else Schema.load(path)
     if loaded is not None and table is not None:
-        problems = _misfits(loaded, FileTable.open(table))
+        problems = _misfits(loaded, open_file(table))
     if as_json:
         columns = [] if loaded is None else [_facts(column, loaded) for column in _shown(loaded)]
         print_json({"complete": not problems, "problems": problems, "columns": columns})

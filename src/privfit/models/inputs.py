@@ -69,7 +69,7 @@ def fit_input(estimator: Any, X: Any, y: Any, schema: Any) -> Input:
     _check_target(estimator, settled, y, table)
     if y is not None:
         table = WithTarget(table, _target_values(y, settled.target))
-    named = _has_text_names(X) if placed else is_named(X)
+    named = _has_text_names(X) if placed else table.names is not None
     estimator.n_features_in_ = len(settled.features)
     _remember_names(estimator, [column.name for column in settled.features] if named else None)
     return Input(table, settled, by_position=placed)
@@ -189,7 +189,7 @@ def _no_target(estimator: BaseEstimator, why: str) -> DataError:
 def _check_width(estimator: BaseEstimator, table: Table, schema: Schema, y: Any) -> None:
     if table.names is not None:
         return
-    width = table.width  # type: ignore[attr-defined]
+    width = table.width
     needed = len(schema.features) + (y is None and schema.target is not None)
     if y is None and width == len(schema.features) < needed:
         raise _no_target(estimator, f"the {width} columns of the array are the {width} features")

@@ -16,7 +16,7 @@ from privfit.rows.encoding import absent_values, encode_numbers
 from privfit.rows.memory import half_of_memory, read_again, read_once
 from privfit.rows.rows import Rows, one_blas_thread
 from privfit.schema import Geometry, Numeric, Schema, SchemaError
-from privfit.tables import Batch, DataError, Table, column_positions
+from privfit.tables import Batch, DataError, Table
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -215,7 +215,7 @@ def scaled_points(table: Table, schema: Schema, geometry: Geometry) -> Floats:
     Nothing fitted ever passes through here.
     """
     parts = []
-    for batch in table.batches(schema.features, column_positions(table, schema.features), PREDICT_ROWS):
+    for batch in table.batches(schema.features, table.positions(schema.features), PREDICT_ROWS):
         columns = []
         for block, values in zip(geometry.blocks, batch, strict=True):
             column = block.column

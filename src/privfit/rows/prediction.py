@@ -16,7 +16,7 @@ from privfit.rows.encoding import absent_values, level_codes, on_knots
 from privfit.rows.interactions import Interactions, Pair
 from privfit.rows.layout import Chunk, Layout
 from privfit.schema import Block, Geometry, Numeric, Schema
-from privfit.tables import Batch, Table, column_positions
+from privfit.tables import Batch, Table
 
 PREDICT_ROWS = 1 << 15
 
@@ -56,7 +56,7 @@ def feature_scores(
 ) -> NDArray[np.float64]:
     """coef'f(x) + intercept for every row, where f maps encoded rows to features."""
     layout = Layout(geometry)
-    positions = column_positions(table, schema.features)
+    positions = table.positions(schema.features)
     parts = []
     for batch in table.batches(schema.features, positions, PREDICT_ROWS):
         rows = len(batch[0])
@@ -67,7 +67,7 @@ def feature_scores(
 
 
 def _designs(table: Table, schema: Schema, geometry: Geometry) -> Iterator[tuple[Batch, NDArray[np.float64]]]:
-    positions = column_positions(table, schema.features)
+    positions = table.positions(schema.features)
     for batch in table.batches(schema.features, positions, PREDICT_ROWS):
         columns = [_shown(block, values) for block, values in zip(geometry.blocks, batch, strict=True)]
         yield batch, np.column_stack(columns)

@@ -22,7 +22,7 @@ from threadpoolctl import ThreadpoolController
 
 from privfit.rows.encoding import Encoder
 from privfit.schema import Geometry, Schema
-from privfit.tables import Batch, DataError, Table, WithTarget, column_positions
+from privfit.tables import Batch, DataError, Table
 
 BATCH_ROWS = 1 << 16
 CHUNK_ROWS = 1 << 14
@@ -52,10 +52,10 @@ def count_rows(table: Table, schema: Schema) -> int | None:
     """How many rows a table has, if that can be found out without using it up: by reading one column, where the table
     does not say.
     """
-    if table.n_rows is not None or getattr(table, "passes_once", False):
+    if table.n_rows is not None or table.passes_once:
         return table.n_rows
     column = schema.features[:1]
-    return sum(len(batch[0]) for batch in table.batches(column, column_positions(table, column), BATCH_ROWS))
+    return sum(len(batch[0]) for batch in table.batches(column, table.positions(column), BATCH_ROWS))
 
 
 class Kernel(Protocol):
@@ -111,8 +111,7 @@ class Rows:
         self.label = table.label
         self._table = table
         self._columns = schema.columns if geometry.target is not None else schema.features
-        searched = self._columns[:-1] if isinstance(table, WithTarget) else self._columns
-        self._positions = column_positions(table, searched)
+        self._positions = table.positions(self._columns)
         self._batch_rows = batch_rows
         self.threads = (
             threads or len(os.sched_getaffinity(0))
@@ -124,7 +123,7 @@ class Rows:
     @property
     def passes_once(self) -> bool:
         """Whether the table can be summed once only: a stream."""
-        return bool(getattr(self._table, "passes_once", False))
+        return self._table.passes_once
 
     @property
     def n_rows(self) -> int:

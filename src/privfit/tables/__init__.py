@@ -1,14 +1,15 @@
 """Tables of every kind, as batches of plain columns. Engines stay behind this wall."""
 
+from privfit.tables.arranged import WithTarget, settled_box
 from privfit.tables.arrays import as_given, refuse_masked
-from privfit.tables.frames import columns_to_frame
-from privfit.tables.names import column_positions, refuse_values_as_names, settled_box
-from privfit.tables.opening import WithTarget, is_file, is_frame, is_named, is_pandas, open_table
-from privfit.tables.public import NUMBER_OF_A_DATE, draft_schema, public_schema
-from privfit.tables.quiet import quietly
-from privfit.tables.table import ABSENT, NOT_CHARGED, UNKNOWN, Batch, DataError, MissingValues, Table
-from privfit.tables.weighted import (
+from privfit.tables.drafts import NUMBER_OF_A_DATE, draft_schema, public_schema
+from privfit.tables.errors import NOT_CHARGED, DataError, MissingValues, quietly
+from privfit.tables.files import FileTable
+from privfit.tables.opening import is_frame, is_named, open_file, open_table
+from privfit.tables.pandas_frames import is_pandas
+from privfit.tables.public_frames import (
     column_numbers,
+    columns_to_frame,
     in_memory,
     joined,
     refuse_nested,
@@ -17,6 +18,7 @@ from privfit.tables.weighted import (
     with_column,
     write_frame,
 )
+from privfit.tables.table import ABSENT, UNKNOWN, Batch, Table, TableLike, Values
 
 __all__ = [
     "ABSENT",
@@ -25,26 +27,27 @@ __all__ = [
     "UNKNOWN",
     "Batch",
     "DataError",
+    "FileTable",
     "MissingValues",
     "Table",
+    "TableLike",
+    "Values",
     "WithTarget",
     "as_given",
     "column_numbers",
-    "column_positions",
     "columns_to_frame",
     "draft_schema",
     "in_memory",
-    "is_file",
     "is_frame",
     "is_named",
     "is_pandas",
     "joined",
+    "open_file",
     "open_table",
     "public_schema",
     "quietly",
     "refuse_masked",
     "refuse_nested",
-    "refuse_values_as_names",
     "settled_box",
     "several_tables",
     "taken",

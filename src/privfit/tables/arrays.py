@@ -5,43 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from numbers import Real
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit.schema import Category, Column, Numeric
-from privfit.tables.quiet import quiet_batches, quietly
-from privfit.tables.table import (
-    ABSENT,
-    UNKNOWN,
-    Batch,
-    DataError,
-    Values,
-    codes_of_numbers,
-    only_absent,
-    wanted,
-    wrong_type,
-)
+from privfit.tables.errors import DataError, quietly, wrong_type
+from privfit.tables.table import ABSENT, UNKNOWN, Batch, Table, TableLike, Values, codes_of_numbers, only_absent
+
+Array = NDArray[np.generic]
 
 _MISFIT = -3
 _NUMBERS = (float, int, np.bool_, Real, Decimal)
 """Cells that are numbers. What comes first is found at once: most cells are floats."""
 
 
-class ArrayTable:
+class ArrayTable(Table):
     """A two-dimensional array in memory."""
 
     label = "array"
-    names: tuple[str, ...] | None = None
+    in_memory = True
 
-    def __init__(self, array: NDArray[Any]) -> None:
-        self._array = array
-        self.n_rows: int | None = array.shape[0]
-        self.width = array.shape[1]
+    def __init__(self, table: TableLike) -> None:
+        self._array = plain_array(table)
+        self.n_rows, self.width = self._array.shape
 
-    @quiet_batches
-    def batches(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
+    def read(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
         for start in range(0, len(self._array), rows):
             part = self._array[start : start + rows]
             yield [
@@ -49,7 +38,7 @@ class ArrayTable:
             ]
 
 
-def plain_array(table: Any) -> NDArray[Any]:
+def plain_array(table: TableLike) -> Array:
     """A table without names as a two-dimensional array of whatever it holds."""
     refuse_masked(table)
     if hasattr(table, "toarray"):
@@ -66,7 +55,7 @@ def plain_array(table: Any) -> NDArray[Any]:
     return array
 
 
-def refuse_masked(values: Any) -> None:
+def refuse_masked(values: object) -> None:
     """Refuse a masked array: numpy would hand out what is under the mask."""
     if isinstance(values, np.ma.MaskedArray):
         raise DataError(
@@ -75,7 +64,7 @@ def refuse_masked(values: Any) -> None:
         )
 
 
-def as_given(values: Any) -> NDArray[Any]:
+def as_given(values: object) -> Array:
     """Values as an array that keeps every cell as it is.
 
     Of a list with one text numpy makes texts of all its numbers, a missing one included: one row would change how all
@@ -87,7 +76,7 @@ def as_given(values: Any) -> NDArray[Any]:
     return array
 
 
-def column_values(values: NDArray[Any], column: Column) -> Values:
+def column_values(values: Array, column: Column) -> Values:
     """One array column as numbers or as positions of levels."""
     if values.dtype.kind in "biuf":
         with np.errstate(over="ignore"):  # a warning would tell of a single huge value
@@ -100,12 +89,10 @@ def column_values(values: NDArray[Any], column: Column) -> Values:
     if values.dtype.kind in "OUST":
         objects = values.astype(object)
         return _object_numbers(objects, column) if isinstance(column, Numeric) else _object_codes(objects, column)
-    raise wrong_type(
-        column.name, f"values of type {values.dtype.type.__name__}", wanted(column)
-    )  # of a structure, not its fields' names
+    raise wrong_type(column, f"values of type {values.dtype.type.__name__}")  # of a structure, not its fields' names
 
 
-def is_absent(value: Any) -> bool:
+def is_absent(value: object) -> bool:
     """Whether a cell is missing: None, NaN, or what pandas writes for them."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
@@ -116,17 +103,15 @@ def is_absent(value: Any) -> bool:
     return isinstance(value, float | np.floating) and bool(np.isnan(value))
 
 
-def _object_numbers(objects: NDArray[Any], column: Numeric) -> NDArray[np.float64]:
+def _object_numbers(objects: NDArray[np.object_], column: Numeric) -> NDArray[np.float64]:
     numbers = [_number(value) for value in objects]
     if any(number is None for number in numbers):
         texts = any(isinstance(value, str | bytes) for value in objects)
-        raise wrong_type(
-            column.name, "texts" if texts else "values that are not numbers of ordinary size", wanted(column)
-        )
+        raise wrong_type(column, "texts" if texts else "values that are not numbers of ordinary size")
     return np.array(numbers, dtype=np.float64)
 
 
-def _number(value: Any) -> float | None:
+def _number(value: object) -> float | None:
     """A cell as a number, NaN if it is missing, None if it is not a number. No method of any other object is called."""
     if is_absent(value):
         return np.nan
@@ -138,19 +123,15 @@ def _number(value: Any) -> float | None:
         return None
 
 
-def _object_codes(objects: NDArray[Any], column: Category) -> NDArray[np.int32]:
-    places = {level: place for place, level in enumerate(column.levels)}
+def _object_codes(objects: NDArray[np.object_], column: Category) -> NDArray[np.int32]:
+    places: dict[object, int] = {level: place for place, level in enumerate(column.levels)}
     codes = np.array([_code(value, places, column.is_text) for value in objects], dtype=np.int32)
     if (codes == _MISFIT).any():
-        raise wrong_type(
-            column.name,
-            "values that are not texts" if column.is_text else "values that are not numbers",
-            wanted(column),
-        )
+        raise wrong_type(column, "values that are not texts" if column.is_text else "values that are not numbers")
     return codes
 
 
-def _code(value: Any, places: dict[Any, int], is_text: bool) -> int:
+def _code(value: object, places: dict[object, int], is_text: bool) -> int:
     """Judged cell by cell, so that no cell's code depends on the batch it comes in."""
     if is_absent(value):
         return ABSENT

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from privfit.schema import Category, Column
-from privfit.tables.names import column_positions
-from privfit.tables.table import ABSENT, UNKNOWN, Batch, DataError, Table
+from privfit.tables.errors import NOT_CHARGED, DataError
+from privfit.tables.table import ABSENT, UNKNOWN, Batch, Table
 
 CHECKED_ROWS = 1 << 16
 """Rows that are looked at together, as in a fit."""
@@ -57,7 +57,7 @@ def find(table: Table, columns: Sequence[Column]) -> Findings:
         _pass(table, columns, found)
     except DataError as error:
         if len(columns) == 1:
-            return Findings(errors=[str(error).replace(" Nothing was charged.", "")])
+            return Findings(errors=[str(error).replace(NOT_CHARGED, "")])
     else:
         return _in_order(found, columns)
     apart = [find(table, [column]) for column in columns]
@@ -69,7 +69,7 @@ def find(table: Table, columns: Sequence[Column]) -> Findings:
 
 
 def _pass(table: Table, columns: Sequence[Column], found: Findings) -> None:
-    for batch in table.batches(columns, column_positions(table, columns), CHECKED_ROWS):
+    for batch in table.batches(columns, table.positions(columns), CHECKED_ROWS):
         found.look(columns, batch)
 
 

@@ -31,7 +31,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.tables.table import DataError
+from privfit.tables.errors import DataError
 
 BLOCK = 1 << 18
 """Bytes that are looked at together: few enough to stay in the processor's cache, enough that Python's part of the work
@@ -57,7 +57,7 @@ def separator_of(path: Path) -> str:
     return ";" if first.count(b";") > first.count(b",") else ","
 
 
-def count_rows(path: Path, separator: str, fields: int) -> int:
+def count_records(path: Path, separator: str, fields: int) -> int:
     """How many rows follow the header of a file whose records have so many fields each, or an error if it has another
     form.
 

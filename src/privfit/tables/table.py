@@ -2,98 +2,140 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Sequence
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit.schema import Category, Column
+from privfit.tables.errors import DataError, quietly, wrong_type
+from privfit.tables.names import reads_like_a_cell
 
+TableLike = object
+"""What a user may give as a table: an array, a frame, a query, a stream, a relation, the path of a file. `open_table`
+looks at it; nothing else does.
+"""
 Values = NDArray[np.float64] | NDArray[np.int32]
 Batch = list[Values]
 
 UNKNOWN = -1
+"""The code of a level that the schema does not list."""
 ABSENT = -2
-NOT_CHARGED = " Nothing was charged."
+"""The code of a missing value."""
 
 
-class DataError(ValueError):
-    """The table does not fit the schema.
-
-    For the data owner: it names columns, never the value of a cell. Nothing was charged.
-
-    Parameters
-    ----------
-    message : str
-        What was given, what is needed, and what to do.
-    when_predicting : str or None, default=None
-        The message where the schema is part of a fitted model and cannot be changed.
-    for_toml : str or None, default=None
-        The message where the schema is a TOML file, as on the command line.
-
-    See Also
-    --------
-    SchemaError : A public fact is missing or contradicts another one.
-    """
-
-    def __init__(self, message: str, *, when_predicting: str | None = None, for_toml: str | None = None) -> None:
-        super().__init__(message)
-        self.for_toml = for_toml or message
-        self.when_predicting = when_predicting or message.replace(NOT_CHARGED, "")
-
-
-class MissingValues(DataError):
-    """A column has missing values that the schema has no public value for."""
-
-    def __init__(
-        self, message: str, *, column: str = "", when_predicting: str | None = None, for_toml: str | None = None
-    ) -> None:
-        super().__init__(message, when_predicting=when_predicting, for_toml=for_toml)
-        self.column = column
-
-
-class Table(Protocol):
-    """A table that can hand out its columns, batch by batch.
+class Table(ABC):
+    """A table that hands out its columns, batch by batch.
 
     A numeric column comes as float64 with NaN where a value is missing; a category comes as int32 positions in its
-    levels, with UNKNOWN for a level that is not listed and ABSENT where a value is missing.
+    levels, with UNKNOWN for a level that is not listed and ABSENT where a value is missing. An engine sets the
+    attributes and fills in `read`.
     """
 
     label: str
     """What the ledger calls this table: the kind of object or the name of a file, nothing of its content."""
-
-    names: tuple[str, ...] | None
+    names: tuple[str, ...] | None = None
     """The columns' names, or None when columns are known by position only."""
-
-    n_rows: int | None
+    labels: tuple[object, ...] | None = None
+    """The names as the user's frame has them, where they may be no texts."""
+    n_rows: int | None = None
     """The number of rows, or None when only reading it will tell."""
+    width: int = 0
+    """The number of columns, where they have no names."""
+    in_memory: bool = False
+    """Whether every batch has exactly as many rows as were asked for, but the last."""
+    passes_once: bool = False
+    """Whether it can be read a single time: a stream."""
+    is_csv: bool = False
+    """Whether names are the first line of a text, which may be a row."""
+
+    @abstractmethod
+    def read(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
+        """The engine's own batches: a generator, which may fail in any way."""
 
     def batches(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
-        """Batches of about `rows` rows of the columns at these positions."""
-        ...
+        """Batches of about `rows` rows of the columns at these positions.
 
+        Every error on the way is made ours, also those of cells that are objects with methods of their own.
+        """
+        parts = self.read(columns, positions, rows)
+        try:
+            while (part := quietly(self.label, lambda: next(parts, None))) is not None:
+                yield part
+        finally:
+            parts.close()  # type: ignore[attr-defined]  # a generator; a reader's thread and handles end with it
 
-def wrong_type(name: str, found: str, wanted: str) -> DataError:
-    """The error for a column that holds another kind of value than the schema says."""
-    fact = f"Column {name!r} holds {found}, and the schema says it holds {wanted}."
-    return DataError(
-        f"{fact} Convert the column, or correct the schema. Nothing was charged.",
-        when_predicting=f"{fact} The schema is part of the model: convert the column.",
-    )
+    def positions(self, columns: Sequence[Column]) -> list[int]:
+        """Where the schema's columns stand: by name in any order, or by position when there are no names."""
+        if self.names is None:
+            return list(range(len(columns)))
+        missing = [column.name for column in columns if column.name not in self.names]
+        if missing:
+            raise self._missing_columns(missing)
+        twice = [column.name for column in columns if self.names.count(column.name) > 1]
+        if twice:
+            raise DataError(
+                f"The table has more than one column called {', '.join(map(repr, twice))}. Rename or drop one of them. "
+                "Nothing was charged."
+            )
+        return [self.names.index(column.name) for column in columns]
 
+    def _missing_columns(self, missing: list[str]) -> DataError:
+        """The error for columns that the schema lists and the table lacks.
 
-def wanted(column: Column) -> str:
-    """In words, what the schema says a column holds."""
-    if isinstance(column, Category):
-        return "levels that are texts" if column.is_text else "levels that are numbers"
-    return "numbers"
+        It says how many columns the table has, not how they are called.
+        """
+        names = self.names or ()
+        alike = [name for name in missing if name.strip().casefold() in {own.strip().casefold() for own in names}]
+        told = f"{', '.join(map(repr, alike))} is there in other letters or with spaces around it. " if alike else ""
+        cure = "Rename the table's column or the schema's."
+        if self.names_are_values():
+            told, cure = (
+                "Its first row seems to stand where the names should be. ",
+                "Give its columns names: a CSV file begins with a line of them.",
+            )
+        fact = (
+            f"The table has no column {', '.join(map(repr, missing))}, which the schema lists. It has {len(names)} "
+            f"column{'s' * (len(names) != 1)}. {told}"
+        )
+        return DataError(
+            f"{fact}{cure} Nothing was charged.",
+            when_predicting=f"{fact}The schema is part of the model: add or rename the table's column.",
+        )
+
+    def names_are_values(self, listed: Collection[str] = ()) -> bool:
+        """Whether names look like cells of a row: one of them is a number, a date, a truth value or nothing, and the
+        schema lists none of them.
+
+        Columns that are counted from 0 have no names but numbers, in a pandas frame and in what was made of one; a CSV
+        file shows no difference between that and a row.
+        """
+        labels: Sequence[object] = self.labels or self.names or ()
+        if any(label in listed for label in labels if isinstance(label, str)):
+            return False
+        if not self.is_csv and [str(label) for label in labels] == [str(place) for place in range(len(labels))]:
+            return False
+        return any(reads_like_a_cell(str(label)) for label in labels if not isinstance(label, Integral))
+
+    def refuse_values_as_names(self, listed: Collection[str] = ()) -> None:
+        """Refuse a table whose first row was taken for the names of its columns: that row would be missing from the
+        fit.
+        """
+        if self.names_are_values(listed):
+            raise DataError(
+                f"The names of the columns of {self.label!r} are numbers, dates or nothing, as if a row stood where "
+                "names should be. A CSV file begins with a line of names. Write one, or read the file yourself: "
+                "polars.read_csv(path, has_header=False), pandas.read_csv(path, header=None). "
+                "Columns that are called so must be renamed. Nothing was charged."
+            )
 
 
 def only_absent(absent: NDArray[np.bool_], found: str, column: Category) -> NDArray[np.int32]:
     """Codes of a column that holds values of the wrong kind: none of them may be there."""
     if not absent.all():
-        raise wrong_type(column.name, found, wanted(column))
+        raise wrong_type(column, found)
     return np.full(len(absent), ABSENT, dtype=np.int32)
 
 

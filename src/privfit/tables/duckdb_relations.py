@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, TypeGuard
 
 import pyarrow as pa
 
 from privfit.schema import Column
-from privfit.tables.quiet import quiet_batches
-from privfit.tables.streams import record_batches
-from privfit.tables.table import Batch
+from privfit.tables.arrow_tables import record_batches
+from privfit.tables.table import Batch, Table, TableLike
+
+if TYPE_CHECKING:
+    import duckdb
 
 
-def is_relation(table: Any) -> bool:
+def is_relation(table: TableLike) -> TypeGuard[duckdb.DuckDBPyRelation]:
     """Whether this is a relation of DuckDB, found out without importing it.
 
     A relation's attributes are its columns: none is asked for.
@@ -23,23 +25,21 @@ def is_relation(table: Any) -> bool:
     )
 
 
-class RelationTable:
+class RelationTable(Table):
     """A relation of DuckDB.
 
     It is taken for a stream: run twice, a query may hand out its rows in another order, or others.
     """
 
     label = "DuckDB relation"
-    n_rows: int | None = None
     passes_once = True
 
-    def __init__(self, relation: Any) -> None:
+    def __init__(self, relation: duckdb.DuckDBPyRelation) -> None:
         self._relation = relation
-        self.names: tuple[str, ...] | None = tuple(relation.columns)
+        self.names = self._fields = tuple(relation.columns)
 
-    @quiet_batches
-    def batches(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
-        chosen = dict.fromkeys(_quoted(self.names[position]) for position in positions)  # type: ignore[index]
+    def read(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
+        chosen = dict.fromkeys(_quoted(self._fields[position]) for position in positions)
         reader = pa.RecordBatchReader.from_stream(self._relation.project(", ".join(chosen)))
         yield from record_batches(reader, columns, range(len(chosen)), rows)
 

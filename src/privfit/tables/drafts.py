@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -13,11 +13,13 @@ import pyarrow as pa
 from privfit.schema import Category, Column, Numeric, Schema, SchemaError
 from privfit.schema.toml import value_text
 from privfit.tables.arrays import is_absent, plain_array
-from privfit.tables.files import FileTable
-from privfit.tables.names import refuse_values_as_names
-from privfit.tables.opening import is_file, is_named, is_pandas
-from privfit.tables.quiet import quietly
-from privfit.tables.table import DataError
+from privfit.tables.errors import DataError, quietly
+from privfit.tables.opening import is_file, is_named, open_file
+from privfit.tables.pandas_frames import is_pandas
+from privfit.tables.table import TableLike
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 NUMBER_OF_A_DATE = (
     "Turn it into a number, such as days since a date: (pl.col(name) - pl.date(2000, 1, 1)).dt.total_days()"
@@ -25,7 +27,7 @@ NUMBER_OF_A_DATE = (
 DATE_TEXT = r"^\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([ T]\d{1,2}:\d{2}.*)?\s*$"
 
 
-def public_schema(table: Any, target: str | None = None) -> Schema:
+def public_schema(table: TableLike, target: str | None = None) -> Schema:
     """A schema whose bounds and levels are read off a table that the user declares public."""
     frame = whole_frame(table)
     if target is not None and target not in frame.columns:
@@ -37,18 +39,18 @@ def public_schema(table: Any, target: str | None = None) -> Schema:
     return Schema(columns.values(), goal)
 
 
-def whole_frame(table: Any) -> pl.DataFrame:
+def whole_frame(table: TableLike) -> pl.DataFrame:
     """All of a public table as one frame."""
     return quietly("public table", lambda: _whole(table))
 
 
-def _whole(table: Any) -> pl.DataFrame:
+def _whole(table: TableLike) -> pl.DataFrame:
     if isinstance(table, pl.DataFrame):
         return table
     if isinstance(table, pl.LazyFrame):
         return table.collect()
     if is_file(table):
-        file = FileTable.open(table)
+        file = open_file(table)
         _refuse_twins(file.names or ())
         return file.whole()
     if is_pandas(table):
@@ -78,7 +80,7 @@ def _refuse_twins(names: Sequence[str]) -> None:
         )
 
 
-def _pandas_series(series: Any) -> pl.Series:
+def _pandas_series(series: pd.Series) -> pl.Series:
     if isinstance(series.dtype, np.dtype) and series.dtype.kind in "biuf":
         return pl.Series(series.to_numpy())
     return pl.Series([None if is_absent(value) else value for value in series.tolist()], strict=False)
@@ -124,8 +126,8 @@ def draft_schema(path: Path, target: str | None = None) -> str:
     else. (Of a CSV file the first rows tell that: a draft is for the data owner.) Names that look like a row are
     refused: a file without a header would have its first person drafted.
     """
-    table = FileTable.open(path)
-    refuse_values_as_names(table, () if target is None else (target,))
+    table = open_file(path)
+    table.refuse_values_as_names(() if target is None else (target,))
     _refuse_twins(table.names or ())
     kinds = table.kinds()
     if target is not None and target not in kinds:

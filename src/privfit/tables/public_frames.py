@@ -10,16 +10,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from privfit.tables.opening import is_file, is_frame, is_named, is_pandas
-from privfit.tables.public import whole_frame
-from privfit.tables.table import DataError
-
-PARQUET, CSV = (".parquet", ".pq"), (".csv",)
+from privfit.tables.drafts import whole_frame
+from privfit.tables.errors import DataError
+from privfit.tables.files import ParquetTable
+from privfit.tables.opening import is_frame, is_named
+from privfit.tables.pandas_frames import is_pandas
 
 
 def in_memory(table: Any) -> Any:
     """The table as the user gave it, or, of a file, a query or a stream, what it holds as a polars frame."""
-    if is_file(table) or (is_named(table) and not is_frame(table)):
+    if is_named(table) and not is_frame(table):
         return whole_frame(table)
     return table
 
@@ -84,9 +84,9 @@ def column_numbers(frame: Any, name: str) -> NDArray[np.float64]:
 
 def refuse_nested(sources: Iterable[Path], output: Path) -> None:
     """Refuse Parquet files with lists or structs that are to be written as CSV, before anything is charged."""
-    if output.suffix.lower() in PARQUET:
+    if output.suffix.lower() in ParquetTable.endings:
         return
-    for source in (one for one in sources if one.suffix.lower() in PARQUET):
+    for source in (one for one in sources if one.suffix.lower() in ParquetTable.endings):
         nested = [name for name, kind in pl.scan_parquet(source).collect_schema().items() if kind.is_nested()]
         if nested:
             raise DataError(
@@ -98,7 +98,14 @@ def refuse_nested(sources: Iterable[Path], output: Path) -> None:
 def write_frame(frame: Any, path: Path) -> None:
     """Write a frame as the ending of the path says."""
     shown = pl.from_pandas(frame) if is_pandas(frame) else frame
-    if path.suffix.lower() in PARQUET:
+    if path.suffix.lower() in ParquetTable.endings:
         shown.write_parquet(path)
     else:
         shown.write_csv(path)
+
+
+def columns_to_frame(columns: dict[str, NDArray[np.generic]]) -> pl.DataFrame:
+    """Columns as a polars frame; objects are texts or numbers, whichever they all are."""
+    return pl.DataFrame(
+        {name: values.tolist() if values.dtype == object else values for name, values in columns.items()}
+    )

@@ -1,0 +1,79 @@
+"""Tables made of other tables: with a target that stands apart, or with columns that go by their position."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.schema import Column, Schema
+from privfit.tables.arrays import ArrayTable
+from privfit.tables.errors import DataError
+from privfit.tables.table import Batch, Table
+
+
+class WithTarget(Table):
+    """A table of features beside a target that the user gave apart, both in memory."""
+
+    def __init__(self, features: Table, target: NDArray[np.generic]) -> None:
+        if not features.in_memory:
+            raise DataError(
+                f"The target was given apart from a {features.label}, which is read in batches. "
+                "Put the target into the table as a column that the schema names. Nothing was charged."
+            )
+        if features.n_rows != len(target):
+            raise DataError(
+                f"Found input variables with inconsistent numbers of samples: [{features.n_rows}, {len(target)}]. "
+                "Give one target value per row. Nothing was charged."
+            )
+        self._features, self._target = features, ArrayTable(target.reshape(-1, 1))
+        self.label, self.names = features.label, features.names
+        self.n_rows, self.in_memory = features.n_rows, True
+
+    def positions(self, columns: Sequence[Column]) -> list[int]:
+        """Where the features stand, which are all columns but the last."""
+        return self._features.positions(columns[:-1])
+
+    def read(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
+        """Batches of the features at these positions, followed by the target, which is the last of `columns`."""
+        features = self._features.read(columns[:-1], positions, rows)
+        targets = self._target.read(columns[-1:], [0], rows)
+        for left, right in zip(features, targets, strict=True):
+            yield left + right
+
+
+class ByPosition(Table):
+    """A table whose columns are called x0, x1, ... in their order, whatever names they carry; the target alone is found
+    by its name.
+
+    A box of open width says nothing about single columns, so that it knows them by position and their own names are not
+    kept.
+    """
+
+    def __init__(self, table: Table, target: str | None) -> None:
+        own: Sequence[object] = range(table.width) if table.names is None else table.names
+        features = [place for place, name in enumerate(own) if table.names is None or name != target]
+        called = {place: f"x{number}" for number, place in enumerate(features)}
+        self._table, self.label, self.n_rows = table, table.label, table.n_rows
+        self.names = tuple(called.get(place, str(target)) for place in range(len(own)))
+        self.passes_once, self.in_memory = table.passes_once, table.in_memory
+        self.width = len(features)
+
+    def read(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
+        """The table's own batches: columns stand where they stood."""
+        return self._table.read(columns, positions, rows)
+
+
+def settled_box(table: Table, schema: Schema) -> tuple[Table, Schema]:
+    """A table under a box of open width: its columns called by position, and the box with as many columns."""
+    target = None if schema.target is None else schema.target.name
+    placed = ByPosition(table, target)
+    if not placed.width:
+        raise DataError(
+            "The table has 0 feature(s), and a minimum of 1 is required. Add a column. Nothing was charged."
+        )
+    table.refuse_values_as_names(() if target is None else (target,))
+    return (table if table.names is None else placed), schema.with_features(
+        [f"x{place}" for place in range(placed.width)]
+    )

@@ -1,0 +1,140 @@
+"""Tables of polars: frames in memory, and queries that are read in batches to their very end or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from queue import Full, Queue
+from threading import Event, Thread, main_thread
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from privfit.schema import Category, Column, Numeric
+from privfit.tables.errors import quietly, unreadable, wrong_type
+from privfit.tables.table import ABSENT, UNKNOWN, Batch, Table, Values, codes_of_numbers, only_absent
+
+WAITING = 2
+"""Batches that the engine may be ahead: enough that neither side waits for the other, and no more memory than that."""
+PATIENCE = 0.1
+"""Seconds after which a waiting engine looks whether anybody still reads; only an abandoned read ever waits that long.
+"""
+
+
+class PolarsTable(Table):
+    """A polars frame, or an Arrow table seen as one without copying."""
+
+    in_memory = True
+
+    def __init__(self, frame: pl.DataFrame, label: str = "polars frame") -> None:
+        self._frame, self.label = frame, label
+        self.names, self.n_rows = tuple(frame.columns), frame.height
+
+    def read(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
+        chosen = [self._frame.to_series(position) for position in positions]
+        for start in range(0, self._frame.height, rows):
+            yield [
+                series_values(series.slice(start, rows), column) for series, column in zip(chosen, columns, strict=True)
+            ]
+
+
+class QueryTable(Table):
+    """A query of polars, read in batches."""
+
+    label = "polars query"
+
+    def __init__(self, query: pl.LazyFrame) -> None:
+        self._query = query
+        self._fields = quietly(self.label, lambda: tuple(query.collect_schema().names()))
+        self.names = self._fields
+
+    def read(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
+        names = [self._fields[position] for position in positions]
+        for frame in query_batches(self._query.select(names), rows, self.label):
+            yield [series_values(series, column) for series, column in zip(frame.get_columns(), columns, strict=True)]
+
+
+def series_values(series: pl.Series, column: Column) -> Values:
+    """One polars column as numbers or as positions of levels."""
+    dtype = series.dtype
+    if series.null_count() == len(series):  # nothing is there, and nothing is of every kind
+        return (
+            np.full(len(series), np.nan)
+            if isinstance(column, Numeric)
+            else np.full(len(series), ABSENT, dtype=np.int32)
+        )
+    text = dtype == pl.String or isinstance(dtype, pl.Categorical | pl.Enum)
+    number = dtype.is_numeric() or dtype == pl.Boolean
+    if number:
+        numbers = series.cast(pl.Float64).to_numpy()
+        if isinstance(column, Numeric):
+            return numbers
+        return (
+            only_absent(np.isnan(numbers), "numbers", column) if column.is_text else codes_of_numbers(numbers, column)
+        )
+    if text and isinstance(column, Category) and column.is_text:
+        return text_codes(series.cast(pl.String), column)
+    raise wrong_type(column, "texts" if text else f"values of type {type(dtype).__name__}")
+
+
+def text_codes(strings: pl.Series, column: Category) -> NDArray[np.int32]:
+    """Positions of texts among a category's levels."""
+    codes = strings.replace_strict(
+        list(column.levels), list(range(len(column.levels))), default=UNKNOWN, return_dtype=pl.Int32
+    )
+    return np.where(strings.is_null().to_numpy(), ABSENT, codes.to_numpy()).astype(np.int32)
+
+
+@dataclass(frozen=True)
+class _End:
+    """How a query ended: of its own accord, or with an error of this type."""
+
+    error: str | None
+
+
+def query_batches(query: pl.LazyFrame, rows: int, label: str) -> Iterator[pl.DataFrame]:
+    """The rows of a query in batches of about `rows`, in order; an error if the engine did not come to the end of them.
+
+    `LazyFrame.collect_batches` runs a query on a thread of its own and takes the end of that thread for the end of the
+    rows. If the query panics on the value in one cell, the thread ends and the rest of the table is missing without an
+    error: one row decides what becomes of the others. `sink_batches` returns after the last batch, or raises what
+    stopped it, a panic too. It calls back; the queue turns that round. Nothing of the engine's error but its type is
+    kept.
+    """
+    handed: Queue[pl.DataFrame | _End] = Queue(WAITING)
+    left = Event()
+
+    def hand_on(frame: pl.DataFrame) -> bool:
+        """Called by the engine. True tells it that nobody reads any more."""
+        return not _put(handed, frame, left)
+
+    def run() -> None:
+        kind = None
+        try:
+            query.sink_batches(hand_on, chunk_size=rows, maintain_order=True, engine="streaming")
+        except BaseException as error:
+            kind = type(error).__name__
+        _put(handed, _End(kind), left)
+
+    engine = Thread(target=run, name="privfit-query")
+    engine.start()
+    try:
+        while not isinstance(part := handed.get(), _End):
+            yield part
+        if part.error is not None:
+            raise unreadable(label, part.error)
+    finally:
+        left.set()
+        engine.join()
+
+
+def _put(handed: Queue[pl.DataFrame | _End], part: pl.DataFrame | _End, left: Event) -> bool:
+    """Whether the reader took it. A reader that went away, or a program that ends, takes nothing."""
+    while not left.is_set() and main_thread().is_alive():
+        try:
+            handed.put(part, timeout=PATIENCE)
+        except Full:
+            continue
+        return True
+    return False
