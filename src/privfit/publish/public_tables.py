@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from privfit.models.inputs import Input
 from privfit.privacy import PrivacyError, seeded_generator
-from privfit.publish.publisher import WEIGHT
 from privfit.rows import PublicRows
 from privfit.schema import OTHER, Category, Column, Geometry, Schema
 from privfit.tables import DataError, column_numbers, columns_to_frame, in_memory, joined, open_table, several_tables
@@ -35,10 +34,17 @@ class PublicTables:
     """Columns of the schema that some table lacks."""
     synthetic: bool
     """Whether rows were made up from the schema."""
+    private_rows: int | None = None
+    """The number of private rows, where a fit that is not private asks for it."""
 
     @classmethod
-    def gathered(cls, public: Any, given: Input, synthetic_rows: int) -> PublicTables:
-        """The public tables beside the private one; what does not go together is refused before a charge."""
+    def gathered(
+        cls, public: Any, given: Input, synthetic_rows: int, weight_name: str, not_private: tuple[str, ...] = ()
+    ) -> PublicTables:
+        """The public tables beside the private one; what does not go together is refused before a charge.
+
+        The number of private rows is kept only where the fit is not private anyway.
+        """
         columns = given.schema.columns
         tables = (
             [synthetic_table(columns, synthetic_rows)]
@@ -55,12 +61,13 @@ class PublicTables:
                 f"The public tables could not be put together: {error}. Give them the same columns of the same types. "
                 "Nothing was charged."
             ) from None
-        if WEIGHT in list(frame.columns):
+        if weight_name in list(frame.columns):
             raise DataError(
-                f"The public table has a column {WEIGHT!r}, which is the name of the weights. Rename it. Nothing was "
-                "charged."
+                f"The public table has a column {weight_name!r}, which is the name of the weights. Give them another: "
+                "weight_name='importance'. Nothing was charged."
             )
-        return cls(tables, frame, used, [column.name for column in columns if column not in used], public is None)
+        left_out = [column.name for column in columns if column not in used]
+        return cls(tables, frame, used, left_out, public is None, given.table.n_rows if not_private else None)
 
     def rows(self, schema: Schema, geometry: Geometry) -> PublicRows:
         """All rows, encoded."""

@@ -50,6 +50,13 @@ class ImportanceWeights(Publisher):
     balanced : bool
         For "paper" and "objective": whether all public rows together count as much as all private ones. Otherwise every
         row counts the same (footnote 2 of the paper).
+    numeric : {'bins', 'slope'}
+        How numbers without bins of their own enter "paper" and "objective": in bins, or "slope", scaled to [0, 1] as in
+        the paper, so that the log-weight is a line in them. "tilting" matches shares of bins.
+    calibration : {'tight', 'paper'}
+        For "paper": "tight" noise covers how far two rows of this schema can lie apart, "paper" is the printed noise,
+        with the root of the number of columns. Under "add-remove" without `expected_rows` the printed noise knows the
+        number of private rows, as in the paper: the fit is NOT private, says so, and no ledger takes it.
     pairs : {'auto', 'all', 'none'} or list of pairs of str
         For "tilting": the pairs of columns whose joint shares are released. "auto" follows a public rule.
     spread : float
@@ -58,6 +65,8 @@ class ImportanceWeights(Publisher):
         From 0 to 1; weights are raised to this power, which makes them more even.
     synthetic_rows : int
         Number of rows that are drawn uniformly over the schema where there is no public table.
+    weight_name : str
+        The name of the column of weights in `to_frame()`, which no public table may have.
 
     Attributes
     ----------
@@ -83,7 +92,7 @@ class ImportanceWeights(Publisher):
     Notes
     -----
     A target in the schema is one more column. Under "add-remove" the methods "paper" and "objective" need
-    `expected_rows`.
+    `expected_rows`; only the printed calibration, which is then not private, does without.
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP, replace-one or add-remove; docs/proofs/weights.md, Theorem 1
     ("paper", "objective") and Theorem 2 ("tilting"). Public tables are taken to be public.
@@ -117,10 +126,13 @@ class ImportanceWeights(Publisher):
         method: str = "tilting",
         alpha: float = 0.1,
         balanced: bool = True,
+        numeric: str = "bins",
+        calibration: str = "tight",
         pairs: Any = "auto",
         spread: float = 0.3,
         tau: float = 1.0,
         synthetic_rows: int = 20_000,
+        weight_name: str = WEIGHT,
         adjacency: str = "replace-one",
         rows_per_person: int = 1,
         expected_rows: int | None = None,
@@ -133,10 +145,13 @@ class ImportanceWeights(Publisher):
         self.method = method
         self.alpha = alpha
         self.balanced = balanced
+        self.numeric = numeric
+        self.calibration = calibration
         self.pairs = pairs
         self.spread = spread
         self.tau = tau
         self.synthetic_rows = synthetic_rows
+        self.weight_name = weight_name
         self.adjacency = adjacency
         self.rows_per_person = rows_per_person
         self.expected_rows = expected_rows
@@ -191,25 +206,50 @@ class ImportanceWeights(Publisher):
             raise PrivacyError(
                 f"synthetic_rows={self.synthetic_rows!r} was given; it is a whole number of at least 1. Use 20_000."
             )
-        pairs = tuple(tuple(pair) for pair in self.pairs) if isinstance(self.pairs, list | tuple) else self.pairs
-        mechanism: Reweighting
-        if self.method == "tilting":
-            mechanism = ExponentialTilting(pairs, self.spread)
-        else:
-            mechanism = DensityRatio(
-                self.alpha, "output" if self.method == "paper" else "objective", bool(self.balanced)
+        if not isinstance(self.weight_name, str) or not self.weight_name:
+            raise PrivacyError(
+                f"weight_name={self.weight_name!r} was given; it is the name of a column. Use 'weight' if in doubt."
             )
+        mechanism = self._tilting() if self.method == "tilting" else self._density_ratio()
         mechanism.check()
         return mechanism
 
+    def _tilting(self) -> ExponentialTilting:
+        for name, given, only in (("numeric", self.numeric, "bins"), ("calibration", self.calibration, "tight")):
+            if given != only:
+                raise PrivacyError(
+                    f"{name}={given!r} was given with method='tilting', which knows {only!r} only. Use method='paper', "
+                    f"or leave {name} out."
+                )
+        pairs = tuple(tuple(pair) for pair in self.pairs) if isinstance(self.pairs, list | tuple) else self.pairs
+        return ExponentialTilting(pairs, self.spread)
+
+    def _density_ratio(self) -> DensityRatio:
+        private = self.adjacency == "add-remove" and self.expected_rows is None
+        return DensityRatio(
+            self.alpha,
+            "output" if self.method == "paper" else "objective",
+            bool(self.balanced),
+            self.numeric,  # type: ignore[arg-type]
+            self.calibration,  # type: ignore[arg-type]
+            "printed" if private and self.calibration == "paper" else "public",
+        )
+
+    def _reasons_of(self, mechanism: AnyMechanism) -> tuple[str, ...]:
+        return mechanism.reasons_not_private(None)
+
     def _prepared(self, given: Input, mechanism: AnyMechanism) -> Input:
         """All columns of the schema that the private and all public tables have; the target is one of them."""
-        self._public = PublicTables.gathered(self._public_given, given, int(self.synthetic_rows))
+        self._public = PublicTables.gathered(
+            self._public_given, given, int(self.synthetic_rows), self.weight_name, self._reasons_of(mechanism)
+        )
         self.used_columns_ = [column.name for column in self._public.columns]
         return replace(given, schema=Schema(self._public.columns))
 
     def _objective(self, mechanism: AnyMechanism, schema: Schema) -> ReweightingProblem:
-        return ReweightingProblem(self._public.rows(schema, mechanism.geometry(schema, None)))
+        return ReweightingProblem(
+            self._public.rows(schema, mechanism.geometry(schema, None)), self._public.private_rows
+        )
 
     def _keep(self, fit: ReweightingFit, mechanism: AnyMechanism) -> None:
         self.beta_, self.beta_names_ = fit.beta, fit.names()
@@ -251,7 +291,7 @@ class ImportanceWeights(Publisher):
     # -- what the weights are for ------------------------------------------------------------------
 
     def to_frame(self) -> Any:
-        """Return the public rows with a column "weight".
+        """Return the public rows with a column of weights, "weight" or `weight_name`.
 
         Weights go into scikit-learn's `sample_weight`, or a SUM in SQL.
 
@@ -261,7 +301,7 @@ class ImportanceWeights(Publisher):
             A pandas frame if the public table was one, else a polars frame.
         """
         check_is_fitted(self)
-        return with_column(self._public.frame, WEIGHT, self.weights_)
+        return with_column(self._public.frame, self.weight_name, self.weights_)
 
     def draw(self, n_rows: int, random_state: Any = None) -> Any:
         """Draw public rows at random, with probabilities by weight: a table for models that take no weights.

@@ -187,7 +187,7 @@ class Layout:
     @cached_property
     def numbers(self) -> tuple[Block, ...]:
         """The blocks that are numbers."""
-        return tuple(block for block in self.geometry.blocks if block.kind == "slope")
+        return tuple(block for block in self.geometry.blocks if block.kind in ("slope", "share"))
 
     @cached_property
     def number_columns(self) -> NDArray[np.intp]:

@@ -76,6 +76,6 @@ class PlainRows:
 
 def _values(block: Block, values: Any) -> Floats:
     column = block.column
-    if isinstance(column, Numeric) and block.kind == "slope":
+    if isinstance(column, Numeric) and block.kind in ("slope", "share"):
         return within_bounds(column, values)
     return level_codes(block, values).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Rows that anybody may see, as levels and as a sparse matrix. Nothing private ever passes through here."""
+"""Rows that anybody may see, as levels and numbers and as a sparse matrix. Nothing private ever passes through here."""
 
 from __future__ import annotations
 
@@ -23,9 +23,12 @@ CHUNK_ROWS = 1 << 14
 
 
 class PublicRows:
-    """Public rows in the encoding of a geometry that has levels and signs only."""
+    """Public rows in the encoding of a geometry that has levels, signs and shares only.
 
-    def __init__(self, codes: Integers, geometry: Geometry) -> None:
+    `codes` has a column per block: places of levels, or numbers in their own units.
+    """
+
+    def __init__(self, codes: Integers | Floats, geometry: Geometry) -> None:
         self.codes, self.geometry = codes, geometry
 
     @classmethod
@@ -36,7 +39,7 @@ class PublicRows:
             plain = PlainRows(Rows(table, schema, geometry))
             plain.read()
             parts.append(plain.every_row(lambda rows: rows))
-        return cls(np.concatenate(parts).astype(np.int64), geometry)
+        return cls(np.concatenate(parts), geometry)
 
     @property
     def n_rows(self) -> int:
@@ -74,13 +77,16 @@ class PublicRows:
         return total[:, None]
 
 
-def encoded(block: Block, codes: Integers) -> tuple[Integers, Floats]:
+def encoded(block: Block, codes: Integers | Floats) -> tuple[Integers, Floats]:
     """Of every row, which of the block's columns is not zero, and its value there."""
     if block.kind == "levels":
-        return codes, np.ones(len(codes))
+        return codes.astype(np.int64), np.ones(len(codes))
+    first = np.zeros(len(codes), dtype=np.int64)
+    if block.kind == "share":
+        return first, np.clip((codes - block.center) / block.unit, 0.0, 1.0)
     if block.kind != "sign":
-        raise TypeError("Weights are made from levels and signs; give a geometry with numbers in bins.")
-    return np.zeros(len(codes), dtype=np.int64), np.asarray(2.0 * codes - 1.0, dtype=np.float64)
+        raise TypeError("Weights are made from levels, signs and shares; give a geometry with numbers in bins.")
+    return first, np.asarray(2.0 * codes - 1.0, dtype=np.float64)
 
 
 def _sparse(columns: Integers, values: Floats, width: int) -> Any:

@@ -7,9 +7,9 @@ A row is a list of blocks. Each block is one column of the schema, encoded with 
     levels       a 1 among zeros, one place per level         a category (or bins) with more levels
     spline       two neighbouring shares that add up to 1,    a numeric column as a line from knot to knot
                  one place per knot
-    share        one number in [0, 1]                         a numeric column as the functional-mechanism paper scales
-    it indicators   zeros with at most one 1; the last level     a category as that paper encodes it
-                 is all zeros
+    share        one number in [0, 1]                         a numeric column as two of the papers scale it
+    indicators   zeros with at most one 1; the last level     a category as the functional-mechanism paper encodes
+                 is all zeros                                 it
 
 and, optionally, a constant 1 in front: the intercept. Nothing here comes from data.
 """
@@ -96,12 +96,14 @@ def make_block(
     paper: bool = False,
     anchored: bool = False,
     whole: bool = False,
+    shares: bool = False,
     knots: int = 0,
 ) -> Block:
     """The block of one column, starting at encoded column `start`.
 
-    `whole` gives two levels a column each, so that they can carry a constant; with `knots` numbers
-    without bins of their own become lines between so many."""
+    `whole` gives two levels a column each, so that they can carry a constant; with `shares` numbers without bins of
+    their own are scaled to [0, 1], with `knots` they become lines between so many.
+    """
     if knots and isinstance(column, Numeric) and column.bins is None:
         points = tuple(dict.fromkeys(column.knots(knots)))  # fewer where floats are hardly finer than the range
         return Block(
@@ -113,7 +115,8 @@ def make_block(
             points,
         )
     if isinstance(column, Numeric) and column.bins is None and bins is None:
-        return Block(column, "share" if paper else "slope", start, 1, (column.name,), anchored=anchored and not paper)
+        share = paper or shares
+        return Block(column, "share" if share else "slope", start, 1, (column.name,), anchored=anchored and not share)
     edges = column.edges(bins) if isinstance(column, Numeric) else ()
     labels = level_labels(column, edges)
     if paper:

@@ -270,6 +270,7 @@ class Schema:
         several: bool = False,
         knots: int = AUTO_KNOTS,
         whole: bool = False,
+        shares: bool = False,
     ) -> Geometry:
         """Return the public geometry of the encoded rows.
 
@@ -292,6 +293,8 @@ class Schema:
             Number of knots of a number as splines.
         whole : bool, default=False
             Whether categories of two levels also have one column per level.
+        shares : bool, default=False
+            Whether numbers without bins are scaled to [0, 1] and not to [-1, 1].
 
         Returns
         -------
@@ -318,6 +321,7 @@ class Schema:
                     paper=paper,
                     anchored=through_origin,
                     whole=whole or column is carrier,
+                    shares=shares,
                     knots=points,
                 )
             )

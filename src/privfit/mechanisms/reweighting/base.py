@@ -25,6 +25,8 @@ class ReweightingProblem:
     """The public rows that are weighted to stand for private ones."""
 
     public: PublicRows
+    printed_rows: int | None = None
+    """The number of private rows as it is, for the paper's own noise under add-remove, which is NOT private."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +84,10 @@ def tilted_weights(scores: Floats) -> Floats:
 
 
 def column_names(geometry: Geometry, pairs: Pairs = ()) -> list[str]:
-    """The names of encoded columns: a level each, or, of two levels, the second, whose opposite is the first."""
-    own = [list(block.labels) if block.kind == "levels" else [block.labels[1]] for block in geometry.blocks]
+    """The names of encoded columns: a number or a level each; of a sign the second level, whose opposite is the
+    first.
+    """
+    own = [[block.labels[1]] if block.kind == "sign" else list(block.labels) for block in geometry.blocks]
     return [name for names in own for name in names] + [
         f"{a} x {b}" for left, right in pairs for a in own[left] for b in own[right]
     ]

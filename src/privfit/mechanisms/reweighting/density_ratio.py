@@ -42,6 +42,10 @@ MORE_ROUNDING = 1.01
 docs/proofs/weights.md, Theorem 1.
 """
 PROBLEM = ERMProblem(LOGISTIC, fit_intercept=False)
+PRINTED_ROWS = (
+    "calibration='paper' under add-remove without expected_rows: the printed noise is made from the number of private "
+    "rows, in which neighbours differ"
+)
 
 
 @dataclass(frozen=True)
@@ -115,28 +119,41 @@ class OneSided(Gradients):
     """Gradients of rows without negative entries, all of whose slopes have one sign: what leaves and what enters point
     into the same corner.
 
+    With `printed` the sensitivity is the paper's sqrt(d), which is never smaller.
+
     Guarantee: docs/proofs/weights.md, Lemma 1.
     """
 
+    printed: bool = False
+
     def sensitivity(self, norm: Norm) -> float:
-        """How far neighbours' sums of gradients can lie apart: two vectors in one corner differ by at most the root of
-        2 times the longer one.
+        """How far neighbours' sums of gradients can lie apart: a block of levels by the root of 2, a number in [0, 1]
+        by 1, a row that has no counterpart by its own length.
         """
-        if norm == "l2" and self.replace:
-            return math.sqrt(2.0) * self.people * self.of_one_row("l2")
-        return super().sensitivity(norm)
+        if norm != "l2":
+            return super().sensitivity(norm)
+        if self.printed:
+            return self.people * self.most_slope * math.sqrt(self.norms.columns)
+        if not self.replace:
+            return super().sensitivity(norm)
+        apart = 2 * len(self.norms.blocks) + len(self.norms.singles)
+        return self.people * self.most_slope * math.sqrt(apart)
 
 
 @dataclass(frozen=True)
 class NoisyMinimum(OutputPerturbation):
-    """Output perturbation for rows of levels.
+    """Output perturbation for rows without negative entries.
 
     Guarantee: that of OutputPerturbation with the sensitivity of docs/proofs/weights.md, Lemma 1.
     """
 
+    printed: bool = False
+
     def _gradients(self, facts: PublicFacts, problem: ERMProblem) -> Gradients:
         plain = super()._gradients(facts, problem)
-        return OneSided(plain.norms, plain.loss, plain.classes, plain.coupling, plain.people, plain.replace)
+        return OneSided(
+            plain.norms, plain.loss, plain.classes, plain.coupling, plain.people, plain.replace, self.printed
+        )
 
 
 @dataclass(frozen=True)
@@ -160,16 +177,23 @@ class DensityRatio(Mechanism[ReweightingProblem, DensityRatioPlan, CachedDesign,
     perturbation : "output" or "objective".
     balanced : whether the public rows count as much as the private ones, all together; otherwise every row counts the
         same (the paper's footnote 2).
+    encoding : how numbers without bins of their own enter: "bins", or "slope", scaled to [0, 1] as in the paper.
+    calibration : "tight", or "paper" for the printed sqrt(d) in the noise on the minimum, which is larger.
+    rows : "public", or "printed" to take the number of private rows as it is also where neighbours differ in it, as
+        the paper does: NOT private, and refused by ledgers.
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at
     most `rows_per_person` rows, in real arithmetic, up to a chance below 2^-64; docs/proofs/weights.md, Theorem 1. The
-    number of rows is public, or a public guess stands for it.
+    number of rows is public, or a public guess stands for it. None with rows="printed".
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     alpha: float = 0.1
     perturbation: Literal["output", "objective"] = "output"
     balanced: bool = True
+    encoding: Literal["bins", "slope"] = "bins"
+    calibration: Literal["tight", "paper"] = "tight"
+    rows: Literal["public", "printed"] = "public"
 
     name = "density-ratio"
 
@@ -181,12 +205,31 @@ class DensityRatio(Mechanism[ReweightingProblem, DensityRatioPlan, CachedDesign,
                 f"alpha={self.alpha!r} was given; it is a positive number, the ridge beside mean losses, and is chosen "
                 "without looking at the rows. The paper uses 0.1."
             )
+        if self.encoding not in ("bins", "slope"):
+            raise PrivacyError(
+                f"numeric={self.encoding!r} was given; it is 'bins' or 'slope', a number scaled to [0, 1]. Use 'bins' "
+                "if in doubt."
+            )
+        if self.calibration not in ("tight", "paper"):
+            raise PrivacyError(
+                f"calibration={self.calibration!r} was given; it is 'tight' or 'paper'. Use 'tight' unless you compare "
+                "with the paper."
+            )
+        if self.calibration == "paper" and self.perturbation != "output":
+            raise PrivacyError(
+                "calibration='paper' was given with noise in the objective, for which the paper prints none. Use "
+                "method='paper', or calibration='tight'."
+            )
+
+    def reasons_not_private(self, problem: ReweightingProblem | None = None) -> tuple[str, ...]:
+        """The paper's noise knows a private number of rows."""
+        return (PRINTED_ROWS,) if self.rows == "printed" else ()
 
     def geometry(
         self, schema: Schema, problem: ReweightingProblem | None = None, numeric: Numbers = "bins"
     ) -> Geometry:
-        """How rows are encoded: one column per level, numbers in bins, nothing negative."""
-        return schema.geometry(numeric="bins", intercept=False, target=False, whole=True)
+        """How rows are encoded: one column per level, numbers in bins or from 0 to 1, nothing negative."""
+        return schema.geometry(numeric=self.encoding, intercept=False, target=False, whole=True, shares=True)
 
     def weight(self, public: int, rows: int) -> float:
         """How much a public row counts beside a private one."""
@@ -198,7 +241,8 @@ class DensityRatio(Mechanism[ReweightingProblem, DensityRatioPlan, CachedDesign,
 
     def plan(self, facts: PublicFacts, problem: ReweightingProblem) -> DensityRatioPlan:
         """Ridge, noise and price, from public facts."""
-        n_rows, public = facts.n_rows, problem.public.n_rows
+        public = problem.public.n_rows
+        n_rows = facts.n_rows if self.rows == "public" else problem.printed_rows
         if n_rows is None:
             raise PrivacyError(
                 "The density ratio was asked for under add-remove without expected_rows; it divides by the number of "
@@ -206,6 +250,7 @@ class DensityRatio(Mechanism[ReweightingProblem, DensityRatioPlan, CachedDesign,
                 'Give a public guess, expected_rows=20_000, or use method="tilting", which needs none. Nothing was '
                 "charged."
             )
+        n_rows = max(n_rows, 1)  # a table without rows is refused when it is read
         if public > MOST_PUBLIC:
             raise PrivacyError(
                 f"{public} public rows were given; the precision is planned for at most "
@@ -224,11 +269,11 @@ class DensityRatio(Mechanism[ReweightingProblem, DensityRatioPlan, CachedDesign,
 
     def _perturbation(self, problem: ReweightingProblem, n_rows: int) -> Perturbation:
         ridge = float(self.alpha) * self.total(problem.public.n_rows, n_rows)
-        return (
-            NoisyMinimum(ridge=ridge)
-            if self.perturbation == "output"
-            else ObjectivePerturbation(ridge=ridge, steepest=1)
-        )
+        if self.perturbation == "objective":
+            return ObjectivePerturbation(ridge=ridge, steepest=1)
+        if self.calibration == "paper":
+            return NoisyMinimum(ridge=ridge, noise="l2", printed=True)
+        return NoisyMinimum(ridge=ridge)
 
     def read(self, rows: Rows, plan: DensityRatioPlan, problem: ReweightingProblem, draws: Draws) -> CachedDesign:
         """A cached design of the private rows."""
