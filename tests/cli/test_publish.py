@@ -37,6 +37,16 @@ def test_the_public_rows_are_written_with_their_weights(
     assert "No ledger was given" in result.stderr
 
 
+def test_the_column_of_weights_has_the_name_that_is_asked_for(run: Run, folder: Path, public: pl.DataFrame) -> None:
+    public.with_columns(weight=pl.lit(2.0)).write_parquet("heavy.parquet")
+    asked = (*START, "-p", "heavy.parquet", "-e", 0.5, "-o", "weights.parquet")
+    assert run(*asked).exit_code != 0
+    assert run(*asked, "--weight-name", "importance").exit_code == 0
+    written = pl.read_parquet("weights.parquet")
+    assert written.columns == [*public.columns, "weight", "importance"]
+    assert written["weight"].unique().to_list() == [2.0]
+
+
 def test_a_seed_gives_the_weights_of_the_library_and_says_not_private(
     run: Run, folder: Path, public: pl.DataFrame
 ) -> None:

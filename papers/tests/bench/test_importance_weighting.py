@@ -110,14 +110,21 @@ def test_every_claim_gets_a_verdict_with_a_number(figure, measured) -> None:
 # -- weights ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("method", "own"), [("paper", "repaired"), ("objective", "objective"), ("tilting", "tilting")])
-def test_weights_are_those_that_the_library_releases(table, method, own) -> None:
+@pytest.mark.parametrize(
+    ("method", "own", "more"),
+    [
+        ("paper", "repaired", {}),
+        ("paper", "printed", {"calibration": "paper"}),
+        ("objective", "objective", {}),
+        ("tilting", "tilting", {}),
+    ],
+)
+def test_weights_are_those_that_the_library_releases(table, method, own, more) -> None:
     frame = table.split.bootstrapped(3)
     draw = Draw(frame, table.publics[SKEWED])
     ours = getattr(draw, own)(*([] if method == "tilting" else [0.1]), 0.5, 7)
-    model = pf.ImportanceWeights(0.5, schema=table.split.schema, method=method, alpha=0.1, random_state=7).fit(
-        frame, table.split.public
-    )
+    parameters = {"schema": table.split.schema, "method": method, "alpha": 0.1, **more}
+    model = pf.ImportanceWeights(0.5, random_state=7, **parameters).fit(frame, table.split.public)
     np.testing.assert_allclose(ours, model.weights_, rtol=1e-9)
 
 

@@ -35,10 +35,11 @@ from privfit.cli.publish_options import (
     SchemaFile,
     Seed,
     TauOption,
+    WeightNameOption,
 )
 from privfit.cli.schema import complete_schema
 from privfit.privacy import Budget, PrivacyParameters
-from privfit.publish import ImportanceWeights
+from privfit.publish import WEIGHT, ImportanceWeights
 from privfit.tables import open_table, refuse_nested, write_frame
 
 
@@ -52,6 +53,7 @@ def publish(
     alpha: AlphaOption = None,
     pairs: PairsOption = Pairs.auto,
     tau: TauOption = 1.0,
+    weight_name: WeightNameOption = WEIGHT,
     ledger: LedgerFile = None,
     ledger_epsilon: LedgerEpsilonOption = None,
     ledger_delta: LedgerDeltaOption = None,
@@ -101,6 +103,7 @@ def publish(
         alpha=0.1 if alpha is None else alpha,
         pairs=pairs.value,
         tau=tau,
+        weight_name=weight_name,
         adjacency=adjacency.value,
         rows_per_person=rows_per_person,
         expected_rows=expected_rows,
@@ -141,7 +144,8 @@ def _show(model: ImportanceWeights, output: Path, as_json: bool) -> None:
     print_report(model.report_)
     console = stdout()
     console.print()
-    console.print(f'The rows are in {output}, their weights in its column "weight".', markup=False, soft_wrap=True)
+    told = f'The rows are in {output}, their weights in its column "{model.weight_name}".'
+    console.print(told, markup=False, soft_wrap=True)
     if ledger is not None:
         console.print(ledger_sentence(ledger), markup=False, soft_wrap=True)
     elif model.report_.private:

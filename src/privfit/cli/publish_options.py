@@ -89,6 +89,10 @@ PairsOption = Annotated[
         metavar="KIND", help="Shares of pairs of columns for tilting: auto, all or none.", rich_help_panel=WEIGHTS
     ),
 ]
+WeightNameOption = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="The name of the column of weights in the output.", rich_help_panel=WEIGHTS),
+]
 TauOption = Annotated[float, typer.Option(help="From 0 (all weights equal) to 1.", rich_help_panel=WEIGHTS)]
 DeltaOption = Annotated[float, typer.Option(help="The chance that the promise may fail.", rich_help_panel=PRIVACY)]
 Seed = Annotated[

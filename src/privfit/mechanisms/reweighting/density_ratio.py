@@ -136,8 +136,10 @@ class OneSided(Gradients):
             return self.people * self.most_slope * math.sqrt(self.norms.columns)
         if not self.replace:
             return super().sensitivity(norm)
-        apart = 2 * len(self.norms.blocks) + len(self.norms.singles)
-        return self.people * self.most_slope * math.sqrt(apart)
+        numbers = len(self.norms.singles)
+        if not numbers:
+            return math.sqrt(2.0) * self.people * self.of_one_row("l2")
+        return self.people * self.most_slope * math.sqrt(2 * len(self.norms.blocks) + numbers)
 
 
 @dataclass(frozen=True)

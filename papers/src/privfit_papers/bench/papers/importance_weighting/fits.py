@@ -30,7 +30,6 @@ from privfit.rows.rows import Kernel
 from privfit.schema import Schema
 from privfit.tables import open_table
 from privfit_papers.bench.baskets import INCOME, LARGE
-from privfit_papers.bench.printed_objective import ball_noise
 from privfit_papers.bench.sources import Source
 from privfit_papers.bench.weights import Split, adult_split
 
@@ -182,15 +181,17 @@ class Draw:
         return self._weights(self.minimum(ridge))
 
     def printed(self, ridge: float, epsilon: float, seed: int) -> Floats:
-        """Algorithm 1 with its printed noise."""
-        exact = self.minimum(ridge)
-        scale = printed_scale(len(exact), self.rows, ridge, epsilon)
-        return self._weights(exact + ball_noise(len(exact), 1, scale, seeded_generator(seed))[:, 0])
+        """What pf.ImportanceWeights(method="paper", calibration="paper") releases: Algorithm 1 as printed."""
+        return self._noisy(DensityRatio(ridge, calibration="paper"), epsilon, seed)
 
     def repaired(self, ridge: float, epsilon: float, seed: int) -> Floats:
         """What pf.ImportanceWeights(method="paper") releases."""
-        terms, exact = PrivacyParameters(Budget(epsilon)), self.minimum(ridge)
-        event = DensityRatio(ridge).plan(PublicFacts(self._levels.geometry, terms, self.rows), self.public.levels).event
+        return self._noisy(DensityRatio(ridge), epsilon, seed)
+
+    def _noisy(self, mechanism: DensityRatio, epsilon: float, seed: int) -> Floats:
+        """Weights of the minimum, which is found once, with this mechanism's noise."""
+        terms, exact = PrivacyParameters(Budget(epsilon)), self.minimum(mechanism.alpha)
+        event = mechanism.plan(PublicFacts(self._levels.geometry, terms, self.rows), self.public.levels).event
         whole = np.rint(exact * event.unit).astype(np.int64)
         return self._weights(noised(SeededNoise(seeded_generator(seed)), whole, event.parts) / event.unit)
 
