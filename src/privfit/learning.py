@@ -61,8 +61,7 @@ from scipy import special
 from scipy.optimize import minimize_scalar
 
 from privfit.models._docs import documented
-from privfit.privacy.adjacency import Adjacency, checked_adjacency
-from privfit.privacy.budget import number
+from privfit.privacy.parameters import Adjacency, checked_adjacency, number
 
 Method = Literal["objective", "output"]
 

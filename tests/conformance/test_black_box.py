@@ -185,7 +185,7 @@ MOVE = 3000
 FURTHEST = np.array([MOVE, 0, 0, MOVE, MOVE])  # every block as far as it goes
 
 
-def in_octahedra(scale: float, draws: int) -> tuple[np.ndarray, np.ndarray]:
+def in_block_norm(scale: float, draws: int) -> tuple[np.ndarray, np.ndarray]:
     """Likelihood ratios of real noise on two tables whose blocks of values lie as far apart as they can, at the scale
     that is claimed.
     """
@@ -195,7 +195,7 @@ def in_octahedra(scale: float, draws: int) -> tuple[np.ndarray, np.ndarray]:
     def scores(values: np.ndarray) -> np.ndarray:
         outputs = [noised(source, values, (part,)) for _ in range(draws)]
         from_there, from_here = (
-            [length("octahedra", output - table, BLOCKS) for output in outputs] for table in (FURTHEST, 0 * FURTHEST)
+            [length("blocks", output - table, BLOCKS) for output in outputs] for table in (FURTHEST, 0 * FURTHEST)
         )
         return (np.array(from_there) - np.array(from_here)) / claimed
 
@@ -203,12 +203,12 @@ def in_octahedra(scale: float, draws: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @quick_or_full("draws", quick=[1500], full=[10_000])
-def test_octahedra_stay_under_their_claim_and_a_third_of_the_noise_is_caught(draws: int) -> None:
-    scores = in_octahedra(MOVE / SHAPED_EPSILON, draws)
+def test_block_norm_noise_stays_under_their_claim_and_a_third_of_the_noise_is_caught(draws: int) -> None:
+    scores = in_block_norm(MOVE / SHAPED_EPSILON, draws)
     assert np.abs(np.concatenate(scores)).max() <= SHAPED_EPSILON * (1 + 1e-12), "no output tells more than epsilon"
     found = epsilon_at_least(*scores, threshold=1.0)
     assert 0.1 * SHAPED_EPSILON < found <= SHAPED_EPSILON
-    assert epsilon_at_least(*in_octahedra(MOVE / SHAPED_EPSILON / 3, 1500), threshold=1.0) > SHAPED_EPSILON
+    assert epsilon_at_least(*in_block_norm(MOVE / SHAPED_EPSILON / 3, 1500), threshold=1.0) > SHAPED_EPSILON
 
 
 @pytest.mark.parametrize(("kind", "case", "draws"), [("linf", THREE_VALUES, 4000), ("l2", ONE_VALUE, 2000)])

@@ -21,7 +21,7 @@ from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE
 from privfit.mechanisms.perturbation.objective_noise import ObjectiveNoise
 from privfit.mechanisms.perturbation.problem import ERMProblem
 from privfit.privacy import PrivacyError, SeededNoise
-from privfit.privacy.samplers.block_norm import octahedra_sd
+from privfit.privacy.samplers.norms import block_norm_sd
 from privfit.rows import CachedDesign, Rows
 from privfit.tables import open_table
 from tests.support.beats import assert_told_in_order
@@ -217,10 +217,10 @@ def test_no_other_groups_of_blocks_would_make_less_mixed_noise(shape: tuple, cla
 
 
 def group_sd(widths: list[int]) -> float:
-    """The size of noise of scale 1 on blocks with one draw: a cube, Laplace noise or octahedra."""
+    """The size of noise of scale 1 on blocks with one draw: L-infinity, Laplace or block-norm noise."""
     if max(widths) == 1:
         return math.sqrt((len(widths) + 1) * (len(widths) + 2) / 3)
-    return math.sqrt(2) if len(widths) == 1 else octahedra_sd(widths)
+    return math.sqrt(2) if len(widths) == 1 else block_norm_sd(widths)
 
 
 @pytest.mark.parametrize(

@@ -373,9 +373,9 @@ REFUSED = [
     ({}, {"candidates": 1}, "candidates=1 was given"),
     ({}, {"candidates": "many", "moves": "genes"}, "candidates='many' was given"),
     ({}, {"moves": "columns", "parents": 3}, "parents=3 was given"),
-    ({"epsilon": 1e-13}, {}, "asks for more noise than 64-bit whole numbers can hold"),
-    ({"epsilon": 1e-13}, {"moves": "genes", "rounds": 3}, "asks for more noise than 64-bit whole numbers can hold"),
-    ({"epsilon": 1e-13}, {"selection": "permute-and-flip"}, "asks for more noise than 64-bit whole numbers can hold"),
+    ({"epsilon": 1e-13}, {}, "asks for more noise than 64-bit integers can hold"),
+    ({"epsilon": 1e-13}, {"moves": "genes", "rounds": 3}, "asks for more noise than 64-bit integers can hold"),
+    ({"epsilon": 1e-13}, {"selection": "permute-and-flip"}, "asks for more noise than 64-bit integers can hold"),
 ]
 
 

@@ -55,8 +55,8 @@ class Listening(SeededNoise):
     def l2(self, values, scale):
         return self._noted("l2", values, scale)
 
-    def octahedra(self, values, scale, widths):
-        return self._noted("octahedra", values, scale, tuple(widths))
+    def block_norm(self, values, scale, widths):
+        return self._noted("block_norm", values, scale, tuple(widths))
 
     def select_each(self, menus, scale, rule):
         self.asked.append((rule, tuple(map(len, menus)), scale))
@@ -83,7 +83,7 @@ ADDITIVE = [
     (RoundedGaussian(size=3, scale=2.0), ("normal", 3, 2.0)),
     (KNorm(norm="l2", size=3, scale=2.0), ("l2", 3, 2.0)),
     (KNorm(norm="linf", size=3, scale=2.0), ("linf", 3, 2.0)),
-    (KNorm(norm="blocks", size=3, blocks=(1, 2), scale=2e6), ("octahedra", 3, 2e6, (1, 2))),
+    (KNorm(norm="blocks", size=3, blocks=(1, 2), scale=2e6), ("block_norm", 3, 2e6, (1, 2))),
 ]
 
 

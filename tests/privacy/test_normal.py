@@ -17,7 +17,7 @@ from scipy.integrate import quad
 from privfit.privacy import Event, PrivacyError, SecureNoise, SeededNoise, noised
 from privfit.privacy.gaussian import gaussian_delta, least_scale
 from privfit.privacy.parts import RoundedGaussian
-from privfit.privacy.samplers.norms import rounded_normal
+from privfit.privacy.samplers.decimals import rounded_normal
 
 FALSE_ALARM = 1e-7
 DIGITS = Context(prec=220)

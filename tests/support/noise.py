@@ -38,8 +38,8 @@ class RecordingNoise:
     def linf(self, values: np.ndarray, scale: float) -> np.ndarray:
         return self._answer("linf", values, scale)
 
-    def octahedra(self, values: np.ndarray, scale: float, widths: tuple[int, ...]) -> np.ndarray:
-        return self._answer("octahedra", values, scale, widths)
+    def block_norm(self, values: np.ndarray, scale: float, widths: tuple[int, ...]) -> np.ndarray:
+        return self._answer("block_norm", values, scale, widths)
 
     def l2(self, values: np.ndarray, scale: float) -> np.ndarray:
         return self._answer("l2", values, scale)

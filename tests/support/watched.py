@@ -69,9 +69,9 @@ class WatchedNoise:
             lambda: getattr(self._source, kind)(values, scale), kind, values.dtype.str, values.shape, scale
         )
 
-    def octahedra(self, values: Any, scale: float, widths: Any) -> Any:
+    def block_norm(self, values: Any, scale: float, widths: Any) -> Any:
         return self._answer(
-            lambda: self._source.octahedra(values, scale, widths), "octahedra", values.shape, scale, tuple(widths)
+            lambda: self._source.block_norm(values, scale, widths), "block_norm", values.shape, scale, tuple(widths)
         )
 
     def one_in(self, count: int) -> bool:

@@ -17,8 +17,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from privfit.privacy.budget import Budget, exact
 from privfit.privacy.errors import PrivacyError
+from privfit.privacy.parameters import Budget, exact
 
 _LEAST_DELTA = sys.float_info.min  # below it floats lose their digits
 _DOUBT = Fraction(1, 10**9)  # more than the part by which stated epsilons differ where logarithms are rounded otherwise

@@ -68,7 +68,9 @@ class Draws:
         there may be fewer values than the part has, because a choice made earlier in the same event decides how many
         there are: for noise that is independent from value to value, of which the rest is then not drawn.
         """
-        flat, start = self._integers(values).ravel(), 0
+        if values.dtype.kind not in "iu":  # noise on floats hides less than it should
+            raise self._wrong(f"noise on {values.dtype} values", self._left[0] if self._left else None)
+        flat, start = values.ravel(), 0
         noisy: list[Integers] = []
         while start < flat.size or not noisy:
             part = self._next(Additive)
@@ -84,9 +86,11 @@ class Draws:
     def add_in_pieces(self, values: Integers) -> Integers:
         """A long list of values with the independent noise of the next part, drawn some at a time to save memory."""
         part = self._next(Laplace)
+        if values.dtype.kind not in "iu":
+            raise self._wrong(f"noise on {values.dtype} values", part)
         if values.shape != (part.size,):
             raise self._wrong(f"noise on {values.size} values", part)
-        return laplace(self._sampler, self._integers(values), self._scale(part.scale, None, part))
+        return laplace(self._sampler, values, self._scale(part.scale, None, part))
 
     def select(self, scores: Sequence[int], *, scale: float | None = None) -> int:
         """The place of one of the scores."""
@@ -190,12 +194,6 @@ class Draws:
         if given is not None and not 0 < given < math.inf:
             raise self._wrong(f"a scale of {given!r}", part)
         return planned if given is None else given
-
-    def _integers(self, values: Integers) -> Integers:
-        """The values, if they are integers: noise on floats hides less than it should."""
-        if values.dtype.kind not in "iu":
-            raise self._wrong(f"noise on {values.dtype} values", self._left[0] if self._left else None)
-        return values
 
     def _wrong(self, asked: str, part: Part | None) -> PrivacyError:
         told = "nothing more" if part is None else f"{part.kind} for {part.purpose!r}"

@@ -11,11 +11,10 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from privfit.privacy.adjacency import Adjacency, checked_adjacency
-from privfit.privacy.budget import Budget, exact, number
 from privfit.privacy.composition import Cost, rho_of
 from privfit.privacy.errors import PrivacyError
 from privfit.privacy.event_files import parts_of_version_two
+from privfit.privacy.parameters import Adjacency, Budget, checked_adjacency, exact, settle
 from privfit.privacy.parts import (
     CANDIDATE,
     CERTIFICATE,
@@ -31,11 +30,33 @@ from privfit.privacy.parts import (
     Threshold,
     read_part,
 )
-from privfit.privacy.samplers.norms import check_ball, check_cube
+from privfit.privacy.samplers.norms import Norm, check_fits
 
 PURE = ("laplace", "l2", "linf")
+"""Noise that spends epsilon alone, by the norm of the change that it hides."""
 ROUNDING = 1e-9
-"""How much the shares of all parts may exceed the price: they are rounded to floats."""
+"""The relative excess of the sum of all parts' shares over the price that is taken for rounding: each share is a float
+with a relative error of 2^-53, so that this has room for a million parts. A real mistake is far larger."""
+MOST_SCALE = 2.0**62
+"""The largest scale of noise, in lattice steps: noise is held in 64-bit integers."""
+
+
+@dataclass(frozen=True)
+class NoiseSummary:
+    """What a report tells of the main parts of an event.
+
+    `sensitivity` is what a person can change: the sum over parts, or of Gaussian parts the largest. `scale` and `unit`,
+    lattice steps per unit of the statistic, are those of the first part. `sd` is the standard deviation on one value of
+    the first part, in the units of the statistic; `usual_sd` the root of the mean square over all values.
+    """
+
+    in_words: str
+    n_values: int
+    sensitivity: float
+    scale: float
+    unit: int
+    sd: float
+    usual_sd: float
 
 
 @dataclass(frozen=True)
@@ -58,16 +79,16 @@ class Event:
 
     def __post_init__(self) -> None:
         checked_adjacency(self.adjacency)
-        whole = hasattr(self.rows_per_person, "__index__") and not isinstance(self.rows_per_person, bool)
-        self._settle("rows_per_person", operator.index(self.rows_per_person) if whole else math.nan, 1)
+        settle(self, "rows_per_person", "integer", least=1)
+        for name in ("epsilon", "rho", "delta"):
+            below = 1 if name == "delta" else math.inf
+            settle(self, name, below=below, wanted=f"it is a number of at least 0 and below {below}")
         object.__setattr__(self, "parts", tuple(self.parts))
         if not all(isinstance(part, Part) for part in self.parts):
             raise PrivacyError(
                 f"An event {self.mechanism!r} was given parts that are no parts. Each draw is described by a "
                 "Laplace(...), KNorm(...), Selection(...) or another class of privfit.privacy.parts."
             )
-        for name in ("epsilon", "rho", "delta"):
-            self._settle(name, number(getattr(self, name)), 0, below=1 if name == "delta" else math.inf)
         if not (self.epsilon or self.rho or self.delta):
             raise PrivacyError(
                 f"An event {self.mechanism!r} was given that costs nothing. A release costs epsilon, rho or delta; "
@@ -80,18 +101,6 @@ class Event:
                     f"The parts of an event {self.mechanism!r} spend {name} {shares:g}, and its price is {price:g}. "
                     "Parts spend at most the price. Nothing was charged."
                 )
-
-    def _settle(self, name: str, value: float, least: float, below: float = math.inf) -> None:
-        """Keep a plain number in place of what was given, if it may be what it says it is.
-
-        A negative price would be a refund.
-        """
-        if not least <= value < below:
-            raise PrivacyError(
-                f"An event was given {name}={getattr(self, name)!r}; it is a number of at least {least} and below "
-                f"{below}. Describe the release as it will be made."
-            )
-        object.__setattr__(self, name, value)
 
     @classmethod
     def laplace(cls, mechanism: str, budget: Budget, *, sensitivity: int, adjacency: Adjacency, **facts: Any) -> Event:
@@ -125,8 +134,8 @@ class Event:
         once.
 
         Guarantee: epsilon-DP for a person with at most `rows_per_person` rows, in the adjacency named;
-        docs/proofs/laplace.md for Laplace noise, docs/proofs/shapes.md for the others (up to a chance below 2^-64 for
-        "l2", 2^-150 for "linf").
+        docs/proofs/laplace.md for Laplace noise, docs/proofs/shapes.md for the others (up to a probability below
+        2^-64 for "l2", 2^-150 for "linf").
         """
         if not 0 < share <= 1:
             raise PrivacyError(
@@ -139,9 +148,9 @@ class Event:
             )
         total = operator.index(sensitivity) * operator.index(rows_per_person)
         scale = laplace_scale(total, exact(budget.epsilon) * exact(share))
-        for size in blocks or (n_values,):
-            if noise != "laplace":
-                (check_cube if noise == "linf" else check_ball)(size, scale)
+        norm: Norm = "linf" if noise == "linf" else "l2"
+        for size in (blocks or (n_values,)) if noise != "laplace" else ():
+            check_fits(norm, size, scale)
         facts: dict[str, Any] = {
             "size": n_values,
             "scale": scale,
@@ -149,7 +158,7 @@ class Event:
             "unit": unit,
             "epsilon": budget.epsilon * share,
         }
-        part = Laplace(**facts) if noise == "laplace" else KNorm(norm=noise, blocks=blocks, **facts)  # type: ignore[arg-type]
+        part = Laplace(**facts) if noise == "laplace" else KNorm(norm=norm, blocks=blocks, **facts)
         return cls(mechanism, budget.epsilon, adjacency=adjacency, rows_per_person=rows_per_person, parts=(part,))
 
     @classmethod
@@ -172,7 +181,7 @@ class Event:
         """
         if budget.delta <= 0:
             raise PrivacyError(
-                "Gaussian noise was asked for with delta=0; it needs a small chance to fail. Give one: delta=1e-6."
+                "Gaussian noise was asked for with delta=0; it needs a positive delta. Give one: delta=1e-6."
             )
         total = operator.index(sensitivity) * operator.index(rows_per_person)
         rho = rho_of(budget.epsilon, budget.delta)
@@ -203,6 +212,29 @@ class Event:
         told = [RELEASE] if RELEASE in purposes else purposes[:1]
         return tuple(part for part in drawn if part.purpose in told)
 
+    @cached_property
+    def summary(self) -> NoiseSummary:
+        """The main parts in one line, as in a report; of a release made elsewhere nothing is known."""
+        chooses, n_values = bool(self.main) and isinstance(self.main[0], Selection), 0
+        for part in self.parts:
+            times, own = (part.times or 1, part.parts) if isinstance(part, Repeat) else (1, (part,))
+            n_values += times * sum(_values(one) for one in own if isinstance(one, Selection) == chooses)
+        noisy = [part for part in self.main if isinstance(part, Additive | Threshold)]
+        gaussian = any(isinstance(part, RoundedGaussian) for part in noisy)
+        first = noisy[0] if noisy and not chooses else None
+        added = [part for part in noisy if isinstance(part, Additive)]
+        sd = 0.0 if first is None else first.sd
+        squares = sum(part.size * part.sd**2 for part in added)
+        return NoiseSummary(
+            in_words="unknown" if self.elsewhere else " and ".join(dict.fromkeys(part.in_words for part in self.main)),
+            n_values=n_values,
+            sensitivity=(max if gaussian else sum)([part.sensitivity for part in noisy]),
+            scale=0.0 if first is None else first.scale,
+            unit=1 if first is None else first.unit,
+            sd=sd,
+            usual_sd=sd if len(added) < 2 else math.sqrt(squares / sum(part.size for part in added)),
+        )
+
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of noise or choices of the main parts, each once."""
@@ -210,59 +242,40 @@ class Event:
 
     @property
     def in_words(self) -> str:
-        """The noise or choices of the main parts in the words of the field, as in a report; of a release made elsewhere
-        nothing is known.
-        """
-        return "unknown" if self.elsewhere else " and ".join(dict.fromkeys(part.in_words for part in self.main))
+        """The noise or choices of the main parts in the words of the field."""
+        return self.summary.in_words
 
     @property
     def n_values(self) -> int:
         """How many values are released, or choices made."""
-        chooses, total = bool(self.main) and isinstance(self.main[0], Selection), 0
-        for part in self.parts:
-            times, own = (part.times or 1, part.parts) if isinstance(part, Repeat) else (1, (part,))
-            total += times * sum(_values(one) for one in own if isinstance(one, Selection) == chooses)
-        return total
+        return self.summary.n_values
 
     @property
     def sensitivity(self) -> float:
-        """What a person can change of the main parts: the sum over parts, or of Gaussian parts the largest."""
-        all_ = [part.sensitivity for part in self.main if isinstance(part, Additive | Threshold)]
-        gaussian = any(isinstance(part, RoundedGaussian) for part in self.main)
-        return (max(all_) if gaussian else sum(all_)) if all_ else 0
+        """What a person can change of the main parts, in lattice steps."""
+        return self.summary.sensitivity
 
     @property
     def scale(self) -> float:
         """The scale of the noise of the first main part, in lattice steps; 0 where it follows from earlier values."""
-        first = self._first
-        return 0.0 if first is None else first.scale
+        return self.summary.scale
 
     @property
     def unit(self) -> int:
         """How many lattice steps of the first main part are 1 in the units of the statistic."""
-        return self._first.unit if isinstance(self._first, Additive) else 1
+        return self.summary.unit
 
     @property
     def noise_sd(self) -> float:
         """The standard deviation of the noise on one released value of the first main part, in the units of the
         statistic.
         """
-        if isinstance(self._first, Threshold):
-            return math.sqrt(2.0) * self._first.scale
-        return self._first.sd if isinstance(self._first, Additive) else 0.0
+        return self.summary.sd
 
     @property
     def usual_sd(self) -> float:
         """The root of the mean square of the noise on one released value, over all main parts."""
-        parts = [part for part in self.main if isinstance(part, Additive)]
-        if len(parts) < 2:
-            return self.noise_sd
-        return math.sqrt(sum(part.size * part.sd**2 for part in parts) / sum(part.size for part in parts))
-
-    @property
-    def _first(self) -> Additive | Threshold | None:
-        first = self.main[0] if self.main else None
-        return first if isinstance(first, Additive | Threshold) else None
+        return self.summary.usual_sd
 
     # -- files -------------------------------------------------------------------------------------
 
@@ -298,8 +311,8 @@ class Event:
 
 
 def _share(part: Part, name: str) -> float:
-    """What a part spends of the event's price: a repetition at least what its draws spend together, and where a coin
-    ends it, twice what one of them spends (docs/proofs/rerun.md).
+    """What a part spends of the event's price: a repetition at least what its draws spend together, and one with
+    random stopping at least twice what one of them spends (docs/proofs/rerun.md).
     """
     own: float = getattr(part, name)
     if not isinstance(part, Repeat):
@@ -323,15 +336,6 @@ def _values(part: Part) -> int:
     return part.size if isinstance(part, Additive | Threshold) else 0
 
 
-def value_sd(kind: str, values: int) -> float:
-    """The standard deviation of one of so many values of noise of scale 1."""
-    if kind == "linf":
-        return math.sqrt((values + 1) * (values + 2) / 3)
-    if kind == "l2":
-        return math.sqrt(values + 1)
-    return math.sqrt(2.0) if kind == "laplace" else 1.0
-
-
 def laplace_scale(sensitivity: int, epsilon: Fraction) -> float:
     """The smallest float scale with sensitivity / scale <= epsilon, compared exactly."""
     if sensitivity <= 0 or epsilon <= 0:
@@ -346,7 +350,9 @@ def laplace_scale(sensitivity: int, epsilon: Fraction) -> float:
         scale = math.inf
     while math.isfinite(scale) and Fraction(sensitivity) > Fraction(scale) * epsilon:
         scale = math.nextafter(scale, math.inf)
-    return _held(scale, f"epsilon={float(epsilon):.3g}")
+    if scale > MOST_SCALE:
+        raise _too_large(f"epsilon={float(epsilon):.3g}")
+    return scale
 
 
 def gaussian_scale(sensitivity: int, rho: Fraction) -> float:
@@ -360,13 +366,12 @@ def gaussian_scale(sensitivity: int, rho: Fraction) -> float:
     scale = sensitivity / math.sqrt(2 * float(rho)) if sensitivity < 2**900 else math.inf
     while math.isfinite(scale) and Fraction(sensitivity) ** 2 > 2 * rho * Fraction(scale) ** 2:
         scale = math.nextafter(scale, math.inf)
-    return _held(scale, f"rho={float(rho):.3g}")
-
-
-def _held(scale: float, price: str) -> float:
-    if scale > 2.0**62:
-        raise PrivacyError(
-            f"{price} asks for more noise than 64-bit whole numbers can hold. Choose a larger epsilon, or fewer "
-            "columns."
-        )
+    if scale > MOST_SCALE:
+        raise _too_large(f"rho={float(rho):.3g}")
     return scale
+
+
+def _too_large(price: str) -> PrivacyError:
+    return PrivacyError(
+        f"{price} asks for more noise than 64-bit integers can hold. Choose a larger epsilon, or fewer columns."
+    )

@@ -10,19 +10,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
-from typing import Any, ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.privacy.budget import number
 from privfit.privacy.errors import PrivacyError
-from privfit.privacy.samplers.block_norm import octahedra_sd
+from privfit.privacy.parameters import NumberKind, settle
+from privfit.privacy.samplers.norms import Norm, block_norm_sd
 from privfit.privacy.samplers.selection import Rule
 from privfit.privacy.samplers.sources import Sampler
 
 Integers = NDArray[np.int64]
-BlockNorm = Literal["linf", "l2", "blocks"]
+Numbers = Mapping[str, tuple[NumberKind, float]]
 
 RELEASE = "release"
 """The purpose of noise on the values that a model is built from."""
@@ -42,13 +42,15 @@ class Part:
     """
 
     kind: ClassVar[str] = ""
+    numbers: ClassVar[Numbers] = {"epsilon": ("float", 0), "rho": ("float", 0)}
+    """Fields that are numbers, with their kind and their least value."""
     purpose: str = RELEASE
     epsilon: float = 0.0
     rho: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("epsilon", "rho"):
-            _settle(self, name, number(getattr(self, name)), 0)
+        for name, (kind, least) in self.numbers.items():
+            settle(self, name, kind, least)
         if not isinstance(self.purpose, str):
             raise PrivacyError(f"A part was given purpose={self.purpose!r}; it is a text. Say what the draw is for.")
 
@@ -57,10 +59,16 @@ class Part:
         """What is drawn, in the words of the field."""
         return self.kind
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The part as plain values; what is at its default is left out."""
-        plain = {own.name: getattr(self, own.name) for own in fields(self) if getattr(self, own.name) != own.default}
-        return {"kind": self.kind, **{name: _plain(value) for name, value in plain.items()}}
+        plain: dict[str, object] = {"kind": self.kind}
+        for own in fields(self):
+            value = getattr(self, own.name)
+            if isinstance(value, tuple):
+                value = [item.to_dict() if isinstance(item, Part) else item for item in value]
+            if value != (list(own.default) if isinstance(own.default, tuple) else own.default):
+                plain[own.name] = value
+        return plain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,17 +79,17 @@ class Additive(Part):
     means that it follows from values released earlier in the same event; whoever draws then states it.
     """
 
+    numbers: ClassVar[Numbers] = {
+        **Part.numbers,
+        "size": ("integer", 1),
+        "unit": ("integer", 1),
+        "scale": ("float", 0),
+        "sensitivity": ("either", 0),
+    }
     size: int
     scale: float = 0.0
     sensitivity: float = 0.0
     unit: int = 1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name, least in (("size", 1), ("unit", 1)):
-            _settle(self, name, _whole(getattr(self, name)), least)
-        _settle(self, "scale", number(self.scale), 0)
-        _settle(self, "sensitivity", _amount(self.sensitivity), 0)
 
     @property
     def unit_sd(self) -> float:
@@ -105,14 +113,8 @@ class Laplace(Additive):
     """Independent discrete Laplace noise: protects the L1 norm of what a person changes."""
 
     kind: ClassVar[str] = "laplace"
-
-    @property
-    def in_words(self) -> str:
-        return "discrete Laplace"
-
-    @property
-    def unit_sd(self) -> float:
-        return math.sqrt(2.0)
+    in_words: ClassVar[str] = "discrete Laplace"
+    unit_sd: ClassVar[float] = math.sqrt(2.0)
 
     def added(self, sampler: Sampler, values: Integers, scale: float) -> Integers:
         return sampler.laplace(values, scale)
@@ -123,14 +125,8 @@ class DiscreteGaussian(Additive):
     """Independent discrete Gaussian noise: protects the L2 norm; `scale` is the standard deviation."""
 
     kind: ClassVar[str] = "discrete-gaussian"
-
-    @property
-    def in_words(self) -> str:
-        return "discrete Gaussian"
-
-    @property
-    def unit_sd(self) -> float:
-        return 1.0
+    in_words: ClassVar[str] = "discrete Gaussian"
+    unit_sd: ClassVar[float] = 1.0
 
     def added(self, sampler: Sampler, values: Integers, scale: float) -> Integers:
         return sampler.gaussian(values, scale)
@@ -141,14 +137,8 @@ class RoundedGaussian(Additive):
     """Independent normal noise, rounded to the lattice: of mechanisms that are proved in real arithmetic."""
 
     kind: ClassVar[str] = "rounded-gaussian"
-
-    @property
-    def in_words(self) -> str:
-        return "Gaussian, rounded"
-
-    @property
-    def unit_sd(self) -> float:
-        return 1.0
+    in_words: ClassVar[str] = "Gaussian, rounded"
+    unit_sd: ClassVar[float] = 1.0
 
     def added(self, sampler: Sampler, values: Integers, scale: float) -> Integers:
         return sampler.normal(values, scale)
@@ -163,19 +153,21 @@ class KNorm(Additive):
     """
 
     kind: ClassVar[str] = "k-norm"
-    norm: BlockNorm
+    norm: Norm
     blocks: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "blocks", tuple(_whole(block) for block in self.blocks))
-        fits = all(block >= 1 for block in self.blocks) and sum(self.blocks) == (self.size if self.blocks else 0)
+        integers = all(hasattr(block, "__index__") and not isinstance(block, bool) for block in self.blocks)
+        blocks = tuple(block.__index__() for block in self.blocks) if integers else (0,)
+        fits = all(block >= 1 for block in blocks) and sum(blocks) == (self.size if blocks else 0)
         with_blocks = ("linf", "blocks") if self.blocks else ("linf", "l2")
         if not fits or self.norm not in with_blocks:
             raise PrivacyError(
                 f"K-norm noise was given norm={self.norm!r} and blocks={self.blocks!r} for {self.size} values. The "
                 "norm is 'linf', 'l2', which has no blocks, or 'blocks'; blocks are positive and add up to all values."
             )
+        object.__setattr__(self, "blocks", blocks)
 
     @property
     def in_words(self) -> str:
@@ -186,7 +178,7 @@ class KNorm(Additive):
         if self.norm == "l2":
             return math.sqrt(self.size + 1)
         if self.norm == "blocks":
-            return octahedra_sd(self.blocks)
+            return block_norm_sd(self.blocks)
         return self.block_sd(0)
 
     def block_sd(self, block: int) -> float:
@@ -198,7 +190,7 @@ class KNorm(Additive):
         if self.norm == "l2":
             return sampler.l2(values, scale)
         if self.norm == "blocks":
-            return sampler.octahedra(values, scale, self.blocks)
+            return sampler.block_norm(values, scale, self.blocks)
         pieces = np.split(values, np.cumsum(self.blocks)[:-1]) if self.blocks else [values]
         return np.concatenate([sampler.linf(piece, scale) for piece in pieces])
 
@@ -212,6 +204,12 @@ class Selection(Part):
     """
 
     kind: ClassVar[str] = "selection"
+    numbers: ClassVar[Numbers] = {
+        **Part.numbers,
+        "count": ("integer", 1),
+        "scale": ("float", 0),
+        "sensitivity": ("either", 0),
+    }
     rule: Rule
     count: int = 1
     scale: float = 0.0
@@ -219,9 +217,6 @@ class Selection(Part):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _settle(self, "count", _whole(self.count), 1)
-        _settle(self, "scale", number(self.scale), 0)
-        _settle(self, "sensitivity", _amount(self.sensitivity), 0)
         if self.rule not in ("permute-and-flip", "exponential"):
             raise PrivacyError(
                 f"A selection was given rule={self.rule!r}; it is 'permute-and-flip' or 'exponential'. "
@@ -241,21 +236,24 @@ class Threshold(Part):
     """
 
     kind: ClassVar[str] = "threshold"
+    in_words: ClassVar[str] = "discrete Laplace"
+    unit: ClassVar[int] = 1
+    numbers: ClassVar[Numbers] = {
+        **Part.numbers,
+        "size": ("integer", 1),
+        "threshold": ("integer", 1),
+        "scale": ("float", math.ulp(0.0)),
+        "sensitivity": ("either", 0),
+    }
     size: int
     scale: float
     threshold: int
     sensitivity: float = 0.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("size", "threshold"):
-            _settle(self, name, _whole(getattr(self, name)), 1)
-        _settle(self, "scale", number(self.scale), math.ulp(0.0))
-        _settle(self, "sensitivity", _amount(self.sensitivity), 0)
-
     @property
-    def in_words(self) -> str:
-        return "discrete Laplace"
+    def sd(self) -> float:
+        """The standard deviation of the noise on one count."""
+        return math.sqrt(2.0) * self.scale
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -275,13 +273,14 @@ class RandomBits(Part):
 
 @dataclass(frozen=True, kw_only=True)
 class Repeat(Part):
-    """Parts that are drawn `times` over; or, with `one_in`, until they are accepted, or a coin that shows heads one
-    time in so many gives up.
+    """Parts that are drawn `times` over; or, with `one_in`, until they are accepted, or given up: after each draw with
+    probability one in so many.
 
     Its `epsilon` or `rho` is the price of all draws together. Repetitions are not nested.
     """
 
     kind: ClassVar[str] = "repeat"
+    numbers: ClassVar[Numbers] = {**Part.numbers, "times": ("integer", 0), "one_in": ("integer", 0)}
     parts: tuple[Part, ...]
     times: int = 0
     one_in: int = 0
@@ -289,13 +288,11 @@ class Repeat(Part):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "parts", tuple(self.parts))
-        for name in ("times", "one_in"):
-            _settle(self, name, _whole(getattr(self, name)), 0)
         plain = all(isinstance(part, Part) and not isinstance(part, Repeat) for part in self.parts)
         if not (self.parts and plain) or bool(self.times) == bool(self.one_in):
             raise PrivacyError(
                 f"A repetition was given {len(self.parts)} parts, times={self.times} and one_in={self.one_in}. It has "
-                "parts that are no repetitions, and either a number of times or a chance to give up."
+                "parts that are no repetitions, and either a number of times or a probability of giving up."
             )
 
 
@@ -305,7 +302,7 @@ KINDS: dict[str, type[Part]] = {
 }
 
 
-def read_part(plain: Mapping[str, Any]) -> Part:
+def read_part(plain: Mapping[str, object]) -> Part:
     """The part that `to_dict` wrote."""
     kind = KINDS.get(str(plain.get("kind")))
     known = {own.name for own in fields(kind)} if kind else set()
@@ -315,37 +312,8 @@ def read_part(plain: Mapping[str, Any]) -> Part:
             f"An event has a part of kind {plain.get('kind')!r} with the fields {sorted(plain.keys() - {'kind'})}, "
             "which this version does not know. If a newer version wrote it, install that."
         )
-    given = {name: _typed(value) for name, value in plain.items() if name != "kind"}
-    return kind(**given)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [item.to_dict() if isinstance(item, Part) else item for item in value]
-    return value
-
-
-def _typed(value: Any) -> Any:
-    if isinstance(value, list):
-        return tuple(read_part(item) if isinstance(item, Mapping) else item for item in value)
-    return value
-
-
-def _whole(value: Any) -> float:
-    """The value as an int; NaN if it is no integer."""
-    return value.__index__() if hasattr(value, "__index__") and not isinstance(value, bool) else math.nan
-
-
-def _amount(value: Any) -> float:
-    """An integer as it is, however large; any other number as a float."""
-    return _whole(value) if hasattr(value, "__index__") else number(value)
-
-
-def _settle(part: Part, name: str, value: float, least: float) -> None:
-    """Keep a plain number in place of what was given, if it may be what it says it is."""
-    if not least <= value < math.inf:
-        raise PrivacyError(
-            f"A part of an event was given {name}={getattr(part, name)!r}; it is a number of at least {least}. "
-            "Describe the draw as it will be made."
-        )
-    object.__setattr__(part, name, value)
+    given = {name: value for name, value in plain.items() if name != "kind"}
+    for name, value in given.items():
+        if isinstance(value, list):
+            given[name] = tuple(read_part(item) if isinstance(item, Mapping) else item for item in value)
+    return kind(**given)  # type: ignore[arg-type]

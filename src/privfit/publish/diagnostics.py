@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.privacy import Budget, PrivacyParameters
-from privfit.privacy.budget import exact
 from privfit.privacy.event import laplace_scale
+from privfit.privacy.parameters import exact
 
 Floats = NDArray[np.float64]
 

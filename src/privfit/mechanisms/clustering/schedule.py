@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from privfit.privacy import Draws, Event, PrivacyError, PrivacyParameters, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import Additive, KNorm, Laplace
-from privfit.privacy.samplers.norms import check_cube
+from privfit.privacy.samplers.norms import check_fits
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -83,7 +83,7 @@ class Query:
                 size=size, scale=scale, sensitivity=sensitivity, unit=unit, epsilon=epsilon, purpose=self.name
             )
         for block in self.blocks:
-            check_cube(block, scale)
+            check_fits("linf", block, scale)
         return KNorm(
             norm="linf",
             blocks=self.blocks,

@@ -129,7 +129,7 @@ def _grouped(blocks: list[Columns], classes: int) -> list[list[Columns]]:
 
 def _costs(by_width: dict[int, list[Columns]], end: int) -> Floats:
     """The cube root of about the sum over columns of the squared noise in a group from each width to before `end`; see
-    `octahedra_sds`, of which this is an estimate.
+    `block_norm_sds`, of which this is an estimate.
     """
     widths, many = np.array(list(by_width)[:end]), np.array([len(own) for own in by_width.values()][:end])
     size, count = (np.cumsum((many * each)[::-1])[::-1] for each in (np.maximum(widths - 1, 1), 1))

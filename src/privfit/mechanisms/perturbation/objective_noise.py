@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from privfit.privacy import Draws, PrivacyError
 from privfit.privacy.parts import Additive, KNorm, Laplace, RoundedGaussian
-from privfit.privacy.samplers.block_norm import check_octahedra, octahedra_sds, octahedra_sum_sd
-from privfit.privacy.samplers.norms import check_ball, check_cube
+from privfit.privacy.samplers.norms import block_norm_sds, block_norm_sum_sd, check_fits
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -52,7 +51,7 @@ class NoiseGroup:
         if not self.blocks:
             one = self._typed(len(self.columns) * classes)
             return np.full(len(self.columns), self.scale * one.unit_sd)
-        return self.scale * np.repeat(octahedra_sds(self.blocks), [size // classes for size in self.blocks])
+        return self.scale * np.repeat(block_norm_sds(self.blocks), [size // classes for size in self.blocks])
 
     def steps(self, classes: int) -> int:
         """By how many steps of the lattice rounding can lengthen a change, in the norm of the noise; none for noise
@@ -137,7 +136,7 @@ class ObjectiveNoise:
         for group in self.groups:
             if group.blocks:
                 blocks = np.split(np.array(group.columns), np.cumsum(group.blocks)[:-1])
-                sum_sd = group.scale * octahedra_sum_sd(group.blocks)
+                sum_sd = group.scale * block_norm_sum_sd(group.blocks)
                 found.append(([block.tolist() for block in blocks if len(block) > 1], sum_sd))
         return found
 
@@ -225,12 +224,8 @@ def check_held(kind: Kind, size: int, scale: float) -> None:
     """Refuse noise that does not fit 64 bits: in an objective, unlike on a release, cutting it off is no
     post-processing.
     """
-    if kind == "linf":
-        check_cube(size, scale)
-    elif kind == "blocks":
-        check_octahedra(size, scale)
-    elif kind != "laplace":
-        check_ball(size, scale)
+    if kind != "laplace":
+        check_fits("l2" if kind == "gaussian" else kind, size, scale)
     elif not (size + 1) * scale <= 2.0**MOST_LAPLACE:
         raise PrivacyError(
             f"Laplace noise on {size} values with scale {scale:.3g} was asked for, and it does not fit 64-bit whole "

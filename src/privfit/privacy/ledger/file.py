@@ -18,7 +18,6 @@ from dataclasses import astuple, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from privfit.privacy.budget import Budget
 from privfit.privacy.errors import LedgerError
 from privfit.privacy.event import Event
 from privfit.privacy.ledger.chain import Receipt, Row
@@ -35,6 +34,7 @@ from privfit.privacy.ledger.state import (
     read_whole,
     upgrade,
 )
+from privfit.privacy.parameters import Budget
 
 _WAIT_SECONDS = 60.0
 # FULL does not sync the folder after a commit: power lost then would bring the old journal back

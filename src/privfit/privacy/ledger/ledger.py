@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from privfit.privacy import composition
-from privfit.privacy.budget import Amount, Budget, exact, number
 from privfit.privacy.errors import BudgetExceeded, LedgerError, PrivacyWarning
 from privfit.privacy.event import Event
 from privfit.privacy.ledger.chain import Entry, Receipt, Row, check_unicode, checked_text
 from privfit.privacy.ledger.check import Verification, check_receipt, verified
 from privfit.privacy.ledger.file import LedgerFile, Seen, make_file, open_file, resolved_place, temporary_place
 from privfit.privacy.ledger.state import PAGE, State, read_entry, read_rows
+from privfit.privacy.parameters import Amount, Budget, exact, number
 from privfit.version import VERSION
 
 

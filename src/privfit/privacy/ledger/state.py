@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 
-from privfit.privacy.budget import number
 from privfit.privacy.composition import History, stated_epsilon
 from privfit.privacy.event import Event
 from privfit.privacy.ledger.chain import COLUMNS, MOST_ENTRIES, STATED, Entry, Row, digest, is_row, linked, new_nonce
+from privfit.privacy.parameters import number
 
 # Raise it with any change to composition.order_for, composition._fixed_part or the rule of composition.History: the
 # Renyi order is not stored but computed anew at each charge, and the proof needs one order for all charges to a file.

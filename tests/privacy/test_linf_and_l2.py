@@ -14,7 +14,8 @@ from scipy import stats
 
 import privfit as pf
 from privfit.privacy import Budget, Event, PrivacyError, SecureNoise, SeededNoise
-from privfit.privacy.samplers.norms import _exp_coins, ball, cube, secret_below, secret_geometric
+from privfit.privacy.samplers.decimals import l2_noise
+from privfit.privacy.samplers.norms import linf_noise
 from tests.support.pooled import PooledNoise
 
 FALSE_ALARM = 1e-7
@@ -235,7 +236,7 @@ def test_limits_of_one_call_do_not_mix() -> None:
     limits = np.array(
         [1, 3 * 2**61, 2, 3 * 2**61, 3] * 200, dtype=np.int64
     )  # a quarter of the tries at the large ones is rejected
-    drawn = secret_below(limits)
+    drawn = SecureNoise().below(limits)
     assert (drawn < limits).all()
     assert (drawn[::5] == 0).all()
     assert set(drawn[2::5].tolist()) == {0, 1}
@@ -407,15 +408,15 @@ def test_seeded_shapes_are_repeatable() -> None:
 def test_a_lattice_too_coarse_for_a_cube_is_refused(size: int, scale: float) -> None:
     for source in (SecureNoise(), SeededNoise(0)):
         with pytest.raises(PrivacyError, match="finer than its noise") as refused:
-            cube(size, scale, source)
+            linf_noise(size, scale, source)
         assert "noise='laplace'" in str(refused.value)
 
 
 @pytest.mark.parametrize(("size", "scale"), [(50, 2.0**60), (1000, 2.0**56)])
 def test_a_cube_that_64_bits_cannot_hold_is_refused(size: int, scale: float) -> None:
     for source in (SecureNoise(), SeededNoise(0)):
-        with pytest.raises(PrivacyError, match="64-bit whole numbers"):
-            cube(size, scale, source)
+        with pytest.raises(PrivacyError, match="64-bit integers"):
+            linf_noise(size, scale, source)
 
 
 # -- what was found and mended ---------------------------------------------------------------------
@@ -428,7 +429,7 @@ def test_whether_a_cube_is_refused_depends_on_public_facts_alone() -> None:
     source, refused = SeededNoise(2), 0
     for _ in range(200):
         try:
-            cube(1, 2.0**59, source)
+            linf_noise(1, 2.0**59, source)
         except PrivacyError:
             refused += 1
     assert refused in (0, 200)
@@ -449,9 +450,9 @@ class Impatient(SeededNoise):
 
 @pytest.mark.parametrize(("size", "scale"), [(8, 1.0), (84, 10.5), (400, 50.0)])
 def test_the_coarsest_cube_that_is_not_refused_is_drawn_soon(size: int, scale: float) -> None:
-    assert cube(size, scale, Impatient(5000)).shape == (size,)
+    assert linf_noise(size, scale, Impatient(5000)).shape == (size,)
     with pytest.raises(PrivacyError, match="finer than its noise"):
-        cube(size + 1, scale, Impatient(0))
+        linf_noise(size + 1, scale, Impatient(0))
 
 
 def test_a_fit_that_no_cube_can_noise_takes_other_noise_or_is_refused_before_it_is_charged() -> None:
@@ -467,7 +468,7 @@ def test_a_fit_that_no_cube_can_noise_takes_other_noise_or_is_refused_before_it_
 
 def test_a_ball_does_not_cut_sums_that_rows_may_have() -> None:
     values = np.array([2**62, -(2**62)], dtype=np.int64)
-    assert np.abs(ball(values, 1.0) - values).max() < 100
+    assert np.abs(l2_noise(values, 1.0) - values).max() < 100
 
 
 def test_a_seeded_ball_is_added_to_the_values_to_the_last_bit() -> None:
@@ -481,7 +482,7 @@ def test_a_seeded_ball_is_added_to_the_values_to_the_last_bit() -> None:
 @pytest.mark.parametrize("scale", [1, 2, 7, 50])
 def test_geometric_numbers_of_a_whole_scale_follow_their_law(scale: int) -> None:
     draws = 60_000
-    counts = np.bincount(secret_geometric(draws, float(scale), SecureNoise().laplace))
+    counts = np.bincount(SecureNoise().geometric(draws, float(scale)))
     law = np.exp(-np.arange(len(counts)) / scale) * -np.expm1(-1 / scale)
     often = law * draws >= 10
     seen = np.append(counts[often], counts[~often].sum())
@@ -490,14 +491,14 @@ def test_geometric_numbers_of_a_whole_scale_follow_their_law(scale: int) -> None
 
 
 def test_geometric_numbers_of_a_fine_lattice_are_exponential() -> None:
-    drawn = secret_geometric(50_000, 2.0**40, SecureNoise().laplace) / 2.0**40
+    drawn = SecureNoise().geometric(50_000, 2.0**40) / 2.0**40
     assert stats.kstest(drawn, "expon").pvalue > 1e-7
-    low = (secret_geometric(50_000, 2.0**40, SecureNoise().laplace) % 256).astype(int)
+    low = (SecureNoise().geometric(50_000, 2.0**40) % 256).astype(int)
     assert stats.chisquare(np.bincount(low, minlength=256)).pvalue > 1e-7
 
 
 @pytest.mark.parametrize(("parts", "whole"), [(0, 5), (1, 5), (5, 5), (3, 1 << 53), (1 << 53, 1 << 53)])
 def test_coins_come_up_with_their_odds(parts: int, whole: int) -> None:
     draws = 40_000
-    up = int(_exp_coins(np.full(draws, parts, dtype=np.int64), whole).sum())
+    up = int(SecureNoise().exp_trials(np.full(draws, parts, dtype=np.int64), whole).sum())
     assert stats.binomtest(up, draws, np.exp(-parts / whole)).pvalue > 1e-7 if parts else up == draws

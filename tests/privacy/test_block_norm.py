@@ -1,4 +1,4 @@
-"""Noise in cut octahedra against its exact law, point by point.
+"""Noise in the block norm against its exact law, point by point.
 
 Every statistical check raises a false alarm less than once in a million runs.
 """
@@ -17,17 +17,16 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from privfit.privacy import PrivacyError, SecureNoise, SeededNoise
-from privfit.privacy.samplers.block_norm import (
+from privfit.privacy.samplers.norms import (
+    _bernoulli,
     _block,
-    _comes_up,
     _distinct,
     _places,
-    check_octahedra,
-    cut_octahedra,
-    octahedra,
-    octahedra_sd,
-    octahedra_sds,
-    octahedra_sum_sd,
+    block_norm_noise,
+    block_norm_sd,
+    block_norm_sds,
+    block_norm_sum_sd,
+    check_fits,
     points_between,
 )
 from tests.support.effort import quick_or_full
@@ -172,14 +171,13 @@ def p_value(sample: np.ndarray, widths: tuple[int, ...], scale: float) -> float:
         np.flatnonzero(n * np.cumsum(shells[::-1])[::-1] >= LEAST_EXPECTED)[-1]
     )  # from here on all shells are one
     wanted: dict[object, float] = {
-        point: n * points[round(length("octahedra", np.array(point), widths))]
-        for point in near_points(widths, near - 1)
+        point: n * points[round(length("blocks", np.array(point), widths))] for point in near_points(widths, near - 1)
     }
     wanted |= {shell: n * shells[shell] for shell in range(near, far) if n * shells[shell] >= LEAST_EXPECTED}
     seen = dict.fromkeys(wanted, 0)
     rest = 0
     for point in map(tuple, sample.tolist()):
-        shell = round(length("octahedra", np.array(point), widths))
+        shell = round(length("blocks", np.array(point), widths))
         cell = point if shell < near else shell
         if cell in seen:
             seen[cell] += 1
@@ -190,7 +188,7 @@ def p_value(sample: np.ndarray, widths: tuple[int, ...], scale: float) -> float:
 
 
 def drawn(source, widths: tuple[int, ...], scale: float, n: int) -> np.ndarray:
-    return np.array([cut_octahedra(widths, scale, source) for _ in range(n)])
+    return np.array([block_norm_noise(widths, scale, source, any_scale=True) for _ in range(n)])
 
 
 @pytest.mark.parametrize(("widths", "scale"), LAWS)
@@ -213,13 +211,13 @@ def test_the_law_is_the_one_that_is_claimed() -> None:
         shells, points = shell_chances(widths, scale)
         listed = near_points(widths, 3)
         for distance in range(4):
-            own = [point for point in listed if length("octahedra", np.array(point), widths) == distance]
+            own = [point for point in listed if length("blocks", np.array(point), widths) == distance]
             assert shells[distance] == pytest.approx(len(own) * points[distance])
         np.testing.assert_allclose(points[1:] / points[:-1], math.exp(-1 / scale))
 
 
 def wrong(fault: str, widths: tuple[int, ...], scale: float, n: int = DRAWS) -> np.ndarray:
-    """Cut octahedra as they could be written by mistake."""
+    """Block-norm noise as it could be written by mistake."""
     rng = np.random.default_rng(5)
     frees = [width - 1 for width in widths]
     size = sum(frees)
@@ -246,7 +244,7 @@ def wrong(fault: str, widths: tuple[int, ...], scale: float, n: int = DRAWS) -> 
         case "points on the surface alone":
             sample = drawn(source, widths, scale, 3 * n)
             return sample[
-                np.abs(sample[:, : widths[0]]).sum(axis=1) == [length("octahedra", point, widths) for point in sample]
+                np.abs(sample[:, : widths[0]]).sum(axis=1) == [length("blocks", point, widths) for point in sample]
             ][:n]
         case "a tenth too narrow":
             return drawn(source, widths, 0.85 * scale, n)
@@ -254,9 +252,7 @@ def wrong(fault: str, widths: tuple[int, ...], scale: float, n: int = DRAWS) -> 
             found = []
             for point in drawn(source, widths, 1.3 * scale, 4 * n):
                 free = [block[:-1] for block in blocks_of(point, widths)]
-                far = (
-                    length("octahedra", point, widths) / (1.3 * scale) - max(np.abs(own).sum() for own in free) / scale
-                )
+                far = length("blocks", point, widths) / (1.3 * scale) - max(np.abs(own).sum() for own in free) / scale
                 if rng.random() < min(1.0, math.exp(far)):
                     found.append(point)
             return np.array(found[:n])
@@ -287,7 +283,7 @@ def wrong(fault: str, widths: tuple[int, ...], scale: float, n: int = DRAWS) -> 
         "a rounded continuous one",
     ],
 )
-def test_the_check_catches_wrong_octahedra(fault: str) -> None:
+def test_the_check_catches_wrong_block_norm_noise(fault: str) -> None:
     widths, scale = (2, 3), 0.8
     assert p_value(wrong(fault, widths, scale), widths, scale) < FALSE_ALARM
 
@@ -296,12 +292,12 @@ def test_one_block_is_laplace_noise() -> None:
     """A law that is drawn in another way."""
     laplace = SeededNoise(1).laplace(np.zeros((6000, 2), dtype=np.int64), 0.8)
     assert p_value(laplace, (2,), 0.8) > FALSE_ALARM
-    assert octahedra_sd([7]) == pytest.approx(math.sqrt(2))
-    assert octahedra_sum_sd((7,)) == pytest.approx(math.sqrt(14))
+    assert block_norm_sd([7]) == pytest.approx(math.sqrt(2))
+    assert block_norm_sum_sd((7,)) == pytest.approx(math.sqrt(14))
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_fine_octahedra_have_the_moments_that_reports_state(name: str) -> None:
+def test_fine_block_norm_noise_has_the_moments_that_reports_state(name: str) -> None:
     """The largest sum over a block is a Gamma number, and values of every block have the deviations that are stated,
     the last ones too.
     """
@@ -312,8 +308,8 @@ def test_fine_octahedra_have_the_moments_that_reports_state(name: str) -> None:
     assert np.ptp(sums, axis=1).max() < 1e-6
     sizes = np.stack([np.abs(block).sum(axis=1) for block in blocks], axis=1)
     assert stats.kstest(sizes.max(axis=1), stats.gamma(2 + 2 + 2 + 7 + 11 + 2 - 1).cdf).pvalue > FALSE_ALARM
-    squares = [(sums[:, 0] ** 2, octahedra_sum_sd(widths))]
-    for block, sd in zip(blocks, octahedra_sds(widths), strict=True):
+    squares = [(sums[:, 0] ** 2, block_norm_sum_sd(widths))]
+    for block, sd in zip(blocks, block_norm_sds(widths), strict=True):
         width = block.shape[1]
         about = block - block.mean(axis=1, keepdims=True) if width > 1 else block
         squares.append(((about**2).sum(axis=1) / max(width - 1, 1), sd))
@@ -360,7 +356,7 @@ def test_all_choices_of_places_and_of_numbers_are_equally_likely() -> None:
 )
 def test_coins_of_large_fractions_come_up_with_their_odds(part: int, whole: int) -> None:
     source, n = SeededNoise(4), 4000
-    up = sum(_comes_up(part, whole, source) for _ in range(n))
+    up = sum(_bernoulli(part, whole, source) for _ in range(n))
     assert stats.binomtest(up, n, float(Fraction(part, whole))).pvalue > FALSE_ALARM
 
 
@@ -384,43 +380,43 @@ def test_a_coin_is_decided_by_the_first_digit_that_differs() -> None:
         ([same, same, same - 1], True),
         ([same, same + 1], False),
     ]:
-        assert _comes_up(1, 3, Told(list(digits))) is up  # type: ignore[arg-type]
-    assert _comes_up(1, 2**32, Told([0])) is True  # type: ignore[arg-type]
-    assert _comes_up(1, 2**32, Told([1])) is False  # type: ignore[arg-type]
-    assert _comes_up(3, 3, Told([])) is True  # type: ignore[arg-type]
-    assert _comes_up(0, 3, Told([])) is False  # type: ignore[arg-type]
+        assert _bernoulli(1, 3, Told(list(digits))) is up  # type: ignore[arg-type]
+    assert _bernoulli(1, 2**32, Told([0])) is True  # type: ignore[arg-type]
+    assert _bernoulli(1, 2**32, Told([1])) is False  # type: ignore[arg-type]
+    assert _bernoulli(3, 3, Told([])) is True  # type: ignore[arg-type]
+    assert _bernoulli(0, 3, Told([])) is False  # type: ignore[arg-type]
 
 
 # -- use and refusals ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("make", [SecureNoise, lambda: SeededNoise(1)], ids=["secure", "seeded"])
-def test_octahedra_are_added_to_the_values(make: Callable) -> None:
+def test_block_norm_noise_is_added_to_the_values(make: Callable) -> None:
     values = np.array([-(2**61), -7, 0, 3, 2**53 + 1, 2**61], dtype=np.int64)
-    moved = make().octahedra(values, 2.0**22, (2, 3, 1)) - values
+    moved = make().block_norm(values, 2.0**22, (2, 3, 1)) - values
     assert np.abs(moved).min() > 0
     assert np.abs(moved).max() < 2.0**22 * 100
     assert moved[:2].sum() == moved[2:5].sum()
     assert (moved[5] - moved[:2].sum()) % 2 == 0
 
 
-def test_seeded_octahedra_are_repeatable_and_secret_ones_never_alike() -> None:
+def test_seeded_block_norm_noise_is_repeatable_and_secret_noise_never_alike() -> None:
     zeros, widths = np.zeros(5, dtype=np.int64), (2, 3)
-    first, again, other = (SeededNoise(seed).octahedra(zeros, 2.0**30, widths).tolist() for seed in (1, 1, 2))
+    first, again, other = (SeededNoise(seed).block_norm(zeros, 2.0**30, widths).tolist() for seed in (1, 1, 2))
     assert first == again != other
-    assert len({tuple(SecureNoise().octahedra(zeros, 2.0**30, widths).tolist()) for _ in range(50)}) == 50
+    assert len({tuple(SecureNoise().block_norm(zeros, 2.0**30, widths).tolist()) for _ in range(50)}) == 50
 
 
 def test_a_lattice_too_coarse_and_noise_too_large_are_refused() -> None:
-    check_octahedra(41, 16 * 41**2)
+    check_fits("blocks", 41, 16 * 41**2)
     for source in (SecureNoise(), SeededNoise(0)):
         with pytest.raises(PrivacyError, match="far finer than its noise"):
-            octahedra((20, 21), 16 * 41**2 - 1.0, source)
-        with pytest.raises(PrivacyError, match="64-bit whole numbers"):
-            octahedra((20, 21), 2.0**60, source)
+            block_norm_noise((20, 21), 16 * 41**2 - 1.0, source)
+        with pytest.raises(PrivacyError, match="64-bit integers"):
+            block_norm_noise((20, 21), 2.0**60, source)
 
 
 def test_wide_categories_and_many_are_drawn_soon() -> None:
     """Numbers of thousands of digits, and the coarsest lattice that is not refused."""
-    assert octahedra((200,) * 10, 2.0**35, SeededNoise(0)).shape == (2000,)
-    assert octahedra((30, 34), 16.0 * 64**2, SeededNoise(0)).shape == (64,)
+    assert block_norm_noise((200,) * 10, 2.0**35, SeededNoise(0)).shape == (2000,)
+    assert block_norm_noise((30, 34), 16.0 * 64**2, SeededNoise(0)).shape == (64,)
