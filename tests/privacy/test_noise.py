@@ -241,7 +241,7 @@ def test_one_vector_call_draws_all_noise(opendp_calls, kind):
 
 @pytest.fixture
 def pieces(monkeypatch):
-    """The cubes and balls that were asked for: kind, number of values, scale."""
+    """The K-norm noise that was asked for: kind, number of values, scale."""
     made: list[tuple[str, int, float]] = []
 
     def counted(kind, draw, size):
@@ -251,8 +251,8 @@ def pieces(monkeypatch):
 
         return drawn
 
-    monkeypatch.setattr(noise, "cube", counted("cube", noise.cube, int))
-    monkeypatch.setattr(noise, "ball", counted("ball", noise.ball, np.size))
+    monkeypatch.setattr(noise, "linf_noise", counted("linf", noise.linf_noise, int))
+    monkeypatch.setattr(noise, "l2_noise", counted("l2", noise.l2_noise, np.size))
     return made
 
 
@@ -273,18 +273,18 @@ def test_a_fit_draws_once_for_all_released_values_at_the_scale_of_its_report(ope
     assert pieces == []
 
 
-def test_a_fit_with_a_cube_draws_one_for_each_part_at_the_scale_of_its_report(opendp_calls, pieces):
+def test_a_fit_with_linf_noise_draws_one_for_each_part_at_the_scale_of_its_report(opendp_calls, pieces):
     report, part = fitted(6)  # numbers only: the noise that is least
     features, target = part.blocks
     assert features == 6 + 6 * 7 // 2
     assert features + target == report.released_values
-    assert pieces == [("cube", features, part.scale), ("cube", target, part.scale)]
+    assert pieces == [("linf", features, part.scale), ("linf", target, part.scale)]
     assert opendp_calls.made == [], "half-widths of a fine lattice are made of secret bits directly"
 
 
-def test_a_fit_with_a_ball_draws_one_at_the_scale_of_its_report(opendp_calls, pieces):
+def test_a_fit_with_l2_noise_draws_one_at_the_scale_of_its_report(opendp_calls, pieces):
     report, part = fitted(6, mechanism=pf.FunctionalMechanism(noise="l2"))
-    assert pieces == [("ball", report.released_values, part.scale)]
+    assert pieces == [("l2", report.released_values, part.scale)]
     assert opendp_calls.made == []
 
 
