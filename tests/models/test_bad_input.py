@@ -130,8 +130,10 @@ ARRAYS = {
     "a list of unequal rows": Case(r"'array' cannot be read", on_array([[NUMBER, 1.0], [2.0]])),
     "a pandas series": Case(r"1 dimension.*a Series", on_array(pd.Series([NUMBER] * ROWS))),
     "a polars series": Case(r"1 dimension.*a Series", on_array(pl.Series([NUMBER] * ROWS))),
-    "sparse rows": Case(r"sparse table.*X.toarray\(\)", on_array(scipy.sparse.csr_matrix(array()))),
-    "a sparse array": Case(r"sparse table.*X.toarray\(\)", on_array(scipy.sparse.coo_array(array()))),
+    "sparse rows that are complex": Case(
+        r"sparse matrix that holds no real numbers", on_array(scipy.sparse.csr_matrix(array() * 1j))
+    ),
+    "a sparse vector": Case(r"sparse array with 1 dim.*a table has two", on_array(scipy.sparse.coo_array(array()[0]))),
     "a mask": Case(r"masked array.*X.filled\(np.nan\)", on_array(np.ma.array(array(), mask=array() > 0))),
     "no rows": Case(r"no rows \(0 sample.*minimum of 1", on_array(np.empty((0, 3))), lambda model: []),
     "no columns": Case(r"0 feature\(s\), and a minimum of 1", on_array(np.empty((ROWS, 0)))),

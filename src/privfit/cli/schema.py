@@ -15,8 +15,9 @@ from privfit.cli.errors import INCOMPLETE, CommandError
 from privfit.cli.output import check_output
 from privfit.schema import Category, Column, Numeric, Schema, SchemaError
 from privfit.schema.toml import value_text
-from privfit.tables import NUMBER_OF_A_DATE, FileTable, Table, draft_schema, open_file, settled_box
+from privfit.tables import NUMBER_OF_A_DATE, Table, draft_schema, open_table, settled_box
 from privfit.tables.checking import Findings, find
+from privfit.tables.kinds import table_kinds
 
 UNKNOWN = "?"
 
@@ -123,7 +124,7 @@ def _check(path: Path, table: Path | None, as_json: bool) -> None:
     problems = [f"Column {name!r} still needs {' and '.join(facts)}." for name, facts in missing_facts(path).items()]
     loaded = None if problems else Schema.load(path)
     if loaded is not None and table is not None:
-        problems = _misfits(loaded, open_file(table))
+        problems = _misfits(loaded, open_table(table))
     if as_json:
         columns = [] if loaded is None else [_facts(column, loaded) for column in _shown(loaded)]
         print_json({"complete": not problems, "problems": problems, "columns": columns})
@@ -142,7 +143,7 @@ def _check(path: Path, table: Path | None, as_json: bool) -> None:
         stdout().print(f"The schema is complete{fits}.", markup=False, soft_wrap=True)
 
 
-def _misfits(schema: Schema, file: FileTable) -> list[str]:
+def _misfits(schema: Schema, file: Table) -> list[str]:
     """What the file contradicts, in sentences: names, types, missing values and levels, of all columns at once.
 
     No value is told.
@@ -150,7 +151,7 @@ def _misfits(schema: Schema, file: FileTable) -> list[str]:
     table: Table = file
     if schema.any_width:
         table, schema = settled_box(file, schema)
-    kinds = dict(zip(table.names or (), file.kinds().values(), strict=True))
+    kinds = dict(zip(table.names or (), table_kinds(file).values(), strict=True))
     told = {column: _misfit(column, kinds, file) for column in schema.columns}
     sentences = [sentence for sentence in told.values() if sentence]
     readable = [column for column, sentence in told.items() if not sentence]
@@ -164,7 +165,7 @@ def _misfits(schema: Schema, file: FileTable) -> list[str]:
     return sentences + found.errors
 
 
-def _misfit(column: Column, kinds: dict[str, Any], file: FileTable) -> str:
+def _misfit(column: Column, kinds: dict[str, Any], file: Table) -> str:
     """What the file's names and types say against a column, or nothing."""
     if column.name not in kinds:
         return f"The file {file.label} has no column {column.name!r}. Correct the name, or take it out of the schema."

@@ -5,7 +5,7 @@ from privfit.tables.arrays import as_given, refuse_masked
 from privfit.tables.drafts import NUMBER_OF_A_DATE, draft_schema, public_schema
 from privfit.tables.errors import NOT_CHARGED, DataError, MissingValues, quietly
 from privfit.tables.files import FileTable
-from privfit.tables.opening import is_frame, is_named, open_file, open_table
+from privfit.tables.opening import is_frame, is_named, open_table
 from privfit.tables.pandas_frames import is_pandas
 from privfit.tables.public_frames import (
     column_numbers,
@@ -42,7 +42,6 @@ __all__ = [
     "is_named",
     "is_pandas",
     "joined",
-    "open_file",
     "open_table",
     "public_schema",
     "quietly",

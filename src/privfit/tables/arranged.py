@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.schema import Column, Schema
-from privfit.tables.arrays import ArrayTable
+from privfit.tables.arrays import column_values
 from privfit.tables.errors import DataError
 from privfit.tables.table import Batch, Table
 
@@ -27,7 +27,7 @@ class WithTarget(Table):
                 f"Found input variables with inconsistent numbers of samples: [{features.n_rows}, {len(target)}]. "
                 "Give one target value per row. Nothing was charged."
             )
-        self._features, self._target = features, ArrayTable(target.reshape(-1, 1))
+        self._features, self._target = features, target
         self.label, self.names = features.label, features.names
         self.n_rows, self.in_memory = features.n_rows, True
 
@@ -37,10 +37,11 @@ class WithTarget(Table):
 
     def read(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
         """Batches of the features at these positions, followed by the target, which is the last of `columns`."""
-        features = self._features.read(columns[:-1], positions, rows)
-        targets = self._target.read(columns[-1:], [0], rows)
-        for left, right in zip(features, targets, strict=True):
-            yield left + right
+        first = 0
+        for features in self._features.read(columns[:-1], positions, rows):
+            stop = first + len(features[0])
+            yield [*features, column_values(self._target[first:stop], columns[-1])]
+            first = stop
 
 
 class ByPosition(Table):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from privfit.schema import Category, Column, Numeric
 from privfit.tables.errors import DataError, quietly, wrong_type
+from privfit.tables.kept_columns import KeptColumn, kept_array
 from privfit.tables.table import ABSENT, UNKNOWN, Batch, Table, TableLike, Values, codes_of_numbers, only_absent
 
 Array = NDArray[np.generic]
@@ -41,10 +42,6 @@ class ArrayTable(Table):
 def plain_array(table: TableLike) -> Array:
     """A table without names as a two-dimensional array of whatever it holds."""
     refuse_masked(table)
-    if hasattr(table, "toarray"):
-        raise DataError(
-            "A sparse table was given; privfit reads dense ones. Convert it with X.toarray(). Nothing was charged."
-        )
     array = quietly("array", lambda: as_given(table))
     if array.ndim != 2:
         raise DataError(
@@ -78,6 +75,8 @@ def as_given(values: object) -> Array:
 
 def column_values(values: Array, column: Column) -> Values:
     """One array column as numbers or as positions of levels."""
+    if isinstance(column, KeptColumn):
+        return kept_array(values, column.name)
     if values.dtype.kind in "biuf":
         with np.errstate(over="ignore"):  # a warning would tell of a single huge value
             numbers = values.astype(np.float64, copy=False)

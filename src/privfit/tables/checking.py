@@ -56,7 +56,7 @@ def find(table: Table, columns: Sequence[Column]) -> Findings:
     try:
         _pass(table, columns, found)
     except DataError as error:
-        if len(columns) == 1:
+        if len(columns) == 1 or table.passes_once:
             return Findings(errors=[str(error).replace(NOT_CHARGED, "")])
     else:
         return _in_order(found, columns)

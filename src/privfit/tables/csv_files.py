@@ -14,6 +14,7 @@ from privfit.schema import Category, Column, Numeric
 from privfit.tables.csv_lines import count_records, separator_of
 from privfit.tables.errors import DataError, quietly, wrong_type
 from privfit.tables.files import FileTable
+from privfit.tables.kept_columns import KeptColumn, kept_series
 from privfit.tables.polars_tables import query_batches, text_codes
 from privfit.tables.table import ABSENT, UNKNOWN, Batch, Values, codes_of_numbers
 
@@ -28,11 +29,12 @@ class CsvTable(FileTable):
     file.
     """
 
+    kind = "CSV"
     endings = (".csv", ".csv.gz", ".tsv")
     is_csv = True
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+    def __init__(self, path: Path, label: str | None = None) -> None:
+        super().__init__(path, label)
         self._separator = separator_of(path)
         self._fields = tuple(self._scan(as_text=False).collect_schema().names())
         self.names = tuple(_as_written(name, self._fields) for name in self._fields)
@@ -84,6 +86,8 @@ class CsvTable(FileTable):
 
 def csv_values(series: pl.Series, column: Column) -> Values:
     """One column of a CSV file. Everything in it is text, so that numbers are read out of texts, cell by cell."""
+    if isinstance(column, KeptColumn):
+        return kept_series(series)
     listed = column.levels if isinstance(column, Category) else ()
     strings = series.set(series.is_in([text for text in MISSING_TEXTS if text not in listed]), None)
     if isinstance(column, Numeric):

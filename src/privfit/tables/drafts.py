@@ -13,9 +13,14 @@ import pyarrow as pa
 from privfit.schema import Category, Column, Numeric, Schema, SchemaError
 from privfit.schema.toml import value_text
 from privfit.tables.arrays import is_absent, plain_array
+from privfit.tables.datasets import is_dataset
 from privfit.tables.errors import DataError, quietly
-from privfit.tables.opening import is_file, is_named, open_file
+from privfit.tables.kinds import table_frame, table_kinds
+from privfit.tables.locations import is_location
+from privfit.tables.narwhals_frames import is_narwhals, native_table
+from privfit.tables.opening import is_named, open_table
 from privfit.tables.pandas_frames import is_pandas
+from privfit.tables.sparse import is_sparse
 from privfit.tables.table import TableLike
 
 if TYPE_CHECKING:
@@ -49,10 +54,14 @@ def _whole(table: TableLike) -> pl.DataFrame:
         return table
     if isinstance(table, pl.LazyFrame):
         return table.collect()
-    if is_file(table):
-        file = open_file(table)
-        _refuse_twins(file.names or ())
-        return file.whole()
+    if is_location(table) or is_dataset(table):
+        opened = open_table(table)
+        _refuse_twins(opened.names or ())
+        return table_frame(opened)
+    if is_narwhals(table):
+        return _whole(native_table(table))
+    if is_sparse(table):
+        return _whole(table.toarray())
     if is_pandas(table):
         return _frame(
             [str(name) for name in table.columns], [_pandas_series(table.iloc[:, i]) for i in range(table.shape[1])]
@@ -119,21 +128,21 @@ def holds_dates(series: pl.Series) -> bool:
     return len(present) > 0 and present.str.contains(DATE_TEXT).all()
 
 
-def draft_schema(path: Path, target: str | None = None) -> str:
-    """TOML with the column names and types of a file, and question marks where public facts must be filled in.
+def draft_schema(path: str | Path, target: str | None = None) -> str:
+    """TOML with a table's column names and types, and question marks where public facts must be filled in.
 
     No bound or level enters the draft: only names, and whether a column is read as numbers, as dates or as something
     else. (Of a CSV file the first rows tell that: a draft is for the data owner.) Names that look like a row are
     refused: a file without a header would have its first person drafted.
     """
-    table = open_file(path)
+    table = open_table(path)
     table.refuse_values_as_names(() if target is None else (target,))
     _refuse_twins(table.names or ())
-    kinds = table.kinds()
+    kinds = table_kinds(table)
     if target is not None and target not in kinds:
         raise SchemaError(
-            f"The file {path.name!r} has no column {target!r} to be the target. It has {len(kinds)} columns. Name one "
-            "of them, as the file calls it."
+            f"The table {table.label!r} has no column {target!r} to be the target. It has {len(kinds)} columns. Name "
+            "one of them, as the table calls it."
         )
     if target is not None and kinds[target].is_temporal():
         raise SchemaError(

@@ -24,20 +24,16 @@ class FileTable(Table):
     Every pass must find the file that was opened, and all its rows.
     """
 
+    kind: ClassVar[str]
     endings: ClassVar[tuple[str, ...]]
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.label = path, path.name
-        self._mark = self._state()  # before anything is read of it
-
-    def _state(self) -> Mark:
-        """What tells a file from any other, and from itself after it was written to."""
-        state = os.stat(self.path)
-        return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns
+    def __init__(self, path: Path, label: str | None = None) -> None:
+        self.path, self.label = path, path.name if label is None else label
+        self._mark = mark_of(path)  # before anything is read of it
 
     def check_unchanged(self) -> None:
         """Refuse a file that is not what it was when it was opened."""
-        if self._state() != self._mark:
+        if mark_of(self.path) != self._mark:
             raise changed_file(self.label)
 
     @abstractmethod
@@ -52,10 +48,11 @@ class FileTable(Table):
 class ParquetTable(FileTable):
     """A Parquet file. Its metadata says how many rows it has, and every pass must find as many."""
 
+    kind = "Parquet"
     endings = (".parquet", ".pq")
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+    def __init__(self, path: Path, label: str | None = None) -> None:
+        super().__init__(path, label)
         self._scan = pl.scan_parquet(path, glob=False, low_memory=True)
         self.names = self._fields = tuple(self._scan.collect_schema().names())
         self.n_rows = int(self._scan.select(pl.len()).collect().item())
@@ -81,6 +78,20 @@ class ParquetTable(FileTable):
         if frame.height != self.n_rows:
             raise changed_file(self.label)
         return frame
+
+
+def mark_of(path: Path) -> Mark:
+    """What tells a file from any other, and from itself after it was written to."""
+    state = os.stat(path)
+    return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns
+
+
+def changed_source(label: str) -> DataError:
+    """The error for a source that is not what it was when it was opened, or hands out other rows than it said."""
+    return DataError(
+        f"The {label} changed after it was opened, or handed out another number of rows than it said it has. "
+        "Give a source that nobody writes to. Nothing was charged."
+    )
 
 
 def changed_file(label: str) -> DataError:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from privfit.schema import Category, Column, Numeric
 from privfit.tables.errors import quietly, unreadable, wrong_type
+from privfit.tables.kept_columns import KeptColumn, kept_series
 from privfit.tables.table import ABSENT, UNKNOWN, Batch, Table, Values, codes_of_numbers, only_absent
 
 WAITING = 2
@@ -57,6 +58,8 @@ class QueryTable(Table):
 
 def series_values(series: pl.Series, column: Column) -> Values:
     """One polars column as numbers or as positions of levels."""
+    if isinstance(column, KeptColumn):
+        return kept_series(series)
     dtype = series.dtype
     if series.null_count() == len(series):  # nothing is there, and nothing is of every kind
         return (

@@ -45,7 +45,7 @@ class Table(ABC):
     width: int = 0
     """The number of columns, where they have no names."""
     in_memory: bool = False
-    """Whether every batch has exactly as many rows as were asked for, but the last."""
+    """Whether all rows are in memory, so that a target may stand apart from them."""
     passes_once: bool = False
     """Whether it can be read a single time: a stream."""
     is_csv: bool = False

@@ -1,0 +1,68 @@
+"""Columns that a prediction carries along: handed out as the table has them, neither encoded nor checked.
+
+Nothing that is fitted reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import polars as pl
+from numpy.typing import NDArray
+
+from privfit.schema import Column
+from privfit.tables.errors import DataError
+from privfit.tables.table import Batch, Table, Values
+
+
+@dataclass(frozen=True)
+class KeptColumn:
+    """A column that is handed out as a polars series; of a CSV file, as the texts that stand in it."""
+
+    name: str
+
+
+def kept_array(values: NDArray[Any], name: str) -> Values:
+    """An array's column as it is."""
+    if values.dtype.kind in "biufMm":
+        return kept_series(pl.Series(name, values))
+    return kept_series(pl.Series(name, values.tolist(), strict=False))
+
+
+def kept_series(series: pl.Series) -> Values:
+    """A series in the place of what a schema's column is handed out as."""
+    return cast(Values, series)
+
+
+def kept_positions(table: Table, keep: Sequence[str]) -> list[int]:
+    """Where the columns that are kept stand in a table."""
+    if keep and table.names is None:
+        raise DataError(
+            "Columns to keep were named, and the columns of this table have no names. Give a table whose columns have."
+        )
+    names = table.names or ()
+    missing = [name for name in keep if names.count(name) != 1]
+    if missing:
+        raise DataError(
+            f"The columns to keep include {', '.join(map(repr, missing))}, which the table does not have exactly once. "
+            f"It has {len(names)} column{'s' * (len(names) != 1)}. Name columns as the table calls them."
+        )
+    return [names.index(name) for name in keep]
+
+
+class DecodedTable(Table):
+    """One batch of a table, already read: numbers and positions of levels, in the order of the schema's columns."""
+
+    def __init__(self, columns: Sequence[Column], batch: Batch, label: str) -> None:
+        self._values = {column.name: values for column, values in zip(columns, batch, strict=True)}
+        self.label = label
+        self.names = self._fields = tuple(self._values)
+        self.n_rows = len(batch[0])
+
+    def batches(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
+        """Parts of the batch. The columns are those of the schema that it was read with."""
+        chosen = [self._values[self._fields[position]] for position in positions]
+        for start in range(0, self.n_rows or 0, rows):
+            yield [values[start : start + rows] for values in chosen]

@@ -1,0 +1,111 @@
+"""Servers that tests start by themselves: PostgreSQL from the machine's binaries, and a store that speaks S3."""
+
+from __future__ import annotations
+
+import atexit
+import glob
+import os
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SECRET = "hunter2-SECRET"
+"""A password that must not be told anywhere."""
+
+
+def _binaries() -> Path | None:
+    found = shutil.which("initdb")
+    if found:
+        return Path(found).parent
+    installed = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
+    return Path(installed[-1]) if installed else None
+
+
+@cache
+def postgresql() -> str:
+    """The address of a database on a server of our own, which listens on a socket in a temporary folder."""
+    pytest.importorskip("adbc_driver_postgresql", reason="the ADBC driver of PostgreSQL is not installed")
+    binaries = _binaries()
+    if binaries is None:
+        pytest.skip("no PostgreSQL server is installed (Debian: apt-get install postgresql)")
+    folder = tempfile.mkdtemp(prefix="privfit-pg-")
+    as_user: list[str] = []
+    if os.geteuid() == 0:  # the server refuses to run as root
+        user = "postgres" if subprocess.run(["id", "postgres"], capture_output=True).returncode == 0 else "nobody"
+        shutil.chown(folder, user)
+        as_user = ["runuser", "-u", user, "--"]
+
+    def run(program: str, *arguments: str) -> None:
+        subprocess.run([*as_user, str(binaries / program), *arguments], check=True, capture_output=True, cwd=folder)
+
+    data = f"{folder}/data"
+    run("initdb", "-D", data, "-A", "trust", "-U", "people", "-E", "UTF8", "--locale=C", "--no-sync")
+    options = f"-c listen_addresses='' -c unix_socket_directories={folder} -c fsync=off"
+    run("pg_ctl", "-D", data, "-w", "-o", options, "-l", f"{folder}/log", "start")
+
+    def stop() -> None:
+        subprocess.run(
+            [*as_user, str(binaries / "pg_ctl"), "-D", data, "-m", "immediate", "stop"],
+            capture_output=True,
+            cwd=folder,
+            check=False,
+        )
+        shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(stop)
+    return f"postgresql://people:{SECRET}@/postgres?host={folder}"
+
+
+def run_sql(*statements: str) -> None:
+    """Run statements on the PostgreSQL server, and commit."""
+    from adbc_driver_postgresql import dbapi
+
+    with dbapi.connect(postgresql(), autocommit=True) as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
+def fill_postgresql(name: str, table: Any) -> None:
+    """Write an Arrow table to the PostgreSQL server."""
+    from adbc_driver_postgresql import dbapi
+
+    with dbapi.connect(postgresql()) as connection, connection.cursor() as cursor:
+        cursor.adbc_ingest(name, table, mode="replace")
+        connection.commit()
+
+
+@cache
+def object_store() -> tuple[Any, str]:
+    """A file system on a store that speaks S3, and what addresses on it end with. It has a bucket `people`."""
+    moto = pytest.importorskip("moto.server", reason="moto, a local store that speaks S3, is not installed")
+    import logging
+
+    import pyarrow.fs as arrow_fs
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
+    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    atexit.register(server.stop)
+    host, port = server.get_host_and_port()
+    files = arrow_fs.S3FileSystem(
+        access_key="anybody",
+        secret_key=SECRET,
+        endpoint_override=f"{host}:{port}",
+        scheme="http",
+        region="us-east-1",
+        allow_bucket_creation=True,
+        allow_bucket_deletion=True,
+    )
+    files.create_dir("people")
+    return files, f"endpoint_override={host}:{port}&scheme=http&region=us-east-1"
+
+
+def object_address(path: str) -> str:
+    """The address of a path in the bucket, with the password in it."""
+    return f"s3://anybody:{SECRET}@people/{path}?{object_store()[1]}"
