@@ -21,6 +21,7 @@ from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.genetic.weights import (
     FARTHEST,
     HINGE_WEIGHT,
+    PrintedFactor,
     WeightScorer,
     first_candidates,
     largest_score,
@@ -65,7 +66,8 @@ def scorer(
 ) -> WeightScorer:
     geometry = geometry_of(schema)
     kept = kept_of(tuple(rows), schema, geometry)
-    return WeightScorer(kept, loss_of(name, geometry), geometry, printed, name != "logistic", breeding or Breeding())
+    factor = PrintedFactor(name != "logistic", breeding or Breeding()) if printed else None
+    return WeightScorer(kept, loss_of(name, geometry), geometry, None if name == "logistic" else HINGE_WEIGHT, factor)
 
 
 def domain(schema: Schema) -> list[tuple]:
@@ -185,7 +187,7 @@ def test_what_moves_change_adds_up_to_the_losses_themselves(crowd, name) -> None
     ]
     geometry = geometry_of(SLOPES)
     kept, loss = CachedDesign(rows_of(rows, SLOPES, geometry)), loss_of(name, geometry)
-    scores = WeightScorer(kept, loss, geometry, False, False, Breeding())
+    scores = WeightScorer(kept, loss, geometry)
     for _ in range(3):
         candidates = np.clip(CROWDS[crowd](rng, geometry.n_columns), -5, 5)
         candidates = np.concatenate([candidates, candidates[:2]])

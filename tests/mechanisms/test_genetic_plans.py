@@ -13,7 +13,7 @@ from privfit.losses.margins import GRAIN
 from privfit.mechanisms import PrivGene
 from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.genetic.moves import MovesPlan
-from privfit.mechanisms.genetic.privgene import automatic_rounds
+from privfit.mechanisms.genetic.schedule import automatic_rounds
 from privfit.privacy import Budget, PrivacyError, PrivacyParameters, SeededNoise
 from privfit.privacy.parts import Repeat, Selection
 from tests.support.genetic import LOSSES, SCHEMAS, SMALL, all_rows, domain, geometry_of, risk_of, rows_of
@@ -154,7 +154,7 @@ def test_the_event_is_short_where_rounds_are_alike(options, before) -> None:
         ),
         (
             {"parents": 2},
-            r"parents=2 was given with moves='columns', which move one parent. Use moves='genes' for more.",
+            r"parents=2 was given with moves='columns', which move one parent. Use moves='genes' for it.",
         ),
         ({"moves": "genes", "parents": 200}, "parents=200 of candidates=200 were given"),
         ({"moves": "genes", "mutation": 0}, "mutation=0 was given; it is above 0 and at most 1"),

@@ -14,6 +14,7 @@ from privfit.mechanisms.functional.penalty_selection import PenaltySelection
 from privfit.mechanisms.functional.polynomial import PolynomialFit, PolynomialMechanism
 from privfit.mechanisms.genetic.breeding import Breeding
 from privfit.mechanisms.genetic.centres import GeneticCentres
+from privfit.mechanisms.genetic.operators import Crossover, Generation, Mutate
 from privfit.mechanisms.genetic.privgene import PrivGene
 from privfit.mechanisms.genetic.search import GeneticMechanism, Search
 from privfit.mechanisms.perturbation.base import Perturbation
@@ -39,15 +40,18 @@ __all__ = [
     "ClusterFit",
     "Clusterer",
     "Clusters",
+    "Crossover",
     "ERMFit",
     "ERMProblem",
     "FunctionalMechanism",
+    "Generation",
     "GeneticCentres",
     "GeneticMechanism",
     "GridClusterer",
     "HybridClusterer",
     "LinearFit",
     "LloydClusterer",
+    "Mutate",
     "ObjectivePerturbation",
     "OutputPerturbation",
     "PairTable",

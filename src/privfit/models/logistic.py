@@ -38,8 +38,8 @@ class LogisticRegression(ClassModel, PerturbedModel):
     mechanism : str, ObjectivePerturbation, OutputPerturbation, FunctionalMechanism, PrivGene or SampleAndAggregate
         "auto" and "objective" perturb the objective, the most accurate way on every table that was measured. "output"
         perturbs the minimum. "functional" releases moments and fits a quadratic approximation of the loss, for two
-        classes. "genetic" changes weights step by step by private selection, for two classes. "sample-and-aggregate"
-        averages the weights of many blocks of rows, for comparison.
+        classes. "genetic" changes weights step by step by private selection. "sample-and-aggregate" averages the
+        weights of many blocks of rows, for comparison.
     interactions : int or 'auto'
         Number of interaction terms beside the sum over columns. A term is a table with one score for every pair of
         levels, bins or eighths of the range of two columns, or for 500 fine steps of one number. They are selected

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.mechanisms import Breeding, GeneticMechanism, Search
+from privfit.mechanisms import Breeding, Crossover, GeneticMechanism, Mutate, Search
 from privfit.mechanisms.base import AnyMechanism
 from privfit.models._docs import documented
 from privfit.models.bounds import checked_bounds
@@ -58,6 +58,12 @@ class GeneticSearch(PrivateModel):
         Factor by which mutations shrink from round to round.
     start : array-like of shape (n_candidates, n_parameters) or None
         First candidates, from public knowledge. None scatters them.
+    elitism : bool
+        Whether the parents stay among the candidates of the next round. False is Algorithm 1 of the paper as printed.
+    crossover : Crossover or None
+        A function of the user's own that makes two candidates of two. None swaps the ends of two parents.
+    mutate : Mutate or None
+        A function of the user's own that changes candidates. None moves one parameter up or down.
 
     Attributes
     ----------
@@ -69,9 +75,14 @@ class GeneticSearch(PrivateModel):
     RowFitness : A fitting function that is a sum over rows.
     TableFitness : A fitting function with a stated sensitivity.
     PrivGene : The same idea for classifiers and clusters.
+    Crossover : What a crossover of the user's own takes and returns.
+    Mutate : What a mutation of the user's own takes and returns.
 
     Notes
     -----
+    A crossover and a mutation of the user's own never see a row, and must not be told of one by the fitness: see
+    docs/sharp-edges.md.
+
     The score of `best_` on private rows is private, and is not reported.
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP, replace-one or add-remove; docs/proofs/selection.md, Theorem 2. The
@@ -112,6 +123,9 @@ class GeneticSearch(PrivateModel):
         mutation: float = 0.05,
         decay: float = 0.95,
         start: Any = None,
+        elitism: bool = True,
+        crossover: Crossover | None = None,
+        mutate: Mutate | None = None,
         adjacency: str = "replace-one",
         rows_per_person: int = 1,
         expected_rows: int | None = None,
@@ -132,6 +146,9 @@ class GeneticSearch(PrivateModel):
         self.mutation = mutation
         self.decay = decay
         self.start = start
+        self.elitism = elitism
+        self.crossover = crossover
+        self.mutate = mutate
         self.adjacency = adjacency
         self.rows_per_person = rows_per_person
         self.expected_rows = expected_rows
@@ -139,7 +156,9 @@ class GeneticSearch(PrivateModel):
         self.random_state = random_state
 
     def _chosen_mechanism(self) -> GeneticMechanism:
-        breeding = Breeding(self.candidates, self.parents, self.mutation, self.decay)
+        breeding = Breeding(
+            self.candidates, self.parents, self.mutation, self.decay, self.elitism, self.crossover, self.mutate
+        )
         mechanism = GeneticMechanism(self.selection, breeding, self.rounds)  # type: ignore[arg-type]
         mechanism.check()
         return mechanism

@@ -11,6 +11,7 @@ from privfit.rows.points import Points, on_lattice, point_geometry, scaled_point
 from privfit.rows.prediction import feature_scores, linear_scores
 from privfit.rows.public import PublicRows
 from privfit.rows.rows import Kernel, Rows, count_rows, on_progress, one_blas_thread
+from privfit.rows.sides import one_against_rest
 
 __all__ = [
     "CachedDesign",
@@ -37,6 +38,7 @@ __all__ = [
     "losses_of",
     "on_lattice",
     "on_progress",
+    "one_against_rest",
     "one_blas_thread",
     "point_geometry",
     "scaled_points",

@@ -60,12 +60,13 @@ class CentreScorer(Scorer):
 
     def __call__(self, candidates: Floats, sensitivity: ScoreSensitivity) -> tuple[list[int], int]:
         sets = self._sets(candidates)
-        moved = sets != sets[0]
-        if len(sets) > 1 and moved.reshape(len(sets), -1).sum(axis=1).max() <= 1:
-            place = moved.reshape(len(sets), -1).argmax(axis=1)  # the first coordinate, unmoved, for the parent itself
+        parent = np.sort(sets, axis=0)[len(sets) // 2]  # if all differ from one in one coordinate, it is the median
+        moved = (sets != parent).reshape(len(sets), -1)
+        if len(sets) > 1 and moved.sum(axis=1).max() <= 1:
+            place = moved.argmax(axis=1)  # the first coordinate, unmoved, for the parent itself
             centre, column = np.divmod(place, sets.shape[2])
             value = sets[np.arange(len(sets)), centre, column]
-            return self._points.changed_scores(sets[0], centre, column, value), int(sensitivity.most)
+            return self._points.changed_scores(parent, centre, column, value), int(sensitivity.most)
         return self._points.scores(sets), int(sensitivity.most)
 
 
@@ -121,6 +122,25 @@ class GeneticCentres(Clusterer[CentresPlan, Points]):
                 f"{self.gene} was given to k-means, where a set of centres has no columns to move at once. Write "
                 "pf.PrivGene(moves='genes')."
             )
+        if self.gene.C != "auto" or self.gene.steepest != "auto":
+            raise PrivacyError(
+                f"C={self.gene.C!r} and steepest={self.gene.steepest!r} were given to k-means, which has no loss of "
+                "classes. Leave them out."
+            )
+        if self._box > 1:
+            raise PrivacyError(
+                f"box={self.gene.box!r} was given to k-means, whose centres lie within the bounds of their columns, "
+                "scaled to [-1, 1]. Use a box of at most 1, or leave it out."
+            )
+
+    @property
+    def _box(self) -> float:
+        return 1.0 if self.gene.box == "auto" else float(self.gene.box)
+
+    @property
+    def _scatters(self) -> bool:
+        """Whether first candidates lie anywhere, as in the paper."""
+        return self.printed or self.gene.start == "scattered"
 
     @property
     def printed(self) -> bool:
@@ -145,7 +165,8 @@ class GeneticCentres(Clusterer[CentresPlan, Points]):
         return CentresPlan(rounds.event(), facts, rounds, int(problem.n_clusters))
 
     def read(self, rows: Rows, plan: CentresPlan, problem: Clusters, draws: Draws) -> Points:
-        """Read the rows once, and keep them where they fit."""
+        """Read the rows once, and keep them where they fit; functions of the user's own are tried before."""
+        self.gene.breeding.rehearse(*self._bounds(plan.n_clusters, len(plan.facts.geometry.blocks)))
         points = Points(rows)
         points.read()
         points.check_sums(4 * points.n_columns * STEP**2)
@@ -153,17 +174,22 @@ class GeneticCentres(Clusterer[CentresPlan, Points]):
 
     def draw(self, data: Points, plan: CentresPlan, draws: Draws) -> ClusterFit:
         """Search, round by round."""
-        k, size = plan.n_clusters, plan.n_clusters * data.n_columns
-        low, high = np.full(size, -1.0), np.full(size, 1.0)
+        k = plan.n_clusters
+        low, high = self._bounds(k, data.n_columns)
         first = self._first_candidates(k, data.n_columns, low, high, draws.random_integers())
         best = plan.rounds.search(CentreScorer(data, k, self.printed), low, high, draws, first)
         return ClusterFit(best.reshape(k, -1))
+
+    def _bounds(self, clusters: int, columns: int) -> tuple[Floats, Floats]:
+        high = np.full(clusters * columns, self._box)
+        return -high, high
 
     def _first_candidates(self, clusters: int, columns: int, low: Floats, high: Floats, source: Source) -> Floats:
         """The offspring of centres that are spread evenly; in the paper candidates are scattered, and the first choice
         among them is a poor one.
         """
         breeding = self.gene.breeding
-        if self.printed:
+        if self._scatters:
             return scattered(breeding.candidates, low, high, source)
-        return breeding.offspring(sphere_packing(clusters, columns).reshape(1, -1), low, high, 0, source)
+        spread = np.clip(sphere_packing(clusters, columns).reshape(1, -1), low, high)
+        return breeding.offspring(spread, low, high, 0, source)

@@ -12,8 +12,9 @@ from itertools import groupby
 from typing import Literal, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from privfit.losses.margins import GRAIN, MarginLoss
+from privfit.losses.margins import GRAIN, PER_STEP, MarginLoss
 from privfit.mechanisms.base import ReleasePlan
 from privfit.mechanisms.genetic.selections import Choices
 from privfit.mechanisms.perturbation.problem import ERMFit
@@ -21,7 +22,9 @@ from privfit.privacy import Draws, Event, PrivacyParameters
 from privfit.privacy.parts import Part, RandomBits, Repeat, Selection
 from privfit.privacy.samplers.norms import Source
 from privfit.privacy.samplers.patterns import Chain
-from privfit.rows import CachedDesign, MarginRows
+from privfit.rows import CachedDesign, MarginRows, one_against_rest
+
+Integers = NDArray[np.int64]
 
 Moves = Literal["columns", "coordinates", "genes"]
 Move = tuple[int, tuple[int | None, ...]]
@@ -35,6 +38,10 @@ class MoveSchedule:
     steps: tuple[int, ...]
     loss: MarginLoss
     choices: Choices
+    C: float | None = None
+    """How much the loss weighs beside half the squared weights of levels and knots; None leaves these out."""
+    classes: int = 1
+    """How many predictors are searched, one after the other; 1 for two classes."""
 
     def within(self, place: int) -> int:
         """The largest margin that any row can have before a round: the sum of all earlier steps."""
@@ -56,9 +63,11 @@ class MoveSchedule:
         An epsilon too small for 64 bits is refused.
         """
         parameters = self.choices.parameters
+        rounds = len(self.steps)
         selections = [
-            self.choices.part(place, sensitivity=self.sensitivity(place, parameters))
-            for place in range(len(self.steps))
+            self.choices.part(number * rounds + place, sensitivity=self.sensitivity(place, parameters))
+            for number in range(self.classes)
+            for place in range(rounds)
         ]
         return self.choices.event(_in_short(selections, listed > 0))
 
@@ -84,12 +93,28 @@ class MovesPlan(ReleasePlan):
 
     def fit(self, kept: CachedDesign, draws: Draws) -> ERMFit:
         """Let the weights move, round by round."""
+        classes = self.schedule.classes
+        weights = np.stack([self._moved(own, draws) for own in one_against_rest(kept, classes)], axis=1)
+        return ERMFit(weights / GRAIN, 0.0, self.schedule.loss.loss, "one" if classes == 1 else "one-vs-rest")
+
+    def _moved(self, kept: CachedDesign, draws: Draws) -> Integers:
+        """The weights of one predictor after all rounds."""
         margins = MarginRows(kept, self.schedule.loss)
         for step in self.schedule.steps:
-            chains = [Chain(alone, linked) for alone, linked in margins.gains(step)]
-            column, signs = self._chosen(chains, draws)
+            column, signs = self._chosen(self._chains(margins, step), draws)
             margins.move(column, signs, step)
-        return ERMFit(margins.weights[:, None] / GRAIN, 0.0, self.schedule.loss.loss)
+        return margins.weights
+
+    def _chains(self, margins: MarginRows, step: int) -> list[Chain]:
+        """What moves gain on the rows, less what they add to half the squared weights over C: a function of weights
+        that were chosen privately.
+        """
+        C, first, chains = self.schedule.C, 0, []
+        for alone, linked in margins.gains(step):
+            weights = margins.weights[first : first + len(alone)]
+            first += len(alone)
+            chains.append(Chain(alone if C is None else alone - penalties(weights, step, C), linked))
+        return chains
 
     def _chosen(self, chains: list[Chain], draws: Draws) -> Move:
         if not self.listed:
@@ -115,6 +140,15 @@ class MovesPlan(ReleasePlan):
             own = place - int(ends[column] - levels[column])
             found.append((column, tuple(sign if level == own else None for level in range(levels[column]))))
         return found
+
+
+def penalties(weights: Integers, step: int, C: float) -> Integers:
+    """What half the squared weights over C grow by where a level moves down or up by a step: (levels, 2).
+
+    Weights and steps are in lattice steps, the result is in units of the loss.
+    """
+    grown = (weights[:, None] + step * np.array([-1, 1])) ** 2 - weights[:, None] ** 2
+    return np.asarray(np.rint(grown * (PER_STEP / (2 * GRAIN * C))), dtype=np.int64)
 
 
 def _gain(chain: Chain, signs: tuple[int | None, ...]) -> int:

@@ -7,45 +7,37 @@ all columns can be chosen from at once.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import ClassVar, Literal
 
 from privfit.losses import LOGISTIC, ConvexLoss, tempered_logistic
-from privfit.losses.margins import GRAIN, MarginLoss
 from privfit.mechanisms.base import Description, Mechanism, Numbers, PublicFacts
 from privfit.mechanisms.genetic.breeding import Breeding
 from privfit.mechanisms.genetic.moves import Moves, MoveSchedule, MovesPlan
-from privfit.mechanisms.genetic.population import PopulationPlan
+from privfit.mechanisms.genetic.operators import Crossover, Mutate
+from privfit.mechanisms.genetic.population import Population, PopulationPlan, population_loss
 from privfit.mechanisms.genetic.rounds import NumberOfRounds, check_rounds, plan_rounds
-from privfit.mechanisms.genetic.selections import Choices, SelectionRule, plan_choices
+from privfit.mechanisms.genetic.schedule import SchedulePlanner
+from privfit.mechanisms.genetic.selections import SelectionRule
+from privfit.mechanisms.genetic.settings import Automatic, Start, check_settings
+from privfit.mechanisms.genetic.weights import FARTHEST, HINGE_WEIGHT
 from privfit.mechanisms.perturbation.certified_minimum import check_number
-from privfit.mechanisms.perturbation.defaults import USUAL_ROWS
 from privfit.mechanisms.perturbation.problem import ERMFit, ERMProblem
-from privfit.privacy import Draws, PrivacyError, PrivacyParameters
-from privfit.privacy.samplers.selection import Rule
+from privfit.privacy import Draws, PrivacyError
 from privfit.rows import CachedDesign, Rows
 from privfit.schema import Geometry, Schema
 
 STEEPEST, TAPER = 0.5, 50.0
-ROUND_FACTOR = 0.03
-LEAST_ROUNDS = 3
-MOST_ROUNDS = 2000
-MANY_COLUMNS = 16
 FIRST_STEP, FIRST_STEP_OF_HINGES, LAST_STEP = 1.5, 1.0, 0.2
-STEP_GRAIN = 8
-"""Steps are whole numbers of eighths of a knot's share."""
 LISTED = 200
-MOST_MARGIN = 1 << 22
-"""The largest margin, in lattice steps, that all steps of a plan may lead to."""
 
 
 @dataclass(frozen=True)
 class PrivGene(Mechanism[ERMProblem, MovesPlan | PopulationPlan, CachedDesign, ERMFit]):
     """Improve weights round by round: candidates are scored on the rows, and one is selected privately.
 
-    For two classes. Columns enter as categories or splines; for "genes" numbers are slopes.
+    Two classes have one linear predictor; more have one each, against the rest, which share epsilon. Columns enter as
+    categories or splines; for "genes" numbers are slopes.
 
     Parameters
     ----------
@@ -58,7 +50,7 @@ class PrivGene(Mechanism[ERMProblem, MovesPlan | PopulationPlan, CachedDesign, E
         selects without enumerating them. "auto" is "all", or 200 with permute-and-flip or single coordinates.
     moves : {'columns', 'coordinates', 'genes'}, default='columns'
         "columns" changes every level of one column up or down; "coordinates" changes one level; "genes" is the
-        algorithm of the paper: a population that starts anywhere in [-5, 5], crossover, and mutations of one
+        algorithm of the paper: a population that starts anywhere in the search box, crossover, and mutations of one
         coordinate.
     rounds : int or 'auto', default='auto'
         Number of rounds; "auto" grows with the square root of rows times epsilon, and for "genes" is the paper's
@@ -76,10 +68,34 @@ class PrivGene(Mechanism[ERMProblem, MovesPlan | PopulationPlan, CachedDesign, E
     calibration : {'tight', 'paper'}, default='tight'
         "paper" is "genes" with the constants that the paper prints, for comparison. For hinge losses and k-means those
         are NOT private, and a ledger is refused.
+    elitism : bool, default=True
+        For "genes": whether the parents stay among the candidates of the next round. False is Algorithm 1 as printed.
+    crossover : Crossover or None, default=None
+        For "genes": a function of the user's own that makes two candidates of two. None swaps the ends of two parents
+        behind a random place, as the paper does.
+    mutate : Mutate or None, default=None
+        For "genes": a function of the user's own that changes candidates. None moves one coordinate up or down, as the
+        paper does.
+    C : float, None or 'auto', default='auto'
+        Weight of the loss of all rows beside half the squared weights; the constant of "genes" is not among these,
+        while "columns" and "coordinates" have no constant of their own. None leaves the squared weights out. "auto" is
+        the paper's 10 for hinge losses with "genes", and None otherwise.
+    steepest : float or 'auto', default='auto'
+        For the logistic loss: largest slope of the loss that is scored; 1 is the logistic loss itself, as in the paper.
+        "auto" is 1 for "genes" and 0.5 otherwise, which halves what one row can do.
+    box : float or 'auto', default='auto'
+        For "genes": the search box, weights from -box to box. "auto" is the paper's 5; for k-means, where a centre lies
+        within the bounds of its columns, it is 1 and at most 1.
+    start : {'auto', 'scattered'}, default='auto'
+        For "genes": the first candidates. "scattered" draws all of them anywhere in the box (Algorithm 1). "auto" adds
+        the paper's candidates that predict one class for all rows; for k-means it begins with centres that are spread
+        evenly, or, with calibration="paper", scattered.
 
     See Also
     --------
     GeneticSearch : The same for any fitting function.
+    Crossover : What a crossover of the user's own takes and returns.
+    Mutate : What a mutation of the user's own takes and returns.
     LogisticRegression : Takes it as a mechanism.
 
     Notes
@@ -114,50 +130,25 @@ class PrivGene(Mechanism[ERMProblem, MovesPlan | PopulationPlan, CachedDesign, E
     mutation: float = 0.05
     decay: float = 0.95
     calibration: Literal["tight", "paper"] = "tight"
+    elitism: bool = True
+    crossover: Crossover | None = None
+    mutate: Mutate | None = None
+    C: float | Automatic | None = "auto"
+    steepest: float | Automatic = "auto"
+    box: float | Automatic = "auto"
+    start: Start = "auto"
 
     name: ClassVar[str] = "genetic"
     solves: ClassVar[str] = "weights"
     numeric: ClassVar[Numbers] = "splines"
+    many_classes: ClassVar[bool] = True
 
     def check(self) -> None:
         """Refuse parameters that mean nothing, before anything is read."""
         check_rounds(self.rounds)
-        if self.moves not in ("columns", "coordinates", "genes"):
-            raise PrivacyError(
-                f"moves={self.moves!r} was given; it is 'columns', 'coordinates' or 'genes'. Use 'columns' if in doubt."
-            )
-        if self.calibration not in ("tight", "paper"):
-            raise PrivacyError(
-                f"calibration={self.calibration!r} was given; it is 'tight' or 'paper'. Use 'tight' if in doubt."
-            )
-        listed = self.candidates
-        if listed not in ("all", "auto") and (
-            isinstance(listed, bool) or not hasattr(listed, "__index__") or int(listed) < 2
-        ):
-            raise PrivacyError(
-                f"candidates={listed!r} was given; it is 'all', 'auto' or a whole number of at least 2. Use 'auto' if "
-                "in doubt."
-            )
+        check_settings(self)
         if self.bred:
             self.breeding.check()
-        elif self.parents != 1:
-            raise PrivacyError(
-                f"parents={self.parents!r} was given with moves={self.moves!r}, which move one parent. Use "
-                "moves='genes' for more."
-            )
-        if listed == "all" and (self.selection == "permute-and-flip" or self.moves == "coordinates" or self.bred):
-            raise PrivacyError(
-                "candidates='all' was given with permute-and-flip or single coordinates; all patterns of columns are "
-                "chosen from by the exponential mechanism. "
-                "Use selection='enhanced' and moves='columns', or a number of candidates."
-            )
-        for name, step in (("first_step", self.first_step), ("last_step", self.last_step)):
-            if step != "auto" and (
-                isinstance(step, bool) or not isinstance(step, int | float) or not 0.05 <= step <= 10
-            ):
-                raise PrivacyError(
-                    f"{name}={step!r} was given; it is 'auto' or a number from 0.05 to 10. Use 'auto' if in doubt."
-                )
 
     def reasons_not_private(self, problem: ERMProblem) -> tuple[str, ...]:
         """Why its releases are not private, if they are not: the paper's constants hold for the logistic loss alone;
@@ -195,6 +186,9 @@ class PrivGene(Mechanism[ERMProblem, MovesPlan | PopulationPlan, CachedDesign, E
             self.parents,
             self.mutation,
             self.decay,
+            self.elitism,
+            self.crossover,
+            self.mutate,
         )
 
     def geometry(self, schema: Schema, problem: ERMProblem, numeric: Numbers = "slope") -> Geometry:
@@ -209,7 +203,7 @@ class PrivGene(Mechanism[ERMProblem, MovesPlan | PopulationPlan, CachedDesign, E
                 "levels and knots of columns, which carry a constant. "
                 "Use numeric='splines' or 'bins', or mechanism='objective'."
             )
-        geometry = schema.geometry(numeric=numeric, intercept=False, knots=problem.knots, whole=True)
+        geometry = schema.geometry(numeric=numeric, intercept=False, knots=problem.knots, whole=True, several=True)
         if self.moves == "coordinates" and any(block.kind == "spline" for block in geometry.blocks):
             raise PrivacyError(
                 "moves='coordinates' was given with splines; a knot that moved alone would move its rows by shares. "
@@ -224,7 +218,7 @@ class PrivGene(Mechanism[ERMProblem, MovesPlan | PopulationPlan, CachedDesign, E
                 "it does not know. "
                 "Use numeric='slope' or 'bins', or moves='columns'."
             )
-        return schema.geometry(numeric=numeric, whole=True)
+        return schema.geometry(numeric=numeric, whole=True, several=True)
 
     def describe(self, fit: ERMFit, schema: Schema, geometry: Geometry) -> Description:
         """What the search makes small."""
@@ -274,13 +268,25 @@ class PrivGene(Mechanism[ERMProblem, MovesPlan | PopulationPlan, CachedDesign, E
             return MovesPlan(schedule.event(self.lists), facts, schedule, self.moves, self.lists)
         printed = self.calibration == "paper"
         selection: SelectionRule = "enhanced" if self.selection == "auto" and printed else self.selection
-        rounds = plan_rounds(facts.parameters, facts.n_rows, selection, self.breeding, self.rounds)
-        return PopulationPlan.of(facts, rounds, problem, printed)
+        rounds = plan_rounds(
+            facts.parameters, facts.n_rows, selection, self.breeding, self.rounds, max(1, problem.classes)
+        )
+        return PopulationPlan.of(facts, rounds, self._population(facts.geometry, problem))
+
+    def _population(self, geometry: Geometry, problem: ERMProblem) -> Population:
+        box = FARTHEST if self.box == "auto" else float(self.box)
+        logistic = problem.loss == LOGISTIC
+        C = self.C if self.C != "auto" else None if logistic else HINGE_WEIGHT
+        return Population(
+            population_loss(self._scored_loss(problem.loss, 1.0), box, geometry),
+            box,
+            None if C is None else float(C),
+            self.start == "auto",
+            None if self.calibration == "tight" else "logistic" if logistic else "hinge",
+        )
 
     def schedule(self, facts: PublicFacts, problem: ERMProblem) -> MoveSchedule:
         """Return the steps of all rounds and the budget of their selections.
-
-        The rules were chosen on generated tables and on Adult: docs/genetic.md.
 
         Parameters
         ----------
@@ -294,62 +300,39 @@ class PrivGene(Mechanism[ERMProblem, MovesPlan | PopulationPlan, CachedDesign, E
         MoveSchedule
             The schedule.
         """
-        steps, loss = self._steps(facts, problem, 1), scored_loss(problem.loss)
-        pure = self._choices(facts.parameters, steps)
-        if facts.parameters.budget.delta > 0 and self.selection != "permute-and-flip":
-            more = self._steps(facts, problem, 2)
-            pooled = self._choices(facts.parameters, more)
-            if pooled.rho:
-                return MoveSchedule(more, MarginLoss(loss, sum(more)), pooled)
-        return MoveSchedule(steps, MarginLoss(loss, sum(steps)), pure)
-
-    def _steps(self, facts: PublicFacts, problem: ERMProblem, more: int) -> tuple[int, ...]:
-        """The steps of all rounds, in lattice steps, with so many times the automatic number of rounds."""
-        automatic = self.rounds == "auto"
-        rounds = more * automatic_rounds(facts.geometry, facts.parameters, facts.n_rows) if automatic else self.rounds
         usual = FIRST_STEP if problem.loss == LOGISTIC else FIRST_STEP_OF_HINGES
         first = usual if self.first_step == "auto" else float(self.first_step)
-        last = min(LAST_STEP, first) if self.last_step == "auto" else float(self.last_step)
-        rounds = int(rounds)
-        sizes = [first * (last / first) ** (place / max(rounds - 1, 1)) for place in range(rounds)]
-        steps = tuple(max(1, round(size * GRAIN / STEP_GRAIN)) * STEP_GRAIN for size in sizes)
-        if sum(steps) > MOST_MARGIN:
-            raise PrivacyError(
-                f"{rounds} rounds of steps from {first:g} to {last:g} were given, in which a weight could go beyond "
-                f"{MOST_MARGIN // GRAIN}. Use fewer rounds or smaller steps."
-            )
-        return steps
+        planner = SchedulePlanner(
+            self._scored_loss(problem.loss, STEEPEST),
+            first,
+            min(LAST_STEP, first) if self.last_step == "auto" else float(self.last_step),
+            self.rounds,
+            self.selection,
+            "permute-and-flip" if self.moves == "coordinates" else "exponential",
+            None if self.C in ("auto", None) else float(self.C),
+            problem.classes,
+        )
+        return planner.schedule(facts)
 
-    def _choices(self, parameters: PrivacyParameters, steps: tuple[int, ...]) -> Choices:
-        """The choices of all rounds: small steps get more of the budget."""
-        shares = [Fraction(1 / math.sqrt(step)) for step in steps]
-        name = f"genetic search, {len(steps)} round{'s' * (len(steps) > 1)}"
-        usual: Rule = "permute-and-flip" if self.moves == "coordinates" else "exponential"
-        return plan_choices(name, parameters, self.selection, shares, usual)
+    def _scored_loss(self, loss: ConvexLoss, usual: float) -> ConvexLoss:
+        """The loss that is scored: the logistic one with slopes up to a half, where nobody says, which halves what a
+        row can do; "genes" have the logistic loss itself.
+        """
+        steepest = usual if self.steepest == "auto" else float(self.steepest)
+        return tempered_logistic(steepest, TAPER) if loss == LOGISTIC else loss
 
     # -- reading and drawing -----------------------------------------------------------------------
 
     def read(self, rows: Rows, plan: MovesPlan | PopulationPlan, problem: ERMProblem, draws: Draws) -> CachedDesign:
-        """Read the rows once, and keep them."""
+        """Read the rows once, and keep them; functions of the user's own are tried before."""
+        if isinstance(plan, PopulationPlan):
+            self.breeding.rehearse(*plan.bounds)
         kept = CachedDesign(rows)
         check_number(kept.n_rows, plan.facts.parameters)
+        if isinstance(plan, PopulationPlan):
+            plan.check_sums(kept.n_rows)
         return kept
 
     def draw(self, data: CachedDesign, plan: MovesPlan | PopulationPlan, draws: Draws) -> ERMFit:
         """Search, round by round."""
         return plan.fit(data, draws)
-
-
-def automatic_rounds(geometry: Geometry, parameters: PrivacyParameters, n_rows: int | None) -> int:
-    """How many rounds "auto" stands for. (The paper's number grows with rows times epsilon, for moves of one
-    coordinate.)
-    """
-    told = (n_rows or USUAL_ROWS) * parameters.budget.epsilon / int(parameters.rows_per_person)
-    return max(
-        LEAST_ROUNDS, min(round(ROUND_FACTOR * math.sqrt(told * max(geometry.n_blocks, MANY_COLUMNS))), MOST_ROUNDS)
-    )
-
-
-def scored_loss(loss: ConvexLoss) -> ConvexLoss:
-    """The loss that is scored: the logistic one with slopes up to a half, which halves what a row can do."""
-    return tempered_logistic(STEEPEST, TAPER) if loss == LOGISTIC else loss

@@ -34,12 +34,19 @@ class SearchRounds:
     breeding: Breeding
     count: int
     choices: Choices
+    searches: int = 1
+    """How many searches are paid for, one after the other, each with so many rounds."""
+
+    @property
+    def choices_each(self) -> int:
+        """How many choices a search makes."""
+        return (self.count - 1) * self.breeding.parents + 1
 
     def event(self, first: int | None = None) -> Event:
         """All that is drawn: the first candidates, unless so many are given, then round by round the choice of parents
         and the random bits of their offspring, and the last choice.
         """
-        return self.choices.event(self._parts(first))
+        return self.choices.event(part for _ in range(self.searches) for part in self._parts(first))
 
     def _parts(self, first: int | None) -> Iterator[Part]:
         parents, left = self.breeding.parents, self.count - 1
@@ -59,13 +66,17 @@ class SearchRounds:
             )
         yield self.choices.part((self.count - 1) * parents)
 
-    def search(self, scores: Scorer, low: Floats, high: Floats, draws: Draws, candidates: Floats) -> Floats:
-        """The winner of all rounds, from these candidates on."""
-        parents = self.breeding.parents
+    def search(
+        self, scores: Scorer, low: Floats, high: Floats, draws: Draws, candidates: Floats, place: int = 0
+    ) -> Floats:
+        """The winner of all rounds, from these candidates on; `place` is which search it is, of those that are paid
+        for.
+        """
+        parents, first = self.breeding.parents, place * self.choices_each
         for number in range(self.count - 1):
-            kept = self._selected(scores, candidates, min(parents, len(candidates)), number * parents, draws)
+            kept = self._selected(scores, candidates, min(parents, len(candidates)), first + number * parents, draws)
             candidates = self.breeding.offspring(candidates[kept], low, high, number, draws.random_integers())
-        (best,) = self._selected(scores, candidates, 1, (self.count - 1) * parents, draws)
+        (best,) = self._selected(scores, candidates, 1, first + self.choices_each - 1, draws)
         return np.asarray(candidates[best], dtype=np.float64)
 
     def _selected(self, scores: Scorer, candidates: Floats, wanted: int, first: int, draws: Draws) -> list[int]:
@@ -86,18 +97,29 @@ def plan_rounds(
     selection: SelectionRule,
     breeding: Breeding,
     rounds: NumberOfRounds,
+    searches: int = 1,
 ) -> SearchRounds:
-    """The rounds of a search, each with the same share of the budget, which its parents share."""
+    """The rounds of so many searches, each with the same share of the budget, which its parents share.
+
+    Guarantee: searches on the same rows compose; their choices share one budget; docs/proofs/selection.md, Theorem 2.
+    """
     parents = breeding.parents
-    count = automatic_rounds(parameters, n_rows, parents) if rounds == "auto" else int(rounds)
+    count = automatic_rounds(parameters, n_rows, parents, searches) if rounds == "auto" else int(rounds)
     shares = [Fraction(1, count * parents)] * ((count - 1) * parents) + [Fraction(1, count)]
-    name = f"genetic search, {count} round{'s' * (count > 1)}"
-    return SearchRounds(breeding, count, plan_choices(name, parameters, selection, shares))
+    choices = plan_choices(name_of(count, searches), parameters, selection, shares * searches)
+    return SearchRounds(breeding, count, choices, searches)
 
 
-def automatic_rounds(parameters: PrivacyParameters, n_rows: int | None, parents: int) -> int:
-    """The paper's rule, with a public number of rows: c n epsilon / m', c = 1.25e-3; at least one."""
-    told = ROUNDS_PER_ROW * (n_rows or USUAL_ROWS) * parameters.budget.epsilon
+def name_of(rounds: int, classes: int = 1) -> str:
+    """The name of a search in events and reports."""
+    return f"genetic search, {rounds} round{'s' * (rounds > 1)}" + f" for each of {classes} classes" * (classes > 1)
+
+
+def automatic_rounds(parameters: PrivacyParameters, n_rows: int | None, parents: int, searches: int = 1) -> int:
+    """The paper's rule, with a public number of rows: c n epsilon / m', c = 1.25e-3, for the epsilon of one search; at
+    least one.
+    """
+    told = ROUNDS_PER_ROW * (n_rows or USUAL_ROWS) * parameters.budget.epsilon / searches
     rounds = told / (parents * int(parameters.rows_per_person))
     return max(1, round(min(rounds, MOST_ROUNDS)))
 

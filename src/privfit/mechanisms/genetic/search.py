@@ -83,7 +83,10 @@ class GeneticMechanism(Mechanism[Search, SearchPlan, Scorer, Floats]):
         return SearchPlan(event, facts, rounds, problem)
 
     def read(self, rows: Rows, plan: SearchPlan, problem: Search, draws: Draws) -> Scorer:
-        """Try the fitness on made-up rows, then read: the last words of a fitness are told before a row is read."""
+        """Try the fitness on made-up rows and the operators on made-up candidates, then read: the last words of a
+        user's function are told before a row is read.
+        """
+        plan.rounds.breeding.rehearse(problem.low, problem.high)
         plain, parameters = PlainRows(rows), plan.facts.parameters
         scores = scorer_of(problem.fitness, plain, parameters.adjacency)
         tried = try_fitness(scores.rehearsed, rows.geometry, problem.low, problem.high)

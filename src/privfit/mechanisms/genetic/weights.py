@@ -6,6 +6,7 @@ range bound of the candidates, or the paper's own constants.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -24,17 +25,44 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 FARTHEST = 5.0
+"""The search box of the paper, section 6: weights from -5 to 5."""
 CONSTANTS = 0.05
 """The share of first candidates that predict one class for all rows; as many predict the other."""
 EXACT = 1 << 53
 """Sums of whole numbers up to here are exact in floats, in any order."""
 HINGE_WEIGHT = 10.0
-"""C of the paper: how much a hinge loss weighs beside half the squared weights."""
+"""C of the paper, section 6: how much a hinge loss weighs beside half the squared weights."""
+
+
+@dataclass
+class PrintedFactor:
+    """The dampening factors that the paper prints, in units of C: equations 11, 13, 15 and 16.
+
+    For a hinge with one parent the text after equation 16 has, from the second round on, "2C times the mutation scale",
+    which is half of what it must be.
+    """
+
+    hinge: bool
+    breeding: Breeding
+    box: float = FARTHEST
+    rounds: int = 0
+
+    def __call__(self, weights: Floats, by_range: bool) -> float:
+        change = 2 * float(np.abs(weights).sum(axis=1).max() + 1)
+        self.rounds += 1
+        if not by_range:
+            return change
+        if self.hinge and self.rounds > 1 and self.breeding.parents == 1:
+            return min(change, 2 * self.breeding.step(self.rounds - 2) * 2 * self.box)
+        apart = max(float(np.abs(weights - one).sum(axis=1).max()) for one in weights)
+        return min(change, 2 * (apart + 1 / GRAIN))  # margins are rounded
 
 
 class WeightScorer(Scorer):
-    """Scores of weight vectors: minus the loss of all rows, and minus half the squared weights where the loss is a
-    hinge.
+    """Scores of weight vectors: minus the loss of all rows, and minus half the squared weights over C, where there is
+    a C. The first weight, the constant, is not penalised.
+
+    That is the paper's objective over C, whose dampening factor is the one here times C: the same choices.
     """
 
     def __init__(
@@ -42,13 +70,11 @@ class WeightScorer(Scorer):
         kept: CachedDesign,
         loss: MarginLoss,
         geometry: Geometry,
-        printed: bool,
-        penalised: bool,
-        breeding: Breeding,
+        C: float | None = None,
+        printed: PrintedFactor | None = None,
     ) -> None:
         self._kept, self._loss, self._geometry = kept, loss, geometry
-        self._printed, self._penalised, self._breeding = printed, penalised, breeding
-        self._rounds = 0
+        self._C, self._printed = C, printed
 
     def sensitivity(self, candidates: Floats, parameters: PrivacyParameters, by_range: bool) -> ScoreSensitivity:
         """The most by which one row can change the difference of two scores, in units of the loss.
@@ -56,8 +82,8 @@ class WeightScorer(Scorer):
         Guarantee: docs/proofs/selection.md, Lemma 7; with the printed constants it holds for the logistic loss alone.
         """
         whole = on_lattice(candidates)
-        if self._printed:
-            return ScoreSensitivity(self._as_printed(whole / GRAIN, by_range))
+        if self._printed is not None:
+            return ScoreSensitivity(self._printed(whole / GRAIN, by_range))
         replaced = parameters.adjacency == "replace-one"
         largest = min(int(largest_score(whole, self._geometry).max()) + 1, self._loss.reach)
         change = 2 * self._loss.change(largest, replaced) / self._loss.unit
@@ -68,33 +94,19 @@ class WeightScorer(Scorer):
         spread = min(apart * steepest, float(self._loss.change(largest, True))) / self._loss.unit
         return ScoreSensitivity(min((2 if replaced else 1) * spread, change))
 
-    def _as_printed(self, weights: Floats, by_range: bool) -> float:
-        """Equations 11, 13, 15 and 16; for a hinge, from the second round on, "2C times the mutation scale", which is
-        half of what it must be.
-        """
-        change = 2 * float(np.abs(weights).sum(axis=1).max() + 1)
-        self._rounds += 1
-        if not by_range:
-            return change
-        if self._penalised and self._rounds > 1 and self._breeding.parents == 1:
-            return min(change, 2 * self._breeding.step(self._rounds - 2) * 2 * FARTHEST)
-        return min(
-            change, 2 * (max(float(np.abs(weights - one).sum(axis=1).max()) for one in weights) + 1 / GRAIN)
-        )  # margins are rounded
-
     def __call__(self, candidates: Floats, sensitivity: ScoreSensitivity) -> tuple[Integers, int]:
         whole = on_lattice(candidates)
         scores = -self._losses(whole)
-        if self._penalised:
-            penalty = 0.5 * np.sum((whole[:, 1:] / GRAIN) ** 2, axis=1) / HINGE_WEIGHT
+        if self._C is not None:
+            penalty = 0.5 * np.sum((whole[:, 1:] / GRAIN) ** 2, axis=1) / self._C
             scores = scores - np.rint(penalty * self._loss.unit).astype(np.int64)
         return scores, int(np.ceil(sensitivity.most * self._loss.unit * (1 + 2.0**-40)))
 
     def _losses(self, whole: Integers) -> Integers:
-        """The loss of every candidate over all rows: of each only once, and of those that move one level of the first
-        candidate by what that changes.
+        """The loss of every candidate over all rows: of each only once, and of those that move one level of the middle
+        of all candidates, which is their parent where they have one, by what that changes.
         """
-        distinct, places = np.unique(whole, axis=0, return_inverse=True)
+        distinct, places = np.unique(np.concatenate([middle_of(whole), whole]), axis=0, return_inverse=True)
         places = places.ravel()
         first = int(places[0])
         moves = distinct - distinct[first]
@@ -107,7 +119,7 @@ class WeightScorer(Scorer):
         losses = np.empty(len(distinct), dtype=np.int64)
         losses[~lone] = losses_of(self._kept, self._loss, distinct[~lone].T)
         losses[lone] = losses[first] + self._changes(distinct[first], column[lone], step[lone])
-        return np.asarray(losses[places], dtype=np.int64)
+        return np.asarray(losses[places[1:]], dtype=np.int64)
 
     def _changes(self, parent: Integers, column: Integers, step: Integers) -> Integers:
         """What the loss of all rows changes by where one level of the parent moves: a row in it moves by the step, the
@@ -151,6 +163,13 @@ def on_lattice(candidates: Floats) -> Integers:
     return np.asarray(np.rint(candidates * GRAIN), dtype=np.int64)
 
 
+def middle_of(candidates: Integers) -> Integers:
+    """The median of every coordinate, as one candidate: the parent of candidates that differ from it in one coordinate
+    each, whether it is among them or not.
+    """
+    return np.asarray(np.sort(candidates, axis=0)[len(candidates) // 2][None], dtype=np.int64)
+
+
 def largest_score(weights: Integers, geometry: Geometry) -> Integers:
     """The largest |x'w| of an encoded row, for each line of weights: every block counts with its largest weight."""
     total = np.abs(weights[:, 0]) if geometry.intercept else np.zeros(len(weights), dtype=np.int64)
@@ -175,14 +194,17 @@ def widest_apart(weights: Integers, geometry: Geometry) -> int:
     return int(total.max())
 
 
-def first_candidates(count: int, geometry: Geometry, source: Source) -> tuple[Floats, Floats, Floats]:
-    """The paper's heuristic first set, and the bounds of weights: most anywhere, some that predict the one or the other
-    class for all rows.
+def first_candidates(
+    count: int, geometry: Geometry, source: Source, box: float = FARTHEST, constants: bool = True
+) -> tuple[Floats, Floats, Floats]:
+    """The first set, and the bounds of weights: candidates anywhere in the box (Algorithm 1, line 1); with `constants`,
+    the paper's heuristic, some that predict the one or the other class for all rows (section 5.4).
     """
-    low, high = np.full(geometry.n_columns, -FARTHEST), np.full(geometry.n_columns, FARTHEST)
-    constants = round(CONSTANTS * count)
+    low, high = np.full(geometry.n_columns, -box), np.full(geometry.n_columns, box)
     found = scattered(count, low, high, source)
-    found[: 2 * constants, 1:] = 0.0
-    sizes = scattered(2 * constants, np.full(1, 1 / GRAIN), np.full(1, FARTHEST), source)[:, 0]
-    found[: 2 * constants, 0] = np.where(np.arange(2 * constants) < constants, sizes, -sizes)
+    if constants:
+        many = round(CONSTANTS * count)
+        found[: 2 * many, 1:] = 0.0
+        sizes = scattered(2 * many, np.full(1, 1 / GRAIN), np.full(1, box), source)[:, 0]
+        found[: 2 * many, 0] = np.where(np.arange(2 * many) < many, sizes, -sizes)
     return found, low, high
