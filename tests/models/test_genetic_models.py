@@ -355,16 +355,13 @@ def test_a_ledger_takes_them_for_the_logistic_loss(ledger) -> None:
 
 # -- what is refused -------------------------------------------------------------------------------
 
-THREE = pf.Schema(FEATURES, pf.Category("y", ["a", "b", "c"]))
 REFUSED = [
     ({"numeric": "slope"}, {}, "asked for slopes, a kernel, or a model without an intercept"),
     ({"kernel": "rbf"}, {}, "asked for slopes, a kernel, or a model without an intercept"),
     ({"fit_intercept": False}, {}, "asked for slopes, a kernel, or a model without an intercept"),
-    ({"schema": THREE}, {}, "3 classes; it fits two with this mechanism"),
     ({"numeric": "splines"}, {"moves": "genes"}, "asked for splines, a kernel, or a model without an intercept"),
     ({"kernel": "rbf"}, {"moves": "genes"}, "asked for splines, a kernel, or a model without an intercept"),
     ({"fit_intercept": False}, {"moves": "genes"}, "asked for splines, a kernel, or a model without an intercept"),
-    ({"schema": THREE}, {"moves": "genes"}, "3 classes; it fits two with this mechanism"),
     ({"numeric": "splines"}, {"moves": "coordinates"}, "splines"),
     ({}, {"selection": "best"}, "selection='best' was given; it is one of"),
     ({}, {"selection": "best", "moves": "genes"}, "selection='best' was given; it is one of"),
@@ -373,6 +370,17 @@ REFUSED = [
     ({}, {"candidates": 1}, "candidates=1 was given"),
     ({}, {"candidates": "many", "moves": "genes"}, "candidates='many' was given"),
     ({}, {"moves": "columns", "parents": 3}, "parents=3 was given"),
+    ({}, {"elitism": False}, "elitism=False was given with moves='columns'"),
+    ({}, {"mutate": abs}, "mutate=builtin_function_or_method was given with moves='columns'"),
+    ({}, {"box": 3.0, "moves": "coordinates"}, "box=3.0 was given with moves='coordinates'"),
+    ({}, {"start": "scattered"}, "start='scattered' was given with moves='columns'"),
+    ({}, {"start": "anywhere", "moves": "genes"}, "start='anywhere' was given; it is 'auto' or 'scattered'"),
+    ({}, {"crossover": 3, "moves": "genes"}, "crossover=int was given; it is None or a function of candidates"),
+    ({}, {"elitism": 1, "moves": "genes"}, "elitism=1 was given; it is True or False"),
+    ({}, {"C": 0.0}, "C=0.0 was given; it is 'auto' or a number from 0.001"),
+    ({}, {"C": True}, "C=True was given"),
+    ({}, {"steepest": 1.5}, "steepest=1.5 was given; it is 'auto' or a number from 0.05 to 1"),
+    ({}, {"box": 0.0, "moves": "genes"}, "box=0.0 was given; it is 'auto' or a number from 0.05"),
     ({"epsilon": 1e-13}, {}, "asks for more noise than 64-bit integers can hold"),
     ({"epsilon": 1e-13}, {"moves": "genes", "rounds": 3}, "asks for more noise than 64-bit integers can hold"),
     ({"epsilon": 1e-13}, {"selection": "permute-and-flip"}, "asks for more noise than 64-bit integers can hold"),

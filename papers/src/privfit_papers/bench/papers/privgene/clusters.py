@@ -11,7 +11,6 @@ from typing import Any
 
 from privfit.mechanisms import PrivGene
 from privfit.mechanisms.aggregation.block_fits import AggregatedCentres
-from privfit.mechanisms.genetic.rounds import ROUNDS_PER_ROW
 from privfit.models import KMeans
 from privfit_papers.bench.clusters import without_privacy
 from privfit_papers.bench.papers.privgene.gupt import GuptOnce
@@ -36,22 +35,15 @@ def measured(table: PointTable, k: int, epsilons: Sequence[float], seed: Callabl
     least = without_privacy(table.scaled, k)
     blocks = AggregatedCentres(GuptOnce())
     for epsilon in epsilons:
-        genes = as_printed(len(table.rows), epsilon)
-        methods: dict[str, tuple[float, Any]] = {
-            GENES: (epsilon / 2, genes),  # its constant is half of what it must be
-            GENES_PRINTED: (epsilon, genes),
-            GUPT: (epsilon, blocks),
-            CUT_GUPT: (epsilon, "sample-and-aggregate"),
-            OURS: (epsilon, "auto"),
-            OURS_GENETIC: (epsilon, "genetic"),
+        methods: dict[str, Any] = {
+            GENES: PrivGene("exponential", moves="genes", parents=PARENTS, start="scattered"),
+            GENES_PRINTED: PrivGene(calibration="paper", parents=PARENTS),
+            GUPT: blocks,
+            CUT_GUPT: "sample-and-aggregate",
+            OURS: "auto",
+            OURS_GENETIC: "genetic",
         }
-        for method, (spent, mechanism) in methods.items():
-            model = KMeans(k, spent, schema=table.schema, mechanism=mechanism, random_state=seed(method, epsilon))
+        for method, mechanism in methods.items():
+            model = KMeans(k, epsilon, schema=table.schema, mechanism=mechanism, random_state=seed(method, epsilon))
             yield method, epsilon, -model.fit(table.rows).score(table.rows) / len(table.rows)
         yield NO_PRIVACY, epsilon, least
-
-
-def as_printed(rows: int, epsilon: float) -> PrivGene:
-    """The paper's algorithm and constants. With them a fit at epsilon keeps the promise of twice epsilon."""
-    rounds = max(1, round(ROUNDS_PER_ROW * rows * epsilon / PARENTS))
-    return PrivGene(moves="genes", calibration="paper", parents=PARENTS, rounds=rounds)

@@ -18,13 +18,12 @@ from sklearn.svm import LinearSVC as PlainSVC
 from privfit.baselines import Majority, NoPrivacy, PrivateERM
 from privfit.losses import hinge
 from privfit.losses.margins import GRAIN
-from privfit.mechanisms import Breeding, ERMProblem, PrivGene
+from privfit.mechanisms import ERMProblem, Generation, PrivGene
 from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.genetic.weights import on_lattice
 from privfit.mechanisms.perturbation.printed_svm import PrintedSVM
 from privfit.models import LinearSVC, LogisticRegression
 from privfit.privacy import Budget, PrivacyError, PrivacyParameters, SeededNoise, noised
-from privfit.privacy.samplers.norms import Source
 from privfit_papers.bench.kept_sums import FunctionalOnce
 from privfit_papers.bench.papers.privgene.gupt import GuptOnce
 from privfit_papers.bench.papers.privgene.tables import SECOND, Fold
@@ -68,7 +67,10 @@ def genes(kind: Kind, fold: Fold, epsilons: Sequence[float], seed: Seeds) -> Ite
     """
     methods = {GENES: PrivGene(moves="genes", selection="enhanced")}
     if kind == "svm":
-        methods[GENES_PRINTED] = PrivGene(moves="genes", calibration="paper")
+        methods = {
+            GENES: PrivGene(moves="genes", selection="enhanced", C=C),
+            GENES_PRINTED: PrivGene(moves="genes", calibration="paper", C=C),
+        }
     for method, mechanism in methods.items():
         for epsilon in epsilons:
             yield method, epsilon, _error(fold, model(kind, epsilon, fold, seed(method, epsilon), mechanism))
@@ -169,45 +171,26 @@ def _wrong(fold: Fold, unfitted: Any) -> float:
 # -- iterations ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class TracedBreeding(Breeding):
-    """Breeding that keeps the best candidate of every round."""
+@dataclass
+class Trace:
+    """A crossover that changes nothing and keeps the parent of every generation: each was chosen privately."""
 
-    seen: list[Floats] = field(default_factory=list, compare=False)
+    parents: dict[int, Floats] = field(default_factory=dict)
 
-    def offspring(self, parents: Floats, low: Floats, high: Floats, breeding: int, source: Source) -> Floats:
-        """As always."""
-        self.seen.append(parents[0].copy())
-        return super().offspring(parents, low, high, breeding, source)
-
-
-@dataclass(frozen=True)
-class TracedGenes(PrivGene):
-    """The paper's algorithm, with its way to the result. NOT private: no release tells of the way."""
-
-    seen: list[Floats] = field(default_factory=list, compare=False)
-
-    def reasons_not_private(self, objective: ERMProblem) -> tuple[str, ...]:
-        """Always the same."""
-        return (
-            *super().reasons_not_private(objective),
-            "TracedGenes keeps the way to the result, which no release tells of",
-        )
-
-    @property
-    def breeding(self) -> Breeding:
-        """The same, traced."""
-        plain = super().breeding
-        return TracedBreeding(plain.candidates, plain.parents, plain.mutation, plain.decay, self.seen)
+    def __call__(self, first: Floats, second: Floats, generation: Generation) -> tuple[Floats, Floats]:
+        """The pairs as they are."""
+        self.parents[generation.number] = first[0]
+        return first, second
 
 
 def traced_errors(
     kind: Kind, fold: Fold, epsilon: float, selection: Literal["enhanced", "exponential"], seed: int
 ) -> list[float]:
     """The error after every iteration."""
-    mechanism = TracedGenes(moves="genes", selection=selection)
+    trace = Trace()
+    mechanism = PrivGene(moves="genes", selection=selection, crossover=trace)
     last = _error(fold, model(kind, epsilon, fold, seed, mechanism))
-    return [*(fold.error(fold.tested @ (on_lattice(weights) / GRAIN)) for weights in mechanism.seen), last]
+    return [*(fold.error(fold.tested @ (on_lattice(weights) / GRAIN)) for weights in trace.parents.values()), last]
 
 
 def error_after(kind: Kind, fold: Fold, epsilon: float, rounds: int, seed: int) -> float:
