@@ -8,7 +8,14 @@ from privfit.privacy.ledger.check import Verification
 from privfit.privacy.ledger.ledger import Ledger, process_ledger, warn_of_running_total
 from privfit.privacy.ledger.null import NullLedger
 from privfit.privacy.parameters import Adjacency, Amount, Budget, PrivacyParameters, checked_adjacency, exact
-from privfit.privacy.samplers.sources import Sampler, SecureNoise, SeededNoise, noise_source, seeded_generator
+from privfit.privacy.samplers.sources import (
+    PublicGenerator,
+    Sampler,
+    SecureNoise,
+    SeededNoise,
+    noise_source,
+    seeded_generator,
+)
 
 __all__ = [
     "PURE",
@@ -25,6 +32,7 @@ __all__ = [
     "PrivacyError",
     "PrivacyParameters",
     "PrivacyWarning",
+    "PublicGenerator",
     "Receipt",
     "Sampler",
     "SecureNoise",

@@ -15,13 +15,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.privacy import PrivacyError, seeded_generator
+from privfit.privacy import PrivacyError, PublicGenerator, seeded_generator
 from privfit.privacy.guarded import attempted, real_numbers, tried
 from privfit.privacy.samplers.norms import Source
 
 Floats = NDArray[np.float64]
 
-SEED_WORDS, SEED_LIMIT = 4, 1 << 32
+SEED_WORDS, WORD_BITS = 4, 32
 TRIAL_SEED = 20_130_622
 
 
@@ -61,7 +61,7 @@ class Generation:
     step: Floats
     low: Floats
     high: Floats
-    random: np.random.Generator
+    random: PublicGenerator
 
 
 class Crossover(Protocol):
@@ -92,6 +92,8 @@ class Crossover(Protocol):
     >>> pf.PrivGene(moves="genes", parents=10, crossover=uniform).parents
     10
     """
+
+    def __init__(self) -> None: ...
 
     def __call__(self, first: Floats, second: Floats, generation: Generation) -> tuple[Floats, Floats]:
         """Recombine pairs of parents.
@@ -141,6 +143,8 @@ class Mutate(Protocol):
     'genes'
     """
 
+    def __init__(self) -> None: ...
+
     def __call__(self, children: Floats, generation: Generation) -> Floats:
         """Change candidates.
 
@@ -168,7 +172,7 @@ class Setting:
     number: int
     step: float
 
-    def generation(self, random: np.random.Generator) -> Generation:
+    def generation(self, random: PublicGenerator) -> Generation:
         """The same for a user's function, which gets arrays of its own."""
         return Generation(self.number, self.step * (self.high - self.low), self.low.copy(), self.high.copy(), random)
 
@@ -186,9 +190,10 @@ def mutated(mutate: Mutate, children: Floats, setting: Setting, source: Source) 
     return _kept(lambda: mutate(children.copy(), generation), children, setting)
 
 
-def fresh_generator(source: Source) -> np.random.Generator:
+def fresh_generator(source: Source) -> PublicGenerator:
     """A generator for one call, seeded by the random integers of the release, which hide nothing."""
-    return seeded_generator(source.below(np.full(SEED_WORDS, SEED_LIMIT, dtype=np.int64)).tolist())
+    words = source.below(np.full(SEED_WORDS, 1 << WORD_BITS, dtype=np.int64)).tolist()
+    return seeded_generator(sum(word << (WORD_BITS * place) for place, word in enumerate(words)))
 
 
 def _kept(call: Callable[[], Any], given: Floats, setting: Setting) -> Floats:

@@ -252,6 +252,10 @@ class SeededNoise(IntegerNoise):
         return np.asarray(values + noise, dtype=np.int64)
 
 
+PublicGenerator = np.random.Generator
+"""Random numbers that hide nothing, for functions of the user's own."""
+
+
 def seeded_generator(random_state: Seed) -> np.random.Generator:
     """A numpy generator from a seed, a Generator or a RandomState. Nothing private may ever be drawn from it."""
     if isinstance(random_state, np.random.Generator):
