@@ -184,7 +184,7 @@ def test_gaussian_weights_and_pure_steps_together_stay_within_delta(epsilon: flo
     assert tables is not None
     shares = BudgetSplit.of(number, gaussian=True)
     assert tables == InteractionTerms(
-        IntegerGradients(plan.gradients.loss, 2), Interactions.of(geometry), exact(epsilon), shares
+        IntegerGradients(plan.gradients.loss, 2), Interactions(geometry), exact(epsilon), shares
     )
     e = epsilon * (1 - FOR_CERTIFICATE)
     steps = [float(step) for step in priced(tables)]
@@ -295,7 +295,7 @@ def test_every_draw_is_made_with_the_planned_scale_after_the_charge(tmp_path) ->
     selections = [call for call in noise.calls if call.kind == "permute-and-flip"]
     tables = [call for call in noise.calls if call.kind == "laplace"][-2:]
     shares = BudgetSplit.of(2, gaussian=False)
-    plan = InteractionTerms(IntegerGradients(release.value.loss, 2), Interactions.of(geometry), exact(1.5), shares)
+    plan = InteractionTerms(IntegerGradients(release.value.loss, 2), Interactions(geometry), exact(1.5), shares)
     assert {call.scale for call in selections} == {plan.choice_scale}
     assert len(selections) == 2
     assert [call.scale for call in tables] == [plan.table_scale] * 2

@@ -171,9 +171,7 @@ def test_features_of_a_row_are_the_same_beside_any_others() -> None:
 
         labelled = np.column_stack([table, np.zeros(len(table))])
         batch = next(iter(Rows(open_table(labelled), schema, geometry).batches()))
-        return features(
-            layout.turned(Chunk(*layout.chunk(batch, 0, len(table)), np.zeros(len(table))), features.frequencies)
-        )
+        return features(layout.turned(Chunk(*layout.chunk(batch), np.zeros(len(table))), features.frequencies))
 
     together = made(rows)
     for place in (0, 17, 49):

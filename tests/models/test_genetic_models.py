@@ -258,7 +258,7 @@ def order(monkeypatch):
     """Reading, charging and drawing, in the order in which they happen."""
     seen: list[str] = []
     for owner, name, word in (
-        (CachedDesign, "_first_pass", "read"),
+        (CachedDesign, "read", "read"),
         (pf.Ledger, "charge", "charge"),
         (SecureNoise, "pattern", "draw"),
         (SecureNoise, "select_each", "draw"),

@@ -108,7 +108,7 @@ def test_a_table_for_a_pair_gives_half_of_its_variance_to_each_and_one_for_a_num
         plain[column] = np.var(linear_scores(open_table(varied), model.schema_, model._geometry, coef, 0.0))
     first = names
     for pair in model._pairs:
-        cells = Interactions.of(model._geometry).n_cells(pair)
+        cells = Interactions(model._geometry).n_cells(pair)
         plain[list(set(pair))] += np.var(model.coef_[0, first : first + cells]) / len(set(pair))
         first += cells
     assert first == model.coef_.shape[1]

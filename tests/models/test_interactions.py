@@ -72,7 +72,7 @@ def is_in(name: str, value: float) -> bool:
 def test_names_of_cells_tell_where_a_wide_number_is() -> None:
     column = pf.Numeric("gain", 0, 100_000)
     schema = pf.Schema([column, pf.Category("u", ["a", "b", "c"])], CROSSED.target)
-    interactions = Interactions.of(PairedPerturbation().geometry(schema, ERMProblem(LOGISTIC), "splines"))
+    interactions = Interactions(PairedPerturbation().geometry(schema, ERMProblem(LOGISTIC), "splines"))
     names = interactions.names((0, 1))[::3]
     values = np.random.default_rng(0).uniform(0, 100_000, 2000) ** np.random.default_rng(1).uniform(0, 1, 2000)
     found = interactions.numbers((0, 1), [values, np.zeros(2000, dtype=np.int32)]) // 3
@@ -87,7 +87,7 @@ def test_fine_steps_of_numbers_tell_where_a_value_is_and_are_compared_with_alone
         [pf.Numeric("gain", 0, 100_000), pf.Numeric("x", -1, 1, fill=0.25), pf.Category("u", ["a", "b"])],
         CROSSED.target,
     )
-    interactions = Interactions.of(PairedPerturbation().geometry(schema, ERMProblem(LOGISTIC), "splines"))
+    interactions = Interactions(PairedPerturbation().geometry(schema, ERMProblem(LOGISTIC), "splines"))
     assert interactions.alone() == [(0, 0), (1, 1)]
     rng = np.random.default_rng(0)
     batch = [10 ** rng.uniform(-1, 5.2, 4000), rng.uniform(-1.5, 1.5, 4000), np.zeros(4000, dtype=np.int32)]
@@ -155,7 +155,7 @@ def test_a_file_whose_tables_do_not_fit_is_refused(tmp_path, changed: dict) -> N
 
 def test_very_close_bounds_have_fine_steps_with_names_of_their_own() -> None:
     narrow = pf.Schema([pf.Numeric("q", 1, 1 + 1e-14), pf.Category("u", ["a", "b"])], CROSSED.target)
-    names = Interactions.of(PairedPerturbation().geometry(narrow, ERMProblem(LOGISTIC), "splines")).names((0, 0))
+    names = Interactions(PairedPerturbation().geometry(narrow, ERMProblem(LOGISTIC), "splines")).names((0, 0))
     assert len(set(names)) == 500
 
 

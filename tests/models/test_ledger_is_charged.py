@@ -65,7 +65,7 @@ def order(monkeypatch):
     seen = []
     for owner, name, word in (
         (Rows, "sum", "read"),
-        (CachedDesign, "_first_pass", "read"),
+        (CachedDesign, "read", "read"),
         (pf.Ledger, "charge", "charge"),
         *((SecureNoise, kind, "draw") for kind in DRAWS),
     ):
@@ -339,7 +339,7 @@ def test_a_budget_spent_by_another_while_rows_are_read_refuses_before_noise_is_d
     def while_another_spends(read):
         return lambda self, *args: (pf.Ledger(ledger.path).charge(0.05) and None) or read(self, *args)
 
-    for owner, name in ((Rows, "sum"), (CachedDesign, "_first_pass")):
+    for owner, name in ((Rows, "sum"), (CachedDesign, "read")):
         monkeypatch.setattr(owner, name, while_another_spends(getattr(owner, name)))
     for noise in DRAWS:
         monkeypatch.setattr(SecureNoise, noise, lambda self, values, scale: drawn.append(scale) or values)
@@ -393,7 +393,7 @@ def test_a_solver_that_fails_leaves_the_charge(kind, ledger, monkeypatch):
 
 def test_rows_that_cannot_be_read_cost_nothing(kind, ledger, monkeypatch, order):
     monkeypatch.setattr(Rows, "sum", raising)
-    monkeypatch.setattr(CachedDesign, "_first_pass", raising)
+    monkeypatch.setattr(CachedDesign, "read", raising)
     with pytest.raises(Broken):
         model(kind, ledger).fit(X, TARGETS[kind])
     assert order == []

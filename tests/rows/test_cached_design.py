@@ -66,7 +66,7 @@ def test_the_design_by_hand_is_the_one_that_exact_sums_are_taken_of(intercept: b
     geometry = schema.geometry(intercept=intercept)
     rows = Rows(open_table(frame), schema, geometry)
     (batch,) = rows.batches()
-    encoded = Encoder(geometry, STEP, STEP).encode(batch, 0, len(frame)).T / STEP
+    encoded = Encoder(geometry, STEP, STEP).encode(batch).T / STEP
     np.testing.assert_array_equal(encoded, np.column_stack(by_hand(frame, schema, geometry)))
 
 
@@ -125,7 +125,7 @@ def test_sums_equal_those_of_the_encoder_for_any_mixture_of_columns(
     )
     rows = Rows(open_table(table), schema, geometry, threads=1)
     (batch,) = rows.batches()
-    design = Encoder(geometry, STEP, STEP).encode(batch, 0, 50).T / STEP
+    design = Encoder(geometry, STEP, STEP).encode(batch).T / STEP
     kept = kept_from(table, schema, geometry, threads=1, batch_rows=batch_rows)
     weights = whole_weights(geometry.n_columns, classes, seed)
     np.testing.assert_array_equal(kept.gradient(weights, whole), dense_sums(design, np.zeros(50), weights, whole))
@@ -136,7 +136,7 @@ def test_rows_of_many_chunks_and_batches_lose_nothing() -> None:
     schema, frame = schema_for("two classes"), mixed(n, "two classes")
     geometry = schema.geometry()
     batch = next(iter(Rows(open_table(frame), schema, geometry, batch_rows=n).batches()))
-    encoded = Encoder(geometry, STEP, 1).encode(batch, 0, n).T
+    encoded = Encoder(geometry, STEP, 1).encode(batch).T
     design, y = encoded[:, :-1] / STEP, encoded[:, -1]
     weights = whole_weights(geometry.n_columns, 1)
     wanted = dense_sums(design, y, weights, whole)
@@ -155,7 +155,7 @@ def test_categories_are_joined_in_order_while_they_have_few_codes(levels: list[i
     layout = Layout(Schema([Category(f"c{i}", list(range(count))) for i, count in enumerate(levels)]).geometry())
     assert [member.levels for group in layout.groups for member in group] == levels
     sizes = [math.prod(member.levels for member in group) for group in layout.groups]
-    assert layout.sizes() == sizes
+    assert layout.sizes == sizes
     assert all(size <= MOST_CODES or len(group) == 1 for size, group in zip(sizes, layout.groups, strict=True))
     for size, following in zip(sizes[:-1], layout.groups[1:], strict=True):
         assert size * following[0].levels > MOST_CODES  # no group could have taken one more

@@ -63,8 +63,8 @@ def test_counts_are_the_same_where_they_are_made_apart(monkeypatch: pytest.Monke
 def test_a_table_moves_the_scores_of_its_cells_only() -> None:
     rows = [(*VALUES[0], "no"), (*VALUES[1], "yes")]
     cells, pair = cells_of(rows, weights_of(0, 0.0)), (1, 2)
-    slopes, shape = IntegerGradients(LOGISTIC, 1), interactions_of().shape(pair)
-    assert shape == (3, 2)
+    slopes = IntegerGradients(LOGISTIC, 1)
+    assert interactions_of().n_cells(pair) == 3 * 2
     before = cells.sums([pair], slopes.slopes, SHIFT)[0]
     table = np.zeros(6, dtype=np.int64)
     table[0 * 2 + 0] = 3 << (SHIFT + pairs.STEP_BITS)  # region n, sex f: the first row

@@ -146,7 +146,7 @@ def test_a_table_that_changed_in_between_is_found_out_and_the_charge_stands(tmp_
     FRAME.to_csv(path, index=False)
     rows, asked = read(path, most_bytes=0), read(pl.scan_csv(path), most_bytes=0)
     FRAME[:4].to_csv(path, index=False)
-    with pytest.raises(DataError, match=r"another number of rows than when it was read first\. The charge stands"):
+    with pytest.raises(DataError, match=r"another number of rows.*The charge stands"):
         asked.sum(lambda seen: seen.astype(np.int64))
     with pytest.raises(DataError, match=r"was cut, replaced or written to.*The charge stands"):
         rows.sum(lambda seen: seen.astype(np.int64))

@@ -44,7 +44,7 @@ def test_sums_of_whole_numbers_refuse_splines() -> None:
     """Their sensitivities know nothing of such blocks."""
     geometry = Schema([Numeric("x", 0, 1)]).geometry(numeric="splines")
     with pytest.raises(TypeError, match="for gradients"):
-        Encoder(geometry, 1 << 16, 1).encode([np.zeros(3)], 0, 3)
+        Encoder(geometry, 1 << 16, 1).encode([np.zeros(3)])
 
 
 def test_numbers_of_one_array_get_the_codes_that_each_column_gets_alone() -> None:
@@ -57,13 +57,11 @@ def test_numbers_of_one_array_get_the_codes_that_each_column_gets_alone() -> Non
     rows = np.column_stack([generator.uniform(low - 0.2, high + 0.2, 20_000) for low, high in bounds])
     rows[:4, :5] = [[-np.inf] * 5, [np.inf] * 5, [1e308] * 5, [low for low, _ in bounds[:5]]]
     fine = [np.empty((length, 10), dtype=np.uint16) for length in (len(rows), len(rows), 1)]
-    together, _ = layout.chunk(list(rows.T), 0, len(rows), fine[0])
-    apart, _ = layout.chunk(
-        [*np.ascontiguousarray(rows[:, :5]).T, *np.ascontiguousarray(rows[:, 5:]).T], 0, len(rows), fine[1]
-    )
+    together, _ = layout.chunk(list(rows.T), fine[0])
+    apart, _ = layout.chunk([*np.ascontiguousarray(rows[:, :5]).T, *np.ascontiguousarray(rows[:, 5:]).T], fine[1])
     assert np.array_equal(together, apart)
     assert np.array_equal(fine[0], fine[1])
-    alone, _ = layout.chunk(list(rows.T), 11_111, 11_112, fine[2])
+    alone, _ = layout.chunk(list(rows[11_111:11_112].T), fine[2])
     assert np.array_equal(together[11_111:11_112], alone)
     assert np.array_equal(fine[0][11_111:11_112], fine[2])
     assert np.array_equal(
@@ -72,4 +70,4 @@ def test_numbers_of_one_array_get_the_codes_that_each_column_gets_alone() -> Non
     assert (fine[0].min(), fine[0].max()) == (0, 499)
     rows[17, 3] = np.nan
     with pytest.raises(DataError, match="'x3'"):
-        layout.chunk(list(rows.T), 0, len(rows))
+        layout.chunk(list(rows.T))

@@ -92,7 +92,7 @@ def encoded(
     )
     rows: list[list[int]] = []
     for batch in opened.batches(columns, positions, 10**9):
-        matrix = Encoder(geometry, step, target_units).encode(batch, 0, len(batch[0]))
+        matrix = Encoder(geometry, step, target_units).encode(batch)
         assert (matrix == np.rint(matrix)).all()
         rows += [[int(entry) for entry in row] for row in matrix.T.tolist()]
     return rows

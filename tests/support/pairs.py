@@ -45,15 +45,15 @@ def cells_of(rows: list[tuple], weights: np.ndarray) -> InteractionCells:
 
 
 def interactions_of() -> Interactions:
-    return Interactions.of(PairedPerturbation().geometry(SCHEMA, ERMProblem(LOGISTIC), "splines"))
+    return Interactions(PairedPerturbation().geometry(SCHEMA, ERMProblem(LOGISTIC), "splines"))
 
 
 def weights_of(seed: int, size: float) -> np.ndarray:
-    columns = interactions_of().layout.geometry.n_columns
+    columns = interactions_of().geometry.n_columns
     return np.random.default_rng(seed).normal(0, size, (columns, 1))
 
 
-SHIFT = score_bits(interactions_of().layout.geometry.n_columns) - STEP_BITS
+SHIFT = score_bits(interactions_of().geometry.n_columns) - STEP_BITS
 
 
 def measured(

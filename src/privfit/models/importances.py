@@ -30,7 +30,7 @@ def column_importances(geometry: Geometry, coef: Floats, pairs: Sequence[Pair] =
         own = coef[:, first : first + len(block.labels)]
         variances[place] = np.mean(_even_variance(block, own))
         first += len(block.labels)
-    interactions = Interactions.of(geometry) if pairs else None
+    interactions = Interactions(geometry) if pairs else None
     for pair in pairs:
         assert interactions is not None
         cells = interactions.n_cells(pair)

@@ -279,7 +279,7 @@ class PerturbedModel(PrivateLinearModel):
         features = getattr(self, "_features", None)
         if features is None:
             names = super().get_feature_names_out(input_features)
-            interactions = Interactions.of(self._geometry)
+            interactions = Interactions(self._geometry)
             return np.concatenate(
                 [names, *(np.array(interactions.names(pair), dtype=object) for pair in getattr(self, "_pairs", ()))]
             )
@@ -291,7 +291,7 @@ class PerturbedModel(PrivateLinearModel):
         if features is not None:
             return {"fourier": [features.columns, features.pairs, features.gamma, features.seed]}
         pairs = getattr(self, "_pairs", ())
-        interactions = Interactions.of(self._geometry)
+        interactions = Interactions(self._geometry)
         return (
             {"pairs": [list(pair) for pair in pairs], "cells": [interactions.n_cells(pair) for pair in pairs]}
             if pairs
@@ -306,7 +306,7 @@ class PerturbedModel(PrivateLinearModel):
 
     def _checked_pairs(self, pairs: list[list[int]], cells: list[int]) -> tuple[Pair, ...]:
         """The pairs of a model file, if they are those of its schema and coefficients."""
-        interactions = Interactions.of(self._geometry)
+        interactions = Interactions(self._geometry)
         found = cast("tuple[Pair, ...]", tuple(map(tuple, pairs)))
         known = {*interactions.pairs(len(self.coef_[0])), *interactions.alone()}
         whole = all(isinstance(place, int) for pair in found for place in pair)

@@ -1,7 +1,8 @@
 """Rows: tables encoded into bounded whole numbers, and the one way to read them."""
 
-from privfit.rows.cached_design import CachedDesign, DesignSubset, SampledDesign
+from privfit.rows.cached_design import CachedDesign, SampledDesign
 from privfit.rows.contingency import CellGrid, cell_geometry, count_cells
+from privfit.rows.design_subset import DesignSubset
 from privfit.rows.encoding import Encoder
 from privfit.rows.interactions import InteractionCells, Interactions, Pair, is_alone
 from privfit.rows.margins import MarginRows, losses_of

@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,38 +18,49 @@ from privfit.features import FeatureMap
 from privfit.rows.encoding import encode_numbers, level_codes
 from privfit.rows.interactions import InteractionCells
 from privfit.rows.layout import MOST_CODES, STEP, Chunk, Layout
-from privfit.rows.memory import half_of_memory, other_rows, read_again, read_once
-from privfit.rows.passes import added_in_place, in_order, pairwise_sum
-from privfit.rows.rows import Rows, one_blas_thread
+from privfit.rows.rows import CachedRows, Rows, in_order, one_blas_thread
 from privfit.tables import Batch, DataError
 
 Floats = NDArray[np.float64]
-Piece = TypeVar("Piece")
-Made = TypeVar("Made")
 RowResponse = Callable[[Floats, Floats], Floats]
 """From predictors (rows, or rows by classes) and targets to what each row adds, times its columns; one value per
 predictor.
 """
 
 CHUNK_ROWS = 1 << 17
+"""Rows of the longest chunks: threads wait for each other between chunks, so that few are best; `privfit bench speed`.
+"""
 USUAL_ROWS = 1 << 15
+"""Rows that are encoded, or added up, at a time: the bound of rounding counts so many additions."""
 MANY_CHUNKS = 16
+"""Chunks that a table has at least, so that all threads have work."""
 CHUNK_VALUES = 1 << 21
+"""Values of a chunk: wide rows are kept in shorter chunks, so that what waits for threads fits in memory."""
 SHORT_ROWS = 1 << 10
+"""Rows of the shortest chunks; a stream may come in much smaller batches."""
 LARGEST_BLOCK = 1 << 16
+"""Levels of a column: a cell is kept in 16 bits."""
 MOST_PLACES = (1 << 31) - 1
+"""Places that sparse matrices count in 32 bits."""
 SAMPLE_VALUES = 1 << 20
+"""Values of the sample of rows that a solver starts from: more take longer than the passes that they save;
+`privfit bench speed`.
+"""
 LEAST_SAMPLE = 8
+"""Rows of that sample for every column: fewer do not tell how the loss curves."""
 LARGEST_SHARE = 32
+"""A Hessian is estimated from at most one row in so many: by more, it takes longer than the passes that it saves."""
 VALUES_PER_PRODUCT = 100
+"""Products of columns that take as long as looking up one code; `privfit bench speed`."""
 NUMBERS_PER_CODE = 16
+"""Numbers that are multiplied in the time that one code is looked up; `privfit bench speed`."""
 UNIT_ROUNDOFF = 2.0**-53
 EXACT_BITS = 36
-"""Whole-number weights below 2^36 / columns times numbers in steps of 2^-16 add up exactly in floats, in any order."""
+"""Integer weights below 2^36 / columns times numbers in steps of 2^-16 add up exactly in floats, in any order."""
 
 
-class CachedDesign:
-    """The rows of a table for several passes.
+class CachedDesign(CachedRows[Chunk]):
+    """The design matrix of a table, kept for several passes.
 
     Hands out sums over all rows, and sums over an evenly spread part of them; never a row. With `fine`, `cells` has the
     fine cells of numbers too.
@@ -59,103 +69,56 @@ class CachedDesign:
     def __init__(
         self, rows: Rows, features: FeatureMap | None = None, most_bytes: int | None = None, fine: bool = False
     ) -> None:
-        self._rows = rows
-        self._layout = Layout(rows.geometry)
+        super().__init__(rows, most_bytes)
+        self._layout, self._features = Layout(rows.geometry), features
         self._fine = fine and features is None
-        self._features = features
-        self.n_columns = features.n_columns if features is not None else rows.geometry.n_columns
-        self._most_bytes = most_bytes if most_bytes is not None else half_of_memory()
-        if any(size > LARGEST_BLOCK for size in self._layout.sizes()):
-            raise DataError(
-                f"A category with more than {LARGEST_BLOCK} levels was given. Join levels in the schema. Nothing was "
-                "charged."
-            )
-        if (
-            max((self._longest + self._piece_rows + SHORT_ROWS) * len(self._layout.groups), self._layout.n_codes)
-            > MOST_PLACES
-        ):
-            raise DataError(
-                f"A table with {rows.geometry.n_columns:,} encoded columns was given, more than places in 32 bits can "
-                "tell. Leave out columns or join levels. "
-                "Nothing was charged."
-            )
-        self._chunks: list[Chunk] | None = None
-        self._first_pass()
-
-    def _first_pass(self) -> None:
-        """Read everything once: keep it if it fits, count it in any case, and meet every error that the table holds
-        before anything is charged.
-        """
+        groups = len(self._layout.groups)
+        self.n_columns = rows.geometry.n_columns if features is None else features.n_columns
+        self._width = groups + len(self._layout.number_columns) if features is None else self.n_columns
+        wide = CHUNK_VALUES // max(1, self._width)
+        self._piece_rows = max(SHORT_ROWS, min(USUAL_ROWS, wide))  # several pieces wait in memory
+        longest = max(SHORT_ROWS, min(CHUNK_ROWS - USUAL_ROWS, wide))  # a chunk of so many rows takes no further piece
+        if any(size > LARGEST_BLOCK for size in self._layout.sizes):
+            raise _too_many_levels()
+        if max((longest + self._piece_rows + SHORT_ROWS) * groups, self._layout.n_codes) > MOST_PLACES:
+            raise _too_wide(rows.geometry.n_columns)
         with one_blas_thread():
-            chunks, self.n_rows = read_once(
-                _joined(self._encoded(), SHORT_ROWS),
-                self._rows,
-                self._most_bytes,
-                lambda chunk: len(chunk.target),
-                lambda chunk: chunk.nbytes,
-            )
-        self._chunks = (
-            None if chunks is None else list(_joined(_taken(chunks), min(self._longest, self.n_rows // MANY_CHUNKS)))
-        )
+            self.read()
+        if self._chunks is not None:
+            short = self._chunks[::-1]
+            self._chunks = []
+            taken = (short.pop() for _ in range(len(short)))  # each leaves memory as soon as it is used up
+            self._chunks = list(_joined(taken, min(longest, self.n_rows // MANY_CHUNKS)))
 
     def _encoded(self) -> Iterator[Chunk]:
-        def pieces() -> Iterator[tuple[Batch, int, int]]:
-            for batch in self._rows.batches():
-                length = len(batch[0])
-                for start in range(0, length, self._piece_rows):
-                    yield batch, start, min(start + self._piece_rows, length)
+        threads = self._rows.threads
+        with ThreadPoolExecutor(threads) as pool:
+            pieces = self._rows.pieces(self._piece_rows)
+            yield from _joined(in_order(pool, lambda piece: self._chunk(piece[1]), pieces, 2 * threads), SHORT_ROWS)
 
-        with ThreadPoolExecutor(self._rows.threads) as pool:
-            yield from in_order(pool, lambda piece: self._encode(*piece), pieces(), 2 * self._rows.threads)
-
-    @property
-    def _piece_rows(self) -> int:
-        """How many rows are encoded at a time: fewer of wide ones, because several pieces wait in memory."""
-        return max(SHORT_ROWS, min(USUAL_ROWS, CHUNK_VALUES // max(1, self._width)))
-
-    @property
-    def _longest(self) -> int:
-        """From how many rows on a chunk takes no further piece: threads wait for each other between the steps of a
-        chunk, so that few chunks are best.
-        """
-        return max(SHORT_ROWS, min(CHUNK_ROWS - USUAL_ROWS, CHUNK_VALUES // max(1, self._width)))
-
-    @property
-    def _width(self) -> int:
-        """How many values a kept row has."""
-        return len(self._layout.groups) + len(self._layout.number_columns) if self._features is None else self.n_columns
-
-    def _encode(self, batch: Batch, start: int, stop: int) -> Chunk:
-        fine = np.empty((stop - start, len(self._layout.with_knots)), dtype=np.uint16) if self._fine else None
-        chunk = Chunk(
-            *self._layout.chunk(batch, start, stop, fine),
-            self._target(batch, start, stop),
-            () if fine is None else (fine,),
-        )
+    def _chunk(self, batch: Batch) -> Chunk:
+        """The rows of a batch, encoded."""
+        rows = len(batch[0])
+        fine = np.empty((rows, len(self._layout.splines)), dtype=np.uint16) if self._fine else None
+        chunk = Chunk(*self._layout.chunk(batch, fine), self._target(batch), () if fine is None else (fine,))
         if self._features is None:
             return chunk
         frequencies = self._features.frequencies
         features = self._features(chunk.numbers if frequencies is None else self._layout.turned(chunk, frequencies))
-        return Chunk(np.empty((stop - start, 0), dtype=np.int32), features, chunk.target)
+        return Chunk(np.empty((rows, 0), dtype=np.int32), features, chunk.target)
 
-    def _target(self, batch: Batch, start: int, stop: int) -> Floats:
+    def _target(self, batch: Batch) -> Floats:
         """The target of these rows: a number in [-1, 1], a class as -1 or 1, or, of more classes, its place."""
         block = self._rows.geometry.target
         if block is None:
-            return np.zeros(stop - start)
-        values = batch[-1][start:stop]
+            return np.zeros(len(batch[0]))
+        values = batch[-1]
         if block.kind == "slope":
-            scaled = np.empty((1, stop - start))
+            scaled = np.empty((1, len(values)))
             encode_numbers([block], [values], scaled, STEP)
             return np.asarray(scaled[0] / STEP, dtype=np.float64)
         codes = level_codes(block, values).astype(np.float64)
         return np.asarray(codes if block.kind == "levels" else 2 * codes - 1, dtype=np.float64)
-
-    def _every_chunk(self) -> Iterator[Chunk]:
-        if self._chunks is not None:
-            yield from self._chunks
-            return
-        yield from read_again(_joined(self._encoded(), SHORT_ROWS), self.n_rows, lambda chunk: len(chunk.target))
 
     # -- sums --------------------------------------------------------------------------------------
 
@@ -164,49 +127,47 @@ class CachedDesign:
         table = self._table(weights)
 
         def task(chunk: Chunk) -> list[Floats]:
-            return self._pull(chunk, table, weights, respond)
+            return self._chunk_gradient(chunk, table, weights, respond)
 
         with one_blas_thread(), ThreadPoolExecutor(self._rows.threads) as pool:
-            totals = pairwise_sum(in_order(pool, task, self._every_chunk(), 4 * self._rows.threads))
-        counts, numbers = totals
+            counts, numbers = pairwise_sum(in_order(pool, task, self._every_chunk(), 4 * self._rows.threads))
         return numbers if self._features is not None else self._layout.gather(counts, numbers)
 
     def _table(self, weights: Floats) -> Floats:
         """What every code adds to the predictors. Rows of features have no codes."""
         return self._layout.look_up(weights) if self._features is None else np.empty((0, weights.shape[1]))
 
-    def _pull(self, chunk: Chunk, table: Floats, weights: Floats, respond: RowResponse) -> list[Floats]:
-        indicators = self._layout.indicators(chunk)
-        scores = self._scores(chunk, table, weights, indicators)
+    def _chunk_gradient(self, chunk: Chunk, table: Floats, weights: Floats, respond: RowResponse) -> list[Floats]:
+        scores = self._scores(chunk, table, weights)
         if weights.shape[1] > 1:
             return self._gathered(chunk, respond(scores, chunk.target))
-        counts, numbers = self._gathered(
-            chunk, respond(scores[:, 0], chunk.target)
-        )  # a vector is multiplied faster than a column
+        slopes = respond(scores[:, 0], chunk.target)  # a vector is multiplied faster than a column
+        counts, numbers = self._gathered(chunk, slopes)
         return [counts[:, None], numbers[:, None]]
 
-    def _gathered(self, chunk: Chunk, pull: Floats) -> list[Floats]:
+    def _gathered(self, chunk: Chunk, slopes: Floats) -> list[Floats]:
         """What rows add, summed per code and per number column: few rows at a time, so that rounding grows with their
         number only.
         """
         total: list[Floats] = []
         first = 0
         for part in chunk.parts(USUAL_ROWS):
-            own = pull[first : first + len(part.target)]
+            own = slopes[first : first + len(part.target)]
             first += len(part.target)
             sums = [self._layout.transposed(part) @ own, part.numbers.T @ own]
             total = added_in_place(total, sums) if total else sums
         return total
 
-    def _scores(self, chunk: Chunk, table: Floats, weights: Floats, indicators: Any = None) -> Floats:
+    def _scores(self, chunk: Chunk, table: Floats, weights: Floats) -> Floats:
+        """The linear predictors of a chunk: (rows, classes)."""
         own = weights if self._features is not None else weights[self._layout.number_columns]
-        indicators = self._layout.indicators(chunk) if indicators is None else indicators
+        indicators = self._layout.indicators(chunk)
         scores = indicators @ table if table.shape[1] > 1 else (indicators @ table[:, 0])[:, None]
         return np.asarray(scores + chunk.numbers @ own if len(own) else scores, dtype=np.float64)
 
     def cells(self, weights: Floats) -> InteractionCells:
-        """The rows as cells of their columns, with the predictors of these weights: whole numbers, few enough digits
-        long that predictors are exact in floats (EXACT_BITS).
+        """The rows as cells of their columns, with the predictors of these weights: integers, few enough digits long
+        that predictors are exact in floats (EXACT_BITS).
         """
         table, parts = self._table(weights), []
         for chunk in self._every_chunk():
@@ -250,13 +211,13 @@ class CachedDesign:
         looked_up = codes + (self._width - codes) / NUMBERS_PER_CODE
         return min(self.n_rows // LARGEST_SHARE, int(VALUES_PER_PRODUCT * self.n_rows * looked_up) // self.n_columns**2)
 
-    def hessian(self, weights: Floats, bend: RowResponse) -> Floats:
+    def hessian(self, weights: Floats, curvature: RowResponse) -> Floats:
         """As SampledDesign.hessian, from many more rows, of which none is kept."""
 
         def task(part: Chunk) -> list[Floats]:
             return [
                 np.array(float(len(part.target))),
-                SampledDesign(self._dense(part), part.target, 1.0).hessian(weights, bend),
+                SampledDesign(self._dense(part), part.target, 1.0).hessian(weights, curvature),
             ]
 
         with one_blas_thread(), ThreadPoolExecutor(self._rows.threads) as pool:
@@ -300,53 +261,6 @@ class CachedDesign:
         return 2 * UNIT_ROUNDOFF * rows * norm * ((additions + 16) * most_slope + most_curvature * predictor)
 
 
-class DesignSubset(CachedDesign):
-    """The rows that were dealt to one part. Chunks are those of all rows with the others left out."""
-
-    def __init__(self, kept: CachedDesign, mine: NDArray[np.bool_]) -> None:
-        self.__dict__.update(kept.__dict__)
-        self._all, self._mine = kept, mine
-        self.n_rows = int(mine.sum())
-
-    def _every_chunk(self) -> Iterator[Chunk]:
-        first = 0
-        for chunk in self._all._every_chunk():
-            mine = self._mine[first : first + len(chunk.target)]
-            first += len(chunk.target)
-            if len(mine) < len(chunk.target):
-                raise other_rows()
-            yield chunk.of(np.flatnonzero(mine))  # places, which are taken faster than a mask is gone through
-
-    def sample(self) -> SampledDesign:
-        """Rows spread evenly over the part; none, if it has none."""
-        return super().sample() if self.n_rows else SampledDesign(np.zeros((0, self.n_columns)), np.zeros(0), 1.0)
-
-    def rounding(self, weights: Floats, most_slope: float, most_curvature: float, offset: float = 0.0) -> float:
-        """As for all rows, whose number of chunks a part has."""
-        return self._all.rounding(weights, most_slope, most_curvature, offset)
-
-    def mistakes(self, weights: Floats) -> int:
-        """How many rows are not in the class that these weights give them.
-
-        Weights are rounded to whole numbers so that sums over columns are exact: a row's side then depends on that row
-        alone, whatever the order of sums. Features of a kernel are no whole numbers; for them a row's side is computed
-        row by row.
-        """
-        largest = float(np.abs(weights).max()) or 1.0
-        whole = np.rint(weights / largest * 2.0 ** (EXACT_BITS - self.n_columns.bit_length()))
-        table = self._table(whole)
-        return sum(int(np.sum(self._is_wrong(chunk, table, whole))) for chunk in self._every_chunk())
-
-    def _is_wrong(self, chunk: Chunk, table: Floats, weights: Floats) -> NDArray[np.bool_]:
-        if self._features is not None:  # not by a matrix product, in which one row could change how another is rounded
-            scores = np.stack([(chunk.numbers * column).sum(axis=1) for column in weights.T], axis=1)
-        else:
-            scores = self._scores(chunk, table, weights)
-        if scores.shape[1] == 1:
-            return np.asarray((scores[:, 0] > 0) != (chunk.target > 0))
-        return np.asarray(np.argmax(scores, axis=1) != chunk.target.astype(np.intp))
-
-
 @dataclass(frozen=True)
 class SampledDesign:
     """A part of the rows, each standing for `weight` of them.
@@ -366,17 +280,21 @@ class SampledDesign:
     def gradient(self, weights: Floats, respond: RowResponse) -> Floats:
         """As CachedDesign.gradient, estimated."""
         scores = self._design @ weights
-        pull = respond(scores[:, 0], self._target)[:, None] if weights.shape[1] == 1 else respond(scores, self._target)
-        return self.weight * (self._design.T @ pull)
+        slopes = (
+            respond(scores[:, 0], self._target)[:, None] if weights.shape[1] == 1 else respond(scores, self._target)
+        )
+        return self.weight * (self._design.T @ slopes)
 
-    def hessian(self, weights: Floats, bend: RowResponse) -> Floats:
-        """The sum over all rows of x x' bend(x'weights, target), estimated, one matrix per class: (classes, columns,
-        columns).
+    def hessian(self, weights: Floats, curvature: RowResponse) -> Floats:
+        """The sum over all rows of x x' curvature(x'weights, target), estimated, one matrix per class: (classes,
+        columns, columns).
         """
         scores = self._design @ weights
-        bends = bend(scores[:, 0], self._target)[:, None] if weights.shape[1] == 1 else bend(scores, self._target)
+        curvatures = (
+            curvature(scores[:, 0], self._target)[:, None] if weights.shape[1] == 1 else curvature(scores, self._target)
+        )
         return self.weight * np.stack(
-            [(self._design * bends[:, k, None]).T @ self._design for k in range(bends.shape[1])]
+            [(self._design * curvatures[:, k, None]).T @ self._design for k in range(curvatures.shape[1])]
         )
 
 
@@ -394,8 +312,35 @@ def _joined(chunks: Iterator[Chunk], least: int) -> Iterator[Chunk]:
         yield Chunk.joined(short)
 
 
-def _taken(chunks: list[Chunk]) -> Iterator[Chunk]:
-    """The chunks, each of which leaves the list, and memory, as soon as it is used up."""
-    chunks.reverse()
-    while chunks:
-        yield chunks.pop()
+def pairwise_sum(parts: Iterator[list[Floats]]) -> list[Floats]:
+    """The sum of the parts, added two by two, so that rounding grows with the logarithm of their number only."""
+    waiting: list[tuple[int, list[Floats]]] = []
+    for part in parts:
+        height, total = 0, part
+        while waiting and waiting[-1][0] == height:
+            height, total = height + 1, added_in_place(waiting.pop()[1], total)
+        waiting.append((height, total))
+    total = waiting.pop()[1]
+    while waiting:
+        total = added_in_place(waiting.pop()[1], total)
+    return total
+
+
+def added_in_place(ones: list[Floats], others: list[Floats]) -> list[Floats]:
+    """The sums of two parts, written over the first."""
+    for one, other in zip(ones, others, strict=True):
+        one += other
+    return ones
+
+
+def _too_many_levels() -> DataError:
+    return DataError(
+        f"A category with more than {LARGEST_BLOCK} levels was given. Join levels in the schema. Nothing was charged."
+    )
+
+
+def _too_wide(columns: int) -> DataError:
+    return DataError(
+        f"A table with {columns:,} encoded columns was given, more than places in 32 bits can tell. Leave out columns "
+        "or join levels. Nothing was charged."
+    )

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.rows.encoding import level_codes
-from privfit.rows.memory import no_rows
-from privfit.rows.rows import Rows, progress_report
+from privfit.rows.rows import BATCH_ROWS, Rows
 from privfit.schema import Block, Category, Geometry, Schema, make_block
 from privfit.tables import Batch
 
@@ -106,17 +105,10 @@ def count_cells(rows: Rows) -> dict[int, int]:
     Guarantee: every row is in exactly one cell, which is a function of that row and of public numbers;
     docs/proofs/histograms.md, Lemma 1.
     """
-    grid, counts, seen = CellGrid(rows.geometry), dict[int, int](), 0
-    report = progress_report()
-    for batch in rows.batches():
-        seen += len(batch[0])
+    grid, counts = CellGrid(rows.geometry), dict[int, int]()
+    for _, batch in rows.pieces(BATCH_ROWS):
         for cell, count in _counted(grid, batch[-len(grid.blocks) :]):
             counts[cell] = counts.get(cell, 0) + count
-        if report is not None:
-            report(seen)
-    if not seen:
-        raise no_rows()
-    rows.settle_count(seen)
     return dict(sorted(counts.items()))
 
 

@@ -7,20 +7,24 @@ element in one fixed order of operations; no sum of floats that are not whole nu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.schema import MISSING, OTHER, Block, Category, Column, Geometry, Numeric
+from privfit.schema import MISSING, OTHER, Block, Category, Column, Geometry, Level, Numeric
 from privfit.schema.toml import value_text
-from privfit.tables import ABSENT, UNKNOWN, Batch, DataError, MissingValues
+from privfit.tables import ABSENT, UNKNOWN, Batch, DataError, MissingValues, Values
 
 Floats = NDArray[np.float64]
 MANY_COLUMNS = 8
+"""Neighbouring columns from which on an array is read row by row: fewer are read faster column by column;
+`privfit bench speed`.
+"""
 CACHED_VALUES = 1 << 16
+"""Values that stay close to the processor while they are worked on; `privfit bench speed`."""
 
 
 @dataclass(frozen=True)
@@ -39,14 +43,14 @@ class Encoder:
         """How many encoded columns there are, the target included."""
         return self.geometry.n_columns + (self.geometry.target is not None)
 
-    def encode(self, batch: Batch, start: int, stop: int) -> Floats:
-        """Rows start..stop of a batch as a (height, rows) array of whole numbers."""
-        encoded = np.empty((self.height, stop - start))
+    def encode(self, batch: Batch) -> Floats:
+        """The rows of a batch as a (height, rows) array of integers."""
+        encoded = np.empty((self.height, len(batch[0])))
         if self.geometry.intercept:
             encoded[0] = self.step
         for run in self._runs:
             out = encoded[run[0].start : run[-1].stop]
-            values = [batch[self._position[block.start]][start:stop] for block in run]
+            values = [batch[self._position[block.start]] for block in run]
             units = self.target_units if run[0] is self.geometry.target else self.step
             if run[0].kind == "spline":
                 raise TypeError(
@@ -76,7 +80,7 @@ class Encoder:
         return {block.start: place for place, block in enumerate(block for run in self._runs for block in run)}
 
 
-def encode_numbers(blocks: list[Block], columns: list[Any], out: Floats, units: int) -> None:
+def encode_numbers(blocks: list[Block], columns: Sequence[Values], out: Floats, units: int) -> None:
     """Numbers measured from their centres, `units` to a block's unit, clipped to the bounds and rounded."""
     centers = np.array([block.center for block in blocks])
     stretch = np.array([units / block.unit for block in blocks])
@@ -111,7 +115,7 @@ def _scaled(values: Floats, centers: Floats, stretch: Floats, least: Floats, mos
     return bool(np.isnan(np.max(out, initial=0.0)))  # a NaN is larger than all
 
 
-def as_one_array(blocks: list[Block], columns: list[Any]) -> Floats | None:
+def as_one_array(blocks: list[Block], columns: Sequence[Values]) -> Floats | None:
     """Neighbouring columns of one array as that part of it: far faster to read than column by column.
 
     None if they are not that.
@@ -153,7 +157,7 @@ def spread(block: Block, codes: NDArray[np.intp], out: Floats, units: float) -> 
     out[codes[shown], np.flatnonzero(shown)] = units
 
 
-def level_codes(block: Block, values: Any) -> NDArray[np.intp]:
+def level_codes(block: Block, values: Values) -> NDArray[np.intp]:
     """The level of every row: bins for a number, listed levels for a category; absent and unknown ones as the schema
     says.
     """
@@ -165,7 +169,7 @@ def level_codes(block: Block, values: Any) -> NDArray[np.intp]:
     return _replaced(codes, UNKNOWN, OTHER if column.other else None, column, unknown_levels(column))
 
 
-def _bin_codes(block: Block, column: Numeric, values: Floats) -> NDArray[np.intp]:
+def _bin_codes(block: Block, column: Numeric, values: Values) -> NDArray[np.intp]:
     absent = np.isnan(values)
     if absent.any():
         if column.fill is None:
@@ -176,7 +180,7 @@ def _bin_codes(block: Block, column: Numeric, values: Floats) -> NDArray[np.intp
     return np.searchsorted(block.edges, values, side="right")
 
 
-def on_knots(block: Block, values: Floats) -> Floats:
+def on_knots(block: Block, values: Values) -> Floats:
     """Where values lie among a block's knots: 0 at the first, 1 at the second, and so on; clipped to the bounds."""
     column = block.column
     assert isinstance(column, Numeric)
@@ -186,7 +190,7 @@ def on_knots(block: Block, values: Floats) -> Floats:
     return places
 
 
-def within_bounds(column: Numeric, values: Floats) -> Floats:
+def within_bounds(column: Numeric, values: Values) -> Floats:
     """A copy of values, clipped to a column's bounds, absent ones as the schema says."""
     own = np.array(values, dtype=np.float64)
     if np.isnan(np.max(own, initial=-np.inf)):  # a NaN is larger than all
@@ -196,7 +200,9 @@ def within_bounds(column: Numeric, values: Floats) -> Floats:
     return np.clip(own, column.low, column.high, out=own)
 
 
-def _replaced(codes: NDArray[np.intp], mark: int, level: Any, column: Category, refusal: DataError) -> NDArray[np.intp]:
+def _replaced(
+    codes: NDArray[np.intp], mark: int, level: Level | None, column: Category, refusal: DataError
+) -> NDArray[np.intp]:
     marked = codes == mark
     if not marked.any():
         return codes

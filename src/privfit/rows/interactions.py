@@ -8,24 +8,26 @@ it is written as a pair of the column with itself.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.rows.layout import FINE_CELLS, Layout
+from privfit.rows.layout import CODED, FINE_CELLS, Layout, Member
 from privfit.schema import Geometry, level_labels
 from privfit.tables import Batch
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 FEW_CELLS = 1 << 24
+"""Cells that are held in 64 bits, which are counted faster, and not in 16, which take a quarter of the memory."""
 COUNTED, MOST_COUNTED = 1 << 34, 1 << 18
+"""A row counts as COUNTED beside its response, so that one sum holds both: exact for fewer rows than MOST_COUNTED, with
+responses of at most 2^14.
+"""
 Pair = tuple[int, int]
 """Two columns, by their places among the schema's features; a column twice stands for a number by itself."""
 
@@ -42,65 +44,52 @@ class Interactions:
     From public facts.
     """
 
-    layout: Layout
-
-    @classmethod
-    def of(cls, geometry: Geometry) -> Interactions:
-        """The pairs of a geometry's columns."""
-        return cls(Layout(geometry))
-
-    @cached_property
-    def _places(self) -> dict[int, int]:
-        """Where a column that has cells stands among those that have."""
-        starts = {block.start: place for place, block in enumerate(self.layout.geometry.blocks)}
-        return {starts[member.block.start]: place for place, member in enumerate(self.layout.members)}
-
-    def pairs(self, most_cells: int) -> list[Pair]:
-        """All pairs of columns with at most so many cells."""
-        return [pair for pair in combinations(sorted(self._sizes), 2) if self.n_cells(pair) <= most_cells]
-
-    def alone(self) -> list[Pair]:
-        """All numbers that can be looked at by themselves."""
-        knots = set(self.layout.with_knots)
-        return [(column, column) for column, place in sorted(self._places.items()) if place in knots]
+    geometry: Geometry
 
     @cached_property
     def _sizes(self) -> dict[int, int]:
-        """How many cells a column has."""
-        return {column: self.layout.members[place].n_cells for column, place in self._places.items()}
+        """How many cells each column has that has cells."""
+        blocks = enumerate(self.geometry.blocks)
+        return {place: len(block.labels) for place, block in blocks if block.kind in CODED}
 
-    def shape(self, pair: Pair) -> tuple[int, int]:
-        """How many cells its two columns have."""
-        return self._sizes[pair[0]], self._sizes[pair[1]]
+    def pairs(self, most_cells: int) -> list[Pair]:
+        """All pairs of columns with at most so many cells."""
+        return [pair for pair in combinations(self._sizes, 2) if self.n_cells(pair) <= most_cells]
+
+    def alone(self) -> list[Pair]:
+        """All numbers that can be looked at by themselves."""
+        return [(place, place) for place, block in enumerate(self.geometry.blocks) if block.kind == "spline"]
 
     def n_cells(self, pair: Pair) -> int:
         """How many cells a pair has."""
-        return FINE_CELLS if is_alone(pair) else math.prod(self.shape(pair))
+        return FINE_CELLS if is_alone(pair) else self._sizes[pair[0]] * self._sizes[pair[1]]
+
+    @cached_property
+    def _members(self) -> dict[int, Member]:
+        """The columns that have cells, by their places among all."""
+        return dict(zip(self._sizes, Layout(self.geometry).members, strict=True))
 
     def names(self, pair: Pair) -> list[str]:
         """A name for each of its cells."""
         if is_alone(pair):
-            member = self.layout.members[self.places(pair)[0]]
+            member = self._members[pair[0]]
             labels = level_labels(member.block.column, member.fine_edges)
             return (
                 list(labels) if len(set(labels)) == len(labels) else [f"{label} #{i}" for i, label in enumerate(labels)]
             )
-        first, second = (self.layout.members[place].cell_names for place in self.places(pair))
+        first, second = (self._members[column].cell_names for column in pair)
         return [f"{one} x {other}" for one in first for other in second]
-
-    def places(self, pair: Pair) -> tuple[int, int]:
-        """Where its columns stand among those that have cells."""
-        return self._places[pair[0]], self._places[pair[1]]
 
     def numbers(self, pair: Pair, batch: Batch) -> Integers:
         """The number of each row's cell, from the columns of a table."""
         if is_alone(pair):
-            return np.asarray(self.layout.members[self.places(pair)[0]].fine_cells(batch[pair[0]]), dtype=np.int64)
-        found = []
-        for column, place in zip(pair, self.places(pair), strict=True):
-            member = self.layout.members[place]
-            found.append(member.cells(member.codes(batch[column])))
-        return np.asarray(found[0] * self.shape(pair)[1] + found[1], dtype=np.int64)
+            return np.asarray(self._members[pair[0]].fine_cells(batch[pair[0]]), dtype=np.int64)
+        first, second = (self._members[column].cells(self._members[column].codes(batch[column])) for column in pair)
+        return self.joined(pair, first, second)
+
+    def joined(self, pair: Pair, first: Integers, second: NDArray[np.integer]) -> Integers:
+        """The numbers of a pair's cells, from those of its two columns."""
+        return np.asarray(first * self._sizes[pair[1]] + second, dtype=np.int64)
 
 
 class InteractionCells:
@@ -120,16 +109,18 @@ class InteractionCells:
         sides: NDArray[np.bool_],
         fine: NDArray[np.uint16] | None = None,
     ) -> None:
-        self._interactions = Interactions(layout)
-        self._cells: NDArray[Any] = cells.astype(np.int64) if cells.size <= FEW_CELLS else cells  # quicker to count by
-        self._fine = {} if fine is None else dict(zip(layout.with_knots, fine.T, strict=True))
+        self._interactions = Interactions(layout.geometry)
+        coded = [place for place, block in enumerate(layout.geometry.blocks) if block.kind in CODED]
+        held: NDArray[np.integer] = cells.astype(np.int64) if cells.size <= FEW_CELLS else cells  # quicker to count by
+        self._cells = dict(zip(coded, held, strict=True))
+        self._fine = {} if fine is None else dict(zip([coded[place] for place in layout.splines], fine.T, strict=True))
         self._scores, self._sides = scores, sides.astype(np.int64)
 
     def add(self, pair: Pair, table: Integers) -> None:
         """Let every row's score grow by what its cell has in a table."""
         self._scores = self._scores + table[self._numbers(pair)]
 
-    def sums(self, pairs: Sequence[Pair], responses: Any, shift: int) -> list[Integers]:
+    def sums(self, pairs: Sequence[Pair], responses: Integers, shift: int) -> list[Integers]:
         """For every pair, the sum over the rows of each of its cells of a response: whole numbers, exact below 2^53.
 
         `responses` has a line for either class, the first for rows on the negative side, and a column for each step of
@@ -143,7 +134,9 @@ class InteractionCells:
         ]
         return [np.rint(sums).astype(np.int64) for sums in found]
 
-    def sums_and_counts(self, pairs: Sequence[Pair], responses: Any, shift: int) -> list[tuple[Integers, Integers]]:
+    def sums_and_counts(
+        self, pairs: Sequence[Pair], responses: Integers, shift: int
+    ) -> list[tuple[Integers, Integers]]:
         """The same, and how many rows each cell has: counted together where that is exact, because it takes half the
         time. Responses are at most 2^14.
         """
@@ -157,10 +150,7 @@ class InteractionCells:
         return found
 
     def _numbers(self, pair: Pair) -> Integers:
-        first, second = self._interactions.places(pair)
         if is_alone(pair):
-            return np.asarray(self._fine[first], dtype=np.int64)
-        return np.asarray(
-            self._cells[first].astype(np.int64, copy=False) * self._interactions.shape(pair)[1] + self._cells[second],
-            dtype=np.int64,
-        )
+            return np.asarray(self._fine[pair[0]], dtype=np.int64)
+        first, second = (self._cells[column] for column in pair)
+        return self._interactions.joined(pair, first.astype(np.int64, copy=False), second)

@@ -1,7 +1,8 @@
 """How encoded rows lie in memory: levels as places in one table of codes, several categories together as one code; a
 product with it is a few look-ups.
 
-A row of fourteen columns in bins takes sixteen bytes.
+A row of fourteen columns in bins takes sixteen bytes. Read Chunk (some rows), Member (one column of the schema), Layout
+(all of them, in that order).
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import block_diag
 from scipy.sparse import csc_array, csr_array
 
 from privfit.features.splines import linear_splines
@@ -27,17 +29,29 @@ from privfit.rows.encoding import (
     within_bounds,
 )
 from privfit.schema import Block, Geometry, Numeric, level_labels
-from privfit.tables import Batch
+from privfit.tables import Batch, Values
 
 Floats = NDArray[np.float64]
+Matrix = TypeVar("Matrix", csr_array, csc_array)
 Codes = NDArray[np.int32]
 FineCells = NDArray[np.uint16]
 
 STEP = 1 << 16
+"""The integer that stands for 1 in a number: rounding to it is far below the noise of any release."""
 MOST_CODES = 1 << 12
+"""Codes that joined categories have at most: fewer codes a row against look-up tables that leave the processor's cache;
+`privfit bench speed`.
+"""
 STEPS_PER_KNOT = 8
+"""Steps in which a spline is followed between knots: a code per step against a curve in straight pieces;
+papers/experiments/classifiers.py.
+"""
 FINE_CELLS = 500
-"""In how many cells a number is looked at by itself: equal steps of its scale."""
+"""Cells in which a number is looked at by itself, equal steps of its scale: finer ones hold fewer rows each;
+papers/experiments/classifiers.py.
+"""
+CODED = ("levels", "sign", "spline")
+"""Kinds of blocks that are held as codes; numbers with a slope are held as numbers."""
 
 
 def fine_of(places: Floats, out: FineCells) -> FineCells:
@@ -69,7 +83,7 @@ class Chunk:
         """How much memory they take."""
         return self.numbers.nbytes + self.target.nbytes + self.codes.nbytes + sum(piece.nbytes for piece in self.fine)
 
-    def of(self, rows: Any) -> Chunk:
+    def of(self, rows: slice | NDArray[np.intp]) -> Chunk:
         """Some of these rows: a slice, whose fine cells are left out, or rising places."""
         fine = () if isinstance(rows, slice) else tuple(self._fine_at(rows))
         return Chunk(self.codes[rows], self.numbers[rows], self.target[rows], fine)
@@ -100,15 +114,18 @@ class Member:
     stride: int
 
     @cached_property
-    def columns(self) -> Floats:
-        """The encoded columns of each level: (levels, width). Splines are followed in small steps between knots."""
+    def basis(self) -> Floats | None:
+        """The encoded columns of each level, (levels, width); None for one-hot levels, whose basis is the identity.
+
+        Splines are followed in small steps between knots.
+        """
         if self.block.kind == "levels":
-            return np.eye(self.levels)
+            return None
         if self.block.kind == "sign":
             return np.array([[-1.0], [1.0]])
         return linear_splines(np.arange(self.levels) / STEPS_PER_KNOT, self.block.width)
 
-    def codes(self, values: Any) -> NDArray[Any]:
+    def codes(self, values: Values) -> NDArray[np.intp] | Floats:
         """The level of every row: a function of that row alone, to the bit.
 
         A logarithm's last place may depend on where in memory a value stands; comparing does not.
@@ -124,24 +141,9 @@ class Member:
         return np.rint(places, out=places)
 
     @cached_property
-    def _halves(self) -> tuple[float, ...]:
+    def _halves(self) -> Floats:
         assert isinstance(self.block.column, Numeric)
-        return self.block.column.between(self.levels - 1)
-
-    def values(self, weights: Floats) -> Floats:
-        """What each level adds to the predictor, for the block's own weights: (levels, classes)."""
-        return weights if self.block.kind == "levels" else self.columns @ weights
-
-    def gathered(self, sums: Floats) -> Floats:
-        """The other way round: sums per level to sums per encoded column."""
-        return sums if self.block.kind == "levels" else self.columns.T @ sums
-
-    @property
-    def n_cells(self) -> int:
-        """How many cells it has: one per level of a category; of a number, as many equal ones as it has knots, whose
-        edges are not where knots are.
-        """
-        return len(self.block.labels)
+        return np.array(self.block.column.between(self.levels - 1))
 
     @cached_property
     def cell_names(self) -> tuple[str, ...]:
@@ -151,13 +153,16 @@ class Member:
             return self.block.labels
         assert isinstance(column, Numeric)
         halves = column.between(self.levels - 1)
-        firsts = [-(-cell * self.levels // self.n_cells) for cell in range(1, self.n_cells)]  # the first level of each
+        count = len(self.block.labels)
+        firsts = [-(-cell * self.levels // count) for cell in range(1, count)]  # the first level of each
         return level_labels(column, tuple(halves[first - 1] for first in firsts))
 
-    def cells(self, levels: NDArray[Any]) -> NDArray[np.int64]:
-        """The cell of rows at these levels."""
+    def cells(self, levels: NDArray[np.intp] | Floats) -> NDArray[np.int64]:
+        """The cell of rows at these levels: a level of a category; of a number, one of as many equal cells as it has
+        knots, whose edges are not where knots are.
+        """
         whole = np.asarray(levels, dtype=np.int64)
-        return whole * self.n_cells // self.levels if self.block.kind == "spline" else whole
+        return whole * len(self.block.labels) // self.levels if self.block.kind == "spline" else whole
 
     @cached_property
     def fine_edges(self) -> tuple[float, ...]:
@@ -168,7 +173,7 @@ class Member:
             return column.between(FINE_CELLS - 1)
         return tuple(column.low + (column.high - column.low) * i / FINE_CELLS for i in range(1, FINE_CELLS))
 
-    def fine_cells(self, values: Any) -> NDArray[Any]:
+    def fine_cells(self, values: Values) -> NDArray[np.intp] | FineCells:
         """The fine cell of every row: as for codes, a function of that row alone, to the bit."""
         column = self.block.column
         assert isinstance(column, Numeric)
@@ -178,71 +183,42 @@ class Member:
         return fine_of(np.clip(column.on_scale(own), 0.0, 1.0), np.empty(len(own), dtype=np.uint16))
 
 
-@dataclass(frozen=True)
 class Layout:
     """Where encoded columns are in a chunk. From public facts."""
 
-    geometry: Geometry
-
-    @cached_property
-    def numbers(self) -> tuple[Block, ...]:
-        """The blocks that are numbers."""
-        return tuple(block for block in self.geometry.blocks if block.kind in ("slope", "share"))
-
-    @cached_property
-    def number_columns(self) -> NDArray[np.intp]:
+    def __init__(self, geometry: Geometry) -> None:
+        self.geometry = geometry
+        self.numbers = tuple(block for block in geometry.blocks if block.kind in ("slope", "share"))
+        places = [*[0] * geometry.intercept, *(block.start for block in self.numbers)]
+        self.number_columns = np.array(places, dtype=np.intp)
         """Where numbers are among the encoded columns, the intercept among them."""
-        places = [0] if self.geometry.intercept else []
-        return np.array([*places, *(block.start for block in self.numbers)], dtype=np.intp)
-
-    @cached_property
-    def groups(self) -> tuple[tuple[Member, ...], ...]:
+        self.groups = _grouped(geometry)
         """Blocks of levels, joined while all their levels together have few codes."""
-        groups: list[list[Member]] = []
-        size = MOST_CODES + 1
-        for block in self.geometry.blocks:
-            if block.kind not in ("levels", "sign", "spline"):
-                continue
-            levels = (block.width - 1) * STEPS_PER_KNOT + 1 if block.kind == "spline" else len(block.labels)
-            if size * levels > MOST_CODES:
-                groups.append([])
-                size = 1
-            groups[-1].append(Member(block, levels, size))
-            size *= levels
-        return tuple(map(tuple, groups))
-
-    def sizes(self) -> list[int]:
-        """How many codes each group has."""
-        return [group[-1].stride * group[-1].levels for group in self.groups]
-
-    @cached_property
-    def firsts(self) -> tuple[int, ...]:
+        self.members = tuple(member for group in self.groups for member in group)
+        self.sizes = [group[-1].stride * group[-1].levels for group in self.groups]
+        self.firsts: tuple[int, ...] = (0, *np.cumsum(self.sizes, dtype=np.int64).tolist())
         """Where each group's codes begin in the table of all codes; last, how long it is."""
-        return (0, *np.cumsum(self.sizes(), dtype=np.int64).tolist())
+        self.n_codes = self.firsts[-1]
+        self.splines = tuple(place for place, member in enumerate(self.members) if member.block.kind == "spline")
+        self._shared: dict[int, tuple[Floats, Codes]] = {}
 
-    @property
-    def n_codes(self) -> int:
-        """How many codes all groups have."""
-        return self.firsts[-1]
+    def chunk(self, batch: Batch, fine: FineCells | None = None) -> tuple[Codes, Floats]:
+        """The rows of a batch: codes and numbers.
 
-    def chunk(self, batch: Batch, start: int, stop: int, fine: FineCells | None = None) -> tuple[Codes, Floats]:
-        """Rows start..stop of a batch: codes and numbers.
-
-        Where `fine` is given, a column for every number with knots, it is filled with their fine cells.
+        Where `fine` is given, a column for every spline, it is filled with their fine cells.
         """
+        rows = len(batch[0])
         place = {block.start: position for position, block in enumerate(self.geometry.blocks)}
-        codes = self._codes(
-            [batch[place[member.block.start]][start:stop] for member in self.members], stop - start, fine
-        )
-        numbers = np.empty((len(self.number_columns), stop - start))
+        codes = self._codes([batch[place[member.block.start]] for member in self.members], rows, fine)
+        numbers = np.empty((len(self.number_columns), rows))
         if self.geometry.intercept:
             numbers[0] = STEP
         if self.numbers:
-            values = [batch[place[block.start]][start:stop] for block in self.numbers]
+            values = [batch[place[block.start]] for block in self.numbers]
             encode_numbers(list(self.numbers), values, numbers[int(self.geometry.intercept) :], STEP)
         return codes, np.ascontiguousarray(numbers.T) / STEP
 
-    def _codes(self, columns: list[Any], rows: int, fine: FineCells | None) -> Codes:
+    def _codes(self, columns: Batch, rows: int, fine: FineCells | None) -> Codes:
         """The places of rows in the table of codes.
 
         Many numbers of one array are worked on together, a few rows at a time, as they lie in memory.
@@ -251,14 +227,18 @@ class Layout:
         together = as_one_array([member.block for member in self.members], columns) if self._all_narrow else None
         if together is not None:
             few = 2 * few_rows(len(columns))
+            widths = np.array([member.block.width - 1 for member in self.members], dtype=np.float64)
             for begin in range(0, rows, few):  # whole numbers far below 2^53: the product is exact
                 places = self._narrow_places(together[begin : begin + few])
                 if fine is not None:
                     fine_of(places, fine[begin : begin + few])
-                codes[begin : begin + few] = self._narrow_codes(places) @ self._strides + self.firsts[:-1]
+                places *= widths
+                places *= STEPS_PER_KNOT
+                np.rint(places, out=places)  # as Member.codes, for all columns at once
+                codes[begin : begin + few] = places @ self._strides + self.firsts[:-1]
             return codes
         if fine is not None:
-            for line, place in zip(fine.T, self.with_knots, strict=True):
+            for line, place in zip(fine.T, self.splines, strict=True):
                 line[:] = self.members[place].fine_cells(columns[place])
         levels = (member.codes(values) for member, values in zip(self.members, columns, strict=True))
         for position, (group, first) in enumerate(zip(self.groups, self.firsts, strict=False)):
@@ -271,17 +251,8 @@ class Layout:
     @cached_property
     def _strides(self) -> Floats:
         """What a member's levels count in its group's codes: (members, groups)."""
-        strides = np.zeros((len(self.members), len(self.groups)))
-        places = iter(strides)
-        for position, group in enumerate(self.groups):
-            for member in group:
-                next(places)[position] = member.stride
-        return strides
-
-    @cached_property
-    def members(self) -> tuple[Member, ...]:
-        """The blocks of all groups, in order."""
-        return tuple(member for group in self.groups for member in group)
+        own = [np.array([[member.stride] for member in group], dtype=np.float64) for group in self.groups]
+        return np.asarray(block_diag(*own))
 
     @cached_property
     def _all_narrow(self) -> bool:
@@ -308,13 +279,6 @@ class Layout:
             raise absent_values(columns[int(np.argmax(np.isnan(places).any(axis=0)))])
         return places
 
-    def _narrow_codes(self, places: Floats) -> Floats:
-        """As Member.codes, for all columns at once, in place."""
-        places *= np.array([member.block.width - 1 for member in self.members], dtype=np.float64)
-        places *= STEPS_PER_KNOT
-        np.rint(places, out=places)
-        return places
-
     def look_up(self, weights: Floats) -> Floats:
         """What every code of every group adds to the predictors, for weights of shape (columns, classes): (codes,
         classes).
@@ -323,7 +287,8 @@ class Layout:
         for group in self.groups:
             table = np.zeros((1, weights.shape[1]))
             for member in group:
-                values = member.values(weights[member.block.start : member.block.stop])
+                own = weights[member.block.start : member.block.stop]
+                values = own if member.basis is None else member.basis @ own
                 table = (values[:, None, :] + table[None, :, :]).reshape(-1, weights.shape[1])
             tables.append(table)
         return np.concatenate(tables)
@@ -336,22 +301,23 @@ class Layout:
             sums = counts[first:end]
             for member in group:
                 apart = sums.reshape(-1, member.levels, member.stride, sums.shape[-1]).sum(axis=(0, 2))
-                total[member.block.start : member.block.stop] = member.gathered(apart)
+                own = apart if member.basis is None else member.basis.T @ apart
+                total[member.block.start : member.block.stop] = own
         return total
 
-    def indicators(self, chunk: Chunk) -> Any:
+    def indicators(self, chunk: Chunk) -> csr_array:
         """The sparse matrix with a 1 at each row's places: products with it run outside of Python's lock, and take a
         row's places in their order.
         """
         rows, groups = chunk.codes.shape
         return self._filled(csr_array((rows, self.n_codes if groups else 0)), chunk)
 
-    def transposed(self, chunk: Chunk) -> Any:
+    def transposed(self, chunk: Chunk) -> csc_array:
         """The same matrix, to sum rows with."""
         rows, groups = chunk.codes.shape
         return self._filled(csc_array((self.n_codes if groups else 0, rows)), chunk)
 
-    def _filled(self, matrix: Any, chunk: Chunk) -> Any:
+    def _filled(self, matrix: Matrix, chunk: Chunk) -> Matrix:
         """An empty matrix with the places of these rows.
 
         A constructor would look through all of them, and copy those of a part of a longer chunk.
@@ -373,10 +339,6 @@ class Layout:
             self._shared[groups] = found
         return found[0][: rows * groups], found[1][: rows + 1]
 
-    @cached_property
-    def _shared(self) -> dict[int, tuple[Floats, Codes]]:
-        return {}
-
     def turned(self, chunk: Chunk, frequencies: Floats) -> Floats:
         """The products of encoded rows with some columns, each row's by itself: in a matrix product other rows could
         change how one is rounded.
@@ -391,11 +353,13 @@ class Layout:
         rows = np.zeros((len(chunk.target), self.geometry.n_columns))
         rows[:, self.number_columns] = chunk.numbers
         every = np.arange(len(rows))
-        for member, level in self._levels(chunk):
-            if member.block.kind == "levels":
-                rows[every, member.block.start + level] = 1.0
-            else:
-                rows[:, member.block.start : member.block.stop] = member.columns[level]
+        for group, codes, first in zip(self.groups, chunk.codes.T, self.firsts, strict=False):
+            for member in group:
+                level = (codes.astype(np.intp) - first) // member.stride % member.levels
+                if member.basis is None:
+                    rows[every, member.block.start + level] = 1.0
+                else:
+                    rows[:, member.block.start : member.block.stop] = member.basis[level]
         return rows
 
     def cells(self, chunk: Chunk) -> NDArray[np.uint16]:
@@ -409,11 +373,6 @@ class Layout:
         return found
 
     @cached_property
-    def with_knots(self) -> tuple[int, ...]:
-        """Where numbers with knots stand among the members."""
-        return tuple(place for place, member in enumerate(self.members) if member.block.kind == "spline")
-
-    @cached_property
     def _cell_tables(self) -> list[list[NDArray[np.uint16]]]:
         """For every code of a group, the cell of each of its members.
 
@@ -421,11 +380,21 @@ class Layout:
         """
         return [
             [member.cells(np.arange(size) // member.stride % member.levels).astype(np.uint16) for member in group]
-            for group, size in zip(self.groups, self.sizes(), strict=True)
+            for group, size in zip(self.groups, self.sizes, strict=True)
         ]
 
-    def _levels(self, chunk: Chunk) -> Iterator[tuple[Member, NDArray[np.intp]]]:
-        """Every member, and its level in every row."""
-        for group, codes, first in zip(self.groups, chunk.codes.T, self.firsts, strict=False):
-            for member in group:
-                yield member, (codes.astype(np.intp) - first) // member.stride % member.levels
+
+def _grouped(geometry: Geometry) -> tuple[tuple[Member, ...], ...]:
+    """Blocks of levels in their order, in one group while all their levels together have few codes."""
+    groups: list[list[Member]] = []
+    size = MOST_CODES + 1
+    for block in geometry.blocks:
+        if block.kind not in CODED:
+            continue
+        levels = (block.width - 1) * STEPS_PER_KNOT + 1 if block.kind == "spline" else len(block.labels)
+        if size * levels > MOST_CODES:
+            groups.append([])
+            size = 1
+        groups[-1].append(Member(block, levels, size))
+        size *= levels
+    return tuple(map(tuple, groups))

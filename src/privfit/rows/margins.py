@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from privfit.rows.cached_design import CachedDesign
 from privfit.rows.layout import STEPS_PER_KNOT, Chunk, Member
-from privfit.rows.passes import in_order
-from privfit.rows.rows import one_blas_thread
+from privfit.rows.rows import in_order, one_blas_thread
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -78,7 +77,8 @@ class MarginRows:
         self.weights[member.block.start : member.block.stop] += moved
         if self._margins is None:
             return
-        by_code = self._joined(member, np.rint(member.values(moved[:, None].astype(np.float64))[:, 0]))
+        by_level = moved if member.basis is None else np.rint(member.basis @ moved.astype(np.float64))
+        by_code = self._joined(member, by_level)
         assert self._kept._chunks is not None
         for margin, chunk in zip(self._margins, self._kept._chunks, strict=True):
             margin += (by_code.take(self._codes(chunk, group)) * chunk.target).astype(np.int64)
@@ -102,7 +102,7 @@ class MarginRows:
         here = values.take(at)
         rise, fall = here - values.take(at + step), here - values.take(at - step)
         up, down = np.where(second, rise, fall), np.where(second, fall, rise)
-        sizes = self._layout.sizes()
+        sizes = self._layout.sizes
         found = [np.asarray(self._layout.indicators(chunk).T @ np.stack([down, up], axis=1))]
         for (group, _), shift in zip(self._members, shifts, strict=True):
             if shift is None:
@@ -144,7 +144,7 @@ class MarginRows:
         right = places - STEPS_PER_KNOT * np.minimum(places // STEPS_PER_KNOT, member.block.width - 2)  # in eighths
         return self._joined(member, (STEPS_PER_KNOT - 2 * right) * (step / STEPS_PER_KNOT))
 
-    def _joined(self, member: Member, by_level: Floats) -> Floats:
+    def _joined(self, member: Member, by_level: Floats | Integers) -> Floats:
         """Values by a member's level as values by the code of its group."""
         group = next(members for members in self._layout.groups if member in members)
         size = group[-1].stride * group[-1].levels

@@ -20,9 +20,8 @@ from privfit.features import FeatureMap
 from privfit.privacy.guarded import attempted, in_own_thread, quietly, real_numbers
 from privfit.rows.cached_design import CachedDesign
 from privfit.rows.layout import Chunk
-from privfit.rows.memory import half_of_memory
 from privfit.rows.plain import PlainRows
-from privfit.rows.rows import Rows, one_blas_thread
+from privfit.rows.rows import HALF_OF_MEMORY, Rows, one_blas_thread
 from privfit.tables import DataError
 
 Floats = NDArray[np.float64]
@@ -49,7 +48,7 @@ class PartitionedRows:
         self._rows = rows
         self._encoded = encoded
         self._features = features
-        self._most_bytes = half_of_memory() // 2 if most_bytes is None else most_bytes
+        self._most_bytes = HALF_OF_MEMORY // 2 if most_bytes is None else most_bytes
         self._taken: Callable[[Places], Floats] | None = None
         self.n_rows = 0
 

@@ -5,16 +5,14 @@ levels.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit.rows.encoding import level_codes, within_bounds
-from privfit.rows.memory import half_of_memory, read_again, read_once
-from privfit.rows.rows import Rows
+from privfit.rows.rows import CachedRows
 from privfit.schema import Block, Numeric
-from privfit.tables import Batch
+from privfit.tables import Values
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -22,43 +20,18 @@ Integers = NDArray[np.int64]
 CHUNK_VALUES = 1 << 20
 
 
-class PlainRows:
+class PlainRows(CachedRows[Floats]):
     """The rows of a table, the target last.
 
-    Hands out whole-number sums over rows, and the number of rows; with `every_row`, all rows to one function.
+    Hands out integer sums over rows, and the number of rows; with `every_row`, all rows to one function.
     """
 
-    def __init__(self, rows: Rows, most_bytes: int | None = None) -> None:
-        self._rows = rows
-        self._most_bytes = half_of_memory() if most_bytes is None else most_bytes
-        target = rows.geometry.target
-        self._blocks = rows.geometry.blocks if target is None else (*rows.geometry.blocks, target)
-        self._chunks: list[Floats] | None = None
-        self.n_rows = 0
-
-    def read(self) -> None:
-        """Read everything once, keep it if it fits, and meet every error that the table holds."""
-        self._chunks, self.n_rows = read_once(
-            self._read(), self._rows, self._most_bytes, len, lambda chunk: chunk.nbytes
-        )
-
-    def _every_chunk(self) -> Iterator[Floats]:
-        if self._chunks is not None:
-            yield from self._chunks
-            return
-        yield from read_again(self._read(), self.n_rows, len)
-
-    def _read(self) -> Iterator[Floats]:
-        size = max(1, CHUNK_VALUES // len(self._blocks))
-        for batch in self._rows.batches():
-            for start in range(0, len(batch[0]), size):
-                yield self._plain(batch, start, start + size)
-
-    def _plain(self, batch: Batch, start: int, stop: int) -> Floats:
-        columns = []
-        for place, block in enumerate(self._blocks):
-            columns.append(_values(block, batch[place][start:stop]))
-        return np.column_stack(columns).astype(np.float64)
+    def _encoded(self) -> Iterator[Floats]:
+        geometry = self._rows.geometry
+        blocks = geometry.blocks if geometry.target is None else (*geometry.blocks, geometry.target)
+        for _, batch in self._rows.pieces(max(1, CHUNK_VALUES // len(blocks))):
+            columns = [_values(block, batch[place]) for place, block in enumerate(blocks)]
+            yield np.column_stack(columns).astype(np.float64)
 
     def sum(self, scores: Callable[[Floats], Integers]) -> Integers:
         """The sum over rows of whole-number scores: `scores` gives one row of them per row."""
@@ -74,7 +47,7 @@ class PlainRows:
         return function(np.concatenate(list(self._every_chunk())))
 
 
-def _values(block: Block, values: Any) -> Floats:
+def _values(block: Block, values: Values) -> Floats:
     column = block.column
     if isinstance(column, Numeric) and block.kind in ("slope", "share"):
         return within_bounds(column, values)

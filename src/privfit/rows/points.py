@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.rows.encoding import absent_values, encode_numbers
-from privfit.rows.memory import half_of_memory, read_again, read_once
-from privfit.rows.rows import Rows, one_blas_thread
+from privfit.rows.rows import EXACT_INT, CachedRows, Rows, one_blas_thread, too_many_rows
 from privfit.schema import Geometry, Numeric, Schema, SchemaError
-from privfit.tables import Batch, DataError, Table
+from privfit.tables import Table
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -31,7 +30,6 @@ EXACT_VALUES = 1 << 19
 """Squared distances of so many values, each below 2^34, add up to less than 2^53."""
 CACHED_ROWS = 1 << 13
 PREDICT_ROWS = 1 << 15
-_EXACT_INT = 1 << 62
 
 
 def point_geometry(schema: Schema) -> Geometry:
@@ -54,61 +52,34 @@ def on_lattice(centres: Floats) -> Integers:
     return np.rint(np.clip(centres, -1.0, 1.0) * STEP).astype(np.int64)
 
 
-class Points:
-    """The rows of a table as points. Hands out whole-number sums over rows, and the number of rows; never a row.
+class Points(CachedRows[Lattice]):
+    """The rows of a table as points. Hands out integer sums over rows, and the number of rows; never a row.
 
     Guarantee: every sum is exact, and a row's part in it is a function of that row and of public numbers;
     docs/proofs/clustering.md, Lemma 1.
     """
 
     def __init__(self, rows: Rows, most_bytes: int | None = None) -> None:
-        self._rows = rows
-        self._blocks = list(rows.geometry.blocks)
-        self._most_bytes = half_of_memory() if most_bytes is None else most_bytes
-        self._chunks: list[Lattice] | None = None
-        self.n_columns = len(self._blocks)
-        self.n_rows = 0
-
-    def read(self) -> None:
-        """Read everything once, keep it if it fits, and meet every error that the table holds.
-
-        A second call does nothing.
-        """
-        if self.n_rows:
-            return
-        self._chunks, self.n_rows = read_once(
-            self._read(), self._rows, self._most_bytes, lambda chunk: chunk.shape[1], lambda chunk: chunk.nbytes
-        )
+        super().__init__(rows, most_bytes)
+        self.n_columns = len(rows.geometry.blocks)
 
     def check_sums(self, largest: int) -> None:
         """Refuse more rows than 64-bit sums hold, if one row adds at most this much."""
-        if self.n_rows > _EXACT_INT // largest:
-            raise DataError(
-                f"The table has more than {_EXACT_INT // largest} rows, and 64-bit sums would overflow. Split the "
-                "table. Nothing was charged."
-            )
+        if self.n_rows > EXACT_INT // largest:
+            raise too_many_rows(EXACT_INT // largest)
 
-    def _read(self) -> Iterator[Lattice]:
-        size = max(1, CHUNK_VALUES // self.n_columns)
-        for batch in self._rows.batches():
-            for start in range(0, len(batch[0]), size):
-                yield self._encoded(batch, start, min(start + size, len(batch[0])))
-
-    def _encoded(self, batch: Batch, start: int, stop: int) -> Lattice:
-        encoded = np.empty((self.n_columns, stop - start))
-        encode_numbers(self._blocks, [column[start:stop] for column in batch], encoded, STEP)
-        return encoded.astype(np.int32)
+    def _encoded(self) -> Iterator[Lattice]:
+        blocks = list(self._rows.geometry.blocks)
+        for _, batch in self._rows.pieces(max(1, CHUNK_VALUES // self.n_columns)):
+            encoded = np.empty((self.n_columns, len(batch[0])))
+            encode_numbers(blocks, batch, encoded, STEP)
+            yield encoded.astype(np.int32)
 
     def _parts(self, width: int, most: int = EXACT_VALUES) -> Iterator[Floats]:
         """All points, one column each, in parts short enough for `width` values a row, and for exact sums in floats."""
         size = max(1, min(most, CHUNK_VALUES // width, EXACT_VALUES // self.n_columns))
-        chunks = (
-            iter(self._chunks)
-            if self._chunks is not None
-            else read_again(self._read(), self.n_rows, lambda chunk: chunk.shape[1])
-        )
         with one_blas_thread():
-            for chunk in chunks:
+            for chunk in self._every_chunk():
                 for start in range(0, chunk.shape[1], size):
                     yield chunk[:, start : start + size].astype(np.float64)
 

@@ -38,7 +38,7 @@ def linear_scores(
     parts = []
     for batch, design in _designs(table, schema, geometry):
         scores = design @ coef[:names] + intercept
-        interactions, first = Interactions.of(geometry), names
+        interactions, first = Interactions(geometry), names
         for pair in pairs:
             scores += coef[first + interactions.numbers(pair, batch)]
             first += interactions.n_cells(pair)
@@ -60,7 +60,7 @@ def feature_scores(
     parts = []
     for batch in table.batches(schema.features, positions, PREDICT_ROWS):
         rows = len(batch[0])
-        chunk = Chunk(*layout.chunk(batch, 0, rows), np.empty(rows))
+        chunk = Chunk(*layout.chunk(batch), np.empty(rows))
         products = chunk.numbers if features.frequencies is None else layout.turned(chunk, features.frequencies)
         parts.append(features(products) @ coef + intercept)
     return np.concatenate(parts) if parts else np.empty(0)

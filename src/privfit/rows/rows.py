@@ -1,12 +1,13 @@
-"""Rows: a table behind its schema.
+"""Rows: a table behind its schema, read in two ways and no other.
 
-Data is read by `Rows.sum` (and `split_sum`, the same over two parts) and, for many passes, by CachedDesign; by nothing
-else.
+`Rows.sum` (and `split_sum`, the same over two parts) adds up exact integers in one pass. `CachedRows` is the base of
+all that is read many times: encoded once, kept in memory where it fits, and read again where it does not.
 """
 
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,7 +15,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from threading import Lock
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +23,21 @@ from threadpoolctl import ThreadpoolController
 
 from privfit.rows.encoding import Encoder
 from privfit.schema import Geometry, Schema
-from privfit.tables import Batch, DataError, Table
+from privfit.tables import NOT_CHARGED, Batch, DataError, Table
+
+Given = TypeVar("Given")
+Made = TypeVar("Made")
 
 BATCH_ROWS = 1 << 16
-CHUNK_ROWS = 1 << 14
-CHUNK_VALUES = 1 << 21  # wide rows in shorter chunks, whose memory is used again and not asked for anew
-_EXACT_FLOAT = 1 << 53
-_EXACT_INT = 1 << 62
+"""Rows that an engine hands out at a time: fewer cost Python's overhead, more cost memory; `privfit bench speed`."""
+SUM_ROWS = 1 << 14
+"""Rows that one thread encodes and sums at a time; more leave the processor's cache; `privfit bench speed`."""
+SUM_VALUES = 1 << 21
+"""Wide rows are summed in shorter pieces, whose memory is used again and not asked for anew; `privfit bench speed`."""
+EXACT_FLOAT = 1 << 53
+"""Integers up to here are exact in float64."""
+EXACT_INT = 1 << 62
+"""Sums below this never overflow 64 bits."""
 
 _progress: ContextVar[Callable[[int], None] | None] = ContextVar("privfit_progress", default=None)
 
@@ -41,11 +50,6 @@ def on_progress(report: Callable[[int], None]) -> Iterator[None]:
         yield
     finally:
         _progress.reset(token)
-
-
-def progress_report() -> Callable[[int], None] | None:
-    """Whom to tell how many rows were read, if anybody asked."""
-    return _progress.get()
 
 
 def count_rows(table: Table, schema: Schema) -> int | None:
@@ -63,12 +67,12 @@ class Kernel(Protocol):
 
     @property
     def step(self) -> int:
-        """The whole number that stands for 1 in a feature."""
+        """The integer that stands for 1 in a feature."""
         ...
 
     @property
     def target_units(self) -> int:
-        """The whole number that stands for 1 in the target."""
+        """The integer that stands for 1 in the target."""
         ...
 
     @property
@@ -77,15 +81,15 @@ class Kernel(Protocol):
         ...
 
     def __call__(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The sum over these rows (one column of `encoded` per row): whole numbers, exact in float64."""
+        """The sum over these rows (one column of `encoded` per row): integers, exact in float64."""
         ...
 
 
-class Coins(Protocol):
-    """A coin per row, thrown without looking at it."""
+class RowBits(Protocol):
+    """A random bit per row, drawn without looking at it."""
 
     def heads(self, first: int, count: int) -> NDArray[np.bool_]:
-        """Which of `count` rows from number `first` on show heads. The same answer whenever asked."""
+        """Which of `count` rows from number `first` on have a 1. The same answer whenever asked."""
         ...
 
 
@@ -107,47 +111,25 @@ class Rows:
         batch_rows: int = BATCH_ROWS,
         threads: int | None = None,
     ) -> None:
-        self.geometry = geometry
-        self.label = table.label
-        self._table = table
+        self.geometry, self.label = geometry, table.label
+        self.passes_once = table.passes_once
+        self.known_rows: int | None = table.n_rows
+        self._table, self._batch_rows = table, batch_rows
         self._columns = schema.columns if geometry.target is not None else schema.features
         self._positions = table.positions(self._columns)
-        self._batch_rows = batch_rows
-        self.threads = (
-            threads or len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else threads or os.cpu_count() or 1
-        )
-        self._counted: int | None = table.n_rows
-
-    @property
-    def passes_once(self) -> bool:
-        """Whether the table can be summed once only: a stream."""
-        return self._table.passes_once
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        self.threads = threads or cores or 1
+        self._was_read = False
 
     @property
     def n_rows(self) -> int:
         """The number of rows: public under replace-one, private under add-remove.
 
-        A stream knows it after its first sum.
+        A stream knows it after its first sum; `known_rows` is None before.
         """
-        if self._counted is None:
+        if self.known_rows is None:
             raise DataError("The number of rows of a stream or file is known after it was read once. Sum it first.")
-        return self._counted
-
-    @property
-    def known_rows(self) -> int | None:
-        """The number of rows if it is known already."""
-        return self._counted
-
-    def settle_count(self, count: int) -> None:
-        """Note how many rows there are, once all were read: as many as the table says, and as many in every pass."""
-        if self._counted not in (None, count):
-            raise DataError(
-                "The table handed out another number of rows than it said it has, or than when it was read first. "
-                "Give a table that nobody writes to. Nothing was charged."
-            )
-        self._counted = count
+        return self.known_rows
 
     def batches(self) -> Iterator[Batch]:
         """The table's columns, batch by batch, as the schema lists them.
@@ -156,78 +138,210 @@ class Rows:
         """
         return self._table.batches(self._columns, self._positions, self._batch_rows)
 
+    def pieces(self, size: int) -> Iterator[tuple[int, Batch]]:
+        """One pass: the number of the first row of every piece, and its columns, at most so many rows of them.
+
+        There are as many rows as the table says, and as many in every pass. Progress is told in the first.
+        """
+        report = None if self._was_read else _progress.get()
+        seen = 0
+        for batch in self.batches():
+            for start in range(0, len(batch[0]), size):
+                piece = [column[start : start + size] for column in batch]
+                yield seen, piece
+                seen += len(piece[0])
+                if report is not None:
+                    report(seen)
+        if not seen:
+            raise no_rows()
+        if self.known_rows not in (None, seen):
+            raise other_rows()
+        self.known_rows, self._was_read = seen, True
+
     def sum(self, kernel: Kernel) -> NDArray[np.int64]:
         """The exact sum of the kernel over all rows."""
 
-        def chunk_sum(encoded: NDArray[np.float64], first: int) -> NDArray[np.int64]:
+        def piece_sum(encoded: NDArray[np.float64], first: int) -> NDArray[np.int64]:
             return kernel(encoded).astype(np.int64)
 
-        return self._total(kernel, chunk_sum)
+        return self._total(kernel, piece_sum)
 
-    def split_sum(self, kernel: Kernel, coins: Coins) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-        """The exact sums over the rows whose coin shows tails and over those that show heads, and how many show heads.
+    def split_sum(self, kernel: Kernel, bits: RowBits) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+        """The exact sums over the rows whose bit is 0 and over those whose bit is 1, and how many have a 1.
 
         One pass.
         """
-        heads = [0]
+        ones = [0]
 
-        def chunk_sum(encoded: NDArray[np.float64], first: int) -> NDArray[np.int64]:
-            shown = coins.heads(first, encoded.shape[1])
+        def piece_sum(encoded: NDArray[np.float64], first: int) -> NDArray[np.int64]:
+            drawn = bits.heads(first, encoded.shape[1])
             with _counting:
-                heads[0] += int(shown.sum())
-            return np.stack([kernel(encoded[:, ~shown]), kernel(encoded[:, shown])]).astype(np.int64)
+                ones[0] += int(drawn.sum())
+            return np.stack([kernel(encoded[:, ~drawn]), kernel(encoded[:, drawn])]).astype(np.int64)
 
-        tails_sum, heads_sum = self._total(kernel, chunk_sum)
-        return tails_sum, heads_sum, heads[0]
+        of_zeros, of_ones = self._total(kernel, piece_sum)
+        return of_zeros, of_ones, ones[0]
 
     def _total(
-        self, kernel: Kernel, chunk_sum: Callable[[NDArray[np.float64], int], NDArray[np.int64]]
+        self, kernel: Kernel, piece_sum: Callable[[NDArray[np.float64], int], NDArray[np.int64]]
     ) -> NDArray[np.int64]:
-        """The sum over chunks of what `chunk_sum` makes of encoded rows and the number of the first of them."""
-        if kernel.largest > _EXACT_FLOAT:
+        """The sum over pieces of what `piece_sum` makes of encoded rows and the number of the first of them."""
+        if kernel.largest > EXACT_FLOAT:
             raise ValueError(
-                f"One row could add {kernel.largest} to a sum, and whole numbers are exact up to 2^53 only. "
+                f"One row could add {kernel.largest} to a sum, and integers are exact up to 2^53 only. "
                 "Weigh the target less: a loss with more curvature or less slope. Nothing was charged."
             )
         encoder = Encoder(self.geometry, kernel.step, kernel.target_units)
-        size = max(1, min(CHUNK_ROWS, CHUNK_VALUES // encoder.height, _EXACT_FLOAT // kernel.largest))
-        most = _EXACT_INT // kernel.largest
+        size = max(1, min(SUM_ROWS, SUM_VALUES // encoder.height, EXACT_FLOAT // kernel.largest))
+        most = EXACT_INT // kernel.largest
 
-        def task(batch: Batch, start: int, stop: int, first: int) -> NDArray[np.int64]:
-            return chunk_sum(encoder.encode(batch, start, stop), first)
+        def task(piece: tuple[int, Batch]) -> NDArray[np.int64]:
+            first, batch = piece
+            if first + len(batch[0]) > most:
+                raise too_many_rows(most)
+            return piece_sum(encoder.encode(batch), first)
 
-        total: NDArray[np.int64] | None = None
-        rows = 0
-        report = progress_report()
         with one_blas_thread(), ThreadPoolExecutor(self.threads) as pool:
-            pending: deque[Future[NDArray[np.int64]]] = deque()
-            for batch in self.batches():
-                length = len(batch[0])
-                before, rows = rows, rows + length
-                if rows > most:
-                    raise DataError(
-                        f"The table has more than {most} rows, and 64-bit sums would overflow. Split the table. "
-                        "Nothing was charged."
-                    )
-                for start in range(0, length, size):
-                    pending.append(pool.submit(task, batch, start, min(start + size, length), before + start))
-                while len(pending) > 4 * self.threads:
-                    total = _added(total, pending.popleft().result())
-                if report is not None:
-                    report(rows)
-            while pending:
-                total = _added(total, pending.popleft().result())
-        if total is None:
-            raise DataError(
-                "The table has no rows (0 sample(s)), and a minimum of 1 is required. Give a table with rows. Nothing "
-                "was charged."
-            )
-        self.settle_count(rows)
+            sums = in_order(pool, task, self.pieces(size), 4 * self.threads)
+            total = next(sums)
+            for part in sums:
+                total = total + part
         return total
 
 
-def _added(total: NDArray[np.int64] | None, part: NDArray[np.int64]) -> NDArray[np.int64]:
-    return part if total is None else total + part
+class Kept(Protocol):
+    """Some encoded rows in memory."""
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory they take."""
+        ...
+
+
+Chunks = TypeVar("Chunks", bound=Kept)
+
+
+class CachedRows(ABC, Generic[Chunks]):
+    """The rows of a table for several passes: kept in memory, or read again where they take more than `most_bytes`.
+
+    Subclasses say how rows are encoded, and hand out sums over them; never a row.
+    """
+
+    def __init__(self, rows: Rows, most_bytes: int | None = None) -> None:
+        self._rows = rows
+        self._most_bytes = HALF_OF_MEMORY if most_bytes is None else most_bytes
+        self._chunks: list[Chunks] | None = None
+        self.n_rows = 0
+
+    @abstractmethod
+    def _encoded(self) -> Iterator[Chunks]:
+        """All rows, encoded, in one pass over the table."""
+
+    def read(self) -> None:
+        """Read everything once: keep it if it fits, count it in any case, and meet every error that the table holds
+        before anything is charged. A second call does nothing.
+        """
+        if self.n_rows:
+            return
+        chunks: list[Chunks] | None = []
+        held = 0
+        for chunk in self._encoded():
+            if chunks is None:
+                continue
+            chunks.append(chunk)
+            held += chunk.nbytes
+            if held > self._most_bytes:
+                refuse_large_stream(self._rows)
+                chunks = None
+        self._chunks, self.n_rows = chunks, self._rows.n_rows
+
+    def _every_chunk(self) -> Iterator[Chunks]:
+        """The rows from memory, or else of the table, which must have as many as when it was read first.
+
+        Reading again happens after the charge, where no error may depend on a row. What a row can do to a reader (a
+        cell of the wrong kind, a query that panics on a value), it did in the first pass, before the charge: engines
+        read the same bytes the same way twice. What fails here and did not then was changed from outside: a file was
+        replaced, a disk failed. Tables that may answer differently when asked again are streams, and are never read
+        twice. (A query with a random part is the one exception: it is its author who makes the passes differ.)
+        """
+        if self._chunks is not None:
+            yield from self._chunks
+            return
+        try:
+            yield from self._encoded()
+        except DataError as error:
+            told = str(error).replace(NOT_CHARGED, "")
+        else:
+            return
+        raise DataError(f"{told} The table was being read again, and is not what it was at first. The charge stands.")
+
+
+def _half_of_memory() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (AttributeError, ValueError, OSError):
+        return 1 << 32
+
+
+HALF_OF_MEMORY = _half_of_memory()
+"""Bytes of encoded rows that are kept: the rest is for the caller's table and for solvers. More rows are read again in
+every pass.
+"""
+
+
+def refuse_large_stream(rows: Rows) -> None:
+    """Refuse a stream that does not fit in memory, before anything is charged."""
+    if rows.passes_once:
+        raise DataError(
+            f"A {rows.label} was given to a fit in several passes, and what it holds does not fit in memory. "
+            "Give a file or a table that can be read again. Nothing was charged."
+        )
+
+
+def no_rows() -> DataError:
+    """The error for an empty table."""
+    return DataError(
+        "The table has no rows (0 sample(s)), and a minimum of 1 is required. Give a table with rows. Nothing was "
+        "charged."
+    )
+
+
+def other_rows() -> DataError:
+    """The error for a table that grew or shrank between two readings, or that has another number than it said."""
+    return DataError(
+        "The table has another number of rows than it said, or than when it was read first. "
+        "Give a table that nobody writes to. Nothing was charged."
+    )
+
+
+def too_many_rows(most: int) -> DataError:
+    """The error for a table whose sums would not be exact."""
+    return DataError(
+        f"The table has more than {most} rows, and 64-bit sums would overflow. Split the table. Nothing was charged."
+    )
+
+
+def in_order(
+    pool: ThreadPoolExecutor, task: Callable[[Given], Made], pieces: Iterator[Given], ahead: int
+) -> Iterator[Made]:
+    """What a task makes of the pieces, in their order, with few of them in work at a time."""
+    pending: deque[Future[Made]] = deque()
+    broken: Exception | None = None
+    while True:
+        try:
+            piece = next(pieces)
+        except StopIteration:
+            break
+        except Exception as error:  # what rows before it have to say comes first, however far ahead was read
+            broken = error
+            break
+        pending.append(pool.submit(task, piece))
+        if len(pending) > ahead:
+            yield pending.popleft().result()
+    while pending:
+        yield pending.popleft().result()
+    if broken is not None:
+        raise broken
 
 
 @cache

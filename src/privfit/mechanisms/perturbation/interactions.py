@@ -132,7 +132,7 @@ class PairedPerturbation(ObjectivePerturbation):
             return PairedPlan(**inherited)
         facts, parameters, pairs = plan.facts, plan.facts.parameters, split.pairs
         changed = int(parameters.rows_per_person) * (2 if parameters.adjacency == "replace-one" else 1)
-        interactions = Interactions.of(facts.geometry)
+        interactions = Interactions(facts.geometry)
         terms = InteractionTerms(
             IntegerGradients(plan.gradients.loss, changed),
             interactions,
@@ -167,7 +167,7 @@ class PairedPerturbation(ObjectivePerturbation):
         fits = problem.loss == LOGISTIC and problem.coupling == "one" and problem.features is None
         if not fits or score_bits(geometry.n_columns) < STEP_BITS:
             return []
-        menu = menu_of(Interactions.of(geometry))
+        menu = menu_of(Interactions(geometry))
         return menu if len(menu) <= MOST_CHOICES else []
 
     def _cached(self, rows: Rows, problem: ERMProblem) -> CachedDesign:
