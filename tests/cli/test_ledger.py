@@ -312,7 +312,7 @@ def test_no_text_of_a_csv_is_a_formula(run: Run, note: str) -> None:
 
 def test_entries_with_a_purpose_that_cannot_be_printed_are_printed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Such entries are refused; files may have some."""
-    monkeypatch.setattr("privfit.privacy.ledger.ledger.check_unicode", lambda *text: None)
+    monkeypatch.setattr("privfit.privacy.ledger.ledger.checked_text", lambda name, value: value)
     pf.Ledger("budget.db", epsilon=1.0).charge(Event("m", 0.01, parts=(Laplace(size=1, purpose="\ud800"),)))
     for form in ("csv", "json", "table"):
         assert run("ledger", "budget.db", "--format", form).exit_code == 0

@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 from scipy.special import log_ndtr
 from scipy.stats import norm
 
-from privfit.privacy import Budget, PrivacyError, exact
+from privfit.privacy import PrivacyError, exact
 from privfit.privacy.composition import (
     Cost,
     History,
     _fixed_part,
-    affordable,
     epsilon_of,
     order_for,
     rho_of,
@@ -42,7 +41,8 @@ def gaussian(*rhos) -> list[Cost]:
 
 
 def fits(costs, epsilon, delta=0.0) -> bool:
-    return affordable(total(costs, epsilon, delta), Budget(epsilon, delta))
+    spent = total(costs, epsilon, delta)
+    return spent[0] <= exact(epsilon) and spent[1] <= exact(delta)
 
 
 # -- pure and approximate costs add up -------------------------------------------------------------

@@ -100,7 +100,7 @@ def test_only_another_promise_warns(recwarn):
         ledger.charge(event())
     assert [w for w in recwarn if issubclass(w.category, pf.PrivacyWarning)] == []
     for other in (event(rows_per_person=2), replace(event(), adjacency="add-remove")):
-        with pytest.warns(pf.PrivacyWarning, match="do not add up to one claim"):
+        with pytest.warns(pf.PrivacyWarning, match="do not add up to one guarantee"):
             ledger.check(other)
 
 
@@ -303,7 +303,7 @@ def test_charges_are_synced_with_their_folder(path):
     """synchronous = EXTRA (3): with less, power lost after a commit can bring the journal back and take the charge
     away.
     """
-    with pf.Ledger(path, epsilon=1.0)._file.connection() as connection:
+    with pf.Ledger(path, epsilon=1.0)._file.opened() as (connection, _):
         assert connection.execute("PRAGMA synchronous").fetchone() == (3,)
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 

@@ -17,7 +17,7 @@ import pytest
 
 import privfit as pf
 from privfit.privacy import Budget, Event, Receipt
-from privfit.privacy.ledger import state as ledger_state
+from privfit.privacy.ledger import chain as ledger_state
 from privfit.privacy.ledger.chain import COLUMNS
 from privfit.privacy.parts import Laplace, RandomBits, Repeat
 from tests.support.ledgers import charge_all
@@ -115,8 +115,7 @@ def test_an_edit_among_the_newest_entries_is_found_by_every_use(path, kind):
 
 def test_sums_that_were_changed_and_sealed_again_are_found_by_verify(path):
     ledger = filled(path)
-    with ledger._file.connection(write=True) as connection:
-        state = ledger._file.state(connection)
+    with ledger._file.opened(write=True) as (connection, state):
         less = ledger_state.replace(state, history=ledger_state.replace(state.history, rho=state.history.rho / 2))
         connection.execute("UPDATE state SET entries = ?, head = ?, totals = ?, seal = ?", less.to_row())
         connection.execute("COMMIT")

@@ -12,8 +12,8 @@ import pytest
 
 import privfit as pf
 from privfit.privacy import Event
+from privfit.privacy.ledger import chain as ledger_state
 from privfit.privacy.ledger import file as ledger_file
-from privfit.privacy.ledger import state as ledger_state
 from tests.support.ledgers import charge_all
 
 

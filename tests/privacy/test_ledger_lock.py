@@ -15,7 +15,7 @@ import pytest
 
 import privfit as pf
 from privfit.privacy.ledger import file as ledger_file
-from privfit.privacy.ledger import lock as ledger_lock
+from privfit.privacy.ledger import file as ledger_lock
 from tests.support.processes import finish, go, in_child, start
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there are SQLite's locks alone")
@@ -29,15 +29,16 @@ def path(tmp_path):
 # In the middle of a charge, other code of the process looks at the file; then the charge waits until it is told to go
 # on.
 INTERRUPTED = """
-refuse = Ledger._refuse_overdraft
+state_after = Ledger._state_after
 
 def paused(self, state, event):
-    refuse(self, state, event)
+    after = state_after(self, state, event)
     open(sys.argv[1], "rb").close()
     os.write(1, b"paused\\n")
     sys.stdin.readline()
+    return after
 
-Ledger._refuse_overdraft = paused
+Ledger._state_after = paused
 os.write(1, b"released %d\\n" % ledger.charge(0.9).entry)
 """
 IMPATIENT = """
@@ -133,7 +134,7 @@ def test_others_can_read_the_file_while_it_is_locked(path):
         "-c",
         "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute('SELECT count(*) FROM entry').fetchone())",
     ]
-    with ledger._file.connection():
+    with ledger._file.opened():
         assert path.read_bytes()[:6] == b"SQLite"
         assert subprocess.run([*command, path], capture_output=True, check=True).stdout == b"(1,)\n"
 

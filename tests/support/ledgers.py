@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import astuple
 
 from privfit.privacy import Event, Ledger
-from privfit.privacy.ledger import state as states
+from privfit.privacy.ledger.chain import append
+from privfit.version import VERSION
 
 
 def charge_all(ledger: Ledger, events: Iterable[Event], dataset: str = "") -> None:
     """Charge one event after the other without asking whether the budget allows it, and commit once."""
-    with ledger._file.connection(write=True) as connection:
-        state = ledger._file.state(connection)
+    with ledger._file.opened(write=True) as (connection, state):
         for event in events:
-            row = ledger._row(event, dataset, ledger._about)
-            state = states._insert(connection, state, (state.entries + 1, *row), event)
+            said = ("2026-01-01T00:00:00+00:00", dataset, event.mechanism, event.epsilon, event.delta, event.to_json())
+            state = append(connection, state, (*said, *astuple(ledger._about), VERSION), event)
         connection.execute("UPDATE state SET entries = ?, head = ?, totals = ?, seal = ?", state.to_row())
         connection.execute("COMMIT")

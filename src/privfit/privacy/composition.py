@@ -11,17 +11,19 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 from privfit.privacy.errors import PrivacyError
-from privfit.privacy.parameters import Budget, exact
+from privfit.privacy.parameters import exact
 
-_LEAST_DELTA = sys.float_info.min  # below it floats lose their digits
-_DOUBT = Fraction(1, 10**9)  # more than the part by which stated epsilons differ where logarithms are rounded otherwise
+_LEAST_DELTA = sys.float_info.min
+"""The least delta of a zCDP cost: below it floats lose their digits, and a logarithm its accuracy."""
+_DOUBT = Fraction(1, 10**9)
+"""By how much a stated epsilon may exceed the budget and still count as one that could have been added up: logarithms
+of other machines are rounded otherwise, by far less than this. To count it spends delta that was perhaps not needed."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +42,7 @@ def _fixed_part(order: float, delta: float) -> float:
     Guarantee: docs/proofs/composition.md, Lemma 1, for every delta that rounds to this float, so also for the number
     that a person wrote.
     """
-    delta = (
-        math.nextafter(delta, 0.0) or delta
-    )  # near 1 the last digit of delta is much of its logarithm; below 5e-324 is only 0
+    delta = math.nextafter(delta, 0.0) or delta  # near 1 its last digit is much of its logarithm; below 5e-324 is 0
     shrink = math.log1p(-1 / order) if order > 2 else math.log((order - 1) / order)  # either way without cancellation
     terms = shrink, -math.log(delta) / (order - 1), -math.log(order) / (order - 1)
     return max(math.fsum(terms) + 2.0**-48 * math.fsum(map(abs, terms)), 0.0)  # each term errs by a few 2^-52 of itself
@@ -184,20 +184,19 @@ class History:
         return {name: str(value) if isinstance(value, Fraction) else value for name, value in plain.items()}
 
     @classmethod
-    def from_dict(cls, plain: dict[str, Any]) -> History:
+    def from_dict(cls, plain: Mapping[str, object]) -> History:
         """The history that `to_dict` wrote. Raises ValueError or TypeError for anything else."""
-        sums = ("direct", "rho", "stated", "delta", "counted", *(("first",) if plain.get("first") is not None else ()))
-        history = cls(**{**plain, **{name: _fraction(plain.get(name)) for name in sums}})
+        given = dict(plain)
+        for name in ("direct", "rho", "stated", "delta", "counted", "first"):
+            text = given.get(name)
+            if isinstance(text, str) and re.fullmatch(r"[0-9]+(/[0-9]+)?", text):
+                given[name] = Fraction(text)
+            elif name != "first" or text is not None:
+                raise ValueError("a sum of prices is not a fraction of at least 0")
+        history = cls(**given)  # type: ignore[arg-type]
         if not (isinstance(history.statable, bool) and isinstance(history.exposed, bool)):
             raise TypeError("a mark of a history is neither true nor false")
         return history
-
-
-def _fraction(text: Any) -> Fraction:
-    """The fraction that `str` wrote, without a sign: a sum of prices is never negative."""
-    if not isinstance(text, str) or not re.fullmatch(r"[0-9]+(/[0-9]+)?", text):
-        raise ValueError("a sum of prices is not a fraction of at least 0")
-    return Fraction(text)
 
 
 def total(costs: Iterable[Cost], epsilon: float, delta: float) -> tuple[Fraction, Fraction]:
@@ -222,8 +221,3 @@ def stated_epsilon(cost: Cost) -> Fraction | None:
     if epsilon > 0 and cost.rho <= exact(rho_of(epsilon, delta)):
         return cost.epsilon
     return max(cost.epsilon, Fraction(epsilon_of(float(cost.rho), delta)))
-
-
-def affordable(spent: tuple[Fraction, Fraction], budget: Budget) -> bool:
-    """Whether what is spent lies within the budget."""
-    return spent[0] <= exact(budget.epsilon) and spent[1] <= exact(budget.delta)

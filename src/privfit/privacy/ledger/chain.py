@@ -1,10 +1,15 @@
-"""The chain of a ledger's entries: every entry's hash covers all that it says and the hash of the entry before it.
+"""Entries of a ledger, the chain of hashes that holds them together, and the state at its head.
 
-The first entry's hash covers the budget. Every entry has a random nonce, so that no two charges have the same hash:
-not equal ones in the same second, not those of a copy of the file, and not those of a file that was rolled back and
-charged again alike. So whoever knows the hash of entry k (its *head*) can tell whether entries 1 to k and the budget
-are still the same. There is no secret: who can write the file can write another chain, and is found out by heads kept
-elsewhere, in reports, saved models and live `Ledger` objects. docs/guide.md says what this protects from.
+Every entry's hash covers all that it says and the hash of the entry before it; the first one's covers the budget. Every
+entry has a random nonce, so that no two charges have the same hash: not equal ones in the same second, not those of a
+copy of the file, and not those of a file that was rolled back and charged again alike. So whoever knows the hash of
+entry k (its *head*) can tell whether entries 1 to k and the budget are still the same. There is no secret: who can
+write the file can write another chain, and is found out by heads kept elsewhere, in reports, saved models and live
+`Ledger` objects. docs/guide.md says what this protects from.
+
+The state is one row: how many entries, their head, and the sums that their total depends on. It is written in the
+transaction that appends an entry, so that a charge reads a bounded number of rows however many there are. check.py
+compares it with all entries.
 """
 
 from __future__ import annotations
@@ -12,12 +17,19 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from fractions import Fraction
+from functools import lru_cache
 
+from privfit.privacy.composition import History, stated_epsilon
 from privfit.privacy.errors import LedgerError
 from privfit.privacy.event import Event
+from privfit.privacy.parameters import number
+
+Value = str | int | float
+Row = tuple[Value, ...]
 
 COLUMNS = (
     *("id", "time", "dataset", "mechanism", "epsilon", "delta", "event"),  # all that version 1 had
@@ -29,11 +41,34 @@ COLUMNS = (
 """
 STATED = COLUMNS.index("stated")
 MOST_ENTRIES = 2**63 - 1  # the largest number that SQLite can look up
-Row = tuple[Any, ...]
 _KINDS = {"id": int, "epsilon": float, "delta": float}
-_NONCE_BYTES = 16  # two of 2^40 entries have the same one with a chance below 2^-48
+_NONCE_BYTES = 16  # two of 2^40 entries have the same one with probability below 2^-48
 # characters of one text of an entry: far longer than any name of ours, and the millionth entry is still read in no time
-_LONGEST = 2_000
+LONGEST = 2_000
+# Raise it with any change to composition.order_for, composition._fixed_part or the rule of composition.History: the
+# Renyi order is not stored but computed anew at each charge, and the proof needs one order for all charges to a file.
+VERSION = 2
+NEWEST = 64  # entries that every use checks against the chain: about a millisecond, and most ledgers are never longer
+PAGE = 1_000  # entries read at a time: a long ledger is read in little memory, and nobody waits long for the lock
+TABLES = """
+CREATE TABLE budget (
+    version INTEGER NOT NULL, identity TEXT NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL,
+    created TEXT NOT NULL, carried INTEGER NOT NULL
+);
+CREATE TABLE entry (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, time TEXT NOT NULL, dataset TEXT NOT NULL, mechanism TEXT NOT NULL,
+    epsilon REAL NOT NULL, delta REAL NOT NULL, event TEXT NOT NULL, model TEXT NOT NULL,
+    target TEXT NOT NULL, note TEXT NOT NULL, owner TEXT NOT NULL, version TEXT NOT NULL, stated TEXT NOT NULL,
+    nonce TEXT NOT NULL, hash TEXT NOT NULL
+);
+CREATE TABLE state (entries INTEGER NOT NULL, head TEXT NOT NULL, totals TEXT NOT NULL, seal TEXT NOT NULL);
+"""
+_FIELDS = ", ".join(COLUMNS)
+_INSERT = f"INSERT INTO entry ({_FIELDS}, hash) VALUES ({', '.join('?' * (len(COLUMNS) + 1))})"
+
+
+class Damaged(Exception):
+    """What a file says contradicts itself; the ledger turns this into its own error."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +89,7 @@ class Entry:
     version: str = ""
     hash: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The entry as plain values."""
         return asdict(self)
 
@@ -69,36 +104,83 @@ class Receipt:
     entry: int
     head: str
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The receipt as plain values."""
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, plain: Any) -> Receipt:
+    def from_dict(cls, plain: object) -> Receipt:
         """The receipt that `to_dict` wrote."""
+        given = dict(plain) if isinstance(plain, Mapping) else {}
         kinds = {"ledger": str, "entry": int, "head": str}
-        fits = isinstance(plain, Mapping) and {name: type(value) for name, value in plain.items()} == kinds
-        if not fits or not 0 < plain["entry"] <= MOST_ENTRIES:
+        fits = {name: type(value) for name, value in given.items()} == kinds
+        if not fits or not 0 < given["entry"] <= MOST_ENTRIES:
             raise LedgerError(
                 "A receipt was given that no charge has written; it has a ledger, an entry and a head. Give the one of "
                 "a report or of a saved model."
             )
-        return cls(**plain)
+        return cls(**given)
 
 
-def digest(*values: Any) -> str:
+@dataclass(frozen=True)
+class Whole:
+    """The row of a ledger's budget. `carried` entries were there before the file had a chain."""
+
+    version: int
+    identity: str
+    epsilon: float
+    delta: float
+    created: str
+    carried: int = 0
+
+    @property
+    def genesis(self) -> str:
+        """What the first entry is linked to."""
+        return digest(self.version, self.identity, self.epsilon, self.delta, self.created, self.carried)
+
+
+@dataclass(frozen=True)
+class State:
+    """A ledger after some entries. `head` is empty for a file of version 1, which has no chain."""
+
+    whole: Whole
+    entries: int
+    head: str
+    history: History = field(default_factory=History)
+    promise: tuple[str, int] | None = None
+    """The adjacency and the rows per person of all entries that name them; the first ones, if they are `mixed`."""
+    mixed: bool = False
+
+    def total(self) -> tuple[Fraction, Fraction]:
+        """What all entries cost together."""
+        return self.history.total(self.whole.epsilon, self.whole.delta)
+
+    def after(self, event: Event, stated: Fraction | None, head: str) -> State:
+        """The state with one entry more. Prices add up to one guarantee only if all entries protect against the same
+        neighbours; of a release made elsewhere that is not known.
+        """
+        own = (event.adjacency, event.rows_per_person)
+        promise = self.promise if event.elsewhere or self.promise else own
+        return replace(
+            self,
+            entries=self.entries + 1,
+            head=head,
+            history=self.history.after(event.cost, stated, self.whole.epsilon, self.whole.delta),
+            promise=promise,
+            mixed=self.mixed or (not event.elsewhere and promise != own),
+        )
+
+    def to_row(self) -> tuple[int, str, str, str]:
+        """The row of the file: entries, head, sums, and a digest of these, so that no change in them goes unnoticed."""
+        totals = json.dumps(
+            {"history": self.history.to_dict(), "promise": self.promise, "mixed": self.mixed}, sort_keys=True
+        )
+        return self.entries, self.head, totals, digest(self.whole.genesis, self.entries, self.head, totals)
+
+
+def digest(*values: Value) -> str:
     """SHA-256 of plain values, as canonical JSON: floats as Python writes them, texts in ASCII."""
     return hashlib.sha256(json.dumps(values, separators=(",", ":")).encode("ascii")).hexdigest()
-
-
-def linked(previous: str, row: Row) -> str:
-    """The hash of an entry that follows the one with the hash `previous` (for the first: the digest of the budget)."""
-    return digest(previous, *row)
-
-
-def new_nonce() -> str:
-    """What tells an entry from all others that say the same."""
-    return secrets.token_hex(_NONCE_BYTES)
 
 
 def is_row(row: Row) -> bool:
@@ -106,27 +188,144 @@ def is_row(row: Row) -> bool:
     return all(type(value) is _KINDS.get(name, str) for name, value in zip(COLUMNS, row, strict=True))
 
 
-def checked_text(name: str, value: Any) -> str:
-    """A text that an entry can hold."""
-    wanted = (
-        f"it is a text of at most {_LONGEST:,} characters, without a NUL. Write a shorter or a plainer one. Nothing "
-        "was charged."
-    )
+def checked_text(name: str, value: object) -> str:
+    """A text that an entry can hold, and every file and terminal."""
     if not isinstance(value, str):
-        raise LedgerError(f"An entry of a ledger was given a {name} of type {type(value).__name__}; {wanted}")
-    if len(value) > _LONGEST or "\0" in value:
+        given = f"of type {type(value).__name__}"
+    elif len(value) > LONGEST or "\0" in value:
         with_nul = ", a NUL among them" if "\0" in value else ""
-        raise LedgerError(f"An entry of a ledger was given a {name} of {len(value):,} characters{with_nul}; {wanted}")
-    check_unicode(name, value)
-    return value
+        given = f"of {len(value):,} characters{with_nul}"
+    elif value.encode(errors="ignore").decode() != value:
+        given = "that is no valid Unicode"
+    else:
+        return value
+    raise LedgerError(
+        f"An entry of a ledger was given a {name} {given}; it is a text of at most {LONGEST:,} characters, without a "
+        "NUL. Write a shorter or a plainer one. Nothing was charged."
+    )
 
 
-def check_unicode(name: str, value: str) -> None:
-    """Refuse a text that no file and no terminal can hold."""
+# -- reading ---------------------------------------------------------------------------------------
+
+
+def read_state(connection: sqlite3.Connection, whole: Whole) -> State:
+    """The state of a ledger with this budget.
+
+    Checks its row, and the newest entries against the chain; constant work, but for a file of version 1, all of which
+    is read.
+    """
+    if whole.version == 1:
+        return replayed(connection, whole)
+    rows = connection.execute("SELECT entries, head, totals, seal FROM state LIMIT 2").fetchall()
+    if len(rows) != 1 or tuple(map(type, rows[0])) != (int, str, str, str):
+        raise Damaged
+    entries, head, totals, seal = rows[0]
+    if seal != digest(whole.genesis, entries, head, totals):
+        raise Damaged
     try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise LedgerError(
-            f"An entry of a ledger was given a {name} that is no valid Unicode; it is a text of characters. "
-            "Write a plainer one. Nothing was charged."
-        ) from None
+        plain = json.loads(totals)
+        promise = None if plain["promise"] is None else (str(plain["promise"][0]), int(plain["promise"][1]))
+        state = State(whole, entries, head, History.from_dict(plain["history"]), promise, bool(plain["mixed"]))
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, ZeroDivisionError, RecursionError):
+        raise Damaged from None
+    _check_newest(connection, state)
+    return state
+
+
+def _check_newest(connection: sqlite3.Connection, state: State) -> None:
+    """The newest entries are there, in order, and linked up to the head; all of them, where they are few."""
+    last = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'entry'").fetchone()
+    rows = connection.execute(f"SELECT {_FIELDS}, hash FROM entry ORDER BY id DESC LIMIT ?", (NEWEST + 1,)).fetchall()[
+        ::-1
+    ]
+    if (last[0] if last else 0) != state.entries or len(rows) != min(state.entries, NEWEST + 1):
+        raise Damaged
+    head = state.whole.genesis
+    if len(rows) > NEWEST:
+        head = rows.pop(0)[-1]
+    for place, (*row, own) in enumerate(rows, state.entries - len(rows) + 1):
+        if row[0] != place or not is_row(tuple(row)) or own != digest(head, *row):
+            raise Damaged
+        head = own
+    if head != state.head:
+        raise Damaged
+
+
+def head_at(connection: sqlite3.Connection, whole: Whole, entry: int) -> str | None:
+    """The head of the chain after so many entries; None if there are not as many."""
+    if entry == 0 or whole.version == 1:
+        return whole.genesis  # of version 1: of another budget row than any that was ever a head
+    if not 0 < entry <= MOST_ENTRIES:
+        return None
+    found = connection.execute("SELECT hash FROM entry WHERE id = ?", (entry,)).fetchone()
+    return found[0] if found else None
+
+
+def read_rows(connection: sqlite3.Connection, whole: Whole, after: int, most: int) -> list[tuple[Row, str]]:
+    """Entries and their hashes, oldest first: at most so many of those after the entry of this number."""
+    fields = _FIELDS + ", hash" if whole.version > 1 else ", ".join(COLUMNS[:7])
+    rows = connection.execute(f"SELECT {fields} FROM entry WHERE id > ? ORDER BY id LIMIT ?", (after, most)).fetchall()
+    told = [(row[:-1], row[-1]) if whole.version > 1 else ((*row, *[""] * (len(COLUMNS) - 7)), "") for row in rows]
+    if not all(is_row(row) for row, _ in told):
+        raise Damaged
+    return told
+
+
+def read_event(row: Row) -> Event:
+    """The event of an entry, which has the price that the entry states."""
+    try:
+        event = _parsed(str(row[6]))
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
+        raise Damaged from None
+    if (event.epsilon, event.delta, event.mechanism) != (number(row[4]), number(row[5]), row[3]):
+        raise Damaged
+    return event
+
+
+@lru_cache(maxsize=1 << 10)  # fits often repeat; a thousand texts are a few hundred kilobytes
+def _parsed(text: str) -> Event:
+    return Event.from_json(text)
+
+
+def read_entry(row: Row, head: str) -> Entry:
+    """An entry as a reader wants it: its event in place of the event's text."""
+    told: dict[str, object] = dict(zip(COLUMNS[:STATED], row, strict=False))
+    return Entry(**{**told, "event": read_event(row), "hash": head})  # type: ignore[arg-type]
+
+
+def _all_rows(connection: sqlite3.Connection, whole: Whole) -> Iterator[Row]:
+    """Every entry of a file of version 1; refuses a file that has lost some."""
+    last = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'entry'").fetchone()
+    place = 0
+    while page := read_rows(connection, whole, place, PAGE):
+        for row, _ in page:
+            place += 1
+            if row[0] != place:
+                raise Damaged
+            yield row
+    if place != (last[0] if last else 0):
+        raise Damaged
+
+
+def replayed(connection: sqlite3.Connection, whole: Whole) -> State:
+    """The state of a file of version 1, which has no row for it, from all of its entries."""
+    state = State(whole, 0, "")
+    for row in _all_rows(connection, whole):
+        event = read_event(row)
+        state = state.after(event, stated_epsilon(event.cost), "")
+    return state
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+def append(connection: sqlite3.Connection, state: State, row: Row, event: Event) -> State:
+    """Write an entry, inside the caller's transaction, and return the state after it, which the caller writes.
+
+    `row` lacks its number, the epsilon as stated and its nonce.
+    """
+    stated = stated_epsilon(event.cost)
+    full = (state.entries + 1, *row, "" if stated is None else str(stated), secrets.token_hex(_NONCE_BYTES))
+    head = digest(state.head, *full)
+    connection.execute(_INSERT, (*full, head))
+    return state.after(event, stated, head)

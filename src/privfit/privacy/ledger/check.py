@@ -10,13 +10,23 @@ from fractions import Fraction
 from privfit.privacy.composition import stated_epsilon
 from privfit.privacy.errors import LedgerError
 from privfit.privacy.event import Event
-from privfit.privacy.ledger.chain import STATED, Receipt, Row, linked
+from privfit.privacy.ledger.chain import (
+    PAGE,
+    STATED,
+    Damaged,
+    Receipt,
+    Row,
+    State,
+    digest,
+    head_at,
+    read_event,
+    read_rows,
+)
 from privfit.privacy.ledger.file import LedgerFile
-from privfit.privacy.ledger.state import PAGE, Damaged, State, head_at, read_event, read_rows
 
-_CLOSE = 1 - Fraction(
-    1, 10**9
-)  # more than the part by which stated epsilons differ where logarithms are rounded otherwise
+_CLOSE = 1 - Fraction(1, 10**9)
+"""The least ratio of a stated epsilon to the one computed here: logarithms of other machines are rounded otherwise, by
+far less than this."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +43,10 @@ class Verification:
 
 def verified(file: LedgerFile) -> Verification:
     """Read all entries and check them; refuse what does not fit, and name the first entry that does not."""
-    with file.connection() as connection:
-        state = file.state(connection)
-    if state.whole.version == 1:
-        unprotected = (
-            state.entries
-        )  # reading the state of version 1 has read all entries, and there is nothing else to compare them with
+    with file.opened() as (_, state):
+        pass
+    if state.whole.version == 1:  # reading its state has read all entries; there is nothing else to compare them with
+        unprotected = state.entries
     else:
         _replay(file, state)
         unprotected = state.whole.carried
@@ -49,7 +57,7 @@ def _replay(file: LedgerFile, state: State) -> None:
     """All entries page by page: those that are there when it begins, whatever is charged meanwhile."""
     so_far = State(state.whole, 0, state.whole.genesis)
     while so_far.entries < state.entries:
-        with file.connection() as connection:
+        with file.opened() as (connection, _):
             page = read_rows(connection, state.whole, so_far.entries, min(PAGE, state.entries - so_far.entries))
         if not page:
             raise file.damaged(f"entry {so_far.entries + 1} is missing")
@@ -65,7 +73,7 @@ def _checked(file: LedgerFile, so_far: State, row: Row, head: str) -> State:
     place = so_far.entries + 1
     if row[0] != place:
         raise file.damaged(f"entry {place} is missing")
-    if head != linked(so_far.head, row):
+    if head != digest(so_far.head, *row):
         raise file.damaged(f"entry {place} was changed, or stands where another stood")
     try:
         event = read_event(row)
@@ -84,7 +92,7 @@ def _stated(row: Row, event: Event) -> Fraction | None:
             raise Damaged
         return None
     try:
-        stated = Fraction(told)
+        stated = Fraction(str(told))
     except (ValueError, ZeroDivisionError):
         raise Damaged from None
     if stated < implied * _CLOSE:
@@ -100,8 +108,7 @@ def check_receipt(file: LedgerFile, receipt: Receipt) -> None:
     name = file.path.name
     if receipt.ledger != file.identity:
         raise LedgerError(f"The receipt is of another ledger than {name!r}. Give the ledger that was charged.")
-    with file.connection() as connection:
-        state = file.state(connection)
+    with file.opened() as (connection, state):
         head = head_at(connection, state.whole, receipt.entry)
     if receipt.entry > state.entries:
         raise LedgerError(

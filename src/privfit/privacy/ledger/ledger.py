@@ -6,21 +6,19 @@ import math
 import os
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, astuple, dataclass, replace
 from datetime import UTC, datetime
-from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
-from privfit.privacy import composition
+from privfit.privacy.composition import stated_epsilon
 from privfit.privacy.errors import BudgetExceeded, LedgerError, PrivacyWarning
 from privfit.privacy.event import Event
-from privfit.privacy.ledger.chain import Entry, Receipt, Row, check_unicode, checked_text
-from privfit.privacy.ledger.check import Verification, check_receipt, verified
-from privfit.privacy.ledger.file import LedgerFile, Seen, make_file, open_file, resolved_place, temporary_place
-from privfit.privacy.ledger.state import PAGE, State, read_entry, read_rows
-from privfit.privacy.parameters import Amount, Budget, exact, number
+from privfit.privacy.ledger.chain import Receipt, State, checked_text
+from privfit.privacy.ledger.file import LedgerFile, Seen, open_file
+from privfit.privacy.ledger.making import make_file, resolved_place, temporary_place
+from privfit.privacy.ledger.reading import LedgerReading, left
+from privfit.privacy.parameters import Budget, exact, number
 from privfit.version import VERSION
 
 
@@ -38,7 +36,7 @@ class About:
             checked_text(name, value)
 
 
-class Ledger:
+class Ledger(LedgerReading):
     """A privacy budget in a file, shared by every process that opens it.
 
     Copies, clones and pickles of a ledger are references to the same file, so cross-validation, joblib workers and
@@ -80,7 +78,6 @@ class Ledger:
     2
     """
 
-    _file: LedgerFile
     _about: About
     _last: Receipt | None
 
@@ -111,7 +108,12 @@ class Ledger:
                 )
             make_file(place, epsilon, 0.0 if delta is None else delta)
         self._file = open_file(place)
-        self._refuse_another_budget(epsilon, delta)
+        for name, asked, kept in (("epsilon", epsilon, self.epsilon), ("delta", delta, self.delta)):
+            if asked is not None and number(asked) != kept:
+                raise LedgerError(
+                    f"The ledger {self.path.name!r} was made with {name}={kept:g}, and {name}={asked!r} was asked for. "
+                    f"A budget does not change. Open it as it is: Ledger({self.path.name!r})."
+                )
 
     def with_note(self, note: str) -> Ledger:
         """Return the same ledger for entries with this note.
@@ -126,121 +128,31 @@ class Ledger:
         Ledger
             A reference to the same file.
         """
-        return self._view(replace(self._about, note=note))
+        return self.describing(note=note)
 
-    def describing(self, *, model: str, target: str) -> Ledger:
+    def describing(self, *, model: str | None = None, target: str | None = None, note: str | None = None) -> Ledger:
         """Return the same ledger for the entries of one fit.
 
         Parameters
         ----------
-        model : str
-            Public name of the estimator.
-        target : str
-            Public name of its target.
+        model : str or None, default=None
+            Public name of the estimator; None leaves it as it is.
+        target : str or None, default=None
+            Public name of its target, in the same way.
+        note : str or None, default=None
+            What the entries are for, in the same way.
 
         Returns
         -------
         Ledger
             A reference to the same file.
         """
-        return self._view(replace(self._about, model=model, target=target))
-
-    def _view(self, about: About) -> Ledger:
+        given = {"model": model, "target": target, "note": note}
         view = type(self).__new__(type(self))
         view.__dict__.update(self.__dict__)
-        view._about, view._last = about, None
+        view._about = replace(self._about, **{name: text for name, text in given.items() if text is not None})
+        view._last = None
         return view
-
-    # -- the budget --------------------------------------------------------------------------------
-
-    @property
-    def path(self) -> Path:
-        """The ledger's file.
-
-        Returns
-        -------
-        Path
-            The file.
-        """
-        return self._file.path
-
-    @property
-    def epsilon(self) -> float:
-        """Epsilon of the whole budget.
-
-        Returns
-        -------
-        float
-            The epsilon.
-        """
-        return self._file.epsilon
-
-    @property
-    def delta(self) -> float:
-        """Delta of the whole budget.
-
-        Returns
-        -------
-        float
-            The delta.
-        """
-        return self._file.delta
-
-    @property
-    def spent(self) -> Amount:
-        """What all entries cost together, rounded up.
-
-        It counts against the budget, and the budget is what is guaranteed. What is spent is a guarantee of its own only
-        if the prices, and how many there are, were fixed beforehand. Someone who repeats a release of delta 0.01 until
-        it leaks, at most 10 times, may see 0.01 spent, but leaks with probability 0.096. A ledger without a limit has
-        no budget: this is its running total, and a guarantee in that one case alone.
-
-        Returns
-        -------
-        Amount
-            An epsilon that also knows its delta.
-        """
-        spent = self._state().total()
-        return Amount(_not_below(spent[0]), _not_below(spent[1]))
-
-    @property
-    def remaining(self) -> Amount:
-        """What is left to spend.
-
-        Returns
-        -------
-        Amount
-            An epsilon that also knows its delta.
-        """
-        return self._left(self._state())
-
-    def _left(self, state: State) -> Amount:
-        if math.isinf(self.epsilon):
-            return Amount(math.inf, self.delta)
-        spent = state.total()
-        return Amount(_not_above(exact(self.epsilon) - spent[0]), _not_above(exact(self.delta) - spent[1]))
-
-    @property
-    def n_entries(self) -> int:
-        """Number of charges.
-
-        Returns
-        -------
-        int
-            The number.
-        """
-        return self._state().entries
-
-    @property
-    def has_mixed_promises(self) -> bool:
-        """Whether entries have different adjacencies or rows per person, so that prices do not add up to one guarantee.
-
-        Returns
-        -------
-        bool
-            True where they differ.
-        """
-        return self._state().mixed
 
     @property
     def last_receipt(self) -> Receipt | None:
@@ -252,101 +164,6 @@ class Ledger:
             The receipt; None if there was no charge.
         """
         return self._last
-
-    def entries(self, last: int | None = None) -> list[Entry]:
-        """Return every charge, oldest first.
-
-        Parameters
-        ----------
-        last : int or None, default=None
-            Only the newest so many.
-
-        Returns
-        -------
-        list of Entry
-            The entries.
-        """
-        return list(self.iter_entries(last))
-
-    def iter_entries(self, last: int | None = None) -> Iterator[Entry]:
-        """Yield every charge, oldest first, one by one.
-
-        It takes little memory for a long ledger, and nobody waits for a lock while entries are read.
-
-        Parameters
-        ----------
-        last : int or None, default=None
-            Only the newest so many.
-
-        Yields
-        ------
-        Entry
-            The next entry.
-        """
-        if last is not None and (isinstance(last, bool) or not hasattr(last, "__index__") or last < 0):
-            raise LedgerError(f"last={last!r} was given; it is a whole number of at least 0. Write entries(last=20).")
-        end = self.n_entries
-        place = 0 if last is None else max(end - last, 0)
-        while place < end:
-            page = self._page(place, min(PAGE, end - place))
-            yield from page
-            place += len(page)
-
-    def _page(self, after: int, most: int) -> list[Entry]:
-        with self._file.connection() as connection:
-            rows = read_rows(connection, self._file.state(connection).whole, after, most)
-            if len(rows) != most:
-                raise self._file.damaged()
-            return [read_entry(row, head) for row, head in rows]
-
-    def verify(self, against: Receipt | Mapping[str, Any] | None = None) -> Verification:
-        """Read the whole ledger and check it.
-
-        Every entry is checked against the chain of hashes and against its own event, and the sums against all entries.
-
-        Parameters
-        ----------
-        against : Receipt, mapping or None, default=None
-            The receipt of a charge, kept outside the file (`model.report_.receipt`): an older copy of the ledger,
-            another ledger and a rewritten history are distinguished from the one that was charged.
-
-        Returns
-        -------
-        Verification
-            What was checked.
-
-        Raises
-        ------
-        LedgerError
-            If something does not fit.
-        """
-        found = verified(self._file)
-        if against is not None:
-            self.check_receipt(against)
-        return found
-
-    def check_receipt(self, receipt: Receipt | Mapping[str, Any]) -> None:
-        """Check one receipt, kept outside the file, against the entry that it names.
-
-        It is `verify(against=...)` without reading the rest.
-
-        Parameters
-        ----------
-        receipt : Receipt or mapping
-            The receipt of a charge.
-
-        Raises
-        ------
-        LedgerError
-            If the ledger does not have this entry.
-        """
-        check_receipt(self._file, Receipt.from_dict(receipt.to_dict() if isinstance(receipt, Receipt) else receipt))
-
-    def _state(self) -> State:
-        with self._file.connection() as connection:
-            return self._file.state(connection)
-
-    # -- spending ----------------------------------------------------------------------------------
 
     def check(self, event: Event) -> None:
         """Refuse now what `charge` would refuse later, so that no long read is wasted.
@@ -366,20 +183,14 @@ class Ledger:
         PrivacyWarning
             If the event has another adjacency or other rows per person than the entries before.
         """
-        _check_texts(event)
-        state = self._state()
-        self._refuse_overdraft(state, event)
-        self._warn_of_another_promise(state, event)
-
-    def _warn_of_another_promise(self, state: State, event: Event) -> None:
-        """Prices add up to one claim only if all entries protect against the same neighbours."""
-        if state.promises_otherwise(event):
+        with self._file.opened() as (_, state):
+            after = self._state_after(state, event)
+        if after.mixed:
             warnings.warn(
                 f"This ledger has entries with another adjacency or another rows_per_person than {event.adjacency!r} "
-                f"and {event.rows_per_person}. "
-                "Their prices do not add up to one claim. Use one ledger per kind of promise.",
+                f"and {event.rows_per_person}. Their prices do not add up to one guarantee. Use one ledger for each.",
                 PrivacyWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
 
     def charge(
@@ -421,66 +232,42 @@ class Ledger:
         if not isinstance(event, Event):
             budget = Budget(event, delta)
             event = Event(mechanism, budget.epsilon, budget.delta, elsewhere=True)
-        row = self._row(event, dataset, self._about if note is None else replace(self._about, note=note))
-        with self._file.connection(write=True) as connection:
-            state = self._file.state(connection)
-            self._refuse_overdraft(state, event)
-            self._last = self._file.append(connection, state, row, event)
-        return self._last
-
-    def _row(self, event: Event, dataset: str, about: About) -> Row:
-        """What an entry says, but for its number and its place in the chain."""
-        time = datetime.now(UTC).isoformat(timespec="seconds")
-        _check_texts(event)
-        return (
+        about = self._about if note is None else replace(self._about, note=note)
+        time, price = datetime.now(UTC).isoformat(timespec="seconds"), (event.epsilon, event.delta)
+        row = (
             time,
             checked_text("dataset", dataset),
             event.mechanism,
-            event.epsilon,
-            event.delta,
+            *price,
             event.to_json(),
             *astuple(about),
             VERSION,
         )
+        with self._file.opened(write=True) as (connection, state):
+            self._state_after(state, event)
+            self._last = self._file.append(connection, state, row, event)
+        return self._last
 
-    def _refuse_overdraft(self, state: State, event: Event) -> None:
-        after = state.after(event, composition.stated_epsilon(event.cost), "").total()
-        if math.isinf(self.epsilon) or composition.affordable(after, Budget(self.epsilon, self.delta)):
-            return
-        left = self._left(state)
-        delta = f" and delta {event.delta:.3g}" if event.delta else ""
-        no_delta = (
-            " This ledger has no delta: ask for delta=0, or make a ledger that has one (delta=1e-5)."
-            if event.delta and not self.delta
-            else ""
-        )
-        refusal = BudgetExceeded(
-            f"epsilon {event.epsilon:.6g}{delta} was asked for, and the ledger has epsilon {left.epsilon:.6g} and "
-            f"delta {left.delta:.3g} left "
-            f"of epsilon {self.epsilon:.6g} and delta {self.delta:.3g}. Nothing was charged or released. Ask for less, "
-            "or stop here: "
-            f"a budget that grows is not a budget.{no_delta}"
-        )
-        refusal.remaining = left
-        raise refusal
-
-    def _refuse_another_budget(self, epsilon: float | None, delta: float | None) -> None:
-        for name, asked, kept in (("epsilon", epsilon, self.epsilon), ("delta", delta, self.delta)):
-            if asked is not None and number(asked) != kept:
-                raise LedgerError(
-                    f"The ledger {self.path.name!r} was made with {name}={kept:g}, and {name}={asked!r} was asked for. "
-                    f"A budget does not change. Open it as it is: Ledger({self.path.name!r})."
-                )
+    def _state_after(self, state: State, event: Event) -> State:
+        """The state with this event charged; refuses an event that the budget, or an entry, cannot hold."""
+        checked_text("mechanism", event.mechanism)
+        for part in (*event.parts, *event.flat()):  # a repetition and what it repeats
+            checked_text("purpose", part.purpose)
+        after = state.after(event, stated_epsilon(event.cost), "")
+        whole, (epsilon, delta) = state.whole, after.total()
+        if whole.epsilon < math.inf and (epsilon > exact(whole.epsilon) or delta > exact(whole.delta)):
+            raise _refusal(state, event)
+        return after
 
     # -- copies are references ---------------------------------------------------------------------
 
     def __copy__(self) -> Ledger:
         return self
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Ledger:
+    def __deepcopy__(self, memo: dict[int, object]) -> Ledger:
         return self
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         seen = (self._file.seen.entry, self._file.seen.head)
         return _reopen, (str(self.path), self._file.identity, (self.epsilon, self.delta), asdict(self._about), seen)
 
@@ -508,26 +295,19 @@ def _reopen(
     return ledger
 
 
-def _check_texts(event: Event) -> None:
-    """Refuse an event whose texts an entry cannot hold."""
-    checked_text("mechanism", event.mechanism)
-    for part in (*event.parts, *event.flat()):  # a repetition and what it repeats
-        check_unicode("purpose", part.purpose)
-
-
-def _not_below(value: Fraction) -> float:
-    """The least float that, as written, is at least the value: what is spent is rounded up."""
-    try:
-        nearest = float(value)
-    except OverflowError:
-        return math.inf
-    return nearest if exact(nearest) >= value else math.nextafter(nearest, math.inf)
-
-
-def _not_above(value: Fraction) -> float:
-    """The largest float that, as written, is at most the value: what is left is rounded down, and can be spent."""
-    nearest = float(value)
-    return nearest if exact(nearest) <= value else math.nextafter(nearest, -math.inf)
+def _refusal(state: State, event: Event) -> BudgetExceeded:
+    """What is said to who asks for more than is left."""
+    whole, remaining = state.whole, left(state)
+    asked = f"epsilon {event.epsilon:.6g}" + (f" and delta {event.delta:.3g}" if event.delta else "")
+    cure = "Ask for less, or stop here: a budget that grows is not a budget."
+    if event.delta and not whole.delta:
+        cure += " This ledger has no delta: ask for delta=0, or make a ledger that has one (delta=1e-5)."
+    refusal = BudgetExceeded(
+        f"{asked} was asked for, and the ledger has epsilon {remaining.epsilon:.6g} and delta {remaining.delta:.3g} "
+        f"left of epsilon {whole.epsilon:.6g} and delta {whole.delta:.3g}. Nothing was charged or released. {cure}"
+    )
+    refusal.remaining = remaining
+    return refusal
 
 
 _process_ledger: Ledger | None = None

@@ -1,0 +1,83 @@
+"""The making of a ledger's file: whole or not at all."""
+
+from __future__ import annotations
+
+import atexit
+import math
+import os
+import sqlite3
+import tempfile
+import uuid
+from contextlib import suppress
+from dataclasses import astuple
+from datetime import UTC, datetime
+from pathlib import Path
+
+from privfit.privacy.errors import LedgerError
+from privfit.privacy.ledger.chain import TABLES, VERSION, State, Whole
+from privfit.privacy.ledger.file import DURABLE
+from privfit.privacy.parameters import Budget
+
+
+def make_file(path: Path, epsilon: float, delta: float) -> None:
+    """A new ledger's file, whole or not at all. If another process was first, its file stays."""
+    budget = Budget(1.0 if epsilon == math.inf else epsilon, delta)
+    whole = (math.inf if epsilon == math.inf else budget.epsilon, budget.delta)
+    if not path.parent.is_dir():
+        raise LedgerError(
+            f"The folder of the ledger {path.name!r} does not exist. Make the folder first, then the ledger."
+        )
+    made: str | None = None
+    connection: sqlite3.Connection | None = None
+    try:
+        handle, made = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+        os.close(handle)
+        connection = sqlite3.connect(made, isolation_level=None)
+        connection.execute(DURABLE)
+        connection.executescript(TABLES)
+        row = Whole(VERSION, uuid.uuid4().hex, *whole, datetime.now(UTC).isoformat(timespec="seconds"))
+        connection.execute("INSERT INTO budget VALUES (?, ?, ?, ?, ?, ?)", astuple(row))
+        connection.execute("INSERT INTO state VALUES (?, ?, ?, ?)", State(row, 0, row.genesis).to_row())
+        connection.close()
+        with suppress(FileExistsError):  # another process was first: its ledger is the one to use
+            os.link(made, path)
+    except (OSError, sqlite3.Error) as error:
+        raise LedgerError(
+            f"The ledger {path.name!r} cannot be made: {error}. Nothing was charged. Choose a folder that can be "
+            "written and has room."
+        ) from error
+    finally:
+        if connection is not None:
+            connection.close()
+        for left in (made, f"{made}-journal") if made else ():
+            with suppress(FileNotFoundError):
+                os.unlink(left)
+
+
+def resolved_place(path: str | os.PathLike[str]) -> Path:
+    """The file that a path leads to, symbolic links followed once: a link that is turned elsewhere later does not move
+    a ledger.
+    """
+    try:
+        place = Path(path).expanduser().resolve()
+        place.exists()
+    except (OSError, ValueError, TypeError, RuntimeError) as error:
+        raise LedgerError(
+            f"A ledger was given a path that no file can have ({type(error).__name__}). Give the name of a file in a "
+            "folder that exists."
+        ) from None
+    return place
+
+
+def temporary_place() -> Path:
+    """Where a ledger can be made that lives as long as this process."""
+    path = Path(tempfile.mkdtemp(prefix="privfit-ledger-")) / "ledger.db"
+    atexit.register(_remove_temporary, path, os.getpid())
+    return path
+
+
+def _remove_temporary(path: Path, owner: int) -> None:
+    if os.getpid() == owner and path.parent.is_dir():
+        for left in path.parent.iterdir():
+            left.unlink()
+        path.parent.rmdir()

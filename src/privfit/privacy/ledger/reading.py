@@ -1,0 +1,219 @@
+"""What a ledger tells: its budget, what is spent and left, its entries, and whether they are in order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from pathlib import Path
+
+from privfit.privacy.errors import LedgerError
+from privfit.privacy.ledger.chain import PAGE, Entry, Receipt, State, read_entry, read_rows
+from privfit.privacy.ledger.check import Verification, check_receipt, verified
+from privfit.privacy.ledger.file import LedgerFile
+from privfit.privacy.parameters import Amount, exact
+
+
+class LedgerReading:
+    """The part of a ledger that reads its file and never writes to it."""
+
+    _file: LedgerFile
+
+    @property
+    def path(self) -> Path:
+        """The ledger's file.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
+        return self._file.path
+
+    @property
+    def epsilon(self) -> float:
+        """Epsilon of the whole budget.
+
+        Returns
+        -------
+        float
+            The epsilon.
+        """
+        return self._file.epsilon
+
+    @property
+    def delta(self) -> float:
+        """Delta of the whole budget.
+
+        Returns
+        -------
+        float
+            The delta.
+        """
+        return self._file.delta
+
+    @property
+    def spent(self) -> Amount:
+        """What all entries cost together, rounded up.
+
+        It counts against the budget, and the budget is what is guaranteed. What is spent is a guarantee of its own only
+        if the prices, and how many there are, were fixed beforehand. Someone who repeats a release of delta 0.01 until
+        it leaks, at most 10 times, may see 0.01 spent, but leaks with probability 0.096. A ledger without a limit has
+        no budget: this is its running total, and a guarantee in that one case alone.
+
+        Returns
+        -------
+        Amount
+            An epsilon that also knows its delta.
+        """
+        spent = self._state().total()
+        return Amount(_not_below(spent[0]), _not_below(spent[1]))
+
+    @property
+    def remaining(self) -> Amount:
+        """What is left to spend.
+
+        Returns
+        -------
+        Amount
+            An epsilon that also knows its delta.
+        """
+        return left(self._state())
+
+    @property
+    def n_entries(self) -> int:
+        """Number of charges.
+
+        Returns
+        -------
+        int
+            The number.
+        """
+        return self._state().entries
+
+    @property
+    def has_mixed_promises(self) -> bool:
+        """Whether entries have different adjacencies or rows per person, so that prices do not add up to one guarantee.
+
+        Returns
+        -------
+        bool
+            True where they differ.
+        """
+        return self._state().mixed
+
+    def entries(self, last: int | None = None) -> list[Entry]:
+        """Return every charge, oldest first.
+
+        Parameters
+        ----------
+        last : int or None, default=None
+            Only the newest so many.
+
+        Returns
+        -------
+        list of Entry
+            The entries.
+        """
+        return list(self.iter_entries(last))
+
+    def iter_entries(self, last: int | None = None) -> Iterator[Entry]:
+        """Yield every charge, oldest first, one by one.
+
+        It takes little memory for a long ledger, and nobody waits for a lock while entries are read.
+
+        Parameters
+        ----------
+        last : int or None, default=None
+            Only the newest so many.
+
+        Yields
+        ------
+        Entry
+            The next entry.
+        """
+        if last is not None and (isinstance(last, bool) or not hasattr(last, "__index__") or last < 0):
+            raise LedgerError(f"last={last!r} was given; it is an integer of at least 0. Write entries(last=20).")
+        end = self.n_entries
+        place = 0 if last is None else max(end - last, 0)
+        while place < end:
+            page = self._page(place, min(PAGE, end - place))
+            yield from page
+            place += len(page)
+
+    def _page(self, after: int, most: int) -> list[Entry]:
+        with self._file.opened() as (connection, state):
+            rows = read_rows(connection, state.whole, after, most)
+            if len(rows) != most:
+                raise self._file.damaged()
+            return [read_entry(row, head) for row, head in rows]
+
+    def verify(self, against: Receipt | Mapping[str, object] | None = None) -> Verification:
+        """Read the whole ledger and check it.
+
+        Every entry is checked against the chain of hashes and against its own event, and the sums against all entries.
+
+        Parameters
+        ----------
+        against : Receipt, mapping or None, default=None
+            The receipt of a charge, kept outside the file (`model.report_.receipt`): an older copy of the ledger,
+            another ledger and a rewritten history are distinguished from the one that was charged.
+
+        Returns
+        -------
+        Verification
+            What was checked.
+
+        Raises
+        ------
+        LedgerError
+            If something does not fit.
+        """
+        found = verified(self._file)
+        if against is not None:
+            self.check_receipt(against)
+        return found
+
+    def check_receipt(self, receipt: Receipt | Mapping[str, object]) -> None:
+        """Check one receipt, kept outside the file, against the entry that it names.
+
+        It is `verify(against=...)` without reading the rest.
+
+        Parameters
+        ----------
+        receipt : Receipt or mapping
+            The receipt of a charge.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger does not have this entry.
+        """
+        check_receipt(self._file, Receipt.from_dict(receipt.to_dict() if isinstance(receipt, Receipt) else receipt))
+
+    def _state(self) -> State:
+        with self._file.opened() as (_, state):
+            return state
+
+
+def left(state: State) -> Amount:
+    """What is left to spend."""
+    whole, spent = state.whole, state.total()
+    if math.isinf(whole.epsilon):
+        return Amount(math.inf, whole.delta)
+    return Amount(_not_above(exact(whole.epsilon) - spent[0]), _not_above(exact(whole.delta) - spent[1]))
+
+
+def _not_below(value: Fraction) -> float:
+    """The least float that, as written, is at least the value: what is spent is rounded up."""
+    try:
+        nearest = float(value)
+    except OverflowError:
+        return math.inf
+    return nearest if exact(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def _not_above(value: Fraction) -> float:
+    """The largest float that, as written, is at most the value: what is left is rounded down, and can be spent."""
+    nearest = float(value)
+    return nearest if exact(nearest) <= value else math.nextafter(nearest, -math.inf)
