@@ -27,6 +27,8 @@ from privfit.schema import Schema
 from privfit.statistics import RowFitness, TableFitness
 from privfit.tables import DataError, open_table
 
+pytestmark = pytest.mark.usefixtures("in_this_thread")
+
 SCHEMA = Schema.box(0, 10).with_features(["x"])
 GEOMETRY = SCHEMA.geometry(numeric="slope", intercept=False, several=True)
 ADJACENCIES = ("replace-one", "add-remove")

@@ -19,6 +19,8 @@ from privfit.statistics import RowFitness, TableFitness
 from privfit.tables import open_table
 from tests.privacy.laws import LAWS, excess, most_told, renyi
 
+pytestmark = pytest.mark.usefixtures("in_this_thread")
+
 VALUES = (0.0, 1.0, 4.0)
 SCHEMA = Schema.box(0, 4).with_features(["x"])
 GEOMETRY = SCHEMA.geometry(numeric="slope", intercept=False, several=True)
@@ -163,7 +165,9 @@ def test_rounds_that_depend_on_rounds_before_give_away_no_more_than_epsilon_toge
     name, parents, selection, adjacency
 ) -> None:
     worst = 0.0
-    for one, other, event in compared(FITNESSES[name], selection, adjacency, rounds=2, parents=parents, size=3):
+    for one, other, event in compared(
+        FITNESSES[name], selection, adjacency, rounds=2, parents=parents, size=4 - parents
+    ):
         worst = max(worst, most_told(one, other))
         assert (event.epsilon, event.delta, event.rho) == (EPSILON, 0.0, 0.0)
     assert 0.05 * EPSILON < worst <= EPSILON * (1 + 1e-9)
@@ -177,7 +181,9 @@ def test_with_a_delta_all_rounds_together_stay_within_rho_and_within_epsilon_and
     name, parents, selection, adjacency
 ) -> None:
     used = 0.0
-    for one, other, event in compared(FITNESSES[name], selection, adjacency, DELTA, rounds=2, parents=parents, size=3):
+    for one, other, event in compared(
+        FITNESSES[name], selection, adjacency, DELTA, rounds=2, parents=parents, size=4 - parents
+    ):
         assert event.delta == DELTA
         assert event.rho > 0
         for order in (1.001, 2.0, 10.0, 60.0):

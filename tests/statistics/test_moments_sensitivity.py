@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -44,8 +45,14 @@ def contribution(
     row = np.array([*row, *numbers, y])
     products = np.outer(row, row)
     products[:-1, -1] *= weight
-    places = [np.argwhere(geometry.products == number)[0] for number in range(geometry.n_products)]
-    return np.array([products[min(place), max(place)] for place in places])
+    return products[places(geometry)]
+
+
+@cache
+def places(geometry: Geometry) -> tuple[np.ndarray, np.ndarray]:
+    """Where each distinct product stands, above the diagonal."""
+    found = [np.argwhere(geometry.products == number)[0] for number in range(geometry.n_products)]
+    return np.array([min(place) for place in found]), np.array([max(place) for place in found])
 
 
 def corners(s: int, q: int) -> list[np.ndarray]:
