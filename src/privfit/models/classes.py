@@ -111,6 +111,8 @@ def with_sorted_classes(given: Input) -> tuple[Input, NDArray[Any]]:
     target = given.schema.target
     assert isinstance(target, Category)
     levels = sorted(target.levels, key=lambda level: (isinstance(level, str), level))
+    if levels == list(target.levels):
+        return given, _as_array(levels)
     return replace(given, schema=given.schema.with_target(replace(target, levels=levels))), _as_array(levels)
 
 

@@ -39,6 +39,8 @@ DROWNED_NOTE = (
     "better than guesses; more rows, fewer columns or a larger epsilon would help"
 )
 SHORTEST, LONGEST, MOST_NORM = 1e-3, 1e6, 1e300
+ANY_TABLE = Schema([Numeric("any", 0, 1)])
+"""Stands for a table of which nothing is known: whether a loss is private does not depend on the schema."""
 
 
 class PerturbedModel(PrivateLinearModel):
@@ -95,7 +97,7 @@ class PerturbedModel(PrivateLinearModel):
         )
 
     def _reasons_of(self, mechanism: AnyMechanism) -> tuple[str, ...]:
-        return mechanism.reasons_not_private(ERMProblem(self._convex_loss(Schema([Numeric("any", 0, 1)]))))
+        return mechanism.reasons_not_private(ERMProblem(self._convex_loss(ANY_TABLE)))
 
     def _numbers(self, mechanism: AnyMechanism, given: Input, terms: PrivacyParameters) -> tuple[Numbers, int]:
         usual = super()._numbers(mechanism, given, terms)

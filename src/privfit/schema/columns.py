@@ -11,6 +11,7 @@ from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privfit.schema.errors import SchemaError
 
@@ -18,12 +19,21 @@ Level = str | int | float | bool
 Bins = None | int | tuple[float, ...] | Literal["auto"]
 
 OTHER = "other"
+"""The level that receives all that are not listed."""
 MISSING = "missing"
+"""The level that missing values have where a column has bins."""
 AUTO_BINS = 8
+"""Bins of a number that has none of its own: finer steps against more noisy coefficients;
+papers/experiments/classifiers.py.
+"""
 AUTO_KNOTS = 8
-LOG_BINS_FROM = 1000.0
+"""Knots of a spline, in the same way; papers/experiments/classifiers.py."""
+LOG_SCALE_FROM = 1000.0
+"""Ranges wider than this (incomes, not ages) are divided on a logarithmic scale, where most values are told apart."""
 LEAST_DISTANCE = 1e-290
+"""Bounds that are closer could not be divided by their distance in floats."""
 EXACT_WHOLE = 1 << 53
+"""Numbers of this size are no longer told apart exactly in floats."""
 
 
 def _checked_name(name: object) -> str:
@@ -44,7 +54,7 @@ def _is_number(value: object) -> bool:
         return False
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """A numpy scalar or array as the Python value or list it stands for; other values unchanged."""
     to_list = getattr(value, "tolist", None)
     return to_list() if callable(to_list) else value
@@ -126,7 +136,7 @@ class Numeric:
             )
 
     def _checked_bins(self) -> Bins:
-        bins: Any = _plain(self.bins)
+        bins = _plain(self.bins)
         if bins is None:
             return None
         if isinstance(bins, str):
@@ -179,7 +189,7 @@ class Numeric:
             raise SchemaError(
                 f"Column {self.name!r} has no bins. Give it some: Numeric({self.name!r}, ..., bins='auto')."
             )
-        wide = own == "auto" and self.high - self.low > LOG_BINS_FROM
+        wide = own == "auto" and self.is_wide
         count = AUTO_BINS if own == "auto" else int(own)  # type: ignore[arg-type]
         return _log_edges(self.low, self.high, count) if wide else _equal_edges(self.low, self.high, count)
 
@@ -200,9 +210,9 @@ class Numeric:
         tuple of float
             The knots, ascending.
         """
-        start, stop = self._on_scale(self.low), self._on_scale(self.high)
+        start, stop = (self._on_scale(self.low), self._on_scale(self.high)) if self.is_wide else (self.low, self.high)
         steps = [start + (stop - start) * i / (count - 1) for i in range(1, count - 1)]
-        return (self.low, *(self._off_scale(step) for step in steps), self.high)
+        return (self.low, *(map(self._off_scale, steps) if self.is_wide else steps), self.high)
 
     @property
     def is_wide(self) -> bool:
@@ -213,7 +223,7 @@ class Numeric:
         bool
             True for a range of several orders of magnitude.
         """
-        return self.high - self.low > LOG_BINS_FROM
+        return self.high - self.low > LOG_SCALE_FROM
 
     def between(self, steps: int) -> tuple[float, ...]:
         """Return the values halfway between this many even steps on this column's scale.
@@ -234,12 +244,12 @@ class Numeric:
         halves = [self._off_scale(start + (stop - start) * (i + 0.5) / steps) for i in range(steps)]
         return tuple(accumulate(halves, max))
 
-    def on_scale(self, values: Any) -> Any:
+    def on_scale(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Map values between the bounds to this column's scale, from 0 to 1.
 
         Parameters
         ----------
-        values : array-like
+        values : ndarray
             Values between the bounds.
 
         Returns
@@ -248,12 +258,12 @@ class Numeric:
             Their positions.
         """
         if not self.is_wide:
-            return (values - self.low) / (self.high - self.low)
+            return np.asarray((values - self.low) / (self.high - self.low))
         ends = np.array([self.low, self.high])  # by the same functions as the values, so that the bounds are at 0 and 1
         if self.low < 0.0 < self.high:
             start, stop = np.copysign(np.log1p(np.abs(ends)), ends)
-            return (np.copysign(np.log1p(np.abs(values)), values) - start) / (stop - start)
-        return np.log1p(values - self.low) / np.log1p(ends - self.low)[1]
+            return np.asarray((np.copysign(np.log1p(np.abs(values)), values) - start) / (stop - start))
+        return np.asarray(np.log1p(values - self.low) / np.log1p(ends - self.low)[1])
 
     def _on_scale(self, value: float) -> float:
         if not self.is_wide:

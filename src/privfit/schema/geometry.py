@@ -17,7 +17,7 @@ and, optionally, a constant 1 in front: the intercept. Nothing here comes from d
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Literal
@@ -152,31 +152,28 @@ class Geometry:
     blocks: tuple[Block, ...]
     intercept: bool = True
     target: Block | None = None
+    n_blocks: int = field(init=False, repr=False, compare=False)
+    """Blocks of features; the intercept is not one."""
+    n_columns: int = field(init=False, repr=False, compare=False)
+    """Encoded feature columns, the intercept included."""
+    l1: float = field(init=False, repr=False, compare=False)
+    """The largest L1 norm of an encoded row with its intercept: every block counts once, whatever its width."""
+    l2: float = field(init=False, repr=False, compare=False)
+    """The largest L2 norm of an encoded row, the intercept included."""
+    linf: float = field(init=False, repr=False, compare=False)
+    """The largest entry of an encoded row."""
 
-    @property
-    def n_blocks(self) -> int:
-        """Blocks of features; the intercept is not one."""
-        return len(self.blocks)
-
-    @property
-    def n_columns(self) -> int:
-        """Encoded feature columns, the intercept included."""
-        return int(self.intercept) + sum(block.width for block in self.blocks)
-
-    @property
-    def l1(self) -> float:
-        """The largest L1 norm of an encoded row with its intercept: every block counts once, whatever its width."""
-        return float(self.n_blocks + self.intercept)
-
-    @property
-    def l2(self) -> float:
-        """The largest L2 norm of an encoded row, the intercept included."""
-        return math.sqrt(self.n_blocks + self.intercept)
-
-    @property
-    def linf(self) -> float:
-        """The largest entry of an encoded row."""
-        return 1.0
+    def __post_init__(self) -> None:
+        nonzero = len(self.blocks) + self.intercept
+        derived = {
+            "n_blocks": len(self.blocks),
+            "n_columns": int(self.intercept) + sum(block.width for block in self.blocks),
+            "l1": float(nonzero),
+            "l2": math.sqrt(nonzero),
+            "linf": 1.0,
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
 
     def count(self, kind: Kind) -> int:
         """How many blocks are of this kind."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from numbers import Integral
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from privfit.schema import toml
 from privfit.schema.columns import AUTO_KNOTS, Bins, Category, Column, Level, Numeric
@@ -178,7 +179,7 @@ class Schema:
         return cls.box(*box, target=target) if box is not None else cls(features, target)
 
     @classmethod
-    def from_public(cls, table: Any, target: str | None = None) -> Schema:
+    def from_public(cls, table: object, target: str | None = None) -> Schema:
         """Draft a schema from a table that is itself public: bounds and levels are read from its rows.
 
         Never call this on a private table: the bounds of a column are the values of two people.
@@ -305,37 +306,30 @@ class Schema:
             raise SchemaError("This schema is a box of open width. Settle it first: schema.with_features(names).")
         bins: Bins = "auto" if numeric == "bins" else None
         points = knots if numeric == "splines" else 0
-        blocks: list[Block] = []
         through_origin = anchored != "no" and not paper
-        plain = [make_block(column, 0, bins=bins, paper=paper, knots=points) for column in self.features]
-        carrier = None
-        if through_origin and not any(block.kind in ("levels", "spline") for block in plain):
-            carrier = next((block.column for block in plain if block.kind == "sign"), None)
+        carrier = self._constant_carrier(bins, points) if through_origin else None
+        encoded = partial(make_block, bins=bins, paper=paper, anchored=through_origin, shares=shares, knots=points)
+        blocks: list[Block] = []
+        start = int(intercept)
         for column in self.features:
-            start = blocks[-1].stop if blocks else int(intercept)
-            blocks.append(
-                make_block(
-                    column,
-                    start,
-                    bins=bins,
-                    paper=paper,
-                    anchored=through_origin,
-                    whole=whole or column is carrier,
-                    shares=shares,
-                    knots=points,
-                )
-            )
-        stop = blocks[-1].stop
-        target_block = (
-            None if self.target is None or not target else make_block(self.target, stop, anchored=anchored == "all")
-        )
-        if target_block is not None and (target_block.edges or (target_block.width > 1 and not several)):
+            blocks.append(encoded(column, start, whole=whole or column is carrier))
+            start = blocks[-1].stop
+        if self.target is None or not target:
+            return Geometry(tuple(blocks), intercept)
+        goal = make_block(self.target, start, anchored=anchored == "all")
+        if goal.edges or (goal.width > 1 and not several):
             raise SchemaError(
-                f"The target {target_block.column.name!r} has {len(target_block.labels)} "
-                f"{'bins' if target_block.edges else 'classes'}; "
+                f"The target {goal.column.name!r} has {len(goal.labels)} {'bins' if goal.edges else 'classes'}; "
                 "a target is a number without bins or has two classes. Leave out its bins, or join classes."
             )
-        return Geometry(tuple(blocks), intercept, target_block)
+        return Geometry(tuple(blocks), intercept, goal)
+
+    def _constant_carrier(self, bins: Bins, knots: int) -> Column | None:
+        """The category of two levels that needs a column per level, so that some block carries a constant."""
+        blocks = [make_block(column, 0, bins=bins, knots=knots) for column in self.features]
+        if any(block.kind in ("levels", "spline") for block in blocks):
+            return None
+        return next((block.column for block in blocks if block.kind == "sign"), None)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Schema) and (self.features, self.target, self._box) == (

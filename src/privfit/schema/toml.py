@@ -6,7 +6,6 @@ import json
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from privfit.schema.columns import Category, Column, Numeric
 from privfit.schema.errors import SchemaError
@@ -53,7 +52,7 @@ def parse(text: str, where: str) -> Parsed:
     return columns, target, _box(document["box"], columns, where) if "box" in document else None
 
 
-def _box(entry: Any, columns: list[Column], where: str) -> tuple[float, float]:
+def _box(entry: object, columns: list[Column], where: str) -> tuple[float, float]:
     if not isinstance(entry, dict) or set(entry) != {"low", "high"}:
         raise SchemaError(
             f"The schema in {where} has a [box] that is not two bounds. Write [box] with low = -1.0 and high = 1.0 "
@@ -67,9 +66,9 @@ def _box(entry: Any, columns: list[Column], where: str) -> tuple[float, float]:
     return entry["low"], entry["high"]
 
 
-def _column(entry: Any, where: str) -> Column:
+def _column(entry: object, where: str) -> Column:
     name = entry.get("name") if isinstance(entry, dict) else None
-    if not isinstance(name, str):
+    if not isinstance(entry, dict) or not isinstance(name, str):
         raise SchemaError(f'A column in {where} has no name. Write name = "age" as its first line.')
     kind = entry.get("type")
     fields = {"numeric": _NUMERIC_FIELDS, "category": _CATEGORY_FIELDS}.get(str(kind))
@@ -83,7 +82,8 @@ def _column(entry: Any, where: str) -> Column:
             f"Column {name!r} in {where} has {unknown}, which a {kind} column does not know. It knows {sorted(fields)}."
         )
     if kind == "numeric":
-        return Numeric(name, entry.get("low"), entry.get("high"), bins=entry.get("bins"), fill=entry.get("fill"))
+        bounds = {bound: entry[bound] for bound in ("low", "high") if bound in entry}
+        return Numeric(name, **bounds, bins=entry.get("bins"), fill=entry.get("fill"))
     return Category(name, entry.get("levels", ()), other=entry.get("other", False), fill=entry.get("fill"))
 
 
@@ -113,7 +113,7 @@ def _entry(column: Column) -> str:
     return "".join(f"{key} = {value_text(value)}\n" for key, value in facts.items() if value is not None)
 
 
-def value_text(value: Any) -> str:
+def value_text(value: object) -> str:
     """One TOML value: a text, a number, a truth value or a list of them."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
