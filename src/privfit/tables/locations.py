@@ -6,7 +6,6 @@ import glob
 import os
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
-from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,13 @@ import pyarrow.fs as arrow_fs
 from privfit.tables.database_urls import parsed_url
 from privfit.tables.duckdb_files import PREFIX as DUCKDB
 from privfit.tables.duckdb_files import DuckDBTable
-from privfit.tables.errors import DataError, quietly
+from privfit.tables.errors import DataError
 from privfit.tables.files import ParquetTable, mark_of
+from privfit.tables.local_files import ENDINGS, file_engine, local_file
 from privfit.tables.object_stores import ObjectTable, Place, is_remote, local_copy, place_of
 from privfit.tables.postgresql import PREFIXES as POSTGRESQL
 from privfit.tables.postgresql import PostgreSQLTable
-from privfit.tables.several_files import ENDINGS, FilesTable, Part, chosen_names, file_engine, one_kind, partition_of
+from privfit.tables.several_files import FilesTable, Part, chosen_names, one_kind, partition_of
 from privfit.tables.table import Table, TableLike
 
 QUOTED = 100
@@ -209,10 +209,10 @@ def _name(place: Any) -> str:
 
 def _file(place: Any, label: str | None = None) -> Table:
     """One file, by the ending of its name."""
+    if not isinstance(place, Place):
+        return local_file(place, label)
     engine = file_engine(_name(place))
     assert engine is not None
-    if not isinstance(place, Place):
-        return quietly(label or place.name, partial(engine, place, label))
     called = label or f"{engine.kind} file ({place.scheme})"
     if engine is ParquetTable:
         return ObjectTable(place, called)

@@ -14,6 +14,7 @@ from privfit.tables.datasets import DatasetTable, is_dataset
 from privfit.tables.duckdb_relations import RelationTable, is_relation
 from privfit.tables.errors import quietly
 from privfit.tables.kept_columns import DecodedTable
+from privfit.tables.local_files import is_local_file, local_file
 from privfit.tables.locations import is_location, open_location
 from privfit.tables.narwhals_frames import is_narwhals, native_table
 from privfit.tables.pandas_frames import PandasTable, is_pandas
@@ -22,6 +23,7 @@ from privfit.tables.sparse import SparseTable, is_sparse
 from privfit.tables.table import Table, TableLike
 
 ENGINES: tuple[tuple[Callable[[TableLike], bool], Callable[[Any], Table]], ...] = (
+    (is_local_file, local_file),
     (lambda table: isinstance(table, DecodedTable), lambda table: table),
     (is_narwhals, lambda table: open_table(native_table(table))),
     (is_location, open_location),

@@ -19,18 +19,15 @@ import numpy as np
 import polars as pl
 
 from privfit.schema import Column
-from privfit.tables.arrow_files import ArrowFileTable
-from privfit.tables.csv_files import CsvTable, csv_values
+from privfit.tables.csv_files import csv_values
 from privfit.tables.errors import DataError
-from privfit.tables.files import FileTable, ParquetTable
 from privfit.tables.kept_columns import KeptColumn
 from privfit.tables.kinds import table_frame, table_kinds
+from privfit.tables.local_files import file_engine
 from privfit.tables.table import Batch, Table, Values
 
 HIVE_MISSING = "__HIVE_DEFAULT_PARTITION__"
 VERSIONED = ("_delta_log", ".hoodie")
-FILES: tuple[type[FileTable], ...] = (ParquetTable, CsvTable, ArrowFileTable)
-ENDINGS = tuple(ending for engine in FILES for ending in engine.endings)
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,11 +36,6 @@ class Part:
 
     place: Any
     partition: Mapping[str, str | None] = field(default_factory=dict)
-
-
-def file_engine(name: str) -> type[FileTable] | None:
-    """What reads a file of this name, by its ending."""
-    return next((engine for engine in FILES if name.lower().endswith(engine.endings)), None)
 
 
 def chosen_names(names: Sequence[str]) -> list[str]:
