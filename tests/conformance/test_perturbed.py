@@ -20,7 +20,7 @@ from privfit.privacy import Budget, PrivacyParameters
 from privfit.privacy.parts import RELEASE, Additive
 from privfit.rows import CachedDesign, Rows
 from privfit.tables import open_table
-from tests.conformance.cases import Neighbours, frame, neighbours, perturbed_variants, schema_for
+from tests.conformance.cases import Neighbours, attacks, frame, neighbours, perturbed_variants, schema_for
 from tests.support.lengths import length
 from tests.support.tilts import less_noise
 
@@ -82,17 +82,11 @@ def is_pure_objective(estimator: type, variant: dict) -> bool:
     return isinstance(mechanism, pf.ObjectivePerturbation) and not variant.get("delta")
 
 
-CASES = [
-    (estimator, pair, variant)
-    for estimator in ESTIMATORS
-    for pair in neighbours(estimator)
-    for variant in perturbed_variants(estimator)
-    if is_pure_objective(estimator, variant)
-]
-IDS = [f"{e.__name__}-{p.name}-{','.join(f'{k}={v}' for k, v in v.items())}"[:140] for e, p, v in CASES]
+def pure_variants(estimator: type) -> list[dict]:
+    return [variant for variant in perturbed_variants(estimator) if is_pure_objective(estimator, variant)]
 
 
-@pytest.mark.parametrize(("estimator", "pair", "variant"), CASES, ids=IDS)
+@pytest.mark.parametrize(("estimator", "pair", "variant"), attacks(ESTIMATORS, pure_variants))
 def test_no_weights_are_much_likelier_for_one_neighbour(estimator, pair, variant) -> None:
     plan, left, right = plans(estimator, pair, variant)
     assert plan.noise is not None
