@@ -72,7 +72,7 @@ LOGISTIC = ConvexLoss(
     link="logistic",
     name="logistic loss",
     excess_at_zero=math.log(2.0),
-)
+).ready_made()
 """log(1 + e^(-y z)). Its curvature is p (1 - p) where its slope is p: never more than what the slope leaves of 1."""
 
 
@@ -133,7 +133,7 @@ def smooth_hinge(width: float = 0.5) -> ConvexLoss:
         link="slopes",
         name=f"hinge loss rounded over {width:g}",
         excess_at_zero=float(own.value(0.0, 1.0)),
-    )
+    ).ready_made()
 
 
 def hinge() -> ConvexLoss:
@@ -158,7 +158,8 @@ def hinge() -> ConvexLoss:
     (1.0, None)
     """
     rounded = smooth_hinge(1e-3)
-    return replace(rounded, most_curvature=None, smoothness=rounded.most_curvature, name="hinge loss")
+    loss = replace(rounded, most_curvature=None, smoothness=rounded.most_curvature, name="hinge loss")
+    return loss.ready_made()
 
 
 @dataclass(frozen=True)
@@ -216,7 +217,35 @@ def robust(threshold: float) -> ConvexLoss:
         value=own.value,
         name=f"Huber loss at {threshold:g}",
         least_at_target=True,
-    )
+    ).ready_made()
+
+
+@dataclass(frozen=True)
+class _TemperedLogistic:
+    """Slopes are logistic above the margin `at`, where their size is `turn`, and approach the cap below it."""
+
+    cap: float
+    taper: float
+    turn: float
+    at: float
+
+    @classmethod
+    def of(cls, cap: float, taper: float) -> _TemperedLogistic:
+        half = (1 + taper) / 2  # p (1 - p) = taper (cap - p) at the turn
+        turn = taper * cap / (half + math.sqrt(half**2 - taper * cap))
+        return cls(cap, taper, turn, math.log((1 - turn) / turn))
+
+    def slope(self, z: Any, y: Any) -> Any:
+        margin = y * z
+        logistic = sigmoid(-np.maximum(margin, self.at))
+        beyond = (self.cap - self.turn) * (1 - np.exp(self.taper * np.minimum(margin - self.at, 0.0)))
+        return -y * np.minimum(logistic + beyond, self.cap)
+
+    def curvature(self, z: Any, y: Any) -> Any:
+        margin = y * z
+        logistic = sigmoid(-np.maximum(margin, self.at))
+        beyond = self.taper * (self.cap - self.turn) * np.exp(self.taper * np.minimum(margin - self.at, 0.0))
+        return np.where(margin >= self.at, logistic * (1 - logistic), beyond)
 
 
 def tempered_logistic(cap: float, taper: float) -> ConvexLoss:
@@ -256,30 +285,15 @@ def tempered_logistic(cap: float, taper: float) -> ConvexLoss:
         )
     if cap >= 1 - 1e-12:
         return LOGISTIC
-    # p (1 - p) = taper (cap - p) at the turn; below it the slope is logistic, beyond it decays to the cap
-    half = (1 + taper) / 2
-    turn = taper * cap / (half + math.sqrt(half**2 - taper * cap))
-    at = math.log((1 - turn) / turn)  # the margin where the two meet
-
-    def size(margin: Any) -> Any:
-        return np.minimum(
-            sigmoid(-np.maximum(margin, at)) + (cap - turn) * (1 - np.exp(taper * np.minimum(margin - at, 0.0))), cap
-        )
-
-    def bend(margin: Any) -> Any:
-        logistic = sigmoid(-np.maximum(margin, at))
-        return np.where(
-            margin >= at, logistic * (1 - logistic), taper * (cap - turn) * np.exp(taper * np.minimum(margin - at, 0.0))
-        )
-
+    own = _TemperedLogistic.of(float(cap), float(taper))
     return ConvexLoss(
-        slope=lambda z, y: -y * size(y * z),
-        curvature=lambda z, y: bend(y * z),
-        most_slope=float(cap),
-        most_curvature=0.25 if turn >= 0.5 else turn * (1 - turn),
-        taper=float(taper),
+        own.slope,
+        own.curvature,
+        own.cap,
+        0.25 if own.turn >= 0.5 else own.turn * (1 - own.turn),
+        own.taper,
         one_sided=True,
         link="slopes",
         name=f"logistic loss with slopes up to {cap:.3g}",
         excess_at_zero=math.log(2.0),  # its slopes are nowhere steeper than the logistic ones
-    )
+    ).ready_made()

@@ -1,5 +1,5 @@
-"""Convex losses of one linear predictor that state how steep and how curved they are: what perturbed objectives are
-calibrated from.
+"""Convex losses of one linear predictor that state their Lipschitz constant and their smoothness: what perturbed
+objectives are calibrated from.
 """
 
 from __future__ import annotations
@@ -7,23 +7,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+from privfit.losses.checks import check_on_grid, found_excess, found_smoothness, jumps
 
 Floats = NDArray[np.float64]
 Function = Callable[[Any, Any], Any]
 
 LINKS = ("identity", "logistic", "slopes")
-ROUNDING = 1e-9
-FINE_ROUNDING = 2.0**-49
-STEP = 1e-4
-_MOST_STEEP = 64
-_HALVINGS = 12
-_MANY_HALVINGS = 36
-LEAST_JUMP = 1e-3
-_TRIED = np.concatenate([np.linspace(-40.0, 40.0, 4001), np.geomspace(41.0, 1e4, 40), -np.geomspace(41.0, 1e4, 40)])
+CHECKED, READY_MADE = "_checked_for", b"every target"
+"""Where a loss notes for which targets it was checked; changed copies do not inherit it."""
 
 
 @dataclass(frozen=True)
@@ -100,25 +96,10 @@ class ConvexLoss:
     link: str = "identity"
     name: str = "loss"
     offset: float = 0.0
-    """How far from zero the predictor is computed, where it is measured from elsewhere: what rounding in it is
-    proportional to.
-    """
     smoothness: float | None = None
-    """A Lipschitz constant of the slope, for the solver of output perturbation.
-
-    `most_curvature` stands for it where that is stated.
-    """
     excess_at_zero: float | None = None
-    """The most by which the loss at z = 0 exceeds its infimum, over all targets; None where unknown.
-
-    It bounds the length of every minimum.
-    """
     likely_excess: float | None = None
-    """The same where it is not stated but found on a grid (`found_excess`): precision is planned for it, no bound rests
-    on it alone.
-    """
     least_at_target: bool = False
-    """Whether the loss of every target y is least at z = y. Then `scaled` knows the excess at zero."""
 
     def __post_init__(self) -> None:
         for name in (
@@ -145,7 +126,7 @@ class ConvexLoss:
 
         Raises
         ------
-        PrivacyError
+        ValueError
             If a derivative is not finite, exceeds its bound, or is not the derivative of `value`.
         """
         if self.link not in LINKS:
@@ -164,139 +145,79 @@ class ConvexLoss:
                     f"The {self.name} states {name}={getattr(self, name)!r}; it is a positive number. State one, or "
                     "leave it out."
                 )
-        self._check_on_grid(targets)
+        check_on_grid(self, targets)
 
-    def _tried(self, name: str, z: Floats, y: Floats) -> Floats:
-        """Slopes or curvatures at these predictors and targets, if they are real and finite numbers."""
-        try:
-            found = np.asarray(getattr(self, name)(z, y))
-            found = np.broadcast_to(found, np.broadcast_shapes(z.shape, y.shape))
-        except Exception as error:  # a function of the user's own
-            raise ValueError(
-                f"The {self.name} has a {name} that is no function of arrays z and y, or whose result does not fit "
-                f"them ({error}). Write {name}=lambda z, y: ... with numpy."
-            ) from None
-        if found.dtype.kind not in "fiub" or not np.isfinite(found.astype(np.float64)).all():
-            raise ValueError(
-                f"The {self.name} has slopes or curvatures that are no finite numbers. Write functions that are finite "
-                "and real for every z."
-            )
-        return found.astype(np.float64)
+    def check_once(self, targets: Floats) -> None:
+        """Check the loss for these targets, unless this very loss was checked for them, or is ready made.
 
-    def _sharpest_places(self, targets: Floats) -> tuple[Floats, Floats]:
-        """Places, one column for each target, where the slope rises fastest, and how fast, but for rounding."""
-        low, high = self._steepest(targets, _HALVINGS)
-        rise = (self._tried("slope", high, targets[None, :]) - self._tried("slope", low, targets[None, :])) / (
-            high - low
-        )
-        return (low + high) / 2, rise - self._rounded(low, high, rise)
+        Parameters
+        ----------
+        targets : ndarray
+            The targets to check it for.
 
-    def _rounded(self, low: Floats, high: Floats, rise: Floats) -> Floats:
-        """What rounding in predictors and slopes can do to a rise between two predictors."""
-        return np.asarray(
-            (float(self.most_slope or 0.0) + rise * (np.abs(low) + np.abs(high) + self.offset))
-            * FINE_ROUNDING
-            / (high - low)
-        )
+        Raises
+        ------
+        ValueError
+            If its functions contradict what it states.
+        """
+        checked, kind = self.__dict__.setdefault(CHECKED, set()), targets.tobytes()
+        if READY_MADE not in checked and kind not in checked:
+            self.check(targets)
+            checked.add(kind)
+
+    def ready_made(self) -> Self:
+        """Return this loss, marked as one that tests have checked; a changed copy of it is not.
+
+        Returns
+        -------
+        Self
+            This loss.
+        """
+        self.__dict__.setdefault(CHECKED, set()).add(READY_MADE)
+        return self
+
+    @property
+    def stated_smoothness(self) -> float | None:
+        """Lipschitz constant of the slope as stated: the largest curvature, or else `smoothness`.
+
+        Returns
+        -------
+        float or None
+            The constant; None where neither is stated.
+        """
+        return self.smoothness if self.most_curvature is None else self.most_curvature
+
+    def found_smoothness(self) -> float:
+        """Return a Lipschitz constant of the slope as a grid shows it: no bound.
+
+        Returns
+        -------
+        float
+            The constant.
+        """
+        return found_smoothness(self)
+
+    @property
+    def sharpest(self) -> float:
+        """Lipschitz constant of the slope: as stated, or as found on a grid where none is.
+
+        Returns
+        -------
+        float
+            The constant.
+        """
+        return self.found_smoothness() if self.stated_smoothness is None else self.stated_smoothness
 
     @property
     def jumps(self) -> bool:
-        """Whether the slope jumps: rises by a large part of its bound within an interval hardly wider than rounding.
+        """Whether the slope jumps, as far as a grid shows: then no gradient certifies a minimum.
 
         Returns
         -------
         bool
             True where it jumps.
         """
-        targets = np.array([-1.0, 0.0, 1.0])
-        low, high = self._steepest(targets, _MANY_HALVINGS)
-        rises = self._tried("slope", high, targets[None, :]) - self._tried("slope", low, targets[None, :])
-        return bool(rises.max() > LEAST_JUMP * float(self.most_slope or 0.0))
-
-    def _steepest(self, targets: Floats, halvings: int) -> tuple[Floats, Floats]:
-        """Short intervals of predictors, one column for each target: halves of those of the grid in which the slope
-        rises most, the steeper one each time.
-        """
-        grid = np.sort(_TRIED) * max(1.0, float(np.abs(targets).max()))
-        slope = self._tried("slope", grid[:, None], targets[None, :])
-        first = np.argsort(-np.diff(slope, axis=0), axis=0)[:_MOST_STEEP]
-        low, high = grid[first], grid[first + 1]
-        for _ in range(halvings):
-            middle = (low + high) / 2
-            at_low, at_middle, at_high = (self._tried("slope", z, targets[None, :]) for z in (low, middle, high))
-            left = at_middle - at_low >= at_high - at_middle
-            low, high = np.where(left, low, middle), np.where(left, middle, high)
-        return low, high
-
-    def _check_on_grid(self, targets: Floats) -> None:
-        z, y = _TRIED[:, None] * max(1.0, float(np.abs(targets).max())), targets[None, :]
-        order = np.argsort(z[:, 0])
-        slope, curvature = self._tried("slope", z, y), self._tried("curvature", z, y)
-        assert self.most_slope is not None
-        small = ROUNDING * self.most_slope
-        rise = np.diff(slope[order], axis=0) / np.diff(z[order], axis=0)
-        rise = rise - self._rounded(z[order][:-1], z[order][1:], rise)
-        ends = np.abs(slope[order])
-        flattest = np.where(slope[order][1:] * slope[order][:-1] < 0, 0.0, np.minimum(ends[1:], ends[:-1]))
-        places, steepest = self._sharpest_places(targets)
-        sharp = max(float(self._tried("curvature", places, y).max()), float(steepest.max()))
-        found = [
-            (
-                np.abs(slope).max() > self.most_slope + small,
-                f"has a slope of {np.abs(slope).max():.6g} and states most_slope={self.most_slope:g}",
-            ),
-            (
-                np.diff(slope[order], axis=0).min() < -small or curvature.min() < -small,
-                "has a slope that falls somewhere, and is not convex",
-            ),
-            (
-                self.most_curvature is not None
-                and max(curvature.max(), rise.max() - small, sharp) > self.most_curvature * (1 + ROUNDING),
-                f"has a curvature of {max(curvature.max(), rise.max(), sharp):.6g} and states "
-                f"most_curvature={self.most_curvature}",
-            ),
-            (
-                self.smoothness is not None and max(rise.max() - small, sharp) > self.smoothness * (1 + ROUNDING),
-                f"has a slope that rises by {max(rise.max(), sharp):.6g} and states smoothness={self.smoothness}",
-            ),
-            (
-                self.excess_at_zero is not None
-                and self._least_excess(z[order], slope[order]) > self.excess_at_zero * (1 + ROUNDING),
-                f"falls by more from z = 0 to its least value than its excess_at_zero={self.excess_at_zero}",
-            ),
-            (
-                self.least_at_target and np.abs(self._tried("slope", targets, targets)).max() > small,
-                "has a slope at z = y and states least_at_target=True",
-            ),
-            (
-                self.taper is not None
-                and self._bends_more_than_its_taper(curvature, np.abs(slope), rise, flattest, small),
-                f"has more curvature somewhere than its taper={self.taper} times what its slope leaves",
-            ),
-            (
-                self.one_sided and np.any((slope.min(axis=0) < -small) & (slope.max(axis=0) > small)),
-                "has slopes of both signs and states one_sided=True",
-            ),
-            (
-                self.value is not None and self._derivative_is_off(z, y, slope),
-                "has a slope that is not the derivative of its value",
-            ),
-        ]
-        for wrong, what in found:
-            if wrong:
-                raise ValueError(
-                    f"The {self.name} {what}; privacy rests on these facts. Correct the loss or what it states."
-                )
-
-    def _bends_more_than_its_taper(
-        self, curvature: Floats, size: Floats, rise: Floats, flattest: Floats, small: float
-    ) -> bool:
-        assert self.taper is not None
-        assert self.most_slope is not None
-        allowed = small * max(1.0, self.taper)
-        stated = curvature - self.taper * (self.most_slope - size)
-        found = rise - self.taper * (self.most_slope - flattest)
-        return bool(max(stated.max(), found.max()) > allowed)
+        return jumps(self)
 
     def found_excess(self, targets: Floats) -> float:
         """Bound the loss at zero above its infimum for these targets, by upper sums of the slope on a grid.
@@ -311,56 +232,7 @@ class ConvexLoss:
         float
             The bound; infinite where the loss still falls at the end of the grid.
         """
-        z = np.sort(np.append(_TRIED, 0.0))[:, None] * max(1.0, float(np.abs(targets).max()))
-        slope, width = self._tried("slope", z, targets[None, :]), np.diff(z, axis=0)
-        falls = np.where(z[:-1] >= 0, np.maximum(-slope[:-1], 0.0), 0.0)
-        rises = np.where(z[1:] <= 0, np.maximum(slope[1:], 0.0), 0.0)
-        ends = max(float(-slope[-1].min()), float(slope[0].max()))
-        if ends > ROUNDING * float(self.most_slope or 0.0):
-            return math.inf
-        return float(np.maximum((falls * width).sum(axis=0), (rises * width).sum(axis=0)).max())
-
-    def _least_excess(self, z: Floats, slope: Floats) -> float:
-        """A lower bound of the loss at zero above its infimum: lower sums of the slope's integral, which is monotone,
-        on a sorted grid.
-        """
-        width = np.diff(z, axis=0)
-        above, below = (z[:-1] >= 0), (z[1:] <= 0)
-        falls = np.where(above, np.maximum(-slope[1:], 0.0), 0.0)  # towards larger z
-        rises = np.where(below, np.maximum(slope[:-1], 0.0), 0.0)  # towards smaller z
-        return float(np.maximum((falls * width).sum(axis=0), (rises * width).sum(axis=0)).max())
-
-    def _derivative_is_off(self, z: Floats, y: Floats, slope: Floats) -> bool:
-        assert self.value is not None
-        assert self.most_slope is not None
-        near = np.abs(z[:, 0]) <= 41 * max(1.0, float(np.abs(y).max()))
-        z, slope = z[near], slope[near]
-        step = STEP * max(1.0, float(np.abs(y).max()))
-        rise = (np.asarray(self.value(z + step, y)) - np.asarray(self.value(z - step, y))) / (2 * step)
-        jump = np.abs(
-            np.broadcast_to(self.slope(z + step, y), slope.shape)
-            - np.broadcast_to(self.slope(z - step, y), slope.shape)
-        )
-        return bool((np.abs(rise - slope) > 1e-3 * self.most_slope + jump).any())
-
-    @property
-    def sharpest(self) -> float:
-        """Lipschitz constant of the slope: as stated, or as found on a grid where none is.
-
-        Rounding errors of the predictor are multiplied by it.
-
-        Returns
-        -------
-        float
-            The constant.
-        """
-        stated = self.smoothness if self.most_curvature is None else self.most_curvature
-        if stated is not None:
-            return stated
-        targets = np.array([-1.0, 0.0, 1.0])
-        places, rise = self._sharpest_places(targets)
-        every = self._tried("curvature", np.sort(_TRIED)[:, None], targets[None, :])
-        return float(max(every.max(), self._tried("curvature", places, targets[None, :]).max(), rise.max()))
+        return found_excess(self, targets)
 
     def scaled(self, middle: float, half: float) -> ConvexLoss:
         """Return the same loss of a predictor and a target measured from `middle` in units of `half`.

@@ -1,5 +1,5 @@
-"""Gradients of a loss, summed over rows: how far one person can move them, and how much one person can bend the
-objective.
+"""Gradients of a loss, summed over rows: their sensitivity, and the cost of the Hessian in the density of a minimum
+(the log-determinant term).
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from privfit.features import RowNorms
 from privfit.losses import ConvexLoss
 from privfit.schema import Norm
 
-MUCH = 700.0
+LARGEST_EXPONENT = 700.0
+"""exp overflows beyond; a log-determinant term that may cost more than this needs no ridge to speak of."""
 UNSTATED = 2.0
-"""A safety factor on the smoothness that a grid finds: it costs a factor of sqrt(2) in passes of a solver that is
-hardly ever used.
+"""A safety factor on a smoothness or an excess that a grid finds: it costs a factor of sqrt(2) in passes of a solver
+that is hardly ever used (`solvers/accelerated.py`).
 """
 Coupling = Literal["one", "softmax", "one-vs-rest"]
 
@@ -25,8 +26,8 @@ class Gradients:
     """The gradients of a loss over rows with these norms, of one linear predictor or of one per class.
 
     `coupling` says how several classes share a row: "softmax" is logistic regression for all of them together,
-    "one-vs-rest" is the loss of every class against the others, added up. A person has at most `people` rows that leave
-    and, where neighbours replace rows, as many that enter.
+    "one-vs-rest" is the loss of every class against the others, added up. A person has at most `rows_per_person` rows
+    that leave and, where neighbours replace rows, as many that enter.
 
     Guarantee: docs/proofs/perturbation.md, Lemmas 1 to 3.
     """
@@ -35,7 +36,7 @@ class Gradients:
     loss: ConvexLoss
     classes: int = 1
     coupling: Coupling = "one"
-    people: int = 1
+    rows_per_person: int = 1
     replace: bool = True
 
     @property
@@ -43,38 +44,87 @@ class Gradients:
         """How many weights there are."""
         return self.norms.columns * self.classes
 
-    @property
-    def most_slope(self) -> float:
-        """The largest slope of a row in one predictor."""
-        assert self.loss.most_slope is not None
-        return self.loss.most_slope
+    # -- first derivatives -------------------------------------------------------------------------
 
-    def of_slopes(self, norm: Norm) -> float:
-        """The largest norm of a row's slopes.
+    def slope_norm(self, norm: Norm) -> float:
+        """The largest norm of a row's slopes: the Lipschitz constant of the loss, times what classes add to it.
 
-        Those of softmax are chances less the row's own class: up by as much in all as that one is down.
+        Softmax slopes are probabilities less the indicator of the row's class: their positive part sums to at most 1,
+        and so does their negative part.
         """
         several = {
             "one": {"l1": 1.0, "l2": 1.0, "linf": 1.0},
             "softmax": {"l1": 2.0, "l2": math.sqrt(2.0), "linf": 1.0},
             "one-vs-rest": {"l1": float(self.classes), "l2": math.sqrt(self.classes), "linf": 1.0},
         }
-        return self.most_slope * several[self.coupling][norm]
+        assert self.loss.most_slope is not None
+        return self.loss.most_slope * several[self.coupling][norm]
+
+    def gradient_norm(self, norm: Norm) -> float:
+        """The largest norm of one row's gradient."""
+        largest = {"l1": self.norms.l1, "l2": self.norms.l2, "linf": self.norms.linf}
+        return self.slope_norm(norm) * largest[norm]
+
+    def sensitivity(self, norm: Norm) -> float:
+        """The largest difference, in this norm, of neighbours' sums of gradients at the same weights."""
+        return (2 if self.replace else 1) * self.rows_per_person * self.gradient_norm(norm)
 
     @property
-    def sharpest(self) -> float:
-        """By how much a row's slopes can move when its predictors do: the largest eigenvalue of diag(p) - pp' is a
-        half.
-        """
-        return 0.5 if self.coupling == "softmax" else self.loss.sharpest
+    def corners(self) -> int:
+        """How many corners, other than none at all, the set of a row's slopes has."""
+        if self.coupling == "one":
+            return 1 if self.loss.one_sided else 2
+        return self.classes - 1 if self.coupling == "softmax" else 2**self.classes - self.loss.one_sided
+
+    # -- second derivatives: what the log-determinant term costs -----------------------------------
 
     @property
     def smoothness(self) -> float:
-        """A bound of the largest eigenvalue of a row's Hessian in its predictors, for step lengths: twice what a grid
-        finds where the loss states none.
+        """A bound of the largest eigenvalue of a row's Hessian in its predictors; twice what a grid finds where the
+        loss states none.
+
+        The largest eigenvalue of diag(p) - pp' is a half.
         """
-        stated = self.coupling == "softmax" or self.loss.most_curvature is not None or self.loss.smoothness is not None
-        return self.sharpest if stated else UNSTATED * self.sharpest
+        if self.coupling == "softmax":
+            return 0.5
+        stated = self.loss.stated_smoothness
+        return UNSTATED * self.loss.found_smoothness() if stated is None else stated
+
+    def log_determinant_cost(self, ridge: float) -> float:
+        """The most by which the rows of one person change the log-determinant of the Hessian, with this ridge: an
+        amount of epsilon.
+        """
+        directions, curvature = self._row_curvature
+        return self.rows_per_person * directions * math.log1p(curvature * self.norms.l2**2 / ridge)
+
+    def ridge_for_cost(self, cost: float) -> float:
+        """The least ridge at which `log_determinant_cost` is at most this much."""
+        directions, curvature = self._row_curvature
+        share, row = cost / (self.rows_per_person * directions), curvature * self.norms.l2**2
+        return row / math.expm1(share) if share < LARGEST_EXPONENT else row * math.exp(-LARGEST_EXPONENT)
+
+    def ridge_without_cost(self, epsilon: float, adds_up: bool = True) -> float:
+        """The least ridge at which noise that is calibrated to this epsilon for gradients alone covers the
+        log-determinant term as well; infinite if there is none.
+
+        Where the curvature is self-bounded (`ConvexLoss.taper`), a row with the largest slope has no curvature left.
+        `adds_up` says whether the slopes of several predictors add up in the norm of the noise.
+        """
+        taper, several = self.loss.taper, self.coupling == "one-vs-rest"
+        if taper is None or self.coupling == "softmax" or (several and not adds_up):
+            return math.inf
+        neighbours = (2 if self.replace else 1) * self.rows_per_person
+        return taper * neighbours * self.classes * self.slope_norm("linf") * self.norms.l2**2 / epsilon
+
+    @property
+    def _row_curvature(self) -> tuple[int, float]:
+        """The rank of a row's Hessian in its predictors, and a bound of the mean of its eigenvalues."""
+        if self.coupling == "softmax":  # the trace of diag(p) - p p' is at most 1 - 1 / classes
+            return self.classes - 1, 1 / self.classes
+        curvature = self.loss.most_curvature
+        return self.classes, math.inf if curvature is None else curvature
+
+    # -- values: how long minima can be, and what rounding does ------------------------------------
 
     @property
     def offset(self) -> float:
@@ -93,53 +143,3 @@ class Gradients:
         """The same, or where it is not stated, twice what a grid finds: how long minima are planned to be."""
         likely = self.loss.likely_excess
         return self.excess_at_zero if likely is None else min(self.excess_at_zero, UNSTATED * self.classes * likely)
-
-    def of_one_row(self, norm: Norm) -> float:
-        """The largest norm of one row's gradient."""
-        return self.of_slopes(norm) * self.norms[norm]
-
-    @property
-    def corners(self) -> int:
-        """How many corners, other than none at all, the set of a row's slopes has."""
-        if self.coupling == "one":
-            return 1 if self.loss.one_sided else 2
-        return self.classes - 1 if self.coupling == "softmax" else 2**self.classes - self.loss.one_sided
-
-    def sensitivity(self, norm: Norm) -> float:
-        """How far neighbours' sums of gradients can lie apart, at the same weights."""
-        return (2 if self.replace else 1) * self.people * self.of_one_row(norm)
-
-    def bend_cost(self, ridge: float) -> float:
-        """The most that the rows of one person change the logarithm of the volume around a minimum, with this ridge: an
-        amount of epsilon.
-        """
-        directions, bend = self._bends
-        return self.people * directions * math.log1p(bend * self.norms.l2**2 / ridge)
-
-    def forced_ridge(self, cost: float) -> float:
-        """The least ridge at which `bend_cost` is at most this much."""
-        directions, bend = self._bends
-        share = cost / (self.people * directions)
-        return (
-            bend * self.norms.l2**2 / math.expm1(share) if share < MUCH else bend * self.norms.l2**2 * math.exp(-MUCH)
-        )
-
-    @property
-    def _bends(self) -> tuple[int, float]:
-        """In how many directions a row bends, and by how much on average over them."""
-        if self.coupling == "softmax":  # the trace of diag(p) - p p' is at most 1 - 1 / classes
-            return self.classes - 1, 1 / self.classes
-        curvature = self.loss.most_curvature
-        return self.classes, math.inf if curvature is None else curvature
-
-    def free_ridge(self, epsilon: float, adds_up: bool = True) -> float:
-        """The least ridge at which noise that is calibrated to this epsilon for slopes alone covers curvature as well;
-        infinite if there is none.
-
-        A row that is as steep as it can be has no curvature left where the loss has a taper. `adds_up` says whether the
-        slopes of several predictors add up in the noise's norm.
-        """
-        if self.loss.taper is None or self.coupling == "softmax" or (self.coupling == "one-vs-rest" and not adds_up):
-            return math.inf
-        neighbours = (2 if self.replace else 1) * self.people
-        return self.loss.taper * neighbours * self.classes * self.most_slope * self.norms.l2**2 / epsilon

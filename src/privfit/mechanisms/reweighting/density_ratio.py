@@ -133,13 +133,13 @@ class OneSided(Gradients):
         if norm != "l2":
             return super().sensitivity(norm)
         if self.printed:
-            return self.people * self.most_slope * math.sqrt(self.norms.columns)
+            return self.rows_per_person * self.most_slope * math.sqrt(self.norms.columns)
         if not self.replace:
             return super().sensitivity(norm)
         numbers = len(self.norms.singles)
         if not numbers:
-            return math.sqrt(2.0) * self.people * self.of_one_row("l2")
-        return self.people * self.most_slope * math.sqrt(2 * len(self.norms.blocks) + numbers)
+            return math.sqrt(2.0) * self.rows_per_person * self.of_one_row("l2")
+        return self.rows_per_person * self.most_slope * math.sqrt(2 * len(self.norms.blocks) + numbers)
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class NoisyMinimum(OutputPerturbation):
     def _gradients(self, facts: PublicFacts, problem: ERMProblem) -> Gradients:
         plain = super()._gradients(facts, problem)
         return OneSided(
-            plain.norms, plain.loss, plain.classes, plain.coupling, plain.people, plain.replace, self.printed
+            plain.norms, plain.loss, plain.classes, plain.coupling, plain.rows_per_person, plain.replace, self.printed
         )
 
 
