@@ -36,7 +36,7 @@ from generated import KINDS, Table, make_table
 from scipy.special import log_expit
 
 import privfit as pf
-from privfit.mechanisms import rules, shrinkage, tilts
+from privfit.mechanisms.perturbation import defaults, objective_noise, problem
 from privfit.models import perturbed
 from privfit.rows import linear_scores
 from privfit.schema import Category, Column, geometry, schema
@@ -110,12 +110,12 @@ def stretched(factor: float) -> Callable[[Any], None]:
 
 
 def ridge_factor(value: float) -> Setting:
-    return Setting(f"RIDGE_FACTOR {value:g}", patches=((rules, "RIDGE_FACTOR", value),))
+    return Setting(f"RIDGE_FACTOR {value:g}", patches=((defaults, "RIDGE_FACTOR", value),))
 
 
 def undone(value: float) -> Setting:
     """How much of what ridge and noise shrink is undone."""
-    return Setting(f"{value:g} of shrinkage undone", patches=((shrinkage, "UNDONE", value),))
+    return Setting(f"{value:g} of shrinkage undone", patches=((problem, "UNDONE", value),))
 
 
 def objective(name: str, **given: Any) -> Setting:
@@ -130,7 +130,7 @@ SETTINGS = (
     *(objective(f"steepest {value:g}", steepest=value) for value in (0.35, 0.7, 1.0)),
     *(Setting(f"{knots} knots", knots=knots) for knots in (2, 3, 5, 6, 12)),
     *(Setting(f"numbers as {numeric}", {"numeric": numeric}) for numeric in ("bins", "slope")),
-    Setting("every block of columns alone", patches=((tilts, "WIDE", 1),)),
+    Setting("every block of columns alone", patches=((objective_noise, "WIDE", 1),)),
     *(objective(f"noise {kind}", noise=kind) for kind in ("laplace", "mixed", "l2", "linf")),
     *(Setting(f"{number} table{'s' * (number > 1)}", {"interactions": number}) for number in (1, 2, 3)),
     Setting("tables by the rule in use", {"interactions": "auto"}),

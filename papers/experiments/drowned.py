@@ -22,7 +22,7 @@ import polars as pl
 from generated import make_table
 from sklearn.metrics import roc_auc_score
 
-from privfit.mechanisms.perturbation.noise_level import DROWNED
+from privfit.mechanisms.perturbation.defaults import DROWNED
 from privfit.models import LinearSVC, LogisticRegression
 from privfit.schema import Category, Schema
 from privfit_papers.bench.classes import adult

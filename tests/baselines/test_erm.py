@@ -47,7 +47,7 @@ def test_weights_are_those_that_are_released_and_nothing_is_undone(monkeypatch: 
         "schema": pf.Schema([pf.Numeric("x", -1, 1), pf.Category("c", [0, 1, 2])], target=pf.Category("y", ["a", "b"]))
     }
     found = [PrivateERM(1.0, regularisation=0.1, random_state=0, **given_).fit(X, y)]
-    monkeypatch.setattr("privfit.mechanisms.perturbation.debiasing.UNDONE", 0.9)
+    monkeypatch.setattr("privfit.mechanisms.perturbation.problem.UNDONE", 0.9)
     found.append(PrivateERM(1.0, regularisation=0.1, random_state=0, **given_).fit(X, y))
     np.testing.assert_array_equal(found[0].coef_, found[1].coef_)
     assert not any("stretched" in note for note in found[0].report_.notes)
@@ -71,7 +71,7 @@ def test_the_objective_is_tilted_by_the_printed_noise(loss, adjacency, epsilon, 
     assert plan.event.scale / plan.event.unit == pytest.approx(2 * length / left, rel=1e-6)
     assert ("Lambda raised" in plan.event.mechanism) == (whole > Lambda)
     undone = (
-        2 * (plan.slack + 2 / plan.event.unit) * 2 / plan.ridge
+        2 * (plan.precision.slack + 2 / plan.event.unit) * 2 / plan.ridge
     )  # four weights; what two solvers leave undone, in L1
     assert plan.certificate.scale / plan.certificate.unit >= undone / (FOR_SOLVER * epsilon)
 

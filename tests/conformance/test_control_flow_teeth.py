@@ -122,7 +122,7 @@ PLACES = ["attribute", "deep in an attribute", "names", "report", "report's numb
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_what_a_model_keeps_of_one_row_is_seen(place: str, tmp_path: Path) -> None:
+def test_what_a_model_keeps_gradient_norm_is_seen(place: str, tmp_path: Path) -> None:
     public = public_table(SCHEMA)
     kind = type("LinearRegression", (Tells,), {"place": place, "__init__": pf.LinearRegression.__init__})
     broken = setting(make=kind)

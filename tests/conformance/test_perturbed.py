@@ -13,16 +13,16 @@ import pytest
 import privfit as pf
 from privfit.mechanisms import Perturbation
 from privfit.mechanisms.base import PublicFacts
-from privfit.mechanisms.perturbation.certified_minimum import responses
+from privfit.mechanisms.perturbation.certified_minimum import derivatives
 from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE
-from privfit.mechanisms.perturbation.plan import ERMPlan
+from privfit.mechanisms.perturbation.problem import ERMPlan
 from privfit.privacy import Budget, PrivacyParameters
 from privfit.privacy.parts import RELEASE, Additive
 from privfit.rows import CachedDesign, Rows
 from privfit.tables import open_table
 from tests.conformance.cases import Neighbours, attacks, frame, neighbours, perturbed_variants, schema_for
 from tests.support.lengths import length
-from tests.support.tilts import less_noise
+from tests.support.objective_noise import less_noise
 
 EPSILON = 0.7
 ESTIMATORS = [pf.LogisticRegression, pf.LinearSVC, pf.ERM]
@@ -51,7 +51,7 @@ def log_density(plan: ERMPlan, kept: CachedDesign, weights: np.ndarray) -> float
     """The logarithm of the density of the perturbed minimum at these weights, up to a constant that is the same for all
     tables.
     """
-    respond, bend = responses(plan.gradients)
+    respond, bend = derivatives(plan.gradients)
     tilt = -(kept.gradient(weights, respond) + plan.ridge * weights)
     hessian = kept.sample().hessian(weights, bend)[0] + plan.ridge * np.eye(len(weights))
     total = 0.0

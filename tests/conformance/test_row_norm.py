@@ -14,7 +14,7 @@ from privfit.privacy import Budget, PrivacyParameters
 from privfit.rows import CachedDesign, Rows
 from privfit.tables import open_table
 from tests.conformance.test_perturbed import EPSILON, worst_loss
-from tests.support.tilts import less_noise
+from tests.support.objective_noise import less_noise
 
 SCHEMA = pf.Schema.box(-2, 2, n_features=3, target=["a", "b"])
 LONG, OPPOSITE, SHORT, ZERO = (2.0, 2.0, 2.0), (-2.0, -2.0, -2.0), (0.3, -0.1, 0.2), (0.0, 0.0, 0.0)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import privfit as pf
-from privfit.mechanisms.base import USUAL_ROWS, Mechanism, Numbers, PublicFacts, Release, ReleasePlan, refuse_ledger
+from privfit.mechanisms.base import STREAM_ROWS, Mechanism, Numbers, PublicFacts, Release, ReleasePlan, refuse_ledger
 from privfit.privacy import Budget, Draws, Event, NullLedger, PrivacyParameters, SecureNoise, SeededNoise
 from privfit.privacy.parts import Laplace, RandomBits
 from privfit.rows import PlainRows, Rows
@@ -152,7 +152,7 @@ def test_a_stream_is_planned_again_once_its_rows_are_counted(expected: int | Non
     release, ledger = recorded(mechanism, stream=True, expected_rows=expected)
     assert names(mechanism) == ["plan", "check", "read", "plan", "warn", "charge", "draw", "noise"]
     plans = [step for step in mechanism.steps if step[0] == "plan"]
-    assert plans == [("plan", expected or USUAL_ROWS, False), ("plan", 11, True)]
+    assert plans == [("plan", expected or STREAM_ROWS, False), ("plan", 11, True)]
     assert ("draw", 11) in mechanism.steps
     assert ledger.entries()[0].event == release.event
 

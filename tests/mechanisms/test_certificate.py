@@ -10,7 +10,7 @@ import pytest
 
 import privfit as pf
 from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE
-from privfit.mechanisms.perturbation.plan import ERMPlan
+from privfit.mechanisms.perturbation.problem import ERMPlan
 from tests.support.perturbed import planned
 
 
@@ -24,7 +24,7 @@ def test_output_noise_covers_what_the_solver_leaves_open(noise: str, classes: in
     adjacency = "replace-one" if rows else "add-remove"
     plan = planned(pf.ObjectivePerturbation(noise=noise), rows=rows, delta=1e-6, classes=classes, adjacency=adjacency)
     values = plan.gradients.values
-    off = Fraction(plan.slack) + Fraction(math.sqrt(values)) / plan.event.unit / 2
+    off = Fraction(plan.precision.slack) + Fraction(math.sqrt(values)) / plan.event.unit / 2
     certificate = plan.certificate
     assert certificate is not None
     steps = 2 * off / Fraction(plan.ridge) * Fraction(math.sqrt(values)) * certificate.unit + values
@@ -53,7 +53,7 @@ def test_the_certificate_adds_hardly_any_noise_where_rows_may_be_many(adjacency:
 
 
 def test_a_plan_for_more_rows_allows_for_more_rounding() -> None:
-    slacks = [planned(pf.ObjectivePerturbation(), rows=rows).slack for rows in (10, 10**6, 10**8, 10**9)]
+    slacks = [planned(pf.ObjectivePerturbation(), rows=rows).precision.slack for rows in (10, 10**6, 10**8, 10**9)]
     assert slacks == sorted(slacks)
     assert slacks[-1] > slacks[0]
 

@@ -47,7 +47,10 @@ def design_of(table: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("people", [1, 2])
 def test_gradients_never_move_more_than_claimed_and_reach_it(adjacency: str, people: int) -> None:
     gradients = OneSided(
-        RowNorms.of(DensityRatio().geometry(SCHEMA)), LOGISTIC, people=people, replace=adjacency == "replace-one"
+        RowNorms.of(DensityRatio().geometry(SCHEMA)),
+        LOGISTIC,
+        rows_per_person=people,
+        replace=adjacency == "replace-one",
     )
     encoded = design_of(np.array(EVERY_ROW))
     worst = 0.0

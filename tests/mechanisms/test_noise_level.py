@@ -13,7 +13,7 @@ import pytest
 import privfit as pf
 from privfit.features import RowNorms
 from privfit.losses import LOGISTIC
-from privfit.mechanisms.perturbation.noise_level import DROWNED, relative_noise
+from privfit.mechanisms.perturbation.defaults import DROWNED
 from privfit.mechanisms.perturbation.problem import ERMFit
 from privfit.models.perturbed import DROWNED_NOTE
 from privfit.privacy import Event
@@ -113,9 +113,9 @@ def test_noise_of_tables_is_not_taken_for_noise_of_weights() -> None:
         Laplace(size=4, scale=50.0, purpose="interaction terms"),
     )
     norms, fit = RowNorms(5.0, 2.0, 1.0, 5), ERMFit(np.zeros((5, 1)), 1.0, LOGISTIC, n_rows=100)
-    found = relative_noise(fit, Event("a test", 1.0, parts=(*weights, *others)), norms, on_minimum=False)
+    found = fit.relative_noise(Event("a test", 1.0, parts=(*weights, *others)), norms, on_minimum=False)
     assert found == pytest.approx(math.sqrt((2 * 2 + 3 * 8) / 5) * 2.0 / 100)
     everything = Event("a test", 1.0, parts=(*weights, replace(others[2], purpose=RELEASE)))
-    louder = relative_noise(fit, everything, norms, on_minimum=False)
+    louder = fit.relative_noise(everything, norms, on_minimum=False)
     assert louder is not None
     assert louder > 5 * found

@@ -19,14 +19,13 @@ from privfit.features import RowNorms
 from privfit.losses import LOGISTIC, ConvexLoss, hinge, robust, smooth_hinge
 from privfit.mechanisms import ERMProblem, Perturbation
 from privfit.mechanisms.base import PublicFacts
-from privfit.mechanisms.perturbation.calibration import make_objective_noise
 from privfit.mechanisms.perturbation.defaults import (
     FOR_CERTIFICATE,
     USUAL_ROWS,
     automatic_output_ridge,
     automatic_ridge,
 )
-from privfit.mechanisms.perturbation.objective import FOR_GRADIENTS
+from privfit.mechanisms.perturbation.objective import FOR_GRADIENTS, Price, objective_noise
 from privfit.privacy import Budget, PrivacyParameters, SeededNoise
 from privfit.rows import Rows
 from privfit.statistics import Gradients
@@ -239,7 +238,7 @@ def test_output_noise_hides_how_far_a_minimum_can_move(noise: str, adjacency: st
         far = times * plan.gradients.norms.l2 / 7.0  # slopes of 1, rows of that length
         moved = far * (math.sqrt(values) if noise == "laplace" else 1)
         event = plan.event
-        precise = moved * (1 + 2 * plan.slack / (far * 7.0))  # two points of the solver
+        precise = moved * (1 + 2 * plan.precision.slack / (far * 7.0))  # two points of the solver
         assert moved <= event.sensitivity / event.unit <= 1.05 * precise <= 1.2 * moved
         if noise == "gaussian":
             assert event.kinds == ("rounded-gaussian",)
@@ -423,5 +422,5 @@ def planned_unit(mechanism: Perturbation, geometry: Any, risk: ERMProblem) -> in
 
 def test_a_tilt_for_curvature_that_is_paid_is_larger_by_what_it_costs() -> None:
     gradients = Gradients(RowNorms(4, 2.0, 1.0, 9), smooth_hinge())
-    free, paid = (make_objective_noise("laplace", gradients, 1.0, 0.0, cost) for cost in (None, 0.2))
+    free, paid = (objective_noise("laplace", gradients, Price(1.0, 0.0), cost) for cost in (None, 0.2))
     assert paid.sd == pytest.approx(free.sd / 0.8)

@@ -14,15 +14,15 @@ from privfit.features import FourierFeatures, RowNorms
 from privfit.losses import LOGISTIC, ConvexLoss, robust, tempered_logistic
 from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.perturbation import certified_minimum as minima
-from privfit.mechanisms.perturbation.calibration import free_ridge, make_objective_noise
-from privfit.mechanisms.perturbation.privacy_loss import objective_delta
+from privfit.mechanisms.perturbation.gaussian_noise import objective_delta
+from privfit.mechanisms.perturbation.objective import Price, objective_noise
 from privfit.mechanisms.perturbation.problem import ERMProblem
 from privfit.privacy import Budget, PrivacyParameters
 from privfit.rows import CachedDesign
 from privfit.statistics import Gradients
 from tests.support.beats import assert_told_in_order
 from tests.support.effort import quick_or_full
-from tests.support.tilts import MIXED, planned
+from tests.support.objective_noise import MIXED, planned
 
 NORMS = RowNorms(3.0, math.sqrt(3.0), 1.0, 3, (0, 1, 2))
 
@@ -47,13 +47,13 @@ def test_a_tilt_that_64_bits_would_cut_is_refused_before_the_charge(noise: str) 
 def test_curvature_of_a_loss_with_slopes_of_both_signs_is_paid_for_under_normal_noise() -> None:
     log_cosh = pf.ConvexLoss(lambda z, y: np.tanh(z - y), lambda z, y: 1 - np.tanh(z - y) ** 2, 1.0, 1.0, taper=2.0)
     gradients = Gradients(NORMS, log_cosh)
-    assert least_free_ridge("gaussian", gradients, 1.0) == math.inf
-    assert math.isfinite(least_free_ridge("laplace", gradients, 1.0))
-    assert math.isfinite(least_free_ridge("gaussian", replace(gradients, loss=LOGISTIC), 1.0))
+    assert ridge_without_cost("gaussian", gradients, 1.0) == math.inf
+    assert math.isfinite(ridge_without_cost("laplace", gradients, 1.0))
+    assert math.isfinite(ridge_without_cost("gaussian", replace(gradients, loss=LOGISTIC), 1.0))
 
 
-def least_free_ridge(kind: str, gradients: Gradients, epsilon: float) -> float:
-    return free_ridge(make_objective_noise(kind, gradients, epsilon, 1e-6, None), gradients, epsilon)
+def ridge_without_cost(kind: str, gradients: Gradients, epsilon: float) -> float:
+    return objective_noise(kind, gradients, Price(epsilon, 1e-6)).ridge_without_cost(gradients, epsilon)
 
 
 @quick_or_full(
@@ -63,16 +63,16 @@ def least_free_ridge(kind: str, gradients: Gradients, epsilon: float) -> float:
 )
 def test_deltas_too_small_for_a_float_are_not_lost_in_great_numbers(people: int, coupling: str, classes: int) -> None:
     gradients = Gradients(NORMS, LOGISTIC, classes, coupling, people)  # type: ignore[arg-type]
-    tilt = make_objective_noise("gaussian", gradients, 1.0, 1e-6, 0.0)
-    ratio = gradients.of_one_row("l2") / tilt.groups[0].scale
+    tilt = objective_noise("gaussian", gradients, Price(1.0, 1e-6), 0.0)
+    ratio = gradients.gradient_norm("l2") / tilt.groups[0].scale
     assert 0.5e-6 < objective_delta(gradients, 1.0, ratio) <= 1e-6 * (1 + 1e-6)
     assert objective_delta(gradients, 1.0, 100 * ratio) == math.inf
 
 
-def test_a_finer_lattice_or_a_larger_epsilon_needs_less_of_a_free_ridge() -> None:
+def test_a_finer_lattice_or_a_larger_epsilon_needs_less_ridge_without_cost() -> None:
     wide = Gradients(RowNorms(5000.0, 70.0, 1.0, 5000), tempered_logistic(0.5, 1.0))
     extra = {
-        epsilon: least_free_ridge("laplace", wide, epsilon) / wide.free_ridge(epsilon) - 1
+        epsilon: ridge_without_cost("laplace", wide, epsilon) / wide.ridge_without_cost(epsilon) - 1
         for epsilon in (1e-6, 1e-3, 1.0)
     }
     assert extra[1e-6] > extra[1e-3] > extra[1.0] > 0

@@ -19,8 +19,7 @@ from privfit.features import RowNorms
 from privfit.losses import LOGISTIC, ConvexLoss, hinge, robust, smooth_hinge, tempered_logistic
 from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.perturbation import certified_minimum as minima
-from privfit.mechanisms.perturbation.certified_minimum import minimised, responses
-from privfit.mechanisms.perturbation.plan import ERMPlan
+from privfit.mechanisms.perturbation.certified_minimum import derivatives, minimised
 from privfit.mechanisms.perturbation.precision import (
     longest_minimum,
     most_rows,
@@ -29,12 +28,12 @@ from privfit.mechanisms.perturbation.precision import (
     precision_of,
     quiet_ridge,
 )
-from privfit.mechanisms.perturbation.problem import ERMProblem
+from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem
 from privfit.privacy import Budget, PrivacyParameters, SeededNoise
 from privfit.rows import CachedDesign, Rows
 from privfit.statistics import Gradients
 from privfit.tables import open_table
-from tests.support.tilts import MIXED, drawn, gradients_of, planned
+from tests.support.objective_noise import MIXED, drawn, gradients_of, planned
 
 CORNERS = RowNorms(2.0, math.sqrt(2.0), 1.0, 2, (0, 1))
 LOSSES: dict[str, ConvexLoss] = {
@@ -176,7 +175,7 @@ def test_what_the_theorem_assumes_holds_in_every_plan(
         return
     condition = found.smoothness / ridge
     rounding = CachedDesign.most_rounding(
-        rows, CORNERS.l2, 2, 3 * found.radius, gradients.of_slopes("l2"), gradients.smoothness, gradients.offset
+        rows, CORNERS.l2, 2, 3 * found.radius, gradients.slope_norm("l2"), gradients.smoothness, gradients.offset
     )
     rho = rounding + 2.0**-50 * (3 * ridge * found.radius + noise) + 128 * 2.0**-53 * found.smoothness * found.radius
     reached = 2 * rho * math.sqrt(math.sqrt(condition) + 1.5)
@@ -314,7 +313,7 @@ def test_every_table_is_solved_as_precisely_as_planned(
     found = minimised(plan, kept, tilt)
     assert np.linalg.norm(found) <= plan.precision.ball
     if plan.precision.solves:
-        assert np.linalg.norm(found - exact_minimum(plan, kept, tilt)) <= plan.slack / plan.ridge
+        assert np.linalg.norm(found - exact_minimum(plan, kept, tilt)) <= plan.precision.slack / plan.ridge
 
 
 @pytest.mark.parametrize("start", [np.nan, np.inf, 1e300])
@@ -345,5 +344,5 @@ def test_slopes_are_cut_where_a_loss_does_not_keep_to_what_it_states() -> None:
         most_slope=1.0,
         most_curvature=1.0,
     )
-    respond, _ = responses(Gradients(CORNERS, lying))
+    respond, _ = derivatives(Gradients(CORNERS, lying))
     assert respond(np.zeros(3), np.array([0.0, 0.5, 1.0])).tolist() == [1.0, 0.0, 1.0]

@@ -11,11 +11,11 @@ from sklearn.base import clone
 
 import privfit as pf
 from privfit.losses import LOGISTIC
-from privfit.mechanisms import ERMProblem, PairedPerturbation
+from privfit.mechanisms import ERMProblem
 from privfit.mechanisms.base import PublicFacts
+from privfit.mechanisms.perturbation.interaction_terms import menu_for
 from privfit.privacy import Budget, PrivacyParameters
 from privfit.rows import Interactions
-from privfit.schema import Geometry
 from tests.support.pairs import CROSSED, planted
 
 FRAME = planted(3000)
@@ -72,7 +72,7 @@ def is_in(name: str, value: float) -> bool:
 def test_names_of_cells_tell_where_a_wide_number_is() -> None:
     column = pf.Numeric("gain", 0, 100_000)
     schema = pf.Schema([column, pf.Category("u", ["a", "b", "c"])], CROSSED.target)
-    interactions = Interactions(PairedPerturbation().geometry(schema, ERMProblem(LOGISTIC), "splines"))
+    interactions = Interactions(pf.ObjectivePerturbation().geometry(schema, ERMProblem(LOGISTIC), "splines"))
     names = interactions.names((0, 1))[::3]
     values = np.random.default_rng(0).uniform(0, 100_000, 2000) ** np.random.default_rng(1).uniform(0, 1, 2000)
     found = interactions.numbers((0, 1), [values, np.zeros(2000, dtype=np.int32)]) // 3
@@ -87,7 +87,7 @@ def test_fine_steps_of_numbers_tell_where_a_value_is_and_are_compared_with_alone
         [pf.Numeric("gain", 0, 100_000), pf.Numeric("x", -1, 1, fill=0.25), pf.Category("u", ["a", "b"])],
         CROSSED.target,
     )
-    interactions = Interactions(PairedPerturbation().geometry(schema, ERMProblem(LOGISTIC), "splines"))
+    interactions = Interactions(pf.ObjectivePerturbation().geometry(schema, ERMProblem(LOGISTIC), "splines"))
     assert interactions.alone() == [(0, 0), (1, 1)]
     rng = np.random.default_rng(0)
     batch = [10 ** rng.uniform(-1, 5.2, 4000), rng.uniform(-1.5, 1.5, 4000), np.zeros(4000, dtype=np.int32)]
@@ -155,20 +155,19 @@ def test_a_file_whose_tables_do_not_fit_is_refused(tmp_path, changed: dict) -> N
 
 def test_very_close_bounds_have_fine_steps_with_names_of_their_own() -> None:
     narrow = pf.Schema([pf.Numeric("q", 1, 1 + 1e-14), pf.Category("u", ["a", "b"])], CROSSED.target)
-    names = Interactions(PairedPerturbation().geometry(narrow, ERMProblem(LOGISTIC), "splines")).names((0, 0))
+    names = Interactions(pf.ObjectivePerturbation().geometry(narrow, ERMProblem(LOGISTIC), "splines")).names((0, 0))
     assert len(set(names)) == 500
-
-
-def facts_of(geometry: Geometry, epsilon: float) -> PublicFacts:
-    return PublicFacts(geometry, PrivacyParameters(Budget(epsilon)), 10**6)
 
 
 def test_a_hundred_numbers_have_pairs_and_no_table_of_their_own() -> None:
     box = pf.Schema([pf.Numeric(f"x{i}", 0, 1) for i in range(100)], CROSSED.target)
-    mechanism = PairedPerturbation()
+    mechanism = pf.ObjectivePerturbation(interactions="auto")
     geometry = mechanism.geometry(box, ERMProblem(LOGISTIC), "splines")
-    assert mechanism.number(facts_of(geometry, 4.0), ERMProblem(LOGISTIC)) == 2
-    assert len(mechanism._menu(geometry, ERMProblem(LOGISTIC))) == 4950
+    assert (
+        mechanism.n_interactions(PublicFacts(geometry, PrivacyParameters(Budget(4.0)), 10**6), ERMProblem(LOGISTIC))
+        == 2
+    )
+    assert len(menu_for(geometry, ERMProblem(LOGISTIC))) == 4950
 
 
 def test_a_second_fit_without_tables_forgets_them() -> None:
@@ -188,9 +187,12 @@ def test_so_does_a_fit_by_another_mechanism(mechanism: str) -> None:
 def test_auto_leaves_wide_tables_as_they_were() -> None:
     rng = np.random.default_rng(0)
     wide = pf.Schema([pf.Category("code", list(range(40_000))), *CROSSED.features[:2]], CROSSED.target)
-    mechanism = PairedPerturbation()
+    mechanism = pf.ObjectivePerturbation(interactions="auto")
     geometry = mechanism.geometry(wide, ERMProblem(LOGISTIC), "splines")
-    assert mechanism.number(facts_of(geometry, 10.0), ERMProblem(LOGISTIC)) == 0
+    assert (
+        mechanism.n_interactions(PublicFacts(geometry, PrivacyParameters(Budget(10.0)), 10**6), ERMProblem(LOGISTIC))
+        == 0
+    )
     many = pf.Schema([pf.Category(f"c{i}", [0, 1]) for i in range(102)], CROSSED.target)
     codes = pl.DataFrame({**{f"c{i}": rng.integers(2, size=len(FRAME)) for i in range(102)}, "y": FRAME["y"]})
     assert not has_tables(pf.LogisticRegression(10.0, schema=many, random_state=0).fit(codes))
@@ -276,13 +278,19 @@ def test_noise_that_cannot_be_drawn_is_refused_before_the_charge() -> None:
     assert ledger.spent == pytest.approx(float(epsilon))
 
 
-def test_mechanisms_derived_from_a_perturbed_objective_are_left_as_they_are() -> None:
+def test_mechanisms_derived_from_a_perturbed_objective_stay_what_they_are() -> None:
     class Own(pf.ObjectivePerturbation):
+        takes_interactions = True
+
+    class Without(pf.ObjectivePerturbation):
         pass
 
     assert not has_tables(fitted(mechanism=Own()))
+    model = fitted(mechanism=Own(), interactions=1)
+    assert has_tables(model)
+    assert isinstance(model._chosen_mechanism(), Own)
     with pytest.raises(pf.PrivacyError, match="interactions=1"):
-        fitted(mechanism=Own(), interactions=1)
+        fitted(mechanism=Without(), interactions=1)
     assert has_tables(fitted(mechanism=pf.ObjectivePerturbation(steepest=1e-6), interactions=1))
 
 
@@ -291,4 +299,4 @@ def test_the_report_tells_what_was_chosen() -> None:
     assert "u x w" in str(report)
     assert "1 table of columns chosen privately" in report.mechanism
     assert report.epsilon == 10.0
-    assert isinstance(fitted(interactions=1)._chosen_mechanism(), PairedPerturbation)
+    assert fitted(interactions=1)._chosen_mechanism() == pf.ObjectivePerturbation(interactions=1)

@@ -127,10 +127,10 @@ def test_no_row_pulls_harder_than_stated(coupling: Coupling, loss: ConvexLoss, c
         )
         own = slopes(coupling, loss, scores, label)
         for norm in NORMS:
-            assert length(own, norm) <= gradients.of_slopes(norm) * (1 + 1e-12)
+            assert length(own, norm) <= gradients.slope_norm(norm) * (1 + 1e-12)
             steepest[norm] = max(steepest[norm], length(np.outer(row, own), norm))
     for norm in NORMS:
-        assert 0.75 * gradients.of_one_row(norm) <= steepest[norm] <= gradients.of_one_row(norm) * (1 + 1e-12)
+        assert 0.75 * gradients.gradient_norm(norm) <= steepest[norm] <= gradients.gradient_norm(norm) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize(("coupling", "loss", "classes"), CASES, ids=NAMES)
@@ -170,9 +170,9 @@ def test_two_opposite_rows_reach_the_sensitivity(coupling: Coupling, classes: in
 
 
 def test_slopes_are_counted_in_the_units_of_the_loss() -> None:
-    gradients = Gradients(RowNorms(5, 2, 1, 9), robust(3.0), people=4, replace=False)
+    gradients = Gradients(RowNorms(5, 2, 1, 9), robust(3.0), rows_per_person=4, replace=False)
     assert [gradients.sensitivity(norm) for norm in NORMS] == [4 * 3 * 5, 4 * 3 * 2, 4 * 3]
-    assert Gradients(RowNorms(5, 2, 1, 9), robust(3.0), people=4).sensitivity("l2") == 2 * 4 * 3 * 2
+    assert Gradients(RowNorms(5, 2, 1, 9), robust(3.0), rows_per_person=4).sensitivity("l2") == 2 * 4 * 3 * 2
     assert gradients.values == 9
     assert Gradients(RowNorms(5, 2, 1, 9), LOGISTIC, 7, "softmax").values == 63
 
@@ -208,7 +208,7 @@ def test_corners_are_the_extreme_slopes_of_one_label(coupling: Coupling, loss: C
     for label in range(max(classes, 2)):
         corners = corners_by_hand(coupling, loss, classes, label)
         assert len(corners) == gradients.corners
-        assert max(length(np.array(corner), "l2") for corner in corners) == pytest.approx(gradients.of_slopes("l2"))
+        assert max(length(np.array(corner), "l2") for corner in corners) == pytest.approx(gradients.slope_norm("l2"))
 
 
 @pytest.mark.parametrize("classes", [2, 3, 4])
@@ -258,7 +258,7 @@ def test_the_rows_of_one_person_change_the_volume_by_no_more_than_it_costs(
             parts[name] = hessian(rows, rng.integers(0, max(classes, 2), count).tolist(), weights, coupling, loss)
         with_one, with_other = parts["others"] + parts["leaving"], parts["others"] + parts["entering"]
         apart = log_volume(with_one, ridge) - log_volume(with_other, ridge)
-        assert abs(apart) <= gradients.bend_cost(ridge) * (1 + 1e-9) + 1e-9
+        assert abs(apart) <= gradients.log_determinant_cost(ridge) * (1 + 1e-9) + 1e-9
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_a_row_on_the_fence_costs_all_that_is_stated(coupling: Coupling, classes
     weights = np.zeros((geometry.n_columns, classes))
     alone = hessian([row], [0], weights, coupling, LOGISTIC)
     assert log_volume(alone, ridge) - log_volume(0 * alone, ridge) == pytest.approx(
-        gradients.bend_cost(ridge), rel=1e-9
+        gradients.log_determinant_cost(ridge), rel=1e-9
     )
 
 
@@ -281,20 +281,20 @@ def test_a_row_on_the_fence_costs_all_that_is_stated(coupling: Coupling, classes
 def test_a_forced_ridge_costs_what_it_was_forced_to(case: int, cost: float, people: int) -> None:
     coupling, loss, classes = CASES[case]
     gradients = Gradients(RowNorms(4, 2, 1, 5), loss, classes, coupling, people)
-    ridge = gradients.forced_ridge(cost)
-    assert gradients.bend_cost(ridge) == pytest.approx(cost, rel=1e-9)
-    assert gradients.bend_cost(0.9 * ridge) > cost
+    ridge = gradients.ridge_for_cost(cost)
+    assert gradients.log_determinant_cost(ridge) == pytest.approx(cost, rel=1e-9)
+    assert gradients.log_determinant_cost(0.9 * ridge) > cost
 
 
 def test_a_loss_without_a_stated_curvature_costs_without_end() -> None:
     gradients = Gradients(RowNorms(4, 2, 1, 5), hinge())
-    assert gradients.bend_cost(1e9) == math.inf
-    assert gradients.forced_ridge(1.0) == math.inf
+    assert gradients.log_determinant_cost(1e9) == math.inf
+    assert gradients.ridge_for_cost(1.0) == math.inf
 
 
 def test_more_to_spend_than_any_float_needs_a_tiny_ridge_and_no_error() -> None:
     gradients = Gradients(RowNorms(4, 2, 1, 5), LOGISTIC)
-    assert 0 <= gradients.forced_ridge(1e4) <= gradients.forced_ridge(700.0)
+    assert 0 <= gradients.ridge_for_cost(1e4) <= gradients.ridge_for_cost(700.0)
 
 
 # -- curvature for free ----------------------------------------------------------------------------
@@ -317,13 +317,15 @@ def test_noise_for_slopes_alone_covers_curvature_from_the_free_ridge_on(
     steepest row.
     """
     loss = TAPERED[which]
-    gradients = Gradients(RowNorms(blocks, math.sqrt(blocks), 1.0, 3 * blocks), loss, people=people, replace=replaced)
+    gradients = Gradients(
+        RowNorms(blocks, math.sqrt(blocks), 1.0, 3 * blocks), loss, rows_per_person=people, replace=replaced
+    )
     scale = gradients.sensitivity(norm) / epsilon
-    ridge = more * gradients.free_ridge(epsilon)
+    ridge = more * gradients.ridge_without_cost(epsilon)
     z = np.concatenate([np.linspace(-30, 30, 4001), [-1e6, 1e6]])
     steep, bent = np.abs(loss.slope(z, 1.0)), loss.curvature(z, 1.0)
     cost = steep * gradients.norms[norm] / scale + np.log1p(bent * gradients.norms.l2**2 / ridge)
-    most = gradients.of_one_row(norm) / scale
+    most = gradients.gradient_norm(norm) / scale
     assert most == pytest.approx(epsilon / people / (2 if replaced else 1))
     assert cost.max() <= most * (1 + 1e-9)
 
@@ -335,10 +337,10 @@ def test_well_below_the_free_ridge_curvature_is_not_covered(loss: ConvexLoss) ->
     """
     gradients = Gradients(RowNorms(3, math.sqrt(3), 1.0, 9), loss)
     scale = gradients.sensitivity("l1") / 1e-3
-    ridge = 0.9 * gradients.free_ridge(1e-3)
+    ridge = 0.9 * gradients.ridge_without_cost(1e-3)
     z = np.linspace(-30, 30, 4001)
     cost = np.abs(loss.slope(z, 1.0)) * 3 / scale + np.log1p(loss.curvature(z, 1.0) * 3 / ridge)
-    assert cost.max() > gradients.of_one_row("l1") / scale
+    assert cost.max() > gradients.gradient_norm("l1") / scale
 
 
 @pytest.mark.parametrize("loss", TAPERED, ids=lambda loss: f"{loss.most_slope}-{loss.taper}")
@@ -347,26 +349,26 @@ def test_curvature_of_several_classes_is_free_together_in_l1(loss: ConvexLoss, e
     classes = 3
     gradients = Gradients(RowNorms(4, 2.0, 1.0, 9), loss, classes, "one-vs-rest")
     scale = gradients.sensitivity("l1") / epsilon
-    ridge = gradients.free_ridge(epsilon)
+    ridge = gradients.ridge_without_cost(epsilon)
     rng = np.random.default_rng(5)
     for _ in range(300):
         scores, label = any_scores(rng, classes), int(rng.integers(classes))
         steep = np.abs(slopes("one-vs-rest", loss, scores, label))
         bent = np.diag(bends("one-vs-rest", loss, scores, label))
         cost = steep.sum() * 4 / scale + np.log1p(bent * 4 / ridge).sum()
-        assert cost <= gradients.of_one_row("l1") / scale * (1 + 1e-9)
+        assert cost <= gradients.gradient_norm("l1") / scale * (1 + 1e-9)
 
 
 def test_a_free_ridge_needs_a_taper_and_slopes_that_add_up() -> None:
     norms = RowNorms(4, 2.0, 1.0, 9)
-    assert Gradients(norms, smooth_hinge()).free_ridge(1.0) == math.inf
-    assert Gradients(norms, replace(LOGISTIC, taper=None)).free_ridge(1.0) == math.inf
-    assert Gradients(norms, LOGISTIC, 5, "softmax").free_ridge(1.0) == math.inf
+    assert Gradients(norms, smooth_hinge()).ridge_without_cost(1.0) == math.inf
+    assert Gradients(norms, replace(LOGISTIC, taper=None)).ridge_without_cost(1.0) == math.inf
+    assert Gradients(norms, LOGISTIC, 5, "softmax").ridge_without_cost(1.0) == math.inf
     several = Gradients(norms, LOGISTIC, 3, "one-vs-rest")
-    assert [math.isfinite(several.free_ridge(1.0, adds_up)) for adds_up in (True, False)] == [True, False]
+    assert [math.isfinite(several.ridge_without_cost(1.0, adds_up)) for adds_up in (True, False)] == [True, False]
     assert (
-        Gradients(norms, LOGISTIC).free_ridge(1.0, adds_up=False)
-        == Gradients(norms, LOGISTIC).free_ridge(1.0)
+        Gradients(norms, LOGISTIC).ridge_without_cost(1.0, adds_up=False)
+        == Gradients(norms, LOGISTIC).ridge_without_cost(1.0)
         < math.inf
     )
 
@@ -377,11 +379,11 @@ def test_softmax_has_no_taper() -> None:
     """
     gradients = Gradients(RowNorms(4, 2.0, 1.0, 9), LOGISTIC, 3, "softmax")
     scale = gradients.sensitivity("l1") / 1e-3
-    ridge = replace(gradients, classes=1, coupling="one").free_ridge(1e-3)
+    ridge = replace(gradients, classes=1, coupling="one").ridge_without_cost(1e-3)
     scores = np.array([6.0, 6.0, -6.0])  # as steep as can be, and undecided between two others
     own = slopes("softmax", LOGISTIC, scores, 2)
     bent = np.linalg.eigvalsh(bends("softmax", LOGISTIC, scores, 2))
     assert (
         np.abs(own).sum() * 4 / scale + np.log1p(np.maximum(bent, 0) * 4 / ridge).sum()
-        > gradients.of_one_row("l1") / scale
+        > gradients.gradient_norm("l1") / scale
     )

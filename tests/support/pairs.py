@@ -7,7 +7,6 @@ import polars as pl
 
 import privfit as pf
 from privfit.losses import LOGISTIC
-from privfit.mechanisms import PairedPerturbation
 from privfit.mechanisms.perturbation.interaction_terms import (
     STEP_BITS,
     IntegerGradients,
@@ -36,7 +35,7 @@ def table_of(rows: list[tuple]) -> pl.DataFrame:
 
 
 def kept_of(rows: list[tuple], batch_rows: int = 1 << 16) -> CachedDesign:
-    geometry = PairedPerturbation().geometry(SCHEMA, ERMProblem(LOGISTIC), "splines")
+    geometry = pf.ObjectivePerturbation().geometry(SCHEMA, ERMProblem(LOGISTIC), "splines")
     return CachedDesign(Rows(open_table(table_of(rows)), SCHEMA, geometry, batch_rows=batch_rows), fine=True)
 
 
@@ -45,7 +44,7 @@ def cells_of(rows: list[tuple], weights: np.ndarray) -> InteractionCells:
 
 
 def interactions_of() -> Interactions:
-    return Interactions(PairedPerturbation().geometry(SCHEMA, ERMProblem(LOGISTIC), "splines"))
+    return Interactions(pf.ObjectivePerturbation().geometry(SCHEMA, ERMProblem(LOGISTIC), "splines"))
 
 
 def weights_of(seed: int, size: float) -> np.ndarray:

@@ -11,7 +11,7 @@ from privfit.losses import LOGISTIC, ConvexLoss
 from privfit.mechanisms import ERMProblem, Perturbation, Release
 from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.perturbation.defaults import coupling_for
-from privfit.mechanisms.perturbation.plan import ERMPlan
+from privfit.mechanisms.perturbation.problem import ERMPlan
 from privfit.privacy import Budget, PrivacyParameters
 from privfit.rows import Rows
 from privfit.tables import open_table

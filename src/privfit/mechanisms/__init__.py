@@ -18,7 +18,6 @@ from privfit.mechanisms.genetic.operators import Crossover, Generation, Mutate
 from privfit.mechanisms.genetic.privgene import PrivGene
 from privfit.mechanisms.genetic.search import GeneticMechanism, Search
 from privfit.mechanisms.perturbation.base import Perturbation
-from privfit.mechanisms.perturbation.interactions import PairedPerturbation
 from privfit.mechanisms.perturbation.objective import ObjectivePerturbation
 from privfit.mechanisms.perturbation.output import OutputPerturbation
 from privfit.mechanisms.perturbation.problem import ERMFit, ERMProblem, PairTable
@@ -55,7 +54,6 @@ __all__ = [
     "ObjectivePerturbation",
     "OutputPerturbation",
     "PairTable",
-    "PairedPerturbation",
     "PenaltySelection",
     "Perturbation",
     "PolynomialFit",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Generic, Literal, TypeVar, final
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, final
 
 from privfit.privacy import Draws, Event, Ledger, NullLedger, PrivacyError, PrivacyParameters, Sampler
 from privfit.rows import Rows
@@ -22,7 +22,10 @@ Data = TypeVar("Data")
 Value = TypeVar("Value")
 
 SEEDED = "the noise comes from a source that is not secret, so that it can be repeated and subtracted"
-USUAL_ROWS = 10_000
+USUAL_ROWS = 20_000
+"""Stands for the number of rows in rules that need one, where it is private and nobody has given expected_rows. Rules
+then suit tables of about this size best; no guarantee depends on it."""
+STREAM_ROWS = 10_000
 """Stands for the number of rows of a stream until it is read, where nobody has given expected_rows: only the price is
 asked of the ledger with it, and the plan is made again with the true number before the charge."""
 
@@ -48,7 +51,7 @@ class PublicFacts:
             return cls(rows.geometry, parameters, parameters.expected_rows)
         if rows.known_rows is not None:
             return cls(rows.geometry, parameters, rows.known_rows)
-        return cls(rows.geometry, parameters, parameters.expected_rows or USUAL_ROWS, counted=False)
+        return cls(rows.geometry, parameters, parameters.expected_rows or STREAM_ROWS, counted=False)
 
 
 @dataclass(frozen=True)
@@ -151,6 +154,21 @@ class Mechanism(ABC, Generic[Problem, PlanT, Data, Value]):
             The encoding.
         """
         return default
+
+    def with_interactions(self, number: int | str) -> Self:
+        """Return the same mechanism with so many interaction terms, if it takes them.
+
+        Parameters
+        ----------
+        number : int or 'auto'
+            Number of interaction terms.
+
+        Returns
+        -------
+        Self
+            The mechanism.
+        """
+        return self
 
     @abstractmethod
     def geometry(self, schema: Schema, problem: Problem, numeric: Numbers = "slope") -> Geometry:

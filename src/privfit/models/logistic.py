@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import log_expit, log_softmax
 
 from privfit.losses import LOGISTIC, ConvexLoss, tempered_logistic, truncated_logistic
-from privfit.mechanisms import ObjectivePerturbation, PairedPerturbation, QuadraticProblem
+from privfit.mechanisms import ObjectivePerturbation, QuadraticProblem
 from privfit.mechanisms.base import AnyMechanism
 from privfit.mechanisms.named import CLASSIFIERS
 from privfit.models._docs import documented
@@ -131,12 +131,10 @@ class LogisticRegression(ClassModel, PerturbedModel):
 
     def _chosen_mechanism(self) -> AnyMechanism:
         chosen = super()._chosen_mechanism()
-        paired = PairedPerturbation.of(ObjectivePerturbation(), self.interactions)
-        paired.check()
+        ObjectivePerturbation(interactions=self.interactions).check()
         if chosen.takes_interactions:
-            none = self.interactions == "auto" and not (isinstance(self.mechanism, str) and self.mechanism == "auto")
-            objective: Any = chosen
-            return chosen if none or self.interactions == 0 else PairedPerturbation.of(objective, self.interactions)
+            named = not (isinstance(self.mechanism, str) and self.mechanism == "auto")
+            return chosen if self.interactions == "auto" and named else chosen.with_interactions(self.interactions)
         if self.interactions not in ("auto", 0):
             raise PrivacyError(
                 f"interactions={self.interactions!r} was given with mechanism={self.mechanism!r}; tables for pairs of "

@@ -13,8 +13,7 @@ from privfit.losses import ConvexLoss
 from privfit.mechanisms import ERMFit, ERMProblem, Release
 from privfit.mechanisms.base import AnyMechanism, Numbers
 from privfit.mechanisms.named import PERTURBATIONS
-from privfit.mechanisms.perturbation.defaults import automatic_numbers, coupling_for
-from privfit.mechanisms.perturbation.noise_level import DROWNED
+from privfit.mechanisms.perturbation.defaults import DROWNED, automatic_numbers, coupling_for
 from privfit.models.base import PrivateLinearModel, shown_weights
 from privfit.models.inputs import Input, predict_table, predicting
 from privfit.models.report import Report

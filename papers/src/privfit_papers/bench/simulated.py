@@ -18,7 +18,7 @@ from privfit.features import ShortenedRows
 from privfit.losses import LOGISTIC
 from privfit.mechanisms import ERMProblem, ObjectivePerturbation, OutputPerturbation, Perturbation
 from privfit.mechanisms.base import PublicFacts
-from privfit.mechanisms.perturbation.plan import ERMPlan
+from privfit.mechanisms.perturbation.problem import ERMPlan
 from privfit.models import LogisticRegression
 from privfit.privacy import Budget, PrivacyParameters, SeededNoise, noised, seeded_generator
 from privfit.schema import Schema

@@ -24,7 +24,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from privfit.mechanisms import PairedPerturbation
+from privfit.mechanisms import ObjectivePerturbation
 from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.perturbation.defaults import automatic_numbers
 from privfit.models import LinearRegression, LogisticRegression
@@ -193,9 +193,9 @@ def planned(model: LogisticRegression, schema: Schema, n_rows: int) -> tuple[Geo
     numeric, knots = automatic_numbers(terms, len(schema.features), n_rows)
     risk = replace(model._objective(mechanism, schema), knots=knots)
     geometry = mechanism.geometry(schema, risk, numeric)
-    assert isinstance(mechanism, PairedPerturbation)
+    assert isinstance(mechanism, ObjectivePerturbation)
     plan = mechanism.plan(PublicFacts(geometry, terms, n_rows), risk)
-    return geometry, plan.ridge, plan.slack / 2
+    return geometry, plan.ridge, plan.precision.slack / 2
 
 
 def encoded_rows(frame: pl.DataFrame, schema: Schema, geometry: Geometry) -> NDArray[np.float64]:

@@ -21,7 +21,7 @@ from privfit.mechanisms.genetic.schedule import SchedulePlanner
 from privfit.mechanisms.genetic.selections import SelectionRule
 from privfit.mechanisms.genetic.settings import Automatic, Start, check_settings
 from privfit.mechanisms.genetic.weights import FARTHEST, HINGE_WEIGHT
-from privfit.mechanisms.perturbation.certified_minimum import check_number
+from privfit.mechanisms.perturbation.precision import check_number
 from privfit.mechanisms.perturbation.problem import ERMFit, ERMProblem
 from privfit.privacy import Draws, PrivacyError
 from privfit.rows import CachedDesign, Rows

@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from privfit.features import RowNorms
 from privfit.losses.convex import is_positive
 from privfit.mechanisms.base import Description, Mechanism, Numbers, PublicFacts
-from privfit.mechanisms.perturbation.calibration import KINDS, candidates, refuse_gaussian_without_delta
-from privfit.mechanisms.perturbation.certified_minimum import check_number
-from privfit.mechanisms.perturbation.noise_level import relative_noise
-from privfit.mechanisms.perturbation.plan import ERMPlan
-from privfit.mechanisms.perturbation.problem import ERMFit, ERMProblem
+from privfit.mechanisms.perturbation.gaussian_noise import MANY_ROWS_PER_PERSON
+from privfit.mechanisms.perturbation.objective_noise import PURE_KINDS, ObjectiveNoise
+from privfit.mechanisms.perturbation.precision import check_number
+from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem
 from privfit.privacy import Draws, Event, PrivacyError, PrivacyWarning, exact
 from privfit.privacy.event import laplace_scale
+from privfit.privacy.parts import Additive
 from privfit.rows import CachedDesign, Rows
 from privfit.schema import Geometry, Schema
 from privfit.statistics import Gradients
@@ -36,10 +36,24 @@ NoiseKind = Literal["auto", "laplace", "linf", "l2", "mixed", "gaussian"]
 
 GAUSSIAN_MARGIN = 0.97
 """Gaussian noise is taken where it has at most 97% of the standard deviation of pure noise: less would not pay for a
-delta."""
+delta. Chosen, not measured."""
 LARGE_CERTIFICATE = 0.5
 """A user's ridge so small that noise for the solver's precision has a standard deviation above this, on weights that
 are mostly below 1, is warned of."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Noise of one kind for its price, and the ridge that goes with it: enough to compare kinds by."""
+
+    gradients: Gradients
+    ridge: float
+    sd: float
+    delta: float = 0.0
+    noise: ObjectiveNoise | None = None
+    """In the objective."""
+    part: Additive | None = None
+    """On the minimum."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +71,7 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, CachedDesign, ERMFit]):
     chooses_encoding = True
     many_classes = True
     numeric: ClassVar[Numbers] = "splines"
-    kinds: ClassVar[tuple[str, ...]] = KINDS
+    kinds: ClassVar[tuple[str, ...]] = (*PURE_KINDS, "gaussian")
     perturbs_minimum: ClassVar[bool] = False
     """Whether noise is on the minimum, and not on the gradient."""
 
@@ -103,37 +117,52 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, CachedDesign, ERMFit]):
             return self._planned(replace(facts, n_rows=1), problem)
 
     def _planned(self, facts: PublicFacts, problem: ERMProblem) -> ERMPlan:
-        """The same, for this number of rows: the least noise of all kinds that can be had."""
+        """The same, for this number of rows."""
+        return self._least_noise(facts, problem, self.noise)
+
+    def _least_noise(
+        self, facts: PublicFacts, problem: ERMProblem, noise: NoiseKind, beside: tuple[float, ...] = ()
+    ) -> ERMPlan:
+        """The plan with this kind of noise, or with the kind that has the least and can be had; where it is Gaussian,
+        with pure steps of so many epsilons `beside` it.
+
+        Kinds are compared by their calibration; only the best one is planned in full.
+        """
         budget = facts.parameters.budget
-        refuse_gaussian_without_delta(self.noise, budget.delta)
+        if noise == "gaussian" and budget.delta <= 0:
+            raise PrivacyError("noise='gaussian' was given with delta=0; it needs a small delta. Give one: delta=1e-6.")
         laplace_scale(1, exact(budget.epsilon))  # refuses an epsilon that no noise can serve
         gradients = self._gradients(facts, problem)
-        kinds = (
-            (self.noise,)
-            if self.noise != "auto"
-            else tuple(kind for kind in candidates(gradients, budget.delta) if kind in self.kinds)
-        )
-        plans: list[ERMPlan] = []
-        refusals: list[PrivacyError] = []
-        for kind in kinds:
-            try:
-                with np.errstate(all="ignore"):
-                    plans.append(self._plan_of_kind(kind, gradients, facts, problem))
-            except PrivacyError as error:  # more noise than this kind can hold
-                refusals.append(error)
-            except (ArithmeticError, ValueError):
-                refusals.append(_beyond_floats())
-        if not plans:
-            raise refusals[0]
-        return least_noise(plans)
+        kinds = self._candidates(gradients, budget.delta) if noise == "auto" else (noise,)
+        found: dict[str, Calibration] = {}
+        refused: dict[str, PrivacyError] = {}  # more noise, or other numbers, than a kind can hold
+        with np.errstate(all="ignore"):
+            for kind in kinds:
+                try:
+                    found[kind] = self._calibrated(kind, gradients, facts, beside)
+                except (ArithmeticError, ValueError) as error:
+                    refused[kind] = _refusal(error)
+            for kind in sorted(found, key=lambda own: _compared(found[own].sd, found[own].delta)):
+                try:
+                    return self._plan_with(found[kind], facts, problem)
+                except (ArithmeticError, ValueError) as error:
+                    refused[kind] = _refusal(error)
+        raise refused[kinds[0]]
 
-    @abstractmethod
-    def _plan_of_kind(self, kind: str, gradients: Gradients, facts: PublicFacts, problem: ERMProblem) -> ERMPlan:
-        """The plan with noise of one kind."""
+    def _candidates(self, gradients: Gradients, delta: float) -> tuple[str, ...]:
+        """The kinds of noise that make sense for these gradients."""
+        useless = {
+            "mixed": not gradients.norms.blocks,
+            "gaussian": delta <= 0 or gradients.rows_per_person > MANY_ROWS_PER_PERSON,
+        }
+        return tuple(kind for kind in self.kinds if not useless.get(kind))
 
     def _gradients(self, facts: PublicFacts, problem: ERMProblem) -> Gradients:
-        loss, targets = problem.loss, _targets(facts.geometry)
-        loss.check(targets)
+        """The gradients of a loss that was checked, and of the rows of one person."""
+        loss, target = problem.loss, facts.geometry.target
+        is_number = target is not None and target.kind == "slope"
+        targets = np.linspace(-1.0, 1.0, 9) if is_number else np.array([-1.0, 1.0])
+        loss.check_once(targets)
         if loss.excess_at_zero is None:
             loss = replace(loss, likely_excess=loss.found_excess(targets))
         if loss.most_curvature is None and loss.jumps:
@@ -141,22 +170,27 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, CachedDesign, ERMFit]):
                 f"The {loss.name} has a slope that jumps, so that no gradient certifies a minimum. Round the corner, "
                 "as pf.losses.hinge() does. Nothing was charged."
             )
-        parameters = facts.parameters
-        rows_per_person, replaced = int(parameters.rows_per_person), parameters.adjacency == "replace-one"
-        return Gradients(
-            problem.norms(facts.geometry), loss, problem.classes, problem.coupling, rows_per_person, replaced
-        )
+        parameters, norms = facts.parameters, problem.norms(facts.geometry)
+        people, replaced = int(parameters.rows_per_person), parameters.adjacency == "replace-one"
+        return Gradients(norms, loss, problem.classes, problem.coupling, people, replaced)
+
+    @abstractmethod
+    def _calibrated(
+        self, kind: str, gradients: Gradients, facts: PublicFacts, beside: tuple[float, ...]
+    ) -> Calibration:
+        """How much noise of this kind the price needs, and with which ridge."""
+
+    @abstractmethod
+    def _plan_with(self, found: Calibration, facts: PublicFacts, problem: ERMProblem) -> ERMPlan:
+        """The whole plan with noise that is calibrated."""
 
     # -- the release -------------------------------------------------------------------------------
 
     def read(self, rows: Rows, plan: ERMPlan, problem: ERMProblem, draws: Draws) -> CachedDesign:
         """A cached design of all rows."""
-        kept = self._cached(rows, problem)
-        check_number(kept.n_rows, plan.facts.parameters)
-        return kept
-
-    def _cached(self, rows: Rows, problem: ERMProblem) -> CachedDesign:
-        return CachedDesign(rows, problem.features)
+        design = CachedDesign(rows, problem.features, fine=plan.fine)
+        check_number(design.n_rows, plan.facts.parameters)
+        return design
 
     def warn(self, plan: ERMPlan) -> None:
         """Warn where noise for the solver's precision will be larger than the weights."""
@@ -168,18 +202,6 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, CachedDesign, ERMFit]):
                 PrivacyWarning,
                 stacklevel=2,
             )
-
-    def draw(self, data: CachedDesign, plan: ERMPlan, draws: Draws) -> ERMFit:
-        """Draw, and minimise until the gradient is certified."""
-        problem = plan.problem
-        return ERMFit(
-            self.perturbed(data, plan, draws),
-            plan.ridge,
-            plan.gradients.loss,
-            problem.coupling,
-            problem.features,
-            n_rows=plan.facts.n_rows,
-        )
 
     def describe(self, fit: ERMFit, schema: Schema, geometry: Geometry) -> Description:
         """What was minimised, and what was done to the weights afterwards."""
@@ -194,7 +216,7 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, CachedDesign, ERMFit]):
     def relative_noise(self, fit: ERMFit, event: Event, geometry: Geometry) -> float | None:
         """The noise on the gradient beside the largest sum of gradients that rows can have."""
         norms = RowNorms.of(geometry) if fit.features is None else fit.features.norms
-        return relative_noise(fit, event, norms, on_minimum=self.perturbs_minimum)
+        return fit.relative_noise(event, norms, on_minimum=self.perturbs_minimum)
 
     def with_ridge(self, ridge: float) -> Self:
         """Return the same mechanism with this ridge, checked.
@@ -228,39 +250,22 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, CachedDesign, ERMFit]):
         """
         return self
 
-    @abstractmethod
-    def perturbed(self, kept: CachedDesign, plan: ERMPlan, draws: Draws) -> Floats:
-        """Return the noisy weights.
 
-        Parameters
-        ----------
-        kept : CachedDesign
-            The cached rows.
-        plan : ERMPlan
-            The plan.
-        draws : Draws
-            Hands out the parts of the event.
-
-        Returns
-        -------
-        ndarray of shape (n_columns, n_classes)
-            The weights.
-        """
+def _compared(sd: float, delta: float) -> float:
+    """What kinds of noise are compared by: Gaussian noise has to be clearly less."""
+    return sd / GAUSSIAN_MARGIN if delta else sd
 
 
 def least_noise(plans: list[ERMPlan]) -> ERMPlan:
     """The plan with the least noise; a Gaussian one only where it is clearly less."""
-    return min(plans, key=lambda plan: plan.sd / GAUSSIAN_MARGIN if plan.event.delta else plan.sd)
+    return min(plans, key=lambda plan: _compared(plan.sd, plan.event.delta))
 
 
-def _beyond_floats() -> PrivacyError:
+def _refusal(error: Exception) -> PrivacyError:
+    """The error itself, or one in words where numbers ran out of range."""
+    if isinstance(error, PrivacyError):
+        return error
     return PrivacyError(
         "The ridge, epsilon, the loss and the bounds that were given lead to numbers beyond all floats. "
         "Use units in which they are of usual size. Nothing was charged."
     )
-
-
-def _targets(geometry: Geometry) -> Floats:
-    """Targets to check a loss at."""
-    target = geometry.target
-    return np.linspace(-1.0, 1.0, 9) if target is not None and target.kind == "slope" else np.array([-1.0, 1.0])

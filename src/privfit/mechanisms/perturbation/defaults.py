@@ -1,8 +1,8 @@
-"""What perturbed objectives do where nobody says: how numbers enter, how large the ridge is, how classes share a row.
+"""What perturbed objectives do where nobody says, from public facts alone: how numbers enter, how large the ridge is,
+how classes share a row, how many interaction terms there are.
 
-From public facts alone.
-
-The constants were chosen on generated tables: python papers/experiments/classifiers.py.
+The constants steer accuracy, never privacy. Where `classifiers.py` is named, `python papers/experiments/classifiers.py`
+measured the constant on 72 generated tables, and docs/classifiers.md has the figures.
 """
 
 from __future__ import annotations
@@ -10,46 +10,92 @@ from __future__ import annotations
 import math
 
 from privfit.losses import LOGISTIC, ConvexLoss
+from privfit.mechanisms.base import USUAL_ROWS as USUAL_ROWS
 from privfit.mechanisms.base import Numbers
 from privfit.privacy import PrivacyParameters
 from privfit.schema import AUTO_KNOTS
 from privfit.statistics import Coupling, Gradients
 
+# -- the split of epsilon --------------------------------------------------------------------------
+
 FOR_CERTIFICATE = 0.005
-STRAIGHT_BELOW = 200.0
+"""The share of epsilon of the noise on the weights that covers what a solver leaves open. Less needs a more precise
+solver or more ridge, more means more noise in the objective: 0.5% of it now. Chosen, not measured."""
+FOR_GRADIENTS = 0.8
+"""The share of the rest that gradients have where the log-determinant term costs something; the ridge is raised until
+that costs no more than the remainder. A larger share means less noise and more ridge. Chosen, not measured."""
+FLAT_ROWS = 0.5
+"""The share of epsilon that Gaussian noise sets aside for the Hessian of rows without slope. A smaller one needs a
+larger ridge, a larger one more noise. Chosen, not measured."""
+
+# -- the loss --------------------------------------------------------------------------------------
+
+AUTOMATIC_SLOPE = 0.5
+"""The Lipschitz constant of the tempered logistic loss. Noise is proportional to it; below a half, rows at the decision
+boundary would have smaller gradients too: classifiers.py --only steepest."""
+MOST_TAPER = 50.0
+"""A limit of that loss's taper, so that its smoothness stays bounded where the ridge is large. Chosen, not measured."""
 SOFTMAX_FROM = 3
+"""Softmax is used from so many classes on, one class against the rest below: python papers/experiments/classes.py."""
+
+# -- encoding and ridge ----------------------------------------------------------------------------
+
+SLOPE_BELOW = 200.0
+"""Rows times epsilon per column below which a number has one slope: splines have more noise, slopes more bias:
+classifiers.py --only rule."""
 RIDGE_FACTOR = 5.0
+"""The factor of `automatic_ridge`: a larger one shrinks effects, a smaller one keeps noise: classifiers.py --only
+RIDGE_FACTOR."""
 LEAST_RIDGE = 0.02
+"""The least ridge, in units of four Hessians of a row: it keeps weights finite where noise is tiny. Chosen, not
+measured."""
 QUIET = 0.02
-USUAL_ROWS = 20_000
-ONE_PAIR_FROM, TWO_PAIRS_FROM = 20_000, 40_000
+"""The ridge is raised until the noise for the solver's precision has at most this standard deviation on a weight, for
+weights that are mostly below 1. Chosen, not measured."""
+UNDONE = 0.5
+"""The share of the estimated shrinkage that is undone: 0 is worse, 0.75 and 1 are no better, and rest more on the
+estimate: classifiers.py --only undone."""
+LEAST_STRETCH, MOST_STRETCH = 0.6, 1.25
+"""Limits of the factor that undoes it, because the estimate takes levels as equally frequent. Chosen, not measured."""
+
+# -- interaction terms: classifiers.py --crossed --only table --------------------------------------
+
+ONE_TERM_FROM, TWO_TERMS_FROM = 20_000, 40_000
+"""Rows times epsilon from which on one and two interaction terms pay for their share of epsilon."""
 WORTH_BESIDE_GAUSSIAN = 2
+"""Beside Gaussian noise pure steps cost less: half as many rows will do: classifiers.py --crossed --only delta."""
+
+# -- the report ------------------------------------------------------------------------------------
+
+DROWNED = 0.3
+"""A classifier is called drowned above this relative noise. A larger limit misses more useless fits, a smaller one
+calls more good ones drowned: 93% and 6% of them are called so at 0.3, on Adult all and none: python
+papers/experiments/drowned.py."""
 
 
 def automatic_numbers(parameters: PrivacyParameters, columns: int, n_rows: int | None) -> tuple[Numbers, int]:
-    """How numbers enter where nobody says, and between how many knots: a column may bend where enough rows speak for it
-    at this epsilon. Chosen on generated data.
+    """How numbers enter where nobody says, and with how many knots: as splines where rows times epsilon per column
+    suffice.
     """
     if n_rows is None:
         return "splines", AUTO_KNOTS
     density = n_rows * parameters.budget.epsilon / (columns * parameters.rows_per_person)
-    return ("slope" if density < STRAIGHT_BELOW else "splines"), AUTO_KNOTS
+    return ("slope" if density < SLOPE_BELOW else "splines"), AUTO_KNOTS
 
 
-def automatic_pairs(parameters: PrivacyParameters, n_rows: int | None, gaussian: bool = False) -> int:
-    """How many pairs of columns get a table of their own where nobody says: none where the number of rows is not known,
-    or too small at this epsilon. Beside Gaussian noise they cost less.
+def automatic_interactions(parameters: PrivacyParameters, n_rows: int | None, gaussian: bool = False) -> int:
+    """How many interaction terms there are where nobody says: none where the number of rows is not known, or too small
+    at this epsilon. Beside Gaussian noise they cost less.
     """
     signal = 0.0 if n_rows is None else n_rows * parameters.budget.epsilon / parameters.rows_per_person
     if gaussian:
         signal *= WORTH_BESIDE_GAUSSIAN
-    return (signal >= ONE_PAIR_FROM) + (signal >= TWO_PAIRS_FROM)
+    return (signal >= ONE_TERM_FROM) + (signal >= TWO_TERMS_FROM)
 
 
 def automatic_ridge(gradients: Gradients, sd: float, n_rows: int | None) -> float:
-    """The ridge that "auto" stands for: more where noise is larger, or weights more, and rows fewer.
-
-    Form and factor were chosen on generated data.
+    """The ridge of objective perturbation for noise of this standard deviation: more where noise is larger, or weights
+    more, and rows fewer.
 
     With rows of k blocks it is 5 s sqrt(k d / (n epsilon)), where s is the scale of Laplace noise, d the number of
     weights and n that of rows.
@@ -57,12 +103,12 @@ def automatic_ridge(gradients: Gradients, sd: float, n_rows: int | None) -> floa
     scale = sd / math.sqrt(2.0)
     noise = scale / gradients.sensitivity("l1")  # about one over epsilon
     ratio = gradients.values * noise / (n_rows or USUAL_ROWS)
-    least = LEAST_RIDGE * 4 * gradients.sharpest * gradients.norms.l2**2
+    least = LEAST_RIDGE * 4 * gradients.smoothness * gradients.norms.l2**2
     return max(RIDGE_FACTOR * scale * gradients.norms.l2 * math.sqrt(ratio), least)
 
 
 def automatic_output_ridge(gradients: Gradients, epsilon: float, n_rows: int | None) -> float:
-    """The ridge that "auto" stands for when the output is perturbed.
+    """The ridge of output perturbation.
 
     Noise of length d S / (ridge epsilon), S the sensitivity of the gradient, costs about its square times the curvature
     of the loss over all rows; the ridge costs about half of itself. The sum is least where the cube of the ridge is as
@@ -76,19 +122,16 @@ def automatic_output_ridge(gradients: Gradients, epsilon: float, n_rows: int | N
 
 
 def usual_curvature(loss: ConvexLoss, coupling: Coupling) -> float:
-    """A row's usual curvature, guessed from the largest one and the largest slope: a tenth for the logistic loss.
+    """A row's usual curvature, guessed from the smoothness and the Lipschitz constant: a tenth for the logistic loss.
 
-    It grows
-    as the loss does when that is measured in other units."""
+    It scales as the loss does in other units.
+    """
     assert loss.most_slope is not None
     return 0.1 if coupling == "softmax" else math.sqrt(0.4 * loss.sharpest * 0.1 * loss.most_slope)
 
 
 def coupling_for(loss: ConvexLoss, classes: int) -> Coupling:
-    """How several classes share a row: by softmax for the logistic loss, each against the rest for others.
-
-    Chosen on generated data: python papers/experiments/classes.py.
-    """
+    """How several classes share a row: by softmax for the logistic loss, each against the rest for others."""
     if classes == 1:
         return "one"
     return "softmax" if loss == LOGISTIC and classes >= SOFTMAX_FROM else "one-vs-rest"

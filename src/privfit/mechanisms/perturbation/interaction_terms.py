@@ -1,13 +1,16 @@
-"""Interaction terms: tables of scores for pairs of columns, chosen by the gradients that a fit leaves, and measured by
-a Newton step for every cell.
+"""Interaction terms: tables of scores for pairs of columns, after the weights of a perturbed objective.
 
-Planned from public facts; interactions.py draws them after the weights of a perturbed objective.
+Most of epsilon goes to the perturbed objective. Its weights give every row's slope, that is, how far the fit misses it.
+A pair of columns whose cells have slopes that do not cancel is chosen by permute-and-flip; then one Newton step is made
+for every cell of it, from noisy sums of slopes and curvatures; and so on with the next pair. A number by itself, in
+fine cells, is one more pair to choose from. Nori, Caruana, Bu, Shen and Kulkarni (ICML 2021) fit additive models to
+noisy sums of residuals in this manner, without choosing pairs.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -15,12 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.losses import ConvexLoss
-from privfit.mechanisms.perturbation.problem import PairTable
-from privfit.privacy import Draws, PrivacyParameters, exact
+from privfit.losses import LOGISTIC, ConvexLoss
+from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem, PairTable
+from privfit.privacy import Budget, Draws, PrivacyParameters, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import Laplace, Part, RandomBits, Selection
-from privfit.rows import CachedDesign, DesignSubset, InteractionCells, Interactions, Pair
+from privfit.rows import CachedDesign, DesignSubset, Interactions, Pair
+from privfit.schema import Geometry
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -141,6 +145,11 @@ class BudgetSplit:
         """What is left for weights with pure noise."""
         return 1 - self.choices - self.tables
 
+    def left_of(self, budget: Budget) -> Budget:
+        """What weights with pure noise have of a budget: a part of epsilon, rounded down, and no delta."""
+        part, whole = float(exact(budget.epsilon) * self.weights), exact(budget.epsilon) * self.weights
+        return Budget(part if exact(part) <= whole else math.nextafter(part, 0.0))
+
     def steps(self, epsilon: float) -> tuple[float, ...]:
         """What every choice and every table costs, rounded up."""
         each = (self.choices, self.tables)
@@ -212,25 +221,56 @@ class InteractionTerms:
         """Whether only some of the rows take part."""
         return self.of_256 < OF_256
 
-    def rows(self, kept: CachedDesign, draws: Draws) -> CachedDesign:
-        """The rows that pairs are chosen and measured by."""
-        if not self.samples:
-            return kept
-        return DesignSubset(kept, draws.random_bits().heads(0, kept.n_rows, self.of_256))
-
-    def drawn(self, rows: InteractionCells, bits: int, draws: Draws) -> tuple[PairTable, ...]:
-        """Choose a pair, measure its table, let it count, and so on."""
-        left, found, own = list(self.menu), [], self.gradients
+    def drawn(self, design: CachedDesign, weights: Floats, draws: Draws) -> tuple[PairTable, ...]:
+        """Choose a pair by the gradients that these weights leave, measure its table, let it count, and so on."""
+        sample = design
+        if self.samples:
+            sample = DesignSubset(design, draws.random_bits().heads(0, design.n_rows, self.of_256))
+        bits, own = score_bits(len(weights)), self.gradients
+        cells = sample.cells(integer_weights(weights, bits))
+        left, found = list(self.menu), []
         for _ in range(self.split.pairs):
-            both = rows.sums_and_counts(left, own.slopes, bits - STEP_BITS)
-            pair = left.pop(draws.select([own.score(*cells) for cells in both]))
-            sums = [rows.sums([pair], responses, bits - STEP_BITS)[0] for responses in (own.slopes, own.curvatures)]
+            both = cells.sums_and_counts(left, own.slopes, bits - STEP_BITS)
+            pair = left.pop(draws.select([own.score(*each) for each in both]))
+            sums = [cells.sums([pair], responses, bits - STEP_BITS)[0] for responses in (own.slopes, own.curvatures)]
             slopes, curvatures = np.split(draws.add(np.concatenate(sums), at_most=True), 2)
             sd = math.sqrt(2.0) * self.table_scale / own.curvature_unit
             table = newton_step(slopes / UNIT, curvatures / own.curvature_unit, sd)
             found.append(PairTable(pair, table))
-            rows.add(pair, np.rint(table * (1 << bits)).astype(np.int64))
+            cells.add(pair, np.rint(table * (1 << bits)).astype(np.int64))
         return tuple(found)
+
+
+def planned_terms(plan: ERMPlan, split: BudgetSplit) -> ERMPlan:
+    """The plan of the weights with interaction terms after them, for the whole price."""
+    if not split.pairs:
+        return plan
+    facts, parameters, pairs = plan.facts, plan.facts.parameters, split.pairs
+    changed = int(parameters.rows_per_person) * (2 if parameters.adjacency == "replace-one" else 1)
+    interactions = Interactions(facts.geometry)
+    terms = InteractionTerms(
+        IntegerGradients(plan.gradients.loss, changed),
+        interactions,
+        exact(parameters.budget.epsilon),
+        split,
+        sampled_of_256(parameters, len(menu_of(interactions)), facts.n_rows),
+    )
+    event = replace(
+        plan.event,
+        mechanism=f"{plan.event.mechanism}, {pairs} table{'s' * (pairs > 1)} of columns chosen privately",
+        epsilon=parameters.budget.epsilon,
+        parts=(*plan.event.parts, *terms.parts()),
+    )
+    return replace(plan, event=event, terms=terms)
+
+
+def menu_for(geometry: Geometry, problem: ERMProblem) -> list[Pair]:
+    """What can have a table, from public facts; nothing where the problem takes no interaction terms."""
+    fits = problem.loss == LOGISTIC and problem.coupling == "one" and problem.features is None
+    if not fits or score_bits(geometry.n_columns) < STEP_BITS:
+        return []
+    menu = menu_of(Interactions(geometry))
+    return menu if len(menu) <= MOST_CHOICES else []
 
 
 def sampled_of_256(parameters: PrivacyParameters, menu: int, n_rows: int | None) -> int:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from dataclasses import dataclass, field, replace
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,28 +12,45 @@ from numpy.typing import NDArray
 from privfit.losses import LOGISTIC, tempered_logistic
 from privfit.losses.convex import is_positive
 from privfit.mechanisms.base import PublicFacts, Release
-from privfit.mechanisms.perturbation.base import Perturbation
-from privfit.mechanisms.perturbation.calibration import free_ridge, make_objective_noise
+from privfit.mechanisms.perturbation.base import Calibration, Perturbation, least_noise
 from privfit.mechanisms.perturbation.certified_minimum import minimised
-from privfit.mechanisms.perturbation.debiasing import debiased
-from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE, automatic_ridge
-from privfit.mechanisms.perturbation.objective_noise import SAFE, ObjectiveNoise
-from privfit.mechanisms.perturbation.plan import ERMPlan, with_certificate
-from privfit.mechanisms.perturbation.precision import most_rows, objective_precision, quiet_ridge, solvable_ridge
-from privfit.mechanisms.perturbation.problem import ERMFit, ERMProblem
+from privfit.mechanisms.perturbation.defaults import (
+    AUTOMATIC_SLOPE,
+    FOR_CERTIFICATE,
+    FOR_GRADIENTS,
+    MOST_TAPER,
+    automatic_interactions,
+    automatic_ridge,
+)
+from privfit.mechanisms.perturbation.gaussian_noise import gaussian_noise
+from privfit.mechanisms.perturbation.interaction_terms import (
+    MOST_CELLS,
+    MOST_CHOICES,
+    BudgetSplit,
+    enough_rows,
+    menu_for,
+    planned_terms,
+)
+from privfit.mechanisms.perturbation.objective_noise import SAFE, ObjectiveNoise, pure_noise
+from privfit.mechanisms.perturbation.precision import (
+    OBJECTIVE_TOLERANCE,
+    certificate_part,
+    most_rows,
+    noise_bound,
+    precision_of,
+    quiet_ridge,
+    solvable_ridge,
+)
+from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem
 from privfit.privacy import Draws, Event, PrivacyError
-from privfit.rows import CachedDesign
+from privfit.rows import CachedDesign, is_alone
 from privfit.schema import Geometry
 from privfit.statistics import Gradients
 
 Floats = NDArray[np.float64]
 
-FOR_GRADIENTS = 0.8
-"""The share of epsilon that gradients have where the log-determinant term costs something; the ridge is raised until it
-costs no more than the rest."""
-AUTOMATIC_SLOPE = 0.5
-"""The Lipschitz constant of the tempered logistic loss where nobody says: python papers/experiments/classifiers.py."""
-MOST_TAPER = 50.0
+MOST_INTERACTIONS = 20
+"""More interaction terms would share too little of epsilon to be measured."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +74,17 @@ class ObjectivePerturbation(Perturbation):
         For logistic regression, the Lipschitz constant of the loss. At 1 it is the logistic loss. "auto" is a half:
         rows on the wrong side have gradients no larger than rows at the boundary, which halves the noise; probabilities
         follow from the slopes and stay calibrated.
+    interactions : int or 'auto', default=0
+        For logistic regression with two classes, how many interaction terms are chosen privately and measured after the
+        weights: tables of scores for pairs of columns, and for numbers in fine steps. The weights then have the larger
+        part of epsilon, 80% with one term and 76% with two; with Gaussian noise all steps are calibrated together.
+        "auto" is none where rows that are looked at times epsilon (over `rows_per_person`) are below 20,000, one from
+        there on, and two from 40,000 on; half as many rows will do where noise is Gaussian. It is none where there are
+        more than 5,000 candidates.
 
     See Also
     --------
-    OutputPerturbation : Sampler on the minimum.
+    OutputPerturbation : Noise on the minimum.
     LogisticRegression : Uses it by default.
     privfit.baselines.PrivateERM : The same with the constants of the paper.
 
@@ -68,7 +92,7 @@ class ObjectivePerturbation(Perturbation):
     -----
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at
     most `rows_per_person` rows, in real arithmetic, up to a probability below 2^-64; docs/proofs/perturbation.md,
-    Theorems 1 to 3.
+    Theorems 1 to 3, and docs/proofs/pairs.md, Theorems 1 and 2, with interaction terms.
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
 
     References
@@ -89,12 +113,13 @@ class ObjectivePerturbation(Perturbation):
     """
 
     steepest: float | Literal["auto"] = "auto"
+    interactions: int | str = field(default=0, repr=False)
 
     name = "objective"
     takes_interactions = True
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        """What is derived from it has noise of its own, of which interaction terms know nothing."""
+    def __init_subclass__(cls, **options: object) -> None:
+        """What is derived from it has noise of its own, of which interaction terms know nothing, unless it says so."""
         super().__init_subclass__(**options)
         cls.takes_interactions = cls.__dict__.get("takes_interactions", False)
 
@@ -106,92 +131,187 @@ class ObjectivePerturbation(Perturbation):
                 f"steepest={self.steepest!r} was given; it is 'auto' or above 0 and at most 1, the logistic loss. Use "
                 "'auto' if in doubt."
             )
+        number = self.interactions
+        whole = (
+            isinstance(number, int | np.integer) and not isinstance(number, bool) and 0 <= number <= MOST_INTERACTIONS
+        )
+        if not whole and number != "auto":
+            raise PrivacyError(
+                f"interactions={self.interactions!r} was given; it is 'auto' or a whole number from 0 to "
+                f"{MOST_INTERACTIONS}: how many pairs of columns, or numbers by themselves, get a table. Use 'auto' if "
+                "in doubt."
+            )
 
     def with_loss_as_given(self) -> Self:
-        """With the largest slope of the loss itself, unless another was asked for."""
+        """With the Lipschitz constant of the loss itself, unless another was asked for."""
         return replace(self, steepest=1.0) if self.steepest == "auto" else self
 
-    def _plan_of_kind(self, kind: str, gradients: Gradients, facts: PublicFacts, problem: ERMProblem) -> ERMPlan:
-        budget = facts.parameters.budget
-        epsilon, delta = budget.epsilon * (1 - FOR_CERTIFICATE) * SAFE, budget.delta
+    def with_interactions(self, number: int | str) -> Self:
+        """With so many interaction terms after the weights."""
+        return replace(self, interactions=number)
+
+    # -- the plan of the weights -------------------------------------------------------------------
+
+    def _calibrated(
+        self, kind: str, gradients: Gradients, facts: PublicFacts, beside: tuple[float, ...]
+    ) -> Calibration:
+        budget, n_rows = facts.parameters.budget, facts.n_rows
+        price = Price(budget.epsilon * (1 - FOR_CERTIFICATE) * SAFE, budget.delta, beside)
         if gradients.loss == LOGISTIC and gradients.coupling != "softmax" and self.steepest != 1:
-            gradients = self._tempered(kind, gradients, epsilon, delta, facts.n_rows)
+            gradients = self._tempered(kind, gradients, price, n_rows)
         if gradients.loss.most_curvature is None:
             raise PrivacyError(
                 f"The {gradients.loss.name} states no most_curvature, and a perturbed objective is private only if "
-                "curvature is bounded. "
-                "State it, or use mechanism='output', which does not need it."
+                "curvature is bounded. State it, or use mechanism='output', which does not need it."
             )
-        rows = most_rows(facts.parameters, facts.n_rows)
-        noise = self._noise(kind, gradients, epsilon, delta, None)
-        free = self._free_ridge(noise, gradients, epsilon)
-        ridge = self._ridge(gradients, noise, facts.n_rows)
+        noise = objective_noise(kind, gradients, price)
+        free = noise.ridge_without_cost(gradients, price.epsilon - sum(beside))
+        ridge, rows = self._ridge(gradients, noise, n_rows), most_rows(facts.parameters, n_rows)
         if self.ridge == "auto":
-            ridge = quiet_ridge(gradients, rows, max(ridge, free if math.isfinite(free) else 0.0), noise, epsilon)
+            least = max(ridge, free if math.isfinite(free) else 0.0)
+            ridge = quiet_ridge(gradients, rows, least, noise, price.epsilon)
         if ridge < free:
-            ridge = max(ridge, gradients.forced_ridge((1 - FOR_GRADIENTS) * epsilon))
-            noise = self._noise(kind, gradients, epsilon, delta, gradients.bend_cost(ridge))
+            ridge = max(ridge, gradients.ridge_for_cost((1 - FOR_GRADIENTS) * price.epsilon))
+            noise = objective_noise(kind, gradients, price, gradients.log_determinant_cost(ridge))
             if self.ridge == "auto":  # more noise means longer minima; with a larger ridge curvature costs less
-                ridge = quiet_ridge(gradients, rows, ridge, noise, epsilon)
-        ridge = solvable_ridge(gradients, rows, ridge, noise)
-        return objective_plan("objective perturbation", facts, problem, gradients, ridge, noise)
+                ridge = quiet_ridge(gradients, rows, ridge, noise, price.epsilon)
+        return Calibration(gradients, ridge, noise.sd, noise.delta, noise)
 
-    def _noise(
-        self, kind: str, gradients: Gradients, epsilon: float, delta: float, log_determinant: float | None
-    ) -> ObjectiveNoise:
-        return make_objective_noise(kind, gradients, epsilon, delta, log_determinant)
-
-    def _free_ridge(self, noise: ObjectiveNoise, gradients: Gradients, epsilon: float) -> float:
-        return free_ridge(noise, gradients, epsilon)
+    def _tempered(self, kind: str, gradients: Gradients, price: Price, n_rows: int | None) -> Gradients:
+        """The logistic loss with smaller slopes, its curvature falling as quickly as costs nothing."""
+        steepest = AUTOMATIC_SLOPE if self.steepest == "auto" else float(self.steepest)
+        gentle = replace(gradients, loss=tempered_logistic(steepest, 1.0))
+        noise = objective_noise(kind, gentle, price)
+        free = noise.ridge_without_cost(gentle, price.epsilon - sum(price.beside))
+        taper = min(max(SAFE * self._ridge(gentle, noise, n_rows) / free, 1.0), MOST_TAPER)
+        return replace(gradients, loss=tempered_logistic(steepest, taper))
 
     def _ridge(self, gradients: Gradients, noise: ObjectiveNoise, n_rows: int | None) -> float:
         return automatic_ridge(gradients, noise.sd, n_rows) if self.ridge == "auto" else float(self.ridge)
 
-    def _tempered(self, kind: str, gradients: Gradients, epsilon: float, delta: float, n_rows: int | None) -> Gradients:
-        """The logistic loss with smaller slopes, curved as sharply as costs nothing."""
-        steepest = AUTOMATIC_SLOPE if self.steepest == "auto" else float(self.steepest)
-        gentle = replace(gradients, loss=tempered_logistic(steepest, 1.0))
-        noise = self._noise(kind, gentle, epsilon, delta, None)
-        ridge = self._ridge(gentle, noise, n_rows)
-        taper = min(max(SAFE * ridge / self._free_ridge(noise, gentle, epsilon), 1.0), MOST_TAPER)
-        return replace(gradients, loss=tempered_logistic(steepest, taper))
+    def _plan_with(self, found: Calibration, facts: PublicFacts, problem: ERMProblem) -> ERMPlan:
+        parameters, gradients, noise = facts.parameters, found.gradients, found.noise
+        assert noise is not None
+        rows = most_rows(parameters, facts.n_rows)
+        ridge = solvable_ridge(gradients, rows, found.ridge, noise)
+        precision = precision_of(gradients, rows, ridge, noise_bound(noise), OBJECTIVE_TOLERANCE)
+        certificate = certificate_part(gradients, ridge, precision, noise, parameters.budget.epsilon)
+        event = Event(
+            "objective perturbation",
+            parameters.budget.epsilon,
+            noise.delta,
+            adjacency=parameters.adjacency,
+            rows_per_person=int(parameters.rows_per_person),
+            parts=(*noise.parts(), certificate),
+        )
+        return ERMPlan(event, facts, problem, gradients, ridge, precision, noise.sd, noise, certificate)
 
-    def perturbed(self, kept: CachedDesign, plan: ERMPlan, draws: Draws) -> Floats:
-        """The minimum of the perturbed objective, with the noise of its certificate."""
-        assert plan.noise is not None
-        assert plan.certificate is not None
-        found, unit = minimised(plan, kept, plan.noise.drawn(draws)), plan.certificate.unit
-        return np.asarray(draws.add(np.rint(found * unit).astype(np.int64)) / unit, dtype=np.float64)
+    # -- the plan of interaction terms -------------------------------------------------------------
+
+    def _planned(self, facts: PublicFacts, problem: ERMProblem) -> ERMPlan:
+        number = self.n_interactions(facts, problem)
+        if number or (facts.parameters.budget.delta and self.n_interactions(facts, problem, gaussian=True)):
+            plan = self._with_interactions(number, facts, problem)
+        else:
+            plan = self._least_noise(facts, problem, self.noise)
+        if plan.terms is None and (facts.counted or not self.interactions):
+            return plan
+        return replace(plan, fine=any(map(is_alone, menu_for(facts.geometry, problem))))
+
+    def _with_interactions(self, number: int, facts: PublicFacts, problem: ERMProblem) -> ERMPlan:
+        """Where noise may be Gaussian, kinds are compared beside the terms that pure noise would have."""
+        split = BudgetSplit.of(number, gaussian=False)
+        plan = self._plan_beside(split, facts, problem)
+        if plan.event.delta:
+            split = BudgetSplit.of(self.n_interactions(facts, problem, gaussian=True), gaussian=True)
+            plan = replace(self, noise="gaussian")._plan_beside(split, facts, problem)
+        return planned_terms(replace(plan, facts=facts), split)
+
+    def _plan_beside(self, split: BudgetSplit, facts: PublicFacts, problem: ERMProblem) -> ERMPlan:
+        """The plan of the weights beside this split: pure noise has what it leaves of epsilon, Gaussian noise is
+        calibrated for everything together.
+
+        Guarantee: docs/proofs/pairs.md, Theorems 1 and 2.
+        """
+        budget, plans = facts.parameters.budget, []
+        if not split.pairs:
+            return self._least_noise(facts, problem, self.noise)
+        if self.noise != "gaussian":
+            pure = replace(facts.parameters, budget=split.left_of(budget))
+            plans.append(self._least_noise(replace(facts, parameters=pure), problem, self.noise))
+        if self.noise == "gaussian" or (self.noise == "auto" and budget.delta > 0):
+            plans.append(self._least_noise(facts, problem, "gaussian", split.steps(budget.epsilon)))
+        return least_noise(plans)
+
+    def n_interactions(self, facts: PublicFacts, problem: ERMProblem, gaussian: bool = False) -> int:
+        """How many interaction terms there are, from public facts, beside pure or Gaussian noise."""
+        parameters, n_rows = facts.parameters, facts.n_rows
+        if not self.interactions:
+            return 0
+        if self.interactions == "auto" and not automatic_interactions(parameters, n_rows, gaussian):
+            return 0  # fewer rows than all may be looked at, never more
+        there = len(menu_for(facts.geometry, problem))
+        if self.interactions == "auto":
+            looked_at = None if n_rows is None or not there else min(n_rows, enough_rows(parameters, there))
+            return min(automatic_interactions(parameters, looked_at, gaussian), there)
+        if int(self.interactions) > there:
+            raise PrivacyError(
+                f"interactions={self.interactions!r} was given where {there} pairs of columns, and numbers by "
+                "themselves, can have a table: two classes, no kernel, and columns with levels, bins or knots, "
+                f"at most {MOST_CELLS} cells a table and {MOST_CHOICES} to choose from. Use 0, or 'auto'."
+            )
+        return int(self.interactions)
+
+    # -- the release -------------------------------------------------------------------------------
+
+    def draw(self, data: CachedDesign, plan: ERMPlan, draws: Draws) -> ERMFit:
+        """Draw the linear term, minimise, and add the noise of the certificate; then choose and measure interaction
+        terms by the gradients that are left.
+        """
+        noise, certificate, problem = plan.noise, plan.certificate, plan.problem
+        assert noise is not None
+        assert certificate is not None
+        term = noise.by_column(draws.add(np.zeros(noise.values, dtype=np.int64)))
+        steps = np.rint(minimised(plan, data, term) * certificate.unit).astype(np.int64)
+        weights = np.asarray(draws.add(steps) / certificate.unit, dtype=np.float64)
+        loss, n_rows = plan.gradients.loss, plan.facts.n_rows
+        fit = ERMFit(weights, plan.ridge, loss, problem.coupling, problem.features, n_rows=n_rows)
+        if plan.terms is None:
+            return fit
+        fit = self._debiased(fit, plan.event, plan.facts.geometry, problem)
+        return replace(fit, pairs=plan.terms.drawn(data, fit.weights, draws))
 
     def solve(self, release: Release[ERMFit], geometry: Geometry, problem: ERMProblem) -> ERMFit:
-        """The released weights, less shrunk where the ridge was left to the rule and probabilities are wanted."""
-        return self._solved(release.value, release.event, geometry, problem)
+        """The released weights, debiased unless interaction terms were measured by them."""
+        fit = release.value
+        return fit if fit.pairs else self._debiased(fit, release.event, geometry, problem)
 
-    def _solved(self, fit: ERMFit, event: Event, geometry: Geometry, problem: ERMProblem) -> ERMFit:
+    def _debiased(self, fit: ERMFit, event: Event, geometry: Geometry, problem: ERMProblem) -> ERMFit:
+        """The weights less shrunk, where the ridge was left to the rule and probabilities are wanted."""
         if self.ridge != "auto" or fit.n_rows is None or problem.features is not None:
             return fit
         if problem.loss != LOGISTIC or problem.coupling != "one":
             return fit
-        return debiased(fit, problem.norms(geometry), geometry.intercept, event.usual_sd, fit.n_rows)
+        return fit.debiased(problem.norms(geometry), geometry.intercept, event.usual_sd)
 
 
-def objective_plan(
-    mechanism: str,
-    facts: PublicFacts,
-    problem: ERMProblem,
-    gradients: Gradients,
-    ridge: float,
-    noise: ObjectiveNoise,
-) -> ERMPlan:
-    """The plan of a perturbed objective with this noise and this ridge, which a solver can promise a minimum for."""
-    parameters = facts.parameters
-    event = Event(
-        mechanism,
-        parameters.budget.epsilon,
-        noise.delta,
-        adjacency=parameters.adjacency,
-        rows_per_person=int(parameters.rows_per_person),
-        parts=noise.parts(),
-    )
-    precision = objective_precision(gradients, most_rows(parameters, facts.n_rows), ridge, noise)
-    return with_certificate(ERMPlan(event, facts, problem, gradients, ridge, precision, noise.sd, noise))
+@dataclass(frozen=True)
+class Price:
+    """Epsilon and delta of objective noise, and the epsilons of pure steps beside it where it is Gaussian."""
+
+    epsilon: float
+    delta: float = 0.0
+    beside: tuple[float, ...] = ()
+
+
+def objective_noise(
+    kind: str, gradients: Gradients, price: Price, log_determinant: float | None = None
+) -> ObjectiveNoise:
+    """The noise of this kind that costs so much together with the log-determinant term: where that costs this much, or
+    nothing if None.
+
+    Guarantee: docs/proofs/perturbation.md, Theorems 1 to 3; docs/proofs/pairs.md, Theorem 2, for steps beside.
+    """
+    if kind == "gaussian":
+        return gaussian_noise(gradients, price.epsilon, price.delta, log_determinant, price.beside)
+    return pure_noise(kind, gradients, (price.epsilon - (log_determinant or 0.0)) * SAFE)

@@ -1,25 +1,33 @@
-"""The random linear term of a perturbed objective: which columns have which noise, and what it is drawn from.
+"""The random linear term of a perturbed objective: which columns have which noise, how large that must be for a price,
+and what is drawn.
 
-calibration.py says how large it has to be, and which kind is least for a schema.
+`ObjectiveNoise` is what is drawn; `pure_noise` says how large it has to be. Gaussian noise has a file of its own.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.privacy import Draws, PrivacyError
+from privfit.mechanisms.perturbation.defaults import FLAT_ROWS
+from privfit.privacy import PrivacyError
 from privfit.privacy.parts import Additive, KNorm, Laplace, RoundedGaussian
 from privfit.privacy.samplers.norms import block_norm_sds, block_norm_sum_sd, check_fits
+from privfit.schema import Norm
+from privfit.statistics import Gradients
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Columns = tuple[int, ...]
 Kind = Literal["laplace", "linf", "l2", "blocks", "gaussian"]
 
+PURE_KINDS = ("laplace", "linf", "l2", "mixed")
+NORMS: dict[str, tuple[Kind, Norm]] = {"laplace": ("laplace", "l1"), "linf": ("linf", "linf"), "l2": ("l2", "l2")}
+"""The noise of a single draw over all columns, and the norm of gradients that it protects."""
 FINE = 38
 """Noise has a scale of at least 2^38 lattice steps, where 64 bits have room for it: finer costs nothing, coarser adds
 to the price."""
@@ -28,8 +36,14 @@ MOST_FINE = 52
 MOST_UNIT = 1000
 """The finest lattice, as a power of two: what a float can be divided by."""
 MOST_LAPLACE = 53
+"""The largest scale times number of values of Laplace noise, as a power of two: farther out 64 bits would cut it."""
 SAFE = 1 - 1e-12
 """Shares are multiplied by this, so that rounding in floats never makes noise smaller than proved."""
+ENOUGH = 1 + 1e-6
+"""Ridges are multiplied by this, for the same reason."""
+WIDE, LARGEST_GROUP = 200, 2000
+"""A block with more values has a draw of its own, a group with more is divided: together they would have hardly less
+noise, and take long to draw. classifiers.py --only alone measured no groups at all."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +54,7 @@ class NoiseGroup:
     sizes of the blocks of a block norm, one after the other; empty for other noise.
     """
 
-    columns: tuple[int, ...]
+    columns: Columns
     kind: Kind
     scale: float
     sensitivity: float
@@ -49,7 +63,7 @@ class NoiseGroup:
     def sds(self, classes: int) -> Floats:
         """The standard deviation of the noise on a weight of each column, beside others of its block."""
         if not self.blocks:
-            one = self._typed(len(self.columns) * classes)
+            one = additive(self.kind, len(self.columns) * classes)
             return np.full(len(self.columns), self.scale * one.unit_sd)
         return self.scale * np.repeat(block_norm_sds(self.blocks), [size // classes for size in self.blocks])
 
@@ -67,20 +81,18 @@ class NoiseGroup:
 
     def part(self, classes: int, unit: int) -> Additive:
         """The recipe of the draw on a lattice of so many steps to 1."""
-        size, scale = len(self.columns) * classes, self.scale * unit * (1 + self._lengthening(classes, unit))
+        size, lengthening = len(self.columns) * classes, self.steps(classes) / (self.sensitivity * unit)
+        scale, sensitivity = self.scale * unit * (1 + lengthening), math.ceil(self.sensitivity * unit)
         check_held(self.kind, size, scale)
-        return self._typed(size, scale=scale, sensitivity=math.ceil(self.sensitivity * unit), unit=unit)
-
-    def _lengthening(self, classes: int, unit: int) -> float:
-        return self.steps(classes) / (self.sensitivity * unit)
-
-    def _typed(self, size: int, **facts: Any) -> Additive:
-        return additive(self.kind, size, blocks=self.blocks, **facts)
+        return additive(self.kind, size, scale, sensitivity, unit, self.blocks)
 
 
 @dataclass(frozen=True)
 class ObjectiveNoise:
     """The noise of a perturbed objective.
+
+    `equal_sums` are blocks of columns whose noise has one sum for all of them, of standard deviation `sum_sd`, in place
+    of a sum of each: the gradients of a row have the same sum over every such block.
 
     Guarantee: docs/proofs/perturbation.md, Theorems 1 and 3.
     """
@@ -90,11 +102,12 @@ class ObjectiveNoise:
     classes: int
     delta: float = 0.0
     equal_sums: tuple[tuple[int, int], ...] = ()
-    """Blocks of columns whose noise has one sum for all of them in place of a sum of each: the gradients of a row have
-    the same sum over every such block.
-    """
     sum_sd: float = 0.0
-    """The standard deviation of that sum."""
+
+    @property
+    def values(self) -> int:
+        """How many values are drawn."""
+        return sum(len(group.columns) for group in self.groups) * self.classes
 
     @property
     def sds(self) -> Floats:
@@ -108,6 +121,84 @@ class ObjectiveNoise:
         """The size of the noise on one value: the root of its mean square."""
         sds = self.sds
         return float(sds.max() * math.sqrt(np.mean((sds / sds.max()) ** 2)))
+
+    def ridge_without_cost(self, gradients: Gradients, epsilon: float) -> float:
+        """The ridge from which on the log-determinant term costs nothing beside this noise, made for these gradients.
+
+        For Gaussian noise: where a row without slope has no more curvature than its calibration has set aside.
+
+        Guarantee: docs/proofs/perturbation.md, Theorems 2 and 3.
+        """
+        if self.kind != "gaussian":
+            more = ENOUGH + 2 * self.lattice_cost / epsilon
+            return gradients.ridge_without_cost(epsilon, adds_up=self.kind == "laplace") * more
+        loss, set_aside = gradients.loss, epsilon * FLAT_ROWS / gradients.rows_per_person
+        if loss.taper is None or gradients.coupling != "one" or not loss.one_sided:
+            return math.inf
+        return loss.taper * gradients.slope_norm("linf") * gradients.norms.l2**2 / set_aside * ENOUGH
+
+    # -- the lattice -------------------------------------------------------------------------------
+
+    @property
+    def unit(self) -> int:
+        """How many lattice steps make 1: a power of two, so that the noise is far coarser than its lattice and fits 64
+        bits.
+        """
+        scales = [min(max(group.scale, 1e-300), 1e300) for group in self.groups]
+        sizes = [len(group.columns) * self.classes + 2 for group in self.groups]
+        fine = FINE - math.ceil(math.log2(min(scales)))
+        held = MOST_FINE - math.ceil(math.log2(max(scale * size for scale, size in zip(scales, sizes, strict=True))))
+        return 1 << max(0, min(fine, held, MOST_UNIT))
+
+    @property
+    def lattice_cost(self) -> float:
+        """What the lattice adds to the price: all steps of Lemma 4 over their scales."""
+        return sum(group.steps(self.classes) / (group.scale * self.unit) for group in self.groups)
+
+    @property
+    def lattice_error(self) -> float:
+        """How far, in L2, noise on the lattice lies at most from the real-valued noise that it stands for.
+
+        Guarantee: docs/proofs/perturbation.md, Lemma 4.
+        """
+        square = float(sum(len(group.columns) * (2 + max(group.blocks, default=0)) for group in self.groups))
+        if self.equal_sums:  # half a step of each value counts in the sum
+            widths = [stop - start for start, stop in self.equal_sums]
+            square += (self._sum_factor * sum(widths) / 2) ** 2 * sum(1 / width for width in widths)
+        return math.sqrt(self.classes * square) / self.unit
+
+    # -- the draw ----------------------------------------------------------------------------------
+
+    def parts(self) -> tuple[Additive, ...]:
+        """What is drawn, on a lattice that is far finer than the noise. Shares of epsilon are not stated: the groups
+        are calibrated together, with the log-determinant term.
+        """
+        unit = self.unit
+        return tuple(group.part(self.classes, unit) for group in self.groups)
+
+    def by_column(self, integers: Integers) -> Floats:
+        """The linear term from its draws on the lattice: (columns, classes)."""
+        found = self._in_order((integers / self.unit).reshape(-1, self.classes))
+        blocks = [found[start:stop] for start, stop in self.equal_sums]
+        together = self._sum_factor * sum(block.sum(axis=0) for block in blocks) if blocks else 0.0
+        for block in blocks:
+            block += together / len(block) - block.mean(axis=0)
+        return found
+
+    @property
+    def _sum_factor(self) -> float:
+        """What the sum of all values of blocks with equal sums is multiplied by, to become the one sum."""
+        sds = self.sds
+        return self.sum_sd / math.sqrt(sum(float(sds[start:stop] @ sds[start:stop]) for start, stop in self.equal_sums))
+
+    def _in_order(self, by_group: Floats) -> Floats:
+        """What stands group by group, in the order of columns."""
+        order = np.concatenate([np.array(group.columns, dtype=np.intp) for group in self.groups])
+        found = np.empty_like(by_group)
+        found[order] = by_group
+        return found
+
+    # -- second moments ----------------------------------------------------------------------------
 
     def covariance(self) -> Floats:
         """The covariance of the noise on the weights of all columns, for one predictor."""
@@ -140,84 +231,21 @@ class ObjectiveNoise:
                 found.append(([block.tolist() for block in blocks if len(block) > 1], sum_sd))
         return found
 
-    @property
-    def values(self) -> int:
-        """How many values are drawn."""
-        return sum(len(group.columns) for group in self.groups) * self.classes
 
-    @property
-    def unit(self) -> int:
-        """How many lattice steps make 1: a power of two, so that the noise is far coarser than its lattice and fits 64
-        bits.
-        """
-        scales = [min(max(group.scale, 1e-300), 1e300) for group in self.groups]
-        fits = [
-            scale * (len(group.columns) * self.classes + 2) for scale, group in zip(scales, self.groups, strict=True)
-        ]
-        return 1 << max(
-            0, min(FINE - math.ceil(math.log2(min(scales))), MOST_FINE - math.ceil(math.log2(max(fits))), MOST_UNIT)
-        )
-
-    @property
-    def coarseness(self) -> float:
-        """What the lattice adds to the price: all steps of Lemma 4 over their scales."""
-        return sum(group.steps(self.classes) / (group.scale * self.unit) for group in self.groups)
-
-    @property
-    def lattice_error(self) -> float:
-        """How far, in L2, noise on the lattice lies at most from the real-valued noise that it stands for.
-
-        Guarantee: docs/proofs/perturbation.md, Lemma 4.
-        """
-        square = float(sum(len(group.columns) * (2 + max(group.blocks, default=0)) for group in self.groups))
-        if self.equal_sums:  # half a step of each value counts in the sum
-            widths = [stop - start for start, stop in self.equal_sums]
-            square += (self._stretch_of_sums * sum(widths) / 2) ** 2 * sum(1 / width for width in widths)
-        return math.sqrt(self.classes * square) / self.unit
-
-    def parts(self) -> tuple[Additive, ...]:
-        """What is drawn, on a lattice that is far finer than the noise. Shares of epsilon are not stated: the groups
-        are calibrated together, with the log-determinant term.
-        """
-        unit = self.unit
-        return tuple(group.part(self.classes, unit) for group in self.groups)
-
-    def drawn(self, draws: Draws) -> Floats:
-        """The random linear term: (columns, classes)."""
-        return self.by_column(draws.add(np.zeros(self.values, dtype=np.int64)))
-
-    def by_column(self, integers: Integers) -> Floats:
-        """The linear term from its draws on the lattice: (columns, classes)."""
-        found = self._in_order((integers / self.unit).reshape(-1, self.classes))
-        blocks = [found[start:stop] for start, stop in self.equal_sums]
-        together = self._stretch_of_sums * sum(block.sum(axis=0) for block in blocks) if blocks else 0.0
-        for block in blocks:
-            block += together / len(block) - block.mean(axis=0)
-        return found
-
-    @property
-    def _stretch_of_sums(self) -> float:
-        """What the sum of all values of blocks with equal sums is multiplied by, to become the one sum."""
-        sds = self.sds
-        return self.sum_sd / math.sqrt(sum(float(sds[start:stop] @ sds[start:stop]) for start, stop in self.equal_sums))
-
-    def _in_order(self, by_group: Floats) -> Floats:
-        """What stands group by group, in the order of columns."""
-        order = np.concatenate([np.array(group.columns, dtype=np.intp) for group in self.groups])
-        found = np.empty_like(by_group)
-        found[order] = by_group
-        return found
-
-
-def additive(kind: Kind, size: int, blocks: tuple[int, ...] = (), **facts: Any) -> Additive:
+def additive(
+    kind: Kind,
+    size: int,
+    scale: float = 0.0,
+    sensitivity: float = 0.0,
+    unit: int = 1,
+    blocks: tuple[int, ...] = (),
+) -> Additive:
     """Noise of this kind on so many values."""
     if kind == "laplace":
-        return Laplace(size=size, **facts)
-    return (
-        RoundedGaussian(size=size, **facts)
-        if kind == "gaussian"
-        else KNorm(norm=kind, blocks=blocks, size=size, **facts)
-    )
+        return Laplace(size=size, scale=scale, sensitivity=sensitivity, unit=unit)
+    if kind == "gaussian":
+        return RoundedGaussian(size=size, scale=scale, sensitivity=sensitivity, unit=unit)
+    return KNorm(norm=kind, blocks=blocks, size=size, scale=scale, sensitivity=sensitivity, unit=unit)
 
 
 def check_held(kind: Kind, size: int, scale: float) -> None:
@@ -228,7 +256,95 @@ def check_held(kind: Kind, size: int, scale: float) -> None:
         check_fits("l2" if kind == "gaussian" else kind, size, scale)
     elif not (size + 1) * scale <= 2.0**MOST_LAPLACE:
         raise PrivacyError(
-            f"Laplace noise on {size} values with scale {scale:.3g} was asked for, and it does not fit 64-bit whole "
-            "numbers. "
-            "Use a larger epsilon, or a loss and a target in larger units."
+            f"Laplace noise on {size} values with scale {scale:.3g} was asked for, and it does not fit 64-bit "
+            "integers. Use a larger epsilon, or a loss and a target in larger units."
         )
+
+
+# -- how large pure noise has to be ----------------------------------------------------------------
+
+
+def pure_noise(kind: str, gradients: Gradients, epsilon: float) -> ObjectiveNoise:
+    """The noise of a pure kind that costs epsilon, the log-determinant term apart.
+
+    Guarantee: docs/proofs/perturbation.md, Theorems 1 and 2.
+    """
+    if kind == "mixed":
+        if not gradients.norms.blocks:
+            raise PrivacyError("noise='mixed' was given for features without blocks of columns. Use 'l2' or 'auto'.")
+        return ObjectiveNoise(kind, _block_norm_noise(gradients, epsilon), gradients.classes)
+    drawn, norm = NORMS[kind]
+    sensitivity, columns = gradients.sensitivity(norm), tuple(range(gradients.norms.columns))
+    return ObjectiveNoise(kind, (NoiseGroup(columns, drawn, sensitivity / epsilon, sensitivity),), gradients.classes)
+
+
+def _block_norm_noise(gradients: Gradients, epsilon: float) -> tuple[NoiseGroup, ...]:
+    """Blocks of about the same width have one draw in the block norm together; epsilon is shared among such groups so
+    that the mean square of all values is least.
+
+    A group of n values with noise of size a / (its share of epsilon) adds n a^2 / share^2: least for shares
+    proportional to the cube root of n a^2. Then the sum of these roots counts, and groups are chosen so that it is
+    least. A block alone has Laplace noise; a group of columns that stand alone has L-infinity noise.
+    """
+    norms, classes = gradients.norms, gradients.classes
+    neighbours = gradients.sensitivity("linf") / gradients.gradient_norm("linf")
+    singles: list[Columns] = [(column,) for column in norms.singles]
+    blocks: list[Columns] = [tuple(range(*ends)) for ends in norms.blocks]
+    if classes == 1:  # then the gradient of a single column is as large as that of a block
+        singles, blocks = [], singles + blocks
+    together = [singles] * bool(singles) + _grouped(blocks, classes)
+    groups = [_group(own, neighbours, gradients) for own in together]
+    largest = max(group.sensitivity for group in groups)
+    sizes = [float(((group.sds(classes) / largest) ** 2).sum()) ** (1 / 3) for group in groups]
+    return tuple(
+        replace(group, scale=group.sensitivity / (size / sum(sizes) * epsilon * SAFE))
+        for group, size in zip(groups, sizes, strict=True)
+    )
+
+
+def _group(own: list[Columns], neighbours: float, gradients: Gradients) -> NoiseGroup:
+    """These blocks with one draw of noise, as if epsilon were 1."""
+    columns = tuple(column for block in own for column in block)
+    alone = len(columns) == len(own)
+    sensitivity = neighbours * gradients.slope_norm("linf" if alone else "l1")
+    if alone or len(own) == 1:
+        return NoiseGroup(columns, "linf" if alone else "laplace", sensitivity, sensitivity)
+    sizes = tuple(len(block) * gradients.classes for block in own)
+    return NoiseGroup(columns, "blocks", sensitivity, sensitivity, sizes)
+
+
+def _grouped(blocks: list[Columns], classes: int) -> list[list[Columns]]:
+    """Blocks in groups that have about the least noise: those of one width are together, with those of the next widths
+    if that is less. By dynamic programming over widths.
+    """
+    alone = [[block] for block in blocks if len(block) * classes > WIDE]
+    by_width: dict[int, list[Columns]] = {}
+    for block in sorted((block for block in blocks if len(block) * classes <= WIDE), key=len):
+        by_width.setdefault(len(block) * classes, []).append(block)
+    least, starts = [0.0], [0]
+    for end in range(1, len(by_width) + 1):  # what the first widths cost, and where their last group begins
+        costs = np.array(least) + _costs(by_width, end)
+        starts.append(int(costs.argmin()))
+        least.append(float(costs.min()))
+    own, groups, end = list(by_width.values()), alone, len(by_width)
+    while end:
+        group = [block for kind in own[starts[end] : end] for block in kind]
+        pieces = math.ceil(sum(map(len, group)) * classes / LARGEST_GROUP) if len(group[-1]) > 1 else 1
+        groups += [group[piece::pieces] for piece in range(pieces)]
+        end = starts[end]
+    return groups[::-1]
+
+
+def _costs(by_width: dict[int, list[Columns]], end: int) -> Floats:
+    """The cube root of about the sum over columns of the squared noise in a group from each width to before `end`: an
+    estimate of the standard deviations of the block norm.
+    """
+    widths, many = np.array(list(by_width)[:end]), np.array([len(own) for own in by_width.values()][:end])
+    size, count = (np.cumsum((many * each)[::-1])[::-1] for each in (np.maximum(widths - 1, 1), 1))
+    each = np.where(widths == 1, 1 / 3, 2 * widths / ((widths + 1) * (widths + 2)))
+    squares = (size + 2) * (size + 3) * np.cumsum((many * each)[::-1])[::-1]
+    if widths[-1] == 1:  # L-infinity noise
+        squares[-1] = size[-1] * (size[-1] + 1) * (size[-1] + 2) / 3
+    elif count[-1] == 1:  # Laplace noise
+        squares[-1] = 2 * widths[-1]
+    return np.asarray(np.cbrt(squares))

@@ -7,23 +7,25 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privfit.mechanisms.base import PublicFacts
-from privfit.mechanisms.perturbation.base import Perturbation
+from privfit.mechanisms.perturbation.base import Calibration, Perturbation
 from privfit.mechanisms.perturbation.certified_minimum import minimised
 from privfit.mechanisms.perturbation.defaults import automatic_output_ridge
 from privfit.mechanisms.perturbation.objective_noise import SAFE, Kind, additive, check_held
-from privfit.mechanisms.perturbation.plan import OUTPUT_STEPS, ERMPlan, finest
-from privfit.mechanisms.perturbation.precision import most_rows, output_precision, precise_ridge
-from privfit.mechanisms.perturbation.problem import ERMProblem
+from privfit.mechanisms.perturbation.precision import (
+    OUTPUT_STEPS,
+    finest,
+    most_rows,
+    output_precision,
+    precise_ridge,
+)
+from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem
 from privfit.privacy import Budget, Draws, Event, PrivacyError, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.gaussian import gaussian_delta, least_scale
 from privfit.rows import CachedDesign
 from privfit.statistics import Gradients
-
-Floats = NDArray[np.float64]
 
 DRAWN: dict[str, Kind] = {"laplace": "laplace", "linf": "linf", "l2": "l2", "gaussian": "gaussian"}
 SMALLEST_DISTANCE = 1e-200
@@ -78,10 +80,11 @@ class OutputPerturbation(Perturbation):
     perturbs_minimum = True
     kinds: ClassVar[tuple[str, ...]] = ("laplace", "linf", "l2", "gaussian")
 
-    def _plan_of_kind(self, kind: str, gradients: Gradients, facts: PublicFacts, problem: ERMProblem) -> ERMPlan:
-        parameters = facts.parameters
-        budget, values, ridge = parameters.budget, gradients.values, self._ridge(gradients, facts)
-        precision, apart = output_precision(gradients, most_rows(parameters, facts.n_rows), ridge)
+    def _calibrated(
+        self, kind: str, gradients: Gradients, facts: PublicFacts, beside: tuple[float, ...]
+    ) -> Calibration:
+        budget, values, ridge = facts.parameters.budget, gradients.values, self._ridge(gradients, facts)
+        precision, apart = output_precision(gradients, most_rows(facts.parameters, facts.n_rows), ridge)
         apart /= SAFE
         fine = math.ceil(math.log2(OUTPUT_STEPS * max(1.0, budget.epsilon) * math.sqrt(values) / apart))
         unit = 1 << max(0, min(fine, finest(precision)))
@@ -89,16 +92,22 @@ class OutputPerturbation(Perturbation):
         sensitivity = math.ceil(rounded * (math.sqrt(values) if kind == "laplace" else 1.0))
         scale = _scale(kind, sensitivity, budget)
         check_held(DRAWN[kind], values, scale)
-        part = additive(DRAWN[kind], values, scale=scale, sensitivity=sensitivity, unit=unit)
+        part = additive(DRAWN[kind], values, scale, sensitivity, unit)
+        return Calibration(gradients, ridge, part.sd, budget.delta if kind == "gaussian" else 0.0, part=part)
+
+    def _plan_with(self, found: Calibration, facts: PublicFacts, problem: ERMProblem) -> ERMPlan:
+        parameters, part = facts.parameters, found.part
+        assert part is not None
+        precision, _ = output_precision(found.gradients, most_rows(parameters, facts.n_rows), found.ridge)
         event = Event(
             "output perturbation",
-            budget.epsilon,
-            budget.delta if kind == "gaussian" else 0.0,
+            parameters.budget.epsilon,
+            found.delta,
             adjacency=parameters.adjacency,
             rows_per_person=int(parameters.rows_per_person),
             parts=(part,),
         )
-        return ERMPlan(event, facts, problem, gradients, ridge, precision, part.sd)
+        return ERMPlan(event, facts, problem, found.gradients, found.ridge, precision, part.sd)
 
     def _ridge(self, gradients: Gradients, facts: PublicFacts) -> float:
         """The ridge that was asked for, or that of the public rule."""
@@ -116,10 +125,13 @@ class OutputPerturbation(Perturbation):
             )
         return ridge
 
-    def perturbed(self, kept: CachedDesign, plan: ERMPlan, draws: Draws) -> Floats:
-        """The minimum with noise."""
-        found, unit = minimised(plan, kept, np.zeros((kept.n_columns, plan.gradients.classes))), plan.event.unit
-        return np.asarray(draws.add(np.rint(found * unit).astype(np.int64)) / unit, dtype=np.float64)
+    def draw(self, data: CachedDesign, plan: ERMPlan, draws: Draws) -> ERMFit:
+        """Minimise until the gradient is certified, and add noise."""
+        problem, unit = plan.problem, plan.event.unit
+        found = minimised(plan, data, np.zeros((data.n_columns, plan.gradients.classes)))
+        weights = np.asarray(draws.add(np.rint(found * unit).astype(np.int64)) / unit, dtype=np.float64)
+        loss, n_rows = plan.gradients.loss, plan.facts.n_rows
+        return ERMFit(weights, plan.ridge, loss, problem.coupling, problem.features, n_rows=n_rows)
 
 
 def _scale(kind: str, sensitivity: int, budget: Budget) -> float:

@@ -15,10 +15,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE, QUIET
-from privfit.mechanisms.perturbation.objective_noise import ObjectiveNoise
-from privfit.privacy import PrivacyError, PrivacyParameters
+from privfit.mechanisms.perturbation.objective_noise import MOST_FINE, SAFE, ObjectiveNoise
+from privfit.privacy import PrivacyError, PrivacyParameters, exact
+from privfit.privacy.event import laplace_scale
+from privfit.privacy.parts import CERTIFICATE, Laplace
 from privfit.rows import CachedDesign
 from privfit.statistics import Gradients
+from privfit.tables import DataError
 
 OBJECTIVE_TOLERANCE = 1e-6
 """The gradient that may be left, as a share of its sensitivity. The noise that covers it has 0.5% of epsilon."""
@@ -26,17 +29,14 @@ OUTPUT_TOLERANCE = 1e-4
 """The same for output perturbation, where it lengthens the sensitivity by twice as much: 0.04% more noise."""
 MOST_ACCELERATED = 1 << 17
 """Accelerated steps that the proof may count on: half a minute for a small table on which the usual solver, which takes
-ten
-to fifty passes, does not converge. More of them would allow for smaller ridges, where weights are mostly noise."""
+ten to fifty passes, does not converge. More of them would allow for smaller ridges, where weights are mostly noise."""
 MOST_OUTPUT_ACCELERATED = 1 << 22
 """The same for output perturbation, whose tolerance is loose, so that the usual solver reaches it: fewer would refuse
-settings that
-papers compare with (PrivateSVM with C=10 beside a sum over rows)."""
+settings that papers compare with (PrivateSVM with C=10 beside a sum over rows)."""
 MOST_PLAIN = 1 << 22
-"""Plain steps after them.
-
-No table is known that needs one: they are there because accelerated steps alone are proved to reach
-less precision, which would need three times the ridge at two million rows (`privfit bench speed` has such a table)."""
+"""Plain steps after them. No table is known that needs one: they are there because accelerated steps alone are proved
+to reach less precision, which would need three times the ridge at two million rows (`privfit bench speed` has such a
+table)."""
 NOISE_BITS = 80
 """Objective noise is longer than planned with a probability of at most 2^-80: part of the stated 2^-64."""
 NORMAL_TAIL = 10.6
@@ -47,20 +47,23 @@ STEEPEST_FIXED_POINT = 0.5
 """Rounding grows with the radius and the radius with rounding: refused where that would more than double it."""
 WORST_OUTPUT = 2.0
 """Output perturbation is refused where its sensitivity would be more than twice that of exact minima."""
-SAFELY = 1 + 1e-9
-
-BISECTIONS = 200
-"""More than enough for two floats that are a factor of 2 apart."""
 AUTOMATIC_OUTPUT = 1.1
 """An automatic ridge of output perturbation is raised until precision costs at most 10% more noise: with a sharp loss
-and many rows.
-"""
-
+and many rows."""
+SAFELY = 1 + 1e-9
+"""Bounds are multiplied by this, for rounding in their own computation."""
+BISECTIONS = 200
+"""More than enough for two floats that are a factor of 2 apart."""
 MANY_ROWS = 1 << 21
 """The most rows under add-remove where no expected number is given: more rounding is planned for with more rows."""
-FEW_ROWS = 1 << 17
-FAR_MORE_ROWS = 4
+FEW_ROWS, FAR_MORE_ROWS = 1 << 17, 4
 """With an expected number: four times that, and at least 2^17. More would need more ridge (docs/classifiers.md)."""
+OUTPUT_STEPS = 64
+"""How many lattice steps two minima lie apart at least: rounding them adds about one in so many to their distance."""
+COARSEST = 64
+"""Weights whose lattice would need more than 2^52 steps to this share of the certificate are refused."""
+MOST_BITS = 61
+"""Weights on their lattice stay below 2^61, so that they are exact as 64-bit integers with noise on them."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,7 @@ def longest_minimum(gradients: Gradients, rows: int, ridge: float, noise: float,
 
     Guarantee: docs/proofs/perturbation.md, Lemma 8.
     """
-    gradient = min(rows * gradients.of_one_row("l2"), math.sqrt(2 * rows) * math.sqrt(excess * ridge))
+    gradient = min(rows * gradients.gradient_norm("l2"), math.sqrt(2 * rows) * math.sqrt(excess * ridge))
     return (gradient + noise) / ridge * SAFELY
 
 
@@ -123,49 +126,27 @@ def precision_of(
     amplified = math.sqrt(math.sqrt(condition) + 1.5)
 
     # Rounding over the ridge, as all lengths here, is fixed + growing * radius.
-    fixed = _rounding(gradients, rows, 0.0) / ridge + 2.0**-50 * noise / ridge
-    growing = 3 * _rounding_of_length(gradients, rows) / ridge + 3 * 2.0**-50 + ROUNDING_STEPS * 2.0**-53 * condition
+    norms, smoothness, most_rounding = gradients.norms, gradients.smoothness, CachedDesign.most_rounding
+    at_zero = most_rounding(
+        rows, norms.l2, norms.entries, 0.0, gradients.slope_norm("l2"), smoothness, gradients.offset
+    )
+    per_length = most_rounding(rows, norms.l2, norms.entries, 1.0, 0.0, smoothness)
+    fixed = at_zero / ridge + 2.0**-50 * noise / ridge
+    growing = 3 * per_length / ridge + 3 * 2.0**-50 + ROUNDING_STEPS * 2.0**-53 * condition
     left = 1 - 8 * amplified * growing
     if not left >= 1 - STEEPEST_FIXED_POINT:
         return Precision(ball, math.inf)
     radius = max(shortest, 4 * wanted, 8 * amplified * fixed / left) * SAFELY
     rounding = fixed + growing * radius
-    least, reached = 2 * rounding, 2 * amplified * rounding
+    reached = 2 * amplified * rounding
     if not 4 * reached <= radius:
         return Precision(ball, math.inf)
-    off, plain = max(wanted, least), math.ceil(condition * math.log(2 * amplified))
-    if off >= reached or _accelerated_steps(condition, radius / off) > most_accelerated or plain > MOST_PLAIN:
-        off, plain = max(wanted, reached), 0
-    accelerated = _accelerated_steps(condition, radius / off)
-    if accelerated > most_accelerated:
-        return Precision(ball, math.inf)
-    return Precision(max(ball, radius), off * ridge, radius, condition * ridge, accelerated, plain)
-
-
-def _accelerated_steps(condition: float, ratio: float) -> int:
-    return math.ceil(4 * math.sqrt(condition) * max(1.0, math.log(1.75 * ratio)))
-
-
-def _rounding(gradients: Gradients, rows: int, length: float) -> float:
-    """The most that rounding moves a sum of gradients at weights of this length."""
-    norms = gradients.norms
-    return CachedDesign.most_rounding(
-        rows, norms.l2, norms.entries, length, gradients.of_slopes("l2"), gradients.smoothness, gradients.offset
-    )
-
-
-def _rounding_of_length(gradients: Gradients, rows: int) -> float:
-    """By how much that grows with the length of the weights. (A difference of two roundings would drown where slopes or
-    offsets are huge.)
-    """
-    return CachedDesign.most_rounding(rows, gradients.norms.l2, gradients.norms.entries, 1.0, 0.0, gradients.smoothness)
-
-
-def objective_precision(gradients: Gradients, rows: int, ridge: float, noise: ObjectiveNoise) -> Precision:
-    """The precision of a perturbed objective, whose ridge is one of `solvable_ridge`."""
-    found = precision_of(gradients, rows, ridge, noise_bound(noise), OBJECTIVE_TOLERANCE)
-    assert found.solves
-    return found
+    with_plain = (max(wanted, 2 * rounding), math.ceil(condition * math.log(2 * amplified)))
+    for off, plain in (with_plain, (max(wanted, reached), 0)):
+        accelerated = math.ceil(4 * math.sqrt(condition) * max(1.0, math.log(1.75 * (radius / off))))
+        if accelerated <= most_accelerated and plain <= MOST_PLAIN and (off < reached or not plain):
+            return Precision(max(ball, radius), off * ridge, radius, condition * ridge, accelerated, plain)
+    return Precision(ball, math.inf)
 
 
 def output_precision(gradients: Gradients, rows: int, ridge: float) -> tuple[Precision, float]:
@@ -178,8 +159,8 @@ def output_precision(gradients: Gradients, rows: int, ridge: float) -> tuple[Pre
     if not apart <= WORST_OUTPUT * gradients.sensitivity("l2") / ridge:
         raise PrivacyError(
             f"A ridge of {ridge:.3g} was asked for with up to {rows:,} rows; with so small a one no solver can "
-            "promise, for every such table, "
-            "weights that are precise beside the noise. Use a larger one, or 'auto'. Nothing was charged."
+            "promise, for every such table, weights that are precise beside the noise. Use a larger one, or 'auto'. "
+            "Nothing was charged."
         )
     return found, apart
 
@@ -211,13 +192,14 @@ def solvable_ridge(gradients: Gradients, rows: int, least: float, noise: Objecti
 
 def quiet_ridge(gradients: Gradients, rows: int, least: float, noise: ObjectiveNoise, epsilon: float) -> float:
     """The smallest ridge, from `least` on, at which the noise that covers the solver's slack is small everywhere."""
-    bound = noise_bound(noise)
-
-    def is_quiet(ridge: float) -> bool:
-        slack = precision_of(gradients, rows, ridge, bound, OBJECTIVE_TOLERANCE).slack
-        return 2 * math.sqrt(2.0 * gradients.values) * slack <= ridge * epsilon * FOR_CERTIFICATE * QUIET
-
-    return _smallest(least, is_quiet)
+    bound, times = noise_bound(noise), 2 * math.sqrt(2.0 * gradients.values)
+    return _smallest(
+        least,
+        lambda ridge: (
+            times * precision_of(gradients, rows, ridge, bound, OBJECTIVE_TOLERANCE).slack
+            <= ridge * epsilon * FOR_CERTIFICATE * QUIET
+        ),
+    )
 
 
 def _smallest(least: float, is_enough: Callable[[float], bool]) -> float:
@@ -230,8 +212,7 @@ def _smallest(least: float, is_enough: Callable[[float], bool]) -> float:
         if not math.isfinite(high):
             raise PrivacyError(
                 f"A ridge from {least:.3g} on was asked for; with noise of this size no ridge is large enough to "
-                "compute with. "
-                "Use a larger epsilon, or a loss and a target in smaller units. Nothing was charged."
+                "compute with. Use a larger epsilon, or a loss and a target in smaller units. Nothing was charged."
             )
     for _ in range(BISECTIONS):
         if high / low <= SAFELY:
@@ -269,3 +250,58 @@ def most_rows(parameters: PrivacyParameters, n_rows: int | None) -> int:
     if n_rows is not None and parameters.adjacency == "replace-one":
         return n_rows
     return MANY_ROWS if parameters.expected_rows is None else max(FEW_ROWS, FAR_MORE_ROWS * parameters.expected_rows)
+
+
+def check_number(n_rows: int, parameters: PrivacyParameters) -> None:
+    """Refuse more rows than the precision was planned for, where their number is private."""
+    most = most_rows(parameters, None)
+    if parameters.adjacency == "add-remove" and n_rows > most:
+        nearer = " that is nearer" * (parameters.expected_rows is not None)
+        raise DataError(
+            f"The table has more rows than the precision of this fit was planned for ({most}). "
+            f"Give a public guess{nearer}, expected_rows=.... Nothing was charged."
+        )
+
+
+# -- the lattice of the weights --------------------------------------------------------------------
+
+
+def certificate_part(
+    gradients: Gradients, ridge: float, precision: Precision, noise: ObjectiveNoise, epsilon: float
+) -> Laplace:
+    """The noise on the weights that covers what the solver and the lattice of the objective noise leave open.
+
+    Two minima that are known up to a gradient of L2 norm g lie within 2 g / ridge of where they would be: at most
+    sqrt(values) times that in L1, and a lattice step per value.
+    """
+    values = gradients.values
+    apart = 2 * (precision.slack + noise.lattice_error) * math.sqrt(values) / ridge
+    if not apart * COARSEST >= values * 2.0**-MOST_FINE:
+        raise PrivacyError(
+            f"A ridge of {ridge:.3g} was asked for; weights would be smaller than the lattice that they are "
+            "released on. Use a smaller one, or 'auto'."
+        )
+    fine = min(math.ceil(math.log2(OUTPUT_STEPS * values / apart)), MOST_FINE, finest(precision))
+    unit = 1 << max(0, fine)
+    sensitivity = math.ceil(apart * unit / SAFE) + values
+    return Laplace(
+        size=values,
+        scale=laplace_scale(sensitivity, exact(epsilon) * exact(FOR_CERTIFICATE)),
+        sensitivity=sensitivity,
+        unit=unit,
+        purpose=CERTIFICATE,
+        epsilon=epsilon * FOR_CERTIFICATE,
+    )
+
+
+def finest(precision: Precision) -> int:
+    """The logarithm of the finest lattice on which every point of the ball is a 64-bit integer, with room for noise.
+
+    A ball that no lattice of integers can hold is refused, from public facts.
+    """
+    if not precision.ball < 2.0**MOST_BITS:
+        raise PrivacyError(
+            f"The weights that this ridge and this noise allow are up to {precision.ball:.3g} long, beyond all 64-bit "
+            "integers. Use a larger ridge or epsilon. Nothing was charged."
+        )
+    return MOST_BITS - math.ceil(math.log2(max(precision.ball, 1e-300)))

@@ -17,15 +17,12 @@ from numpy.typing import NDArray
 
 from privfit.losses.convex import is_positive
 from privfit.mechanisms.base import PublicFacts, Release
-from privfit.mechanisms.perturbation.base import NoiseKind, Perturbation
-from privfit.mechanisms.perturbation.calibration import make_objective_noise
+from privfit.mechanisms.perturbation.base import Calibration, NoiseKind, Perturbation
 from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE
-from privfit.mechanisms.perturbation.objective import ObjectivePerturbation, objective_plan
+from privfit.mechanisms.perturbation.objective import ObjectivePerturbation, Price, objective_noise
 from privfit.mechanisms.perturbation.objective_noise import SAFE
 from privfit.mechanisms.perturbation.output import OutputPerturbation
-from privfit.mechanisms.perturbation.plan import ERMPlan
-from privfit.mechanisms.perturbation.precision import most_rows, solvable_ridge
-from privfit.mechanisms.perturbation.problem import ERMFit, ERMProblem
+from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem
 from privfit.mechanisms.perturbation.tuning import TunedPerturbation
 from privfit.privacy import PrivacyError
 from privfit.schema import Geometry
@@ -58,8 +55,8 @@ def printed_rule(gradients: Gradients, ridge: float, epsilon: float) -> tuple[fl
     As printed: epsilon' = epsilon - 2 log(1 + c / (n Lambda)); where that is not positive, n (Lambda + Delta) = c /
     (e^(epsilon/4) - 1) and epsilon' = epsilon / 2.
     """
-    left = epsilon - 2 * gradients.bend_cost(ridge)
-    return (ridge, left) if left > 0 else (gradients.forced_ridge(epsilon / 4), epsilon / 2)
+    left = epsilon - 2 * gradients.log_determinant_cost(ridge)
+    return (ridge, left) if left > 0 else (gradients.ridge_for_cost(epsilon / 4), epsilon / 2)
 
 
 def rows_of_mean(facts: PublicFacts, instead: str = "") -> int:
@@ -123,15 +120,18 @@ class PrintedObjective(PrintedERM, ObjectivePerturbation):
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
-    def _plan_of_kind(self, kind: str, gradients: Gradients, facts: PublicFacts, problem: ERMProblem) -> ERMPlan:
-        parameters = facts.parameters
-        epsilon = parameters.budget.epsilon * (1 - FOR_CERTIFICATE) * SAFE
-        asked = self._sum_ridge(gradients, facts)
-        ridge, left = printed_rule(gradients, asked, epsilon)
-        noise = make_objective_noise(kind, gradients, epsilon, 0.0, epsilon - left)
-        ridge = solvable_ridge(gradients, most_rows(parameters, facts.n_rows), ridge, noise)
-        raised = ", Lambda raised" if ridge > asked else ""
-        return objective_plan(f"PrivateERM, objective{raised}", facts, problem, gradients, ridge, noise)
+    def _calibrated(
+        self, kind: str, gradients: Gradients, facts: PublicFacts, beside: tuple[float, ...]
+    ) -> Calibration:
+        epsilon = facts.parameters.budget.epsilon * (1 - FOR_CERTIFICATE) * SAFE
+        ridge, left = printed_rule(gradients, self._sum_ridge(gradients, facts), epsilon)
+        noise = objective_noise(kind, gradients, Price(epsilon), epsilon - left)
+        return Calibration(gradients, ridge, noise.sd, noise=noise)
+
+    def _plan_with(self, found: Calibration, facts: PublicFacts, problem: ERMProblem) -> ERMPlan:
+        plan = super()._plan_with(found, facts, problem)
+        raised = ", Lambda raised" if plan.ridge > self._sum_ridge(found.gradients, facts) else ""
+        return replace(plan, event=replace(plan.event, mechanism=f"PrivateERM, objective{raised}"))
 
 
 @dataclass(frozen=True)
@@ -144,9 +144,14 @@ class PrintedOutput(PrintedERM, OutputPerturbation):
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
-    def _plan_of_kind(self, kind: str, gradients: Gradients, facts: PublicFacts, problem: ERMProblem) -> ERMPlan:
+    def _calibrated(
+        self, kind: str, gradients: Gradients, facts: PublicFacts, beside: tuple[float, ...]
+    ) -> Calibration:
         ours = OutputPerturbation(ridge=self._sum_ridge(gradients, facts))
-        plan = ours._plan_of_kind(kind, gradients, facts, problem)
+        return ours._calibrated(kind, gradients, facts, beside)
+
+    def _plan_with(self, found: Calibration, facts: PublicFacts, problem: ERMProblem) -> ERMPlan:
+        plan = super()._plan_with(found, facts, problem)
         return replace(plan, event=replace(plan.event, mechanism="PrivateERM, output"))
 
 
@@ -179,14 +184,7 @@ class Tuned(TunedPerturbation):
             f"largest of all of them; {PRINTED}"
         )
 
-    def _chosen(self, choice: int, weights: Floats, plan: ERMPlan) -> PrintedFit:
+    def _chosen(self, choice: int, fit: ERMFit) -> PrintedFit:
         """The fit, with the Lambda that was chosen."""
-        chosen, problem = self.candidates[choice], plan.problem
-        return PrintedFit(
-            weights,
-            plan.ridge,
-            plan.gradients.loss,
-            problem.coupling,
-            problem.features,
-            regularisation=chosen.regularisation,
-        )
+        released = {field.name: getattr(fit, field.name) for field in fields(ERMFit)}
+        return PrintedFit(**{**released, "n_rows": None}, regularisation=self.candidates[choice].regularisation)

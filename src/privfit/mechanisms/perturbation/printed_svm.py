@@ -12,11 +12,10 @@ from typing import Literal
 
 from privfit.losses.convex import is_positive
 from privfit.mechanisms.base import PublicFacts
-from privfit.mechanisms.perturbation.base import NoiseKind
+from privfit.mechanisms.perturbation.base import Calibration, NoiseKind
 from privfit.mechanisms.perturbation.output import OutputPerturbation
-from privfit.mechanisms.perturbation.plan import ERMPlan
 from privfit.mechanisms.perturbation.printed_erm import rows_of_mean
-from privfit.mechanisms.perturbation.problem import ERMProblem
+from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem
 from privfit.privacy import PrivacyError
 from privfit.statistics import Gradients, Norm
 
@@ -31,7 +30,7 @@ class PrintedGradients(Gradients):
 
     def sensitivity(self, norm: Norm) -> float:
         """How far neighbours' sums of gradients are taken to lie apart."""
-        return 4 * self.people * self.of_one_row(norm)
+        return 4 * self.rows_per_person * self.gradient_norm(norm)
 
 
 @dataclass(frozen=True)
@@ -68,11 +67,16 @@ class PrintedSVM(OutputPerturbation):
         ours = super()._gradients(facts, problem)
         if self.noise != "laplace":
             return ours
-        return PrintedGradients(ours.norms, ours.loss, ours.classes, ours.coupling, ours.people, ours.replace)
+        return PrintedGradients(ours.norms, ours.loss, ours.classes, ours.coupling, ours.rows_per_person, ours.replace)
 
-    def _plan_of_kind(self, kind: str, gradients: Gradients, facts: PublicFacts, problem: ERMProblem) -> ERMPlan:
+    def _calibrated(
+        self, kind: str, gradients: Gradients, facts: PublicFacts, beside: tuple[float, ...]
+    ) -> Calibration:
         ours = OutputPerturbation(ridge=self._sum_ridge(facts))
-        plan = ours._plan_of_kind(kind, gradients, facts, problem)
+        return ours._calibrated(kind, gradients, facts, beside)
+
+    def _plan_with(self, found: Calibration, facts: PublicFacts, problem: ERMProblem) -> ERMPlan:
+        plan = super()._plan_with(found, facts, problem)
         return replace(plan, event=replace(plan.event, mechanism="PrivateSVM"))
 
     def _sum_ridge(self, facts: PublicFacts) -> float:

@@ -1,17 +1,30 @@
-"""What is minimised, and what a fit of it is: shared by all mechanisms that fit weights to a convex loss."""
+"""What is minimised (`ERMProblem`), what is decided before a row is read (`ERMPlan`), and what a fit is (`ERMFit`):
+shared by all mechanisms that fit weights to a convex loss.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit.features import FeatureMap, RowNorms
 from privfit.losses import ConvexLoss
+from privfit.mechanisms.base import ReleasePlan
+from privfit.mechanisms.perturbation.defaults import LEAST_STRETCH, MOST_STRETCH, UNDONE, usual_curvature
+from privfit.privacy import Event
+from privfit.privacy.parts import Laplace
 from privfit.rows import is_alone
 from privfit.schema import AUTO_KNOTS, Geometry, Schema
-from privfit.statistics import Coupling
+from privfit.statistics import Coupling, Gradients
+
+if TYPE_CHECKING:
+    from privfit.mechanisms.perturbation.interaction_terms import InteractionTerms
+    from privfit.mechanisms.perturbation.objective_noise import ObjectiveNoise
+    from privfit.mechanisms.perturbation.precision import Precision
 
 Floats = NDArray[np.float64]
 
@@ -37,9 +50,30 @@ class ERMProblem:
 
 
 @dataclass(frozen=True)
+class ERMPlan(ReleasePlan):
+    """All that is decided before a row is read, and its price."""
+
+    problem: ERMProblem
+    gradients: Gradients
+    ridge: float
+    precision: Precision
+    """How near its minimum the solver comes, whatever the rows are."""
+    sd: float
+    """The size of the noise, to compare kinds by."""
+    noise: ObjectiveNoise | None = None
+    """The random linear term; None where noise is on the minimum."""
+    certificate: Laplace | None = None
+    """The noise on the weights that covers what the solver leaves open; None where noise is on the minimum."""
+    terms: InteractionTerms | None = None
+    """Interaction terms beside the weights, if there are any."""
+    fine: bool = False
+    """Whether the cached design keeps fine cells of numbers, because interaction terms may ask for them."""
+
+
+@dataclass(frozen=True)
 class PairTable:
-    """A pair of columns, by their places among the schema's features, and what each of its cells adds to a row's score,
-    the cell of the second turning fastest. A column twice is a number by itself, in fine cells.
+    """An interaction term: a pair of columns, by their places among the schema's features, and what each of its cells
+    adds to a row's score, the cell of the second turning fastest. A column twice is a number by itself, in fine cells.
     """
 
     columns: tuple[int, int]
@@ -48,7 +82,7 @@ class PairTable:
 
 @dataclass(frozen=True)
 class ERMFit:
-    """Weights per encoded column and class, as released or less shrunk; the ridge; and the loss that they minimise."""
+    """Weights per encoded column and class, as released or debiased; the ridge; and the loss that they minimise."""
 
     weights: Floats
     ridge: float
@@ -60,9 +94,52 @@ class ERMFit:
     n_rows: int | None = None
     """How many rows there were, as far as that is public."""
     stretches: tuple[float, ...] = ()
-    """By what the weights of each column of the table were stretched about their middle afterwards."""
+    """By what the weights of each column of the table were stretched about their mean afterwards."""
     pairs: tuple[PairTable, ...] = ()
-    """Tables of pairs of columns that count beside the weights."""
+    """Interaction terms that count beside the weights."""
+
+    def debiased(self, norms: RowNorms, has_intercept: bool, sd: float) -> ERMFit:
+        """The fit with every block of columns stretched about its mean: undoes part of what ridge and noise did to it,
+        by the public rule of docs/classifiers.md; for one linear predictor and a public number of rows.
+
+        Guarantee: post-processing of the released weights; docs/proofs/perturbation.md, after Theorem 3.
+        """
+        assert self.n_rows is not None
+        weights = self.weights[:, 0].copy()
+        slopes = [slice(column, column + 1) for column in norms.singles if not (has_intercept and column == 0)]
+        blocks = [slice(*ends) for ends in norms.blocks]
+        means = [0.0 for _ in slopes] + [float(weights[block].mean()) for block in blocks]
+        score = np.array([float(weights[0]) * has_intercept + sum(means)])  # of a row in the middle
+        probability = 1 / (1 + math.exp(-float(np.clip(self.loss.log_odds(score)[0], -500, 500))))
+        ends = [float(self.loss.curvature(score, np.array([side]))[0]) for side in (1.0, -1.0)]
+        curvature = self.n_rows * (probability * ends[0] + (1 - probability) * ends[1])
+        stretches = []
+        for block, mean in zip(slopes + blocks, means, strict=True):
+            own = weights[block] - mean
+            stretches.append(stretch(float(own @ own), len(own), self.ridge, sd, curvature))
+            weights[block] = mean + stretches[-1] * own
+        return replace(self, weights=weights[:, None], stretches=tuple(stretches))
+
+    def relative_noise(self, event: Event, norms: RowNorms, *, on_minimum: bool) -> float | None:
+        """The standard deviation of the noise on the score of a row, over what all rows together can say about it; None
+        where the number of rows is not public.
+
+        Where noise is large, so is the ridge, and weights are about minus (gradient at zero + noise) / ridge: the ridge
+        cancels. Noise b with standard deviation s per weight changes the score of a row x by b'x, which has a standard
+        deviation of s |x|. Each of n rows changes it by at most g |x|^2, g being the Lipschitz constant of the loss;
+        but rows agree in few columns and have both classes, and what is left is nearer to g a row, whatever the number
+        of columns (found on generated tables). Hence s |x| / (n g).
+
+        Noise on the minimum is that on the gradient divided by the Hessian, so it is multiplied by ridge and usual
+        curvature first.
+        """
+        lipschitz = self.loss.most_slope
+        if self.n_rows is None or not lipschitz:
+            return None
+        sd = event.usual_sd
+        if on_minimum:
+            sd *= self.ridge + self.n_rows * usual_curvature(self.loss, self.coupling) * norms.l2**2 / norms.columns
+        return sd * norms.l2 / (self.n_rows * lipschitz)
 
     def described(self, schema: Schema) -> list[str]:
         """What was minimised, what was chosen and what was done to the weights, in sentences for a report."""
@@ -88,3 +165,19 @@ class ERMFit:
                 f"adds tables of scores, chosen privately where the rest of the fit misses most: {', '.join(chosen)}"
             )
         return notes
+
+
+def stretch(square: float, width: int, ridge: float, sd: float, curvature: float) -> float:
+    """By how much a block's scores are too small, or too large: part of what it would be if its levels were equally
+    frequent, and independent of other columns.
+
+    `square` is the squared length of its weights about their mean, `curvature` that of the loss over all rows. A
+    minimum w of a quadratic with Hessian H, ridge R and linear term b has H w* = (H + R) w + b, w* the minimum without
+    both. The stretched t w is nearest to w*, measured by H, for t - 1 = (R |w|^2 + w'b) / (w'H w), and w'b is -sd^2
+    times the trace of 1 / (H + R) on average.
+    """
+    own = curvature / width
+    if not (math.isfinite(square) and own * square > 0):
+        return 1.0
+    lost = ridge * square - sd**2 * max(width - 1, 1) / (own + ridge)
+    return min(max(1 + UNDONE * lost / (own * square), LEAST_STRETCH), MOST_STRETCH)

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.mechanisms.base import PublicFacts
-from privfit.mechanisms.perturbation.base import Perturbation
+from privfit.mechanisms.perturbation.base import Calibration, Perturbation
 from privfit.mechanisms.perturbation.objective import ObjectivePerturbation
 from privfit.mechanisms.perturbation.objective_noise import SAFE
-from privfit.mechanisms.perturbation.plan import ERMPlan
-from privfit.mechanisms.perturbation.problem import ERMFit, ERMProblem
+from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem
 from privfit.privacy import Budget, Draws, Event, PrivacyError, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import CANDIDATE, CERTIFICATE, Additive, Part, RandomBits, Selection
@@ -21,9 +20,8 @@ from privfit.privacy.samplers.norms import Source
 from privfit.rows import CachedDesign, DesignSubset
 from privfit.statistics import Gradients
 
-Floats = NDArray[np.float64]
-
 MOST_CANDIDATES = 100
+"""Each has one part of the rows in so many: more would leave fits of noise."""
 AT_ONCE = 1 << 20
 """Rows whose parts are drawn in one call: bounds the memory of a call."""
 
@@ -117,6 +115,11 @@ class TunedPerturbation(Perturbation):
                     f"The candidate {candidate!r} was given; a private choice among fits costs epsilon alone, and "
                     "Gaussian noise needs a delta. Leave its noise out."
                 )
+            if isinstance(candidate, ObjectivePerturbation) and candidate.interactions:
+                raise PrivacyError(
+                    f"interactions={candidate.interactions!r} was given to a candidate; fits are compared by their "
+                    "weights alone. Leave interactions out."
+                )
             candidate.check()
 
     def plan(self, facts: PublicFacts, problem: ERMProblem) -> TunedPlan:
@@ -160,30 +163,24 @@ class TunedPerturbation(Perturbation):
         plans = plan.candidates
         place = partition(data.n_rows, len(plans) + 1, draws.random_integers())
         found = [
-            candidate.perturbed(DesignSubset(data, place == i), own, draws)
+            candidate.draw(DesignSubset(data, place == i), own, draws)
             for i, (candidate, own) in enumerate(zip(self.candidates, plans, strict=True))
         ]
         held = DesignSubset(data, place == len(plans))
-        choice = draws.select([-held.mistakes(weights) for weights in found])
-        return self._chosen(choice, found[choice], plans[choice])
+        choice = draws.select([-held.mistakes(fit.weights) for fit in found])
+        return self._chosen(choice, found[choice])
 
-    def _chosen(self, choice: int, weights: Floats, plan: ERMPlan) -> ERMFit:
-        """The fit of the candidate that was chosen."""
-        return ERMFit(
-            weights,
-            plan.ridge,
-            plan.gradients.loss,
-            plan.problem.coupling,
-            plan.problem.features,
-            repr(self.candidates[choice]),
-        )
+    def _chosen(self, choice: int, fit: ERMFit) -> ERMFit:
+        """The fit of the candidate that was chosen; how many rows it saw is not public."""
+        return replace(fit, setting=repr(self.candidates[choice]), n_rows=None)
 
-    def _plan_of_kind(self, kind: str, gradients: Gradients, facts: PublicFacts, problem: ERMProblem) -> ERMPlan:
+    def _calibrated(
+        self, kind: str, gradients: Gradients, facts: PublicFacts, beside: tuple[float, ...]
+    ) -> Calibration:
         raise NotImplementedError  # every candidate has its own
 
-    def perturbed(self, kept: CachedDesign, plan: ERMPlan, draws: Draws) -> Floats:
-        """The weights of the candidate that was chosen."""
-        return self.draw(kept, plan, draws).weights
+    def _plan_with(self, found: Calibration, facts: PublicFacts, problem: ERMProblem) -> ERMPlan:
+        raise NotImplementedError  # every candidate has its own
 
 
 def _parts_of(plan: ERMPlan, told: bool, rows_per_person: int) -> list[Part]:

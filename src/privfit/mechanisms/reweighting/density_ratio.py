@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from privfit.losses import LOGISTIC
 from privfit.mechanisms.base import Mechanism, Numbers, PublicFacts, ReleasePlan
 from privfit.mechanisms.perturbation.base import Perturbation
-from privfit.mechanisms.perturbation.certified_minimum import check_number, minimised
+from privfit.mechanisms.perturbation.certified_minimum import minimised
 from privfit.mechanisms.perturbation.objective import ObjectivePerturbation
 from privfit.mechanisms.perturbation.objective_noise import ObjectiveNoise
 from privfit.mechanisms.perturbation.output import OutputPerturbation
-from privfit.mechanisms.perturbation.plan import ERMPlan
-from privfit.mechanisms.perturbation.problem import ERMProblem
+from privfit.mechanisms.perturbation.precision import check_number
+from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem
 from privfit.mechanisms.reweighting.base import ReweightingFit, ReweightingProblem, tilted_weights
 from privfit.mechanisms.reweighting.variances import curvature, regression_bound, regression_covariance
 from privfit.privacy import Draws, Event, PrivacyError, PrivacyParameters
@@ -133,13 +133,13 @@ class OneSided(Gradients):
         if norm != "l2":
             return super().sensitivity(norm)
         if self.printed:
-            return self.rows_per_person * self.most_slope * math.sqrt(self.norms.columns)
+            return self.rows_per_person * self.slope_norm("linf") * math.sqrt(self.norms.columns)
         if not self.replace:
             return super().sensitivity(norm)
         numbers = len(self.norms.singles)
         if not numbers:
-            return math.sqrt(2.0) * self.rows_per_person * self.of_one_row("l2")
-        return self.rows_per_person * self.most_slope * math.sqrt(2 * len(self.norms.blocks) + numbers)
+            return math.sqrt(2.0) * self.rows_per_person * self.gradient_norm("l2")
+        return self.rows_per_person * self.slope_norm("linf") * math.sqrt(2 * len(self.norms.blocks) + numbers)
 
 
 @dataclass(frozen=True)
@@ -289,7 +289,7 @@ class DensityRatio(Mechanism[ReweightingProblem, DensityRatioPlan, CachedDesign,
         """Draw, and minimise over both kinds of rows until the gradient is certified."""
         public = plan.problem.public
         both = BesidePublic(data, public, self.weight(public.n_rows, plan.rows))
-        beta = plan.mechanism.perturbed(both, plan.fit, draws)[:, 0]
+        beta = plan.mechanism.draw(both, plan.fit, draws).weights[:, 0]
         return DensityRatioFit(
             plan.problem, beta, public.design, self, plan.event, plan.fit.ridge, plan.rows, plan.fit.noise
         )

@@ -15,11 +15,10 @@ import pytest
 
 import privfit as pf
 from privfit.losses import LOGISTIC, tempered_logistic
-from privfit.mechanisms import PairedPerturbation
 from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.perturbation import interaction_terms as pairs
-from privfit.mechanisms.perturbation.calibration import FLAT_CORNERS
-from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE, automatic_pairs
+from privfit.mechanisms.perturbation.defaults import FLAT_ROWS, FOR_CERTIFICATE, automatic_interactions
+from privfit.mechanisms.perturbation.gaussian_noise import losses_beside
 from privfit.mechanisms.perturbation.interaction_terms import (
     LARGEST_CELL,
     MOST_LOOKS,
@@ -28,10 +27,9 @@ from privfit.mechanisms.perturbation.interaction_terms import (
     IntegerGradients,
     InteractionTerms,
     enough_rows,
+    menu_for,
     newton_step,
 )
-from privfit.mechanisms.perturbation.interactions import _share
-from privfit.mechanisms.perturbation.privacy_loss import losses_beside
 from privfit.mechanisms.perturbation.problem import ERMProblem
 from privfit.privacy import Budget, PrivacyParameters, exact
 from privfit.privacy.gaussian import gaussian_delta
@@ -39,8 +37,8 @@ from privfit.privacy.parts import Laplace, Selection
 from privfit.rows import CachedDesign, Interactions, Rows
 from privfit.tables import open_table
 from tests.support.noise import RecordingNoise
+from tests.support.objective_noise import steepest_pull
 from tests.support.pairs import CROSSED, SCHEMA, VALUES, measured, planted, weights_of
-from tests.support.tilts import steepest_pull
 
 LOSSES = [tempered_logistic(0.5, 1.0), tempered_logistic(0.35, 4.0), LOGISTIC]
 
@@ -81,15 +79,15 @@ def test_no_exchange_of_a_row_moves_scores_or_sums_beyond_their_bounds(loss, adj
 def _note(furthest: dict, one: list, other: list, r: list, r2: list, c: list, c2: list) -> None:
     moved = [a - b for a, b in zip(one, other, strict=True)]
     furthest["score"] = max(furthest["score"], max(moved) - min(moved))
-    of_slopes, of_curvatures = (
+    slope_norm, of_curvatures = (
         [int(np.abs(a - b).sum()) for a, b in zip(*both, strict=True)] for both in ((r, r2), (c, c2))
     )
-    furthest["sums"] = max(furthest["sums"], *map(sum, zip(of_slopes, of_curvatures, strict=True)))
+    furthest["sums"] = max(furthest["sums"], *map(sum, zip(slope_norm, of_curvatures, strict=True)))
     furthest["curvatures"] = max(furthest["curvatures"], *of_curvatures)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
-def test_tables_of_slopes_follow_the_loss_and_keep_its_bounds(loss) -> None:
+def test_tables_slope_norm_follow_the_loss_and_keep_its_bounds(loss) -> None:
     slopes = IntegerGradients(loss, 1)
     middle, at = slopes.slopes.shape[1] // 2, 100
     for line, side in ((0, -1.0), (1, 1.0)):
@@ -143,7 +141,7 @@ def priced(tables: InteractionTerms) -> list[Fraction]:
 @pytest.mark.parametrize("epsilon", [1e-4, 0.1, 0.7, 1.6, 3.0, 1e4])
 @pytest.mark.parametrize("number", [1, 2, 6])
 def test_shares_add_up_to_epsilon_and_never_more(epsilon: float, number: int) -> None:
-    mechanism = PairedPerturbation(pairs=number)
+    mechanism = pf.ObjectivePerturbation(interactions=number)
     terms = PrivacyParameters(Budget(epsilon), "replace-one", 3)
     geometry = mechanism.geometry(SCHEMA, ERMProblem(LOGISTIC), "splines")
     facts = PublicFacts(geometry, terms, 1000)
@@ -153,7 +151,7 @@ def test_shares_add_up_to_epsilon_and_never_more(epsilon: float, number: int) ->
     assert tables.split == BudgetSplit.of(number, gaussian=False)
     assert tables.gradients == IntegerGradients(plan.gradients.loss, 6)
     assert tables.epsilon == exact(epsilon)
-    left = _share(terms.budget, tables.split.weights)
+    left = tables.split.left_of(terms.budget)
     spent = exact(left.epsilon) + sum(priced(tables))
     assert exact(epsilon) * Fraction(999, 1000) < spent <= exact(epsilon)
     weights = pf.ObjectivePerturbation().plan(replace(facts, parameters=replace(terms, budget=left)), plan.problem)
@@ -175,7 +173,7 @@ def test_gaussian_weights_and_pure_steps_together_stay_within_delta(epsilon: flo
     share alone.
     """
     delta = 1e-6
-    mechanism = PairedPerturbation(noise="gaussian", pairs=number)
+    mechanism = pf.ObjectivePerturbation(noise="gaussian", interactions=number)
     terms = PrivacyParameters(Budget(epsilon, delta))
     geometry = mechanism.geometry(SCHEMA, ERMProblem(LOGISTIC), "splines")
     facts = PublicFacts(geometry, terms, 1000)
@@ -189,8 +187,8 @@ def test_gaussian_weights_and_pure_steps_together_stay_within_delta(epsilon: flo
     e = epsilon * (1 - FOR_CERTIFICATE)
     steps = [float(step) for step in priced(tables)]
     shift = steepest_pull(plan)
-    flat = plan.gradients.loss.taper * plan.gradients.most_slope * plan.gradients.norms.l2**2 / plan.ridge
-    assert flat <= (e - sum(steps)) * FLAT_CORNERS
+    flat = plan.gradients.loss.taper * plan.gradients.slope_norm("linf") * plan.gradients.norms.l2**2 / plan.ridge
+    assert flat <= (e - sum(steps)) * FLAT_ROWS
     total = 0.0
     for signs in itertools.product((1, -1), repeat=len(steps)):
         chance = math.prod(1 / (1 + math.exp(-sign * step)) for sign, step in zip(signs, steps, strict=True))
@@ -229,7 +227,7 @@ def test_pairs_follow_the_kind_of_noise_that_is_used() -> None:
         pf.Schema([pf.Category(f"c{i}", list(range(9))) for i in range(14)], pf.Category("y", [0, 1])),
     )
     for schema, gaussian in ((narrow, False), (wide, True)):
-        mechanism = PairedPerturbation()
+        mechanism = pf.ObjectivePerturbation(interactions="auto")
         geometry = mechanism.geometry(schema, ERMProblem(LOGISTIC), "splines")
         facts = PublicFacts(geometry, PrivacyParameters(Budget(1.0, 1e-6)), 30_000)
         plan = mechanism.plan(facts, ERMProblem(LOGISTIC))
@@ -249,7 +247,7 @@ def test_what_coins_beside_give_away_is_a_law(steps: tuple[float, ...]) -> None:
 
 def test_one_pair_from_twenty_thousand_and_two_from_forty() -> None:
     def number(rows: int | None, epsilon: float, people: int = 1, gaussian: bool = False) -> int:
-        return automatic_pairs(PrivacyParameters(Budget(epsilon), "replace-one", people), rows, gaussian)
+        return automatic_interactions(PrivacyParameters(Budget(epsilon), "replace-one", people), rows, gaussian)
 
     assert [number(rows, 1.0) for rows in (19_999, 20_000, 39_999, 40_000, 10**9)] == [0, 1, 1, 2, 2]
     assert [number(rows, 1.0, gaussian=True) for rows in (9_999, 10_000, 19_999, 20_000, 10**9)] == [0, 1, 1, 2, 2]
@@ -263,12 +261,12 @@ def test_rows_looked_at_are_enough_for_the_tables_that_are_planned() -> None:
     long, there are fewer tables, or none.
     """
     few, many = CROSSED, pf.Schema([pf.Category(f"c{i}", [0, 1]) for i in range(90)], pf.Category("y", [0, 1]))
-    mechanism, risk = PairedPerturbation(), ERMProblem(LOGISTIC)
+    mechanism, risk = pf.ObjectivePerturbation(interactions="auto"), ERMProblem(LOGISTIC)
     for schema, wanted in ((few, [2, 2, 2, 2]), (many, [1, 0, 0, 0])):
         geometry = mechanism.geometry(schema, risk, "splines")
         for epsilon, number in zip((2.0, 0.5, 0.1, 0.01), wanted, strict=True):
-            terms, menu = PrivacyParameters(Budget(epsilon)), len(mechanism._menu(geometry, risk))
-            assert mechanism.number(PublicFacts(geometry, terms, 10**7), risk) == number
+            terms, menu = PrivacyParameters(Budget(epsilon)), len(menu_for(geometry, risk))
+            assert mechanism.n_interactions(PublicFacts(geometry, terms, 10**7), risk) == number
             rows = enough_rows(terms, menu)
             assert rows * menu <= MOST_LOOKS
             assert number == (rows * epsilon >= 20_000) + (rows * epsilon >= 40_000)
@@ -280,7 +278,7 @@ def test_rows_looked_at_are_enough_for_the_tables_that_are_planned() -> None:
 def test_every_draw_is_made_with_the_planned_scale_after_the_charge(tmp_path) -> None:
     rows = planted(4000)
     ledger = pf.Ledger(tmp_path / "people.db", epsilon=2.0)
-    mechanism = PairedPerturbation(pairs=2)
+    mechanism = pf.ObjectivePerturbation(interactions=2)
     risk = ERMProblem(LOGISTIC)
     geometry = mechanism.geometry(CROSSED, risk, "splines")
     noise = RecordingNoise()

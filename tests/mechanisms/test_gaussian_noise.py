@@ -13,12 +13,11 @@ from scipy.special import log_ndtr
 
 import privfit as pf
 from privfit.losses import LOGISTIC, ConvexLoss, robust, smooth_hinge, tempered_logistic
-from privfit.mechanisms.perturbation.calibration import FLAT_CORNERS, free_ridge
-from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE
-from privfit.mechanisms.perturbation.plan import ERMPlan
-from privfit.mechanisms.perturbation.privacy_loss import objective_delta
+from privfit.mechanisms.perturbation.defaults import FLAT_ROWS, FOR_CERTIFICATE
+from privfit.mechanisms.perturbation.gaussian_noise import objective_delta
+from privfit.mechanisms.perturbation.problem import ERMPlan
 from privfit.privacy import SeededNoise
-from tests.support.tilts import (
+from tests.support.objective_noise import (
     CLASSES,
     LOGCOSH,
     MIXED,
@@ -50,7 +49,7 @@ def stated_delta(plan: ERMPlan, people: int, entering: int, epsilon: float) -> f
     flat = math.inf
     if loss.taper and loss.one_sided and classes == 1:
         flat = loss.taper * loss.most_slope * gradients.norms.l2**2 / plan.ridge
-    if people * flat <= epsilon * FLAT_CORNERS * (1 + 1e-9):
+    if people * flat <= epsilon * FLAT_ROWS * (1 + 1e-9):
         cost = 0.0
     else:
         flat = 0.0
@@ -178,7 +177,7 @@ def densities(
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Densities of the minimum on a grid of weights, for both tables: h(-J'(w)) J''(w), by Lemma 3."""
     loss, ridge, sd = plan.gradients.loss, plan.ridge, plan.event.scale / plan.event.unit
-    reach = (14 * sd + len(stay + leave) * plan.gradients.most_slope) / ridge
+    reach = (14 * sd + len(stay + leave) * plan.gradients.slope_norm("linf")) / ridge
     w = np.linspace(-reach, reach, points)
 
     def density(rows: list) -> np.ndarray:
@@ -259,7 +258,7 @@ def test_the_integral_comes_close_to_the_claim_and_catches_less_noise() -> None:
 def test_a_ridge_far_below_the_free_one_breaks_the_claim_of_normal_noise() -> None:
     plan = one_dimension(LOGISTIC, "add-remove", 1, 1.0)
     pair = ([], [(1.0, 1.0)], [])
-    assert plan.ridge >= free_ridge(plan.noise, plan.gradients, 1 - FOR_CERTIFICATE) * (1 - 1e-9)
+    assert plan.ridge >= plan.noise.ridge_without_cost(plan.gradients, 1 - FOR_CERTIFICATE) * (1 - 1e-9)
     assert hockey_stick(plan, *pair, 1 - FOR_CERTIFICATE) <= 1e-2
     assert hockey_stick(replace(plan, ridge=plan.ridge / 100), *pair, 1 - FOR_CERTIFICATE) > 1e-2
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import privfit as pf
 from privfit.features import RowNorms
 from privfit.losses import LOGISTIC, ConvexLoss
-from privfit.mechanisms.perturbation.calibration import candidates, make_objective_noise
 from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE
+from privfit.mechanisms.perturbation.objective import Price, objective_noise
 from privfit.mechanisms.perturbation.objective_noise import ObjectiveNoise
 from privfit.mechanisms.perturbation.problem import ERMProblem
 from privfit.privacy import PrivacyError, SeededNoise
@@ -26,7 +26,16 @@ from privfit.rows import CachedDesign, Rows
 from privfit.tables import open_table
 from tests.support.beats import assert_told_in_order
 from tests.support.lengths import length
-from tests.support.tilts import CLASSES, MIXED, corner_rows, corner_slopes, drawn, gradients_of, planned, schema_of
+from tests.support.objective_noise import (
+    CLASSES,
+    MIXED,
+    corner_rows,
+    corner_slopes,
+    drawn,
+    gradients_of,
+    planned,
+    schema_of,
+)
 
 schemas = st.tuples(st.integers(0, 3), st.integers(0, 8), st.lists(st.integers(3, 20), max_size=4)).filter(
     lambda s: s[0] + s[1] + len(s[2])
@@ -47,9 +56,9 @@ def test_the_parts_of_mixed_noise_share_epsilon_and_cover_every_column_once(
 ) -> None:
     gradients = gradients_of(schema_of(*shape), classes=classes, people=people, replaced=replaced)
     if not gradients.norms.blocks:
-        assert "mixed" not in candidates(gradients, 0.0)
+        assert "mixed" not in pf.ObjectivePerturbation()._candidates(gradients, 0.0)
         return
-    tilt = make_objective_noise("mixed", gradients, epsilon, 0.0, None)
+    tilt = objective_noise("mixed", gradients, Price(epsilon, 0.0), None)
     assert sorted(itertools.chain.from_iterable(part.columns for part in tilt.groups)) == list(
         range(gradients.norms.columns)
     )
@@ -66,7 +75,7 @@ def test_no_row_changes_a_group_by_more_than_its_sensitivity(
 ) -> None:
     """Gradients of rows at the corners, in the norm of each part, against what the noise is made for."""
     gradients = gradients_of(MIXED, classes=classes, replaced=False)
-    tilt = make_objective_noise(kind, gradients, 0.5, 0.0, log_determinant)
+    tilt = objective_noise(kind, gradients, Price(0.5, 0.0), log_determinant)
     rng = np.random.default_rng(classes)
     longest = np.zeros(len(tilt.groups))
     for row in corner_rows(gradients.norms, rng, 40):
@@ -123,7 +132,7 @@ def test_levels_without_a_column_for_the_last_one_are_no_blocks() -> None:
 @settings(max_examples=40)
 def test_no_other_shares_of_epsilon_would_make_less_mixed_noise(shape: tuple, seed: int) -> None:
     gradients = gradients_of(schema_of(*shape))
-    tilt = make_objective_noise("mixed", gradients, 1.0, 0.0, None)
+    tilt = objective_noise("mixed", gradients, Price(1.0, 0.0), None)
     shares = np.array([part.sensitivity / part.scale for part in tilt.groups])
     other = shares * np.exp(np.random.default_rng(seed).normal(0, 0.3, len(shares)))
     other /= other.sum()
@@ -135,7 +144,7 @@ def test_no_other_shares_of_epsilon_would_make_less_mixed_noise(shape: tuple, se
 @pytest.mark.parametrize("classes", [1, 3])
 def test_drawn_noise_has_the_size_that_kinds_are_compared_by(kind: str, classes: int) -> None:
     gradients = gradients_of(MIXED, classes=classes)
-    tilt = make_objective_noise(kind, gradients, 1.0, 1e-6, None)
+    tilt = objective_noise(kind, gradients, Price(1.0, 1e-6), None)
     noise = SeededNoise(7)
     draws = np.stack([drawn(tilt, noise) for _ in range(1500)])
     assert draws.shape == (1500, gradients.norms.columns, classes)
@@ -163,9 +172,9 @@ def lattice_price(tilt: ObjectiveNoise) -> Fraction:
 def test_the_lattice_is_paid_for(shape: tuple, epsilon: float, kind: str, classes: int) -> None:
     """Every move is longer by what rounding can add, in exact fractions, and the claim still holds."""
     gradients = gradients_of(schema_of(*shape), classes=classes)
-    if kind not in candidates(gradients, 0.0):
+    if kind not in pf.ObjectivePerturbation()._candidates(gradients, 0.0):
         return
-    tilt = make_objective_noise(kind, gradients, epsilon, 0.0, None)
+    tilt = objective_noise(kind, gradients, Price(epsilon, 0.0), None)
     spent, parts = lattice_price(tilt), tilt.parts()
     for group, part in zip(tilt.groups, parts, strict=True):
         spent += Fraction(group.sensitivity) * part.unit / Fraction(part.scale)
@@ -201,18 +210,18 @@ def test_no_other_groups_of_blocks_would_make_less_mixed_noise(shape: tuple, cla
     blocks = [tuple(range(*ends)) for ends in norms.blocks]
     blocks += [(column,) for column in norms.singles] if classes == 1 else []
     of_singles = (
-        gradients.of_slopes("linf") * group_sd([1] * len(norms.singles) * classes)
+        gradients.slope_norm("linf") * group_sd([1] * len(norms.singles) * classes)
         if norms.singles and classes > 1
         else 0.0
     )
-    least = make_objective_noise("mixed", gradients, 1.0, 0.0, None).sd
+    least = objective_noise("mixed", gradients, Price(1.0, 0.0), None).sd
     for groups in [rng.integers(0, 4, len(blocks)), np.zeros(len(blocks), int), np.arange(len(blocks))]:
         costs = [len(norms.singles) * of_singles**2]
         for which in set(groups.tolist()):
             widths = [len(block) * classes for block, group in zip(blocks, groups, strict=True) if group == which]
-            costs.append(sum(widths) / classes * (gradients.of_slopes("l1") * group_sd(widths)) ** 2)
+            costs.append(sum(widths) / classes * (gradients.slope_norm("l1") * group_sd(widths)) ** 2)
         total = sum(cost ** (1 / 3) for cost in costs) ** 3
-        neighbours = gradients.sensitivity("linf") / gradients.of_one_row("linf")
+        neighbours = gradients.sensitivity("linf") / gradients.gradient_norm("linf")
         assert least <= neighbours * math.sqrt(total / norms.columns) * (1 + ESTIMATED)
 
 
@@ -237,7 +246,7 @@ def test_a_very_wide_category_has_noise_of_its_own_and_leaves_room_for_the_rest(
     assert [part.kind for part in plan.noise.groups] == ["blocks"] * math.ceil(sum(narrow) / 2000) + ["laplace"] * len(
         wide
     )
-    assert plan.noise.coarseness < 1e-3
+    assert plan.noise.lattice_cost < 1e-3
     gradients = plan.gradients
     each = gradients.sensitivity("l1") / len(narrow + wide)
     alone = (
@@ -250,16 +259,16 @@ def test_a_very_wide_category_has_noise_of_its_own_and_leaves_room_for_the_rest(
 
 @given(schemas, st.floats(0.01, 20), st.sampled_from(["laplace", "linf", "l2", "mixed"]), st.sampled_from([1, 3]))
 @settings(max_examples=60)
-def test_what_the_lattice_costs_is_counted_in_the_free_ridge(
+def test_what_the_lattice_costs_is_counted_in_the_ridge_without_cost(
     shape: tuple, epsilon: float, kind: str, classes: int
 ) -> None:
     """All steps over the scales that are drawn with, in exact fractions."""
     gradients = gradients_of(schema_of(*shape), classes=classes)
-    if kind not in candidates(gradients, 0.0):
+    if kind not in pf.ObjectivePerturbation()._candidates(gradients, 0.0):
         return
-    tilt = make_objective_noise(kind, gradients, epsilon, 0.0, None)
-    assert lattice_price(tilt) <= Fraction(tilt.coarseness) * (1 + Fraction(1, 10**9))
-    assert tilt.coarseness < 1e-4 * epsilon
+    tilt = objective_noise(kind, gradients, Price(epsilon, 0.0), None)
+    assert lattice_price(tilt) <= Fraction(tilt.lattice_cost) * (1 + Fraction(1, 10**9))
+    assert tilt.lattice_cost < 1e-4 * epsilon
 
 
 @pytest.mark.parametrize("unit", [1e-150, 1e-100, 1e-30, 1e30, 1e100])
@@ -278,7 +287,7 @@ def test_losses_in_tiny_and_huge_units_are_planned_or_refused_in_a_sentence(unit
 
 def test_every_column_has_the_deviation_of_its_block() -> None:
     """Narrow blocks have more noise than wide ones of the same part."""
-    tilt = make_objective_noise("mixed", gradients_of(schema_of(0, 1, [3, 3, 12, 13])), 1.0, 0.0, None)
+    tilt = objective_noise("mixed", gradients_of(schema_of(0, 1, [3, 3, 12, 13])), Price(1.0))
     noise = SeededNoise(8)
     draws = np.stack([drawn(tilt, noise)[:, 0] for _ in range(4000)])
     covariance = tilt.covariance()

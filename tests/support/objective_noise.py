@@ -13,8 +13,7 @@ from privfit.losses import LOGISTIC, ConvexLoss
 from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.perturbation.defaults import coupling_for
 from privfit.mechanisms.perturbation.objective_noise import ObjectiveNoise
-from privfit.mechanisms.perturbation.plan import ERMPlan
-from privfit.mechanisms.perturbation.problem import ERMProblem
+from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem
 from privfit.privacy import Budget, PrivacyParameters, Sampler, SeededNoise, noised
 from privfit.privacy.parts import RELEASE, Additive
 from privfit.statistics import Gradients
@@ -89,7 +88,7 @@ def corner_rows(norms: RowNorms, rng: np.random.Generator, count: int) -> list[n
 
 def corner_slopes(gradients: Gradients, rng: np.random.Generator) -> list[np.ndarray]:
     """The corners of what slopes a row can have."""
-    most, classes = gradients.most_slope, gradients.classes
+    most, classes = gradients.slope_norm("linf"), gradients.classes
     if gradients.coupling == "one":
         return [np.array([most])]
     if gradients.coupling == "one-vs-rest":

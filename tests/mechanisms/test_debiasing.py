@@ -11,9 +11,8 @@ import pytest
 import privfit as pf
 from privfit.features import RowNorms
 from privfit.losses import tempered_logistic
-from privfit.mechanisms.perturbation import debiasing as shrinkage
-from privfit.mechanisms.perturbation.debiasing import _stretch, debiased
-from privfit.mechanisms.perturbation.problem import ERMFit
+from privfit.mechanisms.perturbation import problem
+from privfit.mechanisms.perturbation.problem import ERMFit, stretch
 
 LOSS = tempered_logistic(0.5, 3.0)
 BLOCKS = RowNorms(6.0, math.sqrt(3), 1.0, 10, singles=(0,), blocks=((1, 4), (4, 10)))
@@ -30,9 +29,9 @@ def fit_of(weights: list[float], ridge: float = 10.0) -> ERMFit:
 def test_the_rule_finds_the_best_stretch_of_a_quadratic_whose_levels_are_equally_frequent(
     ridge: float, sd: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Minima of tilted quadratics, for many tilts: on average the whole of what is said to be lost is what is lost."""
+    """Minima of perturbed quadratics, for many draws of noise: on average the whole of what is said to be lost is."""
     for name, value in (("UNDONE", 1.0), ("LEAST_STRETCH", -99.0), ("MOST_STRETCH", 99.0)):
-        monkeypatch.setattr(shrinkage, name, value)
+        monkeypatch.setattr(problem, name, value)
     rng = np.random.default_rng(1)
     width, curvature = 160, 8000.0
     bend = curvature / width
@@ -40,61 +39,61 @@ def test_the_rule_finds_the_best_stretch_of_a_quadratic_whose_levels_are_equally
     truth -= truth.mean()
     wanted, told = [], []
     for _ in range(300):
-        tilt = rng.laplace(0, sd / math.sqrt(2), width)
-        found = (bend * truth - tilt) / (bend + ridge)
+        noise = rng.laplace(0, sd / math.sqrt(2), width)
+        found = (bend * truth - noise) / (bend + ridge)
         found -= found.mean()
         wanted.append((found @ truth) / (found @ found))
-        told.append(_stretch(float(found @ found), width, ridge, sd, curvature))
+        told.append(stretch(float(found @ found), width, ridge, sd, curvature))
     assert np.mean(told) == pytest.approx(np.mean(wanted), rel=0.04)
 
 
 def test_half_of_it_is_undone_within_limits() -> None:
     whole = 30.0 / 400.0  # without noise: ridge over curvature
-    assert _stretch(4.0, 1, 30.0, 0.0, 400.0) == pytest.approx(1 + whole / 2)
-    assert _stretch(4.0, 2, 30.0, 0.0, 400.0) == pytest.approx(1 + whole)  # half of the rows for each level
-    assert _stretch(4.0, 1, 1e9, 0.0, 400.0) == 1.25
-    assert _stretch(4.0, 1, 30.0, 1e4, 400.0) == 0.6
-    assert _stretch(0.0, 1, 30.0, 1.0, 400.0) == 1.0
-    assert _stretch(4.0, 1, 30.0, 1.0, 0.0) == 1.0
+    assert stretch(4.0, 1, 30.0, 0.0, 400.0) == pytest.approx(1 + whole / 2)
+    assert stretch(4.0, 2, 30.0, 0.0, 400.0) == pytest.approx(1 + whole)  # half of the rows for each level
+    assert stretch(4.0, 1, 1e9, 0.0, 400.0) == 1.25
+    assert stretch(4.0, 1, 30.0, 1e4, 400.0) == 0.6
+    assert stretch(0.0, 1, 30.0, 1.0, 400.0) == 1.0
+    assert stretch(4.0, 1, 30.0, 1.0, 0.0) == 1.0
 
 
 def test_every_block_is_stretched_about_its_middle_by_its_own_factor() -> None:
     fit = fit_of([-1.5, 0.5, 0.2, -0.1, 1.0, 0.0, 0.0, -1.0, 0.3, 0.3])
-    found = debiased(fit, BLOCKS, True, 3.0, 1000)
+    found = fit.debiased(BLOCKS, True, 3.0)
     before, after = fit.weights[:, 0], found.weights[:, 0]
     assert before.tolist() == [-1.5, 0.5, 0.2, -0.1, 1.0, 0.0, 0.0, -1.0, 0.3, 0.3]
     assert after[0] == before[0]  # the intercept
     assert found.stretches[0] != found.stretches[1]
-    for block, stretch in zip((slice(1, 4), slice(4, 10)), found.stretches, strict=True):
+    for block, factor in zip((slice(1, 4), slice(4, 10)), found.stretches, strict=True):
         assert after[block].mean() == pytest.approx(before[block].mean())
         np.testing.assert_allclose(
-            after[block] - after[block].mean(), stretch * (before[block] - before[block].mean()), atol=1e-12
+            after[block] - after[block].mean(), factor * (before[block] - before[block].mean()), atol=1e-12
         )
 
 
 def test_a_single_column_is_a_slope_where_there_is_no_intercept() -> None:
     fit = fit_of([1.5, 0.5, 0.2, -0.1, 1.0, 0.0, 0.0, -1.0, 0.3, 0.3])
-    found = debiased(fit, BLOCKS, False, 3.0, 1000)
+    found = fit.debiased(BLOCKS, False, 3.0)
     assert len(found.stretches) == 3
     assert found.weights[0, 0] == pytest.approx(1.5 * found.stretches[0])
     assert found.stretches[0] > 1
 
 
-def test_a_column_that_speaks_up_is_stretched_and_one_that_is_mostly_noise_is_held_back() -> None:
+def test_a_strong_effect_is_stretched_and_one_that_is_mostly_noise_is_shrunk() -> None:
     loud, faint = [2.0, -2.0, 1.0, -1.0, 0.5, -0.5], [0.02, -0.02, 0.01]
-    found = debiased(fit_of([-1.0, *faint, *loud]), BLOCKS, True, 3.0, 1000)
+    found = fit_of([-1.0, *faint, *loud]).debiased(BLOCKS, True, 3.0)
     assert found.stretches[0] < 1 < found.stretches[1]
 
 
 def test_weights_that_are_all_the_same_are_left_alone() -> None:
     fit = fit_of([-1.0, *[0.25] * 3, *[-0.5] * 6])
-    found = debiased(fit, BLOCKS, True, 3.0, 1000)
+    found = fit.debiased(BLOCKS, True, 3.0)
     assert found.stretches == (1.0, 1.0)
     np.testing.assert_allclose(found.weights, fit.weights)
 
 
 def test_a_fit_far_out_has_no_curvature_to_divide_by() -> None:
-    found = debiased(fit_of([-4000.0, 0.5, 0.2, -0.1, 1.0, 0.0, 0.0, -1.0, 0.3, 0.3]), BLOCKS, True, 3.0, 1000)
+    found = fit_of([-4000.0, 0.5, 0.2, -0.1, 1.0, 0.0, 0.0, -1.0, 0.3, 0.3]).debiased(BLOCKS, True, 3.0)
     assert np.isfinite(found.weights).all()
 
 
@@ -149,7 +148,7 @@ def test_probabilities_are_better_for_it(monkeypatch: pytest.MonkeyPatch) -> Non
         )
 
     stretched = losses()
-    monkeypatch.setattr(shrinkage, "UNDONE", 0.0)
+    monkeypatch.setattr(problem, "UNDONE", 0.0)
     gained = losses() - stretched
     assert gained.mean() > 3 * gained.std() / math.sqrt(len(gained))
 
@@ -168,7 +167,7 @@ def test_other_fits_are_left_alone(given_: dict, monkeypatch: pytest.MonkeyPatch
     schema = SCHEMA if "kernel" not in given_ else pf.Schema([pf.Numeric("u", -1, 1)], target=SCHEMA.target)
     rows = table(400, 0) if "kernel" not in given_ else table(400, 0).select(pl.lit(0.5).alias("u"), "y")
     fits = [pf.LogisticRegression(0.5, schema=schema, random_state=0, **given_).fit(rows)]
-    monkeypatch.setattr(shrinkage, "UNDONE", 0.9)
+    monkeypatch.setattr(problem, "UNDONE", 0.9)
     fits.append(pf.LogisticRegression(0.5, schema=schema, random_state=0, **given_).fit(rows))
     np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
     assert not any("stretched" in note for note in fits[0].report_.notes)
