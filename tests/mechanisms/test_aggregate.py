@@ -11,7 +11,7 @@ import pytest
 from privfit.losses import LOGISTIC, hinge, smooth_hinge
 from privfit.mechanisms import NAMED_CLUSTERERS, AggregatedCentres, SampleAndAggregate, clusterer
 from privfit.mechanisms.aggregation.block_fits import block_centres, block_weights
-from privfit.mechanisms.aggregation.sample_aggregate import (
+from privfit.mechanisms.aggregation.block_plan import (
     GRID,
     BlockAnswers,
     BlockPlan,
@@ -84,7 +84,7 @@ def test_every_way_to_be_in_different_blocks_is_as_likely(blocks, copies) -> Non
 
 
 def test_many_rows_are_dealt_a_part_at_a_time(monkeypatch) -> None:
-    monkeypatch.setattr("privfit.mechanisms.aggregation.sample_aggregate.DEALT_AT_ONCE", 10)
+    monkeypatch.setattr("privfit.mechanisms.aggregation.block_plan.DEALT_AT_ONCE", 10)
     places = plan_of(4, 2).places(35, SeededNoise(0))
     assert places.shape == (35, 2)
     assert (places[:, 0] != places[:, 1]).all()

@@ -1,7 +1,8 @@
 """Mechanisms: from rows to one release, with noise chosen from public facts alone."""
 
 from privfit.mechanisms.aggregation.block_fits import AggregatedCentres, AggregatedWeights
-from privfit.mechanisms.aggregation.sample_aggregate import BlockAnswers, BlockFit, SampleAndAggregate
+from privfit.mechanisms.aggregation.block_plan import BlockAnswers, BlockFit
+from privfit.mechanisms.aggregation.sample_aggregate import SampleAndAggregate
 from privfit.mechanisms.base import Release
 from privfit.mechanisms.clustering.cell_means import AutomaticClusterer, CellClusterer, LloydClusterer
 from privfit.mechanisms.clustering.clustering import Clusterer, ClusterFit, Clusters

@@ -10,11 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.mechanisms import BlockAnswers, BlockFit, SampleAndAggregate
+from privfit.mechanisms.aggregation.aged import AgedAnswers
 from privfit.mechanisms.base import AnyMechanism
 from privfit.models._docs import documented
 from privfit.models.bounds import checked_bounds
+from privfit.models.inputs import fit_input
 from privfit.models.private import PrivateModel
-from privfit.privacy import Ledger, PrivacyError
+from privfit.privacy import Budget, Ledger, PrivacyError, PrivacyParameters
+from privfit.rows import PlainRows, Rows
 from privfit.schema import Schema
 
 Floats = NDArray[np.float64]
@@ -112,6 +115,79 @@ class Aggregate(PrivateModel):
         self.ledger = ledger
         self.random_state = random_state
 
+    def blocks_from(self, aged: Any, n_rows: int) -> int:
+        """Choose the number of blocks from aged rows, which are public.
+
+        For every number of blocks the function is run on aged blocks of the size that private blocks will have. The
+        number with the least sum of bias and noise is returned, as in the paper [1]_.
+
+        Parameters
+        ----------
+        aged : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
+            A table with the columns of the schema whose rows are no secret any more. It is read without noise: never
+            give private rows.
+        n_rows : int
+            The public number of private rows, or a public guess of it.
+
+        Returns
+        -------
+        int
+            The number of blocks, for `pf.SampleAndAggregate(blocks=...)`.
+        """
+        return self._aged(aged, n_rows).best_blocks()
+
+    def epsilon_for(
+        self,
+        aged: Any,
+        n_rows: int,
+        *,
+        accuracy: float | None = None,
+        within: Any = None,
+        confidence: float = 0.9,
+    ) -> float:
+        """Compute the epsilon that a wanted accuracy takes, from aged rows, which are public.
+
+        The error is measured from the mean of what blocks say; blocks that are too small to say what all rows do have a
+        bias besides, which `blocks_from` weighs. The bound is Chebyshev's, as in the paper [1]_.
+
+        Parameters
+        ----------
+        aged : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
+            A table whose rows are no secret any more, as in `blocks_from`.
+        n_rows : int
+            The public number of private rows, or a public guess of it.
+        accuracy : float or None, default=None
+            Share of the answer that is to be met, such as 0.95: the error is at most 5% of what aged rows say.
+        within : float, array-like or None, default=None
+            The largest error itself, in the units of the answers, in place of `accuracy`.
+        confidence : float, default=0.9
+            How likely the error is at most that, over blocks and noise.
+
+        Returns
+        -------
+        float
+            The epsilon.
+        """
+        found = self._aged(aged, n_rows)
+        error = wanted_error(accuracy, within, confidence, found.whole)
+        return found.epsilon_for(error, float(confidence), found.mechanism.n_blocks(int(n_rows)))
+
+    def _aged(self, aged: Any, n_rows: int) -> AgedAnswers:
+        if isinstance(n_rows, bool) or not hasattr(n_rows, "__index__") or int(n_rows) < 2:
+            raise PrivacyError(f"n_rows={n_rows!r} was given; it is a whole number of at least 2. Write n_rows=10_000.")
+        mechanism, given = self._chosen_mechanism(), fit_input(self, aged, None, self.schema)
+        problem = self._objective(mechanism, given.schema)
+        geometry = mechanism.geometry(given.schema, problem)
+        plain = PlainRows(Rows(given.table, given.schema, geometry))
+        plain.read()
+        parameters = PrivacyParameters(
+            Budget(self.epsilon, self.delta),
+            self.adjacency,  # type: ignore[arg-type]
+            self.rows_per_person,
+            self.expected_rows,
+        )
+        return AgedAnswers(problem, plain.every_row(lambda rows: rows), geometry, mechanism, parameters, int(n_rows))
+
     def _chosen_mechanism(self) -> SampleAndAggregate:
         named = isinstance(self.mechanism, str) and self.mechanism in ("auto", SampleAndAggregate.name)
         mechanism = SampleAndAggregate() if named else self.mechanism
@@ -144,3 +220,24 @@ class Aggregate(PrivateModel):
 
     def _public_facts(self) -> tuple[str, ...]:
         return (*super()._public_facts(), "the ranges of the answers")
+
+
+def wanted_error(accuracy: float | None, within: Any, confidence: float, answer: Floats) -> Floats:
+    """The largest error that is wanted, for each answer."""
+    if (accuracy is None) == (within is None):
+        raise PrivacyError(
+            "accuracy and within were both given, or neither; one of them says which error is wanted. Write "
+            "accuracy=0.95."
+        )
+    if not 0 < confidence < 1:
+        raise PrivacyError(f"confidence={confidence!r} was given; it is between 0 and 1. Use 0.9 if in doubt.")
+    if accuracy is not None and not 0 < accuracy < 1:
+        raise PrivacyError(f"accuracy={accuracy!r} was given; it is a share between 0 and 1. Write accuracy=0.95.")
+    error = np.abs(answer) * (1 - accuracy) if accuracy is not None else np.asarray(within, dtype=np.float64)
+    wanted = np.broadcast_to(error, answer.shape)
+    if not (wanted > 0).all():
+        raise PrivacyError(
+            "An error of 0 was asked for, or a share of an answer that aged rows say is 0; errors are positive. Give "
+            "within=, in the units of the answers."
+        )
+    return wanted

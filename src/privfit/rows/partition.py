@@ -7,8 +7,9 @@ change the answers of its own blocks only.
 from __future__ import annotations
 
 import faulthandler
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -22,12 +23,23 @@ from privfit.rows.cached_design import CachedDesign
 from privfit.rows.layout import Chunk
 from privfit.rows.plain import PlainRows
 from privfit.rows.rows import HALF_OF_MEMORY, Rows, one_blas_thread
+from privfit.rows.timed import in_time
 from privfit.tables import DataError
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 BlockFunction = Callable[[Floats], Any]
 """From the rows of a block, one line each and the target last, to numbers."""
+
+
+@dataclass(frozen=True)
+class GridColumn:
+    """A column of plain rows, and evenly spaced points from its lower to its upper bound to round it to."""
+
+    place: int
+    low: float
+    high: float
+    steps: int
 
 
 class PartitionedRows:
@@ -86,6 +98,15 @@ class PartitionedRows:
 
         return taken
 
+    def counts(self, columns: Sequence[GridColumn]) -> Places:
+        """How many rows are nearest to every grid point of these columns: one line each."""
+        assert self._taken is not None
+        whole, found = self._taken(np.arange(self.n_rows)), []
+        for one in columns:
+            share = np.clip((whole[:, one.place] - one.low) / (one.high - one.low), 0.0, 1.0)
+            found.append(np.bincount(np.rint(share * one.steps).astype(np.int64), minlength=one.steps + 1))
+        return np.array(found, dtype=np.int64)
+
     def answers(
         self,
         places: Places,
@@ -95,13 +116,15 @@ class PartitionedRows:
         processes: bool = False,
         *,
         side_by_side: bool = True,
+        time_limit: float | None = None,
     ) -> Floats:
         """What the function makes of every block: (blocks, size).
 
         A block without rows, or without such an answer, has NaN in all places.
 
         Line i of `places` names the blocks of row i, each once. As many blocks as there are cores run at the same time,
-        in threads or in other processes; or one after the other.
+        in threads or in other processes; or one after the other. With a `time_limit` each has a process of its own, for
+        exactly so many seconds.
         """
         assert self._taken is not None
         take, flat = self._taken, places.ravel()
@@ -114,7 +137,9 @@ class PartitionedRows:
         def answer_of(block: int) -> Floats:
             return answered(function, partial(rows_of, block), size)
 
-        if processes:
+        if time_limit is not None:
+            found = in_time(function, rows_of, blocks, size, time_limit)
+        elif processes:
             found = _in_processes(rows_of, blocks, function, size, self._rows.threads)
         elif side_by_side:
             with one_blas_thread(), ThreadPoolExecutor(self._rows.threads) as pool:

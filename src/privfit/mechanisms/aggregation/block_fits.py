@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from privfit.losses import ConvexLoss
-from privfit.mechanisms.aggregation.sample_aggregate import BlockAnswers, BlockPlan, SampleAndAggregate, notes_of
+from privfit.mechanisms.aggregation.block_plan import BlockAnswers, BlockPlan
+from privfit.mechanisms.aggregation.sample_aggregate import SampleAndAggregate, notes_of
 from privfit.mechanisms.base import Description, Mechanism, Numbers, PublicFacts, Release
 from privfit.mechanisms.clustering.clustering import Clusterer, ClusterFit, Clusters
 from privfit.mechanisms.perturbation.output import OutputPerturbation

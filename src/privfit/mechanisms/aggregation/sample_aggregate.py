@@ -2,9 +2,9 @@
 noise.
 
 Mohan, Thakurta, Shi, Song, Culler: GUPT: privacy preserving data analysis made easy, SIGMOD 2012, after Nissim,
-Raskhodnikova and Smith (STOC 2007). Corrected: rows are dealt by coins of their own, not in equal parts, which a row
-that comes or goes would shift; and the answers get one draw of noise in the shape of what a row can do to them, not a
-share of epsilon each.
+Raskhodnikova and Smith (STOC 2007). By default corrected: rows are assigned by random bits of their own, not in equal
+parts, which a row that comes or goes would shift; and the answers get one draw of noise in the shape of what a row can
+do to them, not a share of epsilon each.
 """
 
 from __future__ import annotations
@@ -18,150 +18,37 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.mechanisms.aggregation.block_plan import (
+    BlockAnswers,
+    BlockFit,
+    BlockPlan,
+    InputColumns,
+    Ranges,
+    Translate,
+    check_translation,
+    quartile_sensitivity,
+)
 from privfit.mechanisms.aggregation.trials import try_out
-from privfit.mechanisms.base import Mechanism, Numbers, PublicFacts, Release, ReleasePlan
+from privfit.mechanisms.base import Mechanism, Numbers, PublicFacts, Release
 from privfit.mechanisms.genetic.selections import plan_choices
 from privfit.mechanisms.perturbation.defaults import USUAL_ROWS
 from privfit.privacy import Budget, Draws, Event, PrivacyError, PrivacyParameters
 from privfit.privacy.parts import Part, RandomBits
-from privfit.privacy.samplers.norms import Source
 from privfit.rows import PartitionedRows, Rows
-from privfit.rows.partition import BlockFunction
 from privfit.schema import Geometry, Schema
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Ranges = Literal["given", "percentiles"]
 
-RANGES = ("given", "percentiles")
+RANGES = ("given", "percentiles", "inputs")
+DEALINGS = ("independent", "equal")
 NOISES = ("auto", "laplace", "linf", "gaussian")
 WORKERS = ("auto", "one", "threads", "processes")
 POWER = 0.4
 MOST_BLOCKS = 1 << 20
 MOST_COPIES = 100
 LEAST_BITS, MOST_BITS, BITS = 16, 32, 20
-GRID = 256
-"""Percentiles are chosen among so many evenly spaced points of the range, and its lower end.
-
-Every lattice has a multiple of it.
-"""
-DEALT_AT_ONCE = 1 << 20
+LONGEST = 86_400.0
 MOSTLY_NOISE = 0.25
-
-
-@dataclass(frozen=True)
-class BlockAnswers:
-    """What is aggregated: a function of the rows of a block, and the public range of every number that it returns.
-
-    `of_user` is whether the function is the user's own: it is tried on made-up rows first, and not run in threads.
-    """
-
-    function: BlockFunction
-    low: Floats
-    high: Floats
-    of_user: bool = True
-
-
-@dataclass(frozen=True)
-class BlockFit:
-    """The noisy means of answers, and lines for the report."""
-
-    values: Floats
-    notes: tuple[str, ...]
-
-
-# -- what is planned from public facts -------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class BlockPlan(ReleasePlan):
-    """All that is decided before a row is read, and its price.
-
-    Guarantee: dealing rows into `blocks` blocks, `copies` times each, and `combined` with the answers, keep the promise
-    of `event`; docs/proofs/aggregate.md, Theorem 1.
-    """
-
-    answers: BlockAnswers
-    blocks: int
-    copies: int
-    moved: int
-    """How many answers one person can change."""
-    unit: int
-    """Lattice steps to the whole range of an answer."""
-    chooses_ranges: bool = False
-
-    def places(self, rows: int, source: Source) -> Integers:
-        """The blocks of every row, one line each: `copies` different ones, all such sets as likely, whatever the other
-        rows got.
-        """
-        limits = np.arange(self.blocks, self.blocks - self.copies, -1, dtype=np.int64)
-        sizes = [min(DEALT_AT_ONCE, rows - first) for first in range(0, rows, DEALT_AT_ONCE)]
-        drawn = np.concatenate([source.below(np.tile(limits, size)) for size in sizes]).reshape(rows, self.copies)
-        for place in range(1, self.copies):
-            for taken in np.sort(drawn[:, :place], axis=1).T:  # skip those that the row has
-                drawn[:, place] += drawn[:, place] >= taken
-        return drawn
-
-    def combined(self, found: Floats, draws: Draws) -> Floats:
-        """The noisy means of what blocks have found, cut at their ranges. Blocks without an answer (NaN) count with the
-        middle.
-        """
-        low, high = self.answers.low, self.answers.high
-        steps = self._on_lattice(found, low, high)
-        first, width = np.zeros(len(low)), np.full(len(low), float(GRID))
-        if self.chooses_ranges:
-            first, width = self._quartiles(steps, draws)
-            steps = self._cut(steps, first, width)
-        means = np.clip(draws.add(steps.sum(axis=0)) / (self.blocks * self.unit), 0.0, 1.0)
-        share = (first + width * means) / GRID
-        return np.clip(low * (1 - share) + high * share, low, high)
-
-    def _on_lattice(self, answers: Floats, low: Floats, high: Floats) -> Integers:
-        """Answers as whole numbers from 0, at the lower end of their range, to `unit`."""
-        with np.errstate(all="ignore"):
-            share = np.clip((answers - low) / (high - low), 0.0, 1.0)
-        return np.asarray(np.rint(np.where(np.isnan(share), 0.5, share) * self.unit), dtype=np.int64)
-
-    def _quartiles(self, steps: Integers, draws: Draws) -> tuple[Floats, Floats]:
-        """For every answer the lower end and the width of what lies between its quartiles, chosen privately, in grid
-        points. Widths are at least one.
-        """
-        near = (2 * GRID * steps + self.unit) // (2 * self.unit)
-        menus = [menu for column in near.T for menu in quartile_scores(column, self.blocks)]
-        chosen = np.array(draws.select_each(menus)).reshape(-1, 2)
-        lower = np.minimum(chosen.min(axis=1), GRID - 1)
-        return lower.astype(np.float64), np.maximum(chosen.max(axis=1) - lower, 1).astype(np.float64)
-
-    def _cut(self, steps: Integers, first: Floats, width: Floats) -> Integers:
-        """Answers cut at the ranges that were chosen, each stretched to all of the lattice."""
-        point = self.unit // GRID
-        inside = np.clip(steps - first * point, 0.0, width * point)
-        return np.rint(inside * GRID / width).astype(np.int64)
-
-
-def quartile_sensitivity(moved: int, size: int) -> int:
-    """The most by which a person who changes so many answers of this size can change the difference of two scores,
-    added up over all menus of percentiles, in quarters of a block.
-
-    Guarantee: docs/proofs/aggregate.md, Lemma 3.
-    """
-    return 8 * moved * 2 * size
-
-
-def quartile_scores(near: Integers, blocks: int) -> tuple[list[int], list[int]]:
-    """How well each grid point serves as the first and as the third quartile: minus the answers, in quarters, by which
-    it misses.
-
-    Guarantee: docs/proofs/aggregate.md, Lemma 3.
-    """
-    counts = np.bincount(near, minlength=GRID + 1)
-    up_to = 4 * np.cumsum(counts)
-    below = up_to - 4 * counts
-
-    def scores(wanted: int) -> list[int]:
-        return (-np.maximum(0, np.maximum(below - wanted, wanted - up_to))).tolist()  # type: ignore[no-any-return]
-
-    return scores(blocks), scores(3 * blocks)
 
 
 # -- the mechanism ---------------------------------------------------------------------------------
@@ -184,9 +71,10 @@ class SampleAndAggregate(Mechanism[BlockAnswers, BlockPlan, PartitionedRows, Flo
     blocks : int or 'auto', default='auto'
         Number of blocks; "auto" is rows^0.4, the rule of the paper, times `resampling`. More blocks mean less noise and
         worse answers.
-    ranges : {'given', 'percentiles'}, default='given'
+    ranges : {'given', 'percentiles', 'inputs'}, default='given'
         "given": answers are clipped to the bounds given. "percentiles": half of epsilon buys the quartiles of the
-        answers, to which they are clipped.
+        answers, to which they are clipped. "inputs": half of epsilon buys the quartiles of the columns, which
+        `translate` turns into bounds of the answers (the paper's "helper" form).
     resampling : int, default=1
         In how many blocks each row is. It reduces the variance of the random assignment, at the same noise.
     noise : {'auto', 'laplace', 'linf', 'gaussian'}, default='auto'
@@ -201,6 +89,17 @@ class SampleAndAggregate(Mechanism[BlockAnswers, BlockPlan, PartitionedRows, Flo
         For classifiers: weights are searched between minus and plus this; 5 as in the comparison of PrivGene's authors.
     ridge : float, default=1.0
         For classifiers: ridge / 2 times the squared weights is added to the loss of a block.
+    time_limit : float or None, default=None
+        Seconds that a block has. A block that is late counts with the middle of the bounds; every block takes so long,
+        also one that is done before. Blocks then run one after the other, each in a process of its own.
+    translate : callable or None, default=None
+        For ranges="inputs": from the lower and the upper ends of the columns (two arrays, the target last) to the lower
+        and the upper ends of the answers. It sees no row.
+    cut : bool, default=True
+        Whether noisy means are clipped to their ranges. The paper does not.
+    dealing : {'independent', 'equal'}, default='independent'
+        "independent": every row is assigned by random bits of its own. "equal": blocks of equal size, as in the paper;
+        refused under "add-remove", where that is not private.
 
     See Also
     --------
@@ -237,6 +136,10 @@ class SampleAndAggregate(Mechanism[BlockAnswers, BlockPlan, PartitionedRows, Flo
     workers: Literal["auto", "one", "threads", "processes"] = "auto"
     largest_weight: float = 5.0
     ridge: float = 1.0
+    time_limit: float | None = None
+    translate: Translate | None = None
+    cut: bool = True
+    dealing: Literal["independent", "equal"] = "independent"
 
     name: ClassVar[str] = "sample-and-aggregate"
     solves: ClassVar[str] = "answers"
@@ -258,13 +161,33 @@ class SampleAndAggregate(Mechanism[BlockAnswers, BlockPlan, PartitionedRows, Flo
             ("ranges", self.ranges, RANGES),
             ("noise", self.noise, NOISES),
             ("workers", self.workers, WORKERS),
+            ("dealing", self.dealing, DEALINGS),
         ):
             if value not in known:
                 raise PrivacyError(f"{name}={value!r} was given; it is one of {known}. Use {known[0]!r} if in doubt.")
-        if self.ranges == "percentiles" and self.noise == "gaussian":
+        if self.ranges != "given" and self.noise == "gaussian":
             raise PrivacyError(
-                "noise='gaussian' was given with ranges='percentiles', whose choices and noise spend epsilon alone. "
+                f"noise='gaussian' was given with ranges={self.ranges!r}, whose choices and noise spend epsilon alone. "
                 "Use noise='auto'."
+            )
+        if (self.ranges == "inputs") != callable(self.translate):
+            raise PrivacyError(
+                f"ranges={self.ranges!r} was given with translate={self.translate!r}; bounds of inputs are turned into "
+                "bounds of answers by a function, and nothing else is. Give both ranges='inputs' and translate, or "
+                "neither."
+            )
+        if self.dealing == "equal" and int(self.resampling) != 1:
+            raise PrivacyError(
+                f"resampling={self.resampling!r} was given with dealing='equal'; a row is in one of equal parts. Use "
+                "dealing='independent'."
+            )
+        limit = self.time_limit
+        if limit is not None and (
+            isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 < limit <= LONGEST
+        ):
+            raise PrivacyError(
+                f"time_limit={limit!r} was given; it is a number of seconds above 0, up to {LONGEST:g}, or None. Leave "
+                "it out if in doubt."
             )
         for name, number in (("largest_weight", self.largest_weight), ("ridge", self.ridge)):
             if isinstance(number, bool) or not isinstance(number, int | float) or not 1e-6 <= number <= 1e6:
@@ -277,19 +200,42 @@ class SampleAndAggregate(Mechanism[BlockAnswers, BlockPlan, PartitionedRows, Flo
     def plan(self, facts: PublicFacts, problem: BlockAnswers) -> BlockPlan:
         """How many blocks there are and the noise on so many answers."""
         parameters, size, copies = facts.parameters, len(problem.low), int(self.resampling)
+        if self.dealing == "equal" and parameters.adjacency == "add-remove":
+            raise PrivacyError(
+                "dealing='equal' was given under add-remove, where it is not private: a row that leaves shifts others "
+                "to other blocks. Use dealing='independent', or replace-one. Nothing was charged."
+            )
         blocks = self.n_blocks(facts.n_rows)
         moved = min(blocks, copies * int(parameters.rows_per_person))
         unit = 1 << min(max(math.ceil(math.log2(parameters.budget.epsilon)) + BITS, LEAST_BITS), MOST_BITS)
         name, share = f"sample and aggregate, {blocks} block{'s' * (blocks > 1)}", 1.0
         before: list[Part] = [RandomBits(purpose="blocks")]
-        if self.ranges == "percentiles":
-            name, share = name + f", ranges by {2 * size} choices", 0.5
+        if self.ranges != "given":
+            name, share, sensitivity = self._choices(name, facts, problem, moved)
             pure = replace(parameters, budget=Budget(parameters.budget.epsilon))
             halves = plan_choices(name, pure, "permute-and-flip", [Fraction(1), Fraction(1)])  # the second is noise
-            before.append(halves.part(0, sensitivity=quartile_sensitivity(moved, size), purpose="ranges"))
+            before.append(halves.part(0, sensitivity=sensitivity, purpose="ranges"))
         noise = self._noise(name, parameters, size, moved * unit, blocks * unit, share)
         event = replace(noise, parts=(*before, *noise.parts), rows_per_person=int(parameters.rows_per_person))
-        return BlockPlan(event, facts, problem, blocks, copies, moved, unit, self.ranges == "percentiles")
+        equal = self.dealing == "equal"
+        return BlockPlan(event, facts, problem, blocks, copies, moved, unit, self.ranges, equal, bool(self.cut))
+
+    def _choices(self, name: str, facts: PublicFacts, problem: BlockAnswers, moved: int) -> tuple[str, float, int]:
+        """The name of an event with choices of ranges, what they leave of epsilon, and their sensitivity.
+
+        Guarantee: docs/proofs/aggregate.md, Lemma 3 and, for inputs, Lemma 4.
+        """
+        size = len(problem.low)
+        if self.ranges == "percentiles":
+            return name + f", ranges by {2 * size} choices", 0.5, quartile_sensitivity(moved, size)
+        numbers = len(InputColumns.of(facts.geometry).numbers)
+        if not problem.of_user or not numbers:
+            raise PrivacyError(
+                "ranges='inputs' was given for a model of privfit's own, or a schema without numbers; it is for "
+                "pf.Aggregate and numbers. Use ranges='percentiles'. Nothing was charged."
+            )
+        rows = int(facts.parameters.rows_per_person)
+        return name + f", ranges by {2 * numbers} choices among inputs", 0.5, quartile_sensitivity(rows, numbers)
 
     def n_blocks(self, n_rows: int | None) -> int:
         """Return the number of blocks for a public number of rows.
@@ -381,13 +327,18 @@ class SampleAndAggregate(Mechanism[BlockAnswers, BlockPlan, PartitionedRows, Flo
         if answers.of_user:
             known = (plan.facts.n_rows if plan.facts.counted else dealt.n_rows) or USUAL_ROWS
             block_rows = max(1, round(known * plan.copies / self.n_blocks(known)))
-            try_out(answers.function, len(answers.low), geometry, block_rows, apart)
+            if self.translate is not None:
+                check_translation(self.translate, InputColumns.of(geometry), answers)
+            try_out(answers.function, len(answers.low), geometry, block_rows, apart, self.time_limit)
         return dealt
 
     def draw(self, data: PartitionedRows, plan: BlockPlan, draws: Draws) -> Floats:
         """Deal the rows to blocks, run the function on every block, and average with noise."""
-        answers = plan.answers
+        answers, bounds = plan.answers, None
         places = plan.places(data.n_rows, draws.random_integers())
+        if self.translate is not None:
+            columns = InputColumns.of(plan.facts.geometry)
+            bounds = plan.bought_ranges(data.counts(columns.grids), self.translate, columns, draws)
         found = data.answers(
             places,
             plan.blocks,
@@ -395,8 +346,9 @@ class SampleAndAggregate(Mechanism[BlockAnswers, BlockPlan, PartitionedRows, Flo
             len(answers.low),
             self.workers == "processes",
             side_by_side=self.workers == "threads" or (self.workers == "auto" and not answers.of_user),
+            time_limit=self.time_limit,
         )
-        return plan.combined(found, draws)
+        return plan.combined(found, draws, bounds)
 
     def solve(self, release: Release[Floats], geometry: Geometry, problem: BlockAnswers) -> BlockFit:
         """The means are what was released."""

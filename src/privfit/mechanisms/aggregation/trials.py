@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from privfit.privacy import PrivacyError, seeded_generator
 from privfit.privacy.guarded import real_numbers, tried
 from privfit.rows.partition import BlockFunction, run_apart
+from privfit.rows.timed import answered_in_time, loadable
 from privfit.schema import Geometry, Numeric
 
 Floats = NDArray[np.float64]
@@ -27,10 +28,19 @@ category, few enough to take no time.
 ROWS_ARE = "a row a line and the target last, numbers within their bounds, categories as places of their levels"
 
 
-def try_out(function: BlockFunction, size: int, geometry: Geometry, n_rows: int, processes: bool = False) -> None:
+def try_out(
+    function: BlockFunction,
+    size: int,
+    geometry: Geometry,
+    n_rows: int,
+    processes: bool = False,
+    time_limit: float | None = None,
+) -> None:
     """Refuse a function that works on none of a few tables made up from the schema: it would fail in every block, and
     nobody could be told after the charge.
     """
+    if time_limit is not None and _is_in_time(function, size, geometry, n_rows, time_limit):
+        return
     found = np.empty(0)
     failure: BaseException | None = None
     for trial in range(TRIALS):
@@ -39,7 +49,13 @@ def try_out(function: BlockFunction, size: int, geometry: Geometry, n_rows: int,
         if said is not None:
             found = said
             if found.shape == (size,) and not np.isnan(found).any():
-                return
+                if time_limit is None:
+                    return
+                raise PrivacyError(
+                    f"time_limit={time_limit:g} was given, and the function took longer for {len(rows)} rows made up "
+                    "from the schema, in a process of its own. Give blocks more time, or fewer rows each. Nothing was "
+                    "charged."
+                )
     wanted = f"{size} number{'s' * (size != 1)}"
     if failure is not None:
         raise PrivacyError(
@@ -52,6 +68,13 @@ def try_out(function: BlockFunction, size: int, geometry: Geometry, n_rows: int,
         f"The function returned {what} for rows made up from the schema; low and high say that it returns {wanted}. "
         "Correct one of them. Nothing was charged."
     )
+
+
+def _is_in_time(function: BlockFunction, size: int, geometry: Geometry, n_rows: int, seconds: float) -> bool:
+    """Whether the function has an answer in time for any of the made-up tables, in a process of its own."""
+    loaded = loadable(function)
+    tables = (made_up_rows(geometry, min(n_rows, MOST_TRIED), trial) for trial in range(TRIALS))
+    return any(not np.isnan(answered_in_time(loaded, rows, size, seconds)).any() for rows in tables)
 
 
 def _answer(function: BlockFunction, rows: Floats, processes: bool) -> Floats:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.mechanisms import SampleAndAggregate
-from privfit.mechanisms.aggregation.sample_aggregate import BlockAnswers, BlockPlan
+from privfit.mechanisms.aggregation.block_plan import BlockAnswers, BlockPlan
 from privfit.privacy import Draws
 from privfit.rows import PartitionedRows
 from privfit.schema import Geometry
@@ -34,6 +34,7 @@ class GuptOnce(SampleAndAggregate):
     """Sample and aggregate for many fits on the same rows. One `kept` belongs to one table and one model."""
 
     noise: Literal["auto", "laplace", "linf", "gaussian"] = "laplace"
+    cut: bool = False
     kept: KeptAnswers = field(default_factory=KeptAnswers, compare=False)
 
     def reasons_not_private(self, problem: BlockAnswers) -> tuple[str, ...]:
@@ -52,6 +53,4 @@ class GuptOnce(SampleAndAggregate):
             answers = data.answers(places, plan.blocks, plan.answers.function, len(low))
             shares = np.clip((answers - low) / (high - low), 0.0, 1.0)
             self.kept.shares = np.where(np.isnan(shares), 0.5, shares)
-        sums = np.rint(self.kept.shares * plan.unit).astype(np.int64).sum(axis=0)
-        means = draws.add(sums) / (plan.blocks * plan.unit)
-        return np.asarray(low + (high - low) * means)
+        return plan.combined(low + (high - low) * self.kept.shares, draws)
