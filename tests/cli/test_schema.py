@@ -39,7 +39,7 @@ def test_a_draft_as_json(run: Run, folder: Path) -> None:
     [
         (("people.csv", "--target", "wealth"), "'wealth'"),
         (("nobody.csv",), "'nobody.csv'"),
-        (("--json",), "FILE"),
+        (("--json",), "TABLE"),
         (("--check", "nothing.toml"), "'nothing.toml'"),
         (("--check", "linear.toml", "nobody.csv"), "'nobody.csv'"),
         (("--check", "linear.toml", "--target", "age"), "--check"),

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from privfit.cli.demo import demo
+from privfit.cli.doctor import doctor
 from privfit.cli.errors import in_one_sentence
 from privfit.cli.extensions import Commands
 from privfit.cli.fit import fit
@@ -70,8 +71,8 @@ def privfit(
     """
 
 
-for command in (demo, schema, fit, predict, publish):
-    app.command(command.__name__, no_args_is_help=command is not demo)(in_one_sentence(command))
+for command in (demo, schema, fit, predict, publish, doctor):
+    app.command(command.__name__, no_args_is_help=command not in (demo, doctor))(in_one_sentence(command))
 
 app.add_typer(ledger, name="ledger")
 

@@ -14,7 +14,16 @@ from typing import Any
 
 import typer
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
 
 from privfit.models import Report
 from privfit.privacy import Ledger
@@ -69,19 +78,31 @@ def encodable(text: str) -> str:
 
 
 @contextmanager
-def counting_rows(what: str) -> Iterator[None]:
-    """While this is open, a terminal shows how many rows were read so far. A pipe or a file shows nothing."""
+def counting_rows(what: str, total: int | None = None) -> Iterator[None]:
+    """While this is open, a terminal shows how many rows were read so far, how many in a second and, where the table
+    says how many it has, the time that is left. A pipe or a file shows nothing.
+    """
     console = stderr()
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
         TextColumn("{task.completed:,} rows"),
+        RowsPerSecond(),
         TimeElapsedColumn(),
+        *((TextColumn("left"), TimeRemainingColumn()) if total else ()),
     )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task(what, total=None)
+        task = progress.add_task(what, total=total)
         with on_progress(lambda rows: progress.update(task, completed=rows)):
             yield
+
+
+class RowsPerSecond(ProgressColumn):
+    """How many rows are read in a second."""
+
+    def render(self, task: Task) -> Text:
+        """The speed of late."""
+        return Text("" if task.speed is None else f"{task.speed:,.0f} rows/s")
 
 
 def print_report(report: Report) -> None:

@@ -40,12 +40,14 @@ from privfit.cli.options import (
     Note,
     RowsPerPersonOption,
     Table,
+    shown_source,
 )
 from privfit.cli.output import check_output
 from privfit.cli.schema import complete_schema
 from privfit.models import ElasticNet, KMeans, Lasso, LinearRegression, LinearSVC, LogisticRegression, Ridge
 from privfit.privacy import Budget, Ledger, PrivacyParameters
 from privfit.schema import Numeric, Schema, SchemaError
+from privfit.tables import Table as OpenTable
 from privfit.tables import open_table, settled_box
 
 ESTIMATORS: dict[Model, Any] = {
@@ -87,7 +89,7 @@ def fit(
     row_norm: RowNormOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a private model on a file and write it as JSON.
+    """Fit a private model on a table and write it as JSON.
 
     The ledger is charged before any noise is drawn. If it
     has too little left, nothing is drawn or written, and the exit code is 3.
@@ -98,6 +100,8 @@ def fit(
           --epsilon 0.5 --ledger budget.db -o model.json
       privfit fit people.parquet -s schema.toml -m logistic -e 0.5 \\
           -l new.db --ledger-epsilon 1 -o model.json
+      privfit fit "postgresql://me@host/db?table=people" \\
+          -s schema.toml -m ridge -e 0.5 -l budget.db -o model.json
     """
     PrivacyParameters(
         Budget(epsilon, delta), adjacency.value, rows_per_person, expected_rows
@@ -111,7 +115,7 @@ def fit(
     check_output(output, table, schema, ledger=ledger)
     facts = complete_schema(schema)
     _check_target(model, facts)
-    _check_columns(table, facts.with_target(None) if model is Model.kmeans else facts)
+    opened = _checked_table(table, facts.with_target(None) if model is Model.kmeans else facts)
     estimator = ESTIMATORS[model](
         epsilon=epsilon,
         delta=delta,
@@ -129,8 +133,8 @@ def fit(
     if ledger is not None:
         check_new_budget(ledger, Budget(epsilon, delta), ledger_epsilon, ledger_delta or 0.0)
         estimator.set_params(ledger=opened_ledger(ledger, ledger_epsilon, ledger_delta).with_note(note))
-    with counting_rows(f"Reading {table.name}"):
-        estimator.fit(table)
+    with counting_rows(f"Reading {shown_source(table)}", opened.n_rows):
+        estimator.fit(opened)
     estimator.save(output)
     _show(estimator, output, as_json)
 
@@ -187,12 +191,13 @@ def _only(model: Model, models: tuple[Model, ...], **options: Any) -> dict[str, 
     return given
 
 
-def _check_columns(table: Path, schema: Schema) -> None:
-    """Find a missing file, column or header before a ledger is made."""
-    opened = open_table(table)
+def _checked_table(table: str, schema: Schema) -> OpenTable:
+    """The table, once a missing file, column or header would have been found: before a ledger is made."""
+    opened = found = open_table(table)
     if schema.any_width:
         opened, schema = settled_box(opened, schema)
     opened.positions(schema.columns)
+    return found
 
 
 def _check_target(model: Model, schema: Schema) -> None:

@@ -18,9 +18,18 @@ class Adjacency(StrEnum):
     add_remove = "add-remove"
 
 
-Table = Annotated[
-    Path, typer.Argument(metavar="FILE", help="The private table: a Parquet or CSV file, one row per person.")
-]
+SOURCES = "a Parquet, CSV or Arrow file, a folder, a quoted pattern, or an address (s3://, duckdb:///, postgresql://)"
+"""What a command reads, in words; docs/engines.md has all of it."""
+
+Table = Annotated[str, typer.Argument(metavar="TABLE", help=f"The private table, one row per person: {SOURCES}.")]
+
+
+def shown_source(table: str) -> str:
+    """What progress calls a table: the name of a file, or the kind of an address, which may hold a password."""
+    scheme, found, _ = table.partition("://")
+    return f"{scheme}://..." if found else Path(table).name
+
+
 LedgerFile = Annotated[
     Path | None,
     typer.Option(

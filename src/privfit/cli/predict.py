@@ -1,75 +1,88 @@
-"""`privfit predict`: what a saved model says about the rows of a file."""
+"""`privfit predict`: what a saved model says about the rows of a table."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import polars as pl
 import typer
 
-from privfit.cli.console import hint, stderr
-from privfit.cli.errors import CommandError
+from privfit.cli.console import counting_rows, hint
+from privfit.cli.options import SOURCES, shown_source
 from privfit.cli.output import check_output
-from privfit.models import load_model
+from privfit.cli.prediction_files import check_ending, check_folder, write_file, write_folder, write_stdout
+from privfit.models import load_model, prediction_batches
+from privfit.tables import Table, open_table
 
-CSV = (".csv",)
-PARQUET = (".parquet", ".pq")
+
+class Format(StrEnum):
+    """What files in a folder are written as."""
+
+    parquet = "parquet"
+    csv = "csv"
 
 
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that `privfit fit -o MODEL` wrote.")],
     table: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="The rows to predict for: a Parquet or CSV file with the same columns."),
+        str, typer.Argument(metavar="TABLE", help=f"The rows to predict for, with the same columns: {SOURCES}.")
     ],
     output: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            "--output", "-o", help="Where to write the predictions: a .csv or .parquet file. Default: stdout, as CSV."
+            "--output",
+            "-o",
+            help="Where to write the predictions: a .csv or .parquet file, or a folder (out/). Default: stdout, as "
+            "CSV.",
         ),
     ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option("--keep", metavar="COLUMN", help="A column to carry along, as an id; can be given several times."),
+    ] = None,
+    form: Annotated[Format, typer.Option("--format", help="What files in a folder are written as.")] = Format.parquet,
 ) -> None:
-    """Predict for every row of a file, in the file's order.
+    """Predict for every row of a table, in the table's order.
 
-    Writes a column `prediction` and, for a logistic model, one column
-    `probability_CLASS` per class. This costs no budget: the model is already
-    private. The predictions themselves say something about the rows in FILE.
+    Writes a column `prediction`; for a logistic model also one column
+    `probability_CLASS` per class, for a model with intervals `lower` and
+    `upper`. Columns named by --keep come first. Rows are read and written in
+    batches, so that memory stays small. This costs no budget: the model is
+    already private. The predictions themselves say something about the rows.
 
     \b
     Examples:
       privfit predict model.json people.csv
       privfit predict model.json people.parquet -o predictions.parquet
+      privfit predict model.json "data/*.parquet" --keep patient_id -o out/
     """
-    if output is not None:
-        check_ending(output)
-        check_output(output, model, table)
+    folder = output is not None and (output.endswith("/") or Path(output).is_dir())
+    if output is not None and folder:
+        check_folder(Path(output))
+        check_output(Path(output) / "predictions", model, table, inside=False)
+    elif output is not None:
+        check_ending(Path(output))
+        check_output(Path(output), model, table)
     fitted = load_model(model)
-    with stderr().status(f"Predicting for {table.name}"):
-        frame = predictions(fitted, table)
-    if output is None:
-        typer.echo(frame.write_csv(), nl=False)
-        return
-    if output.suffix.lower() in PARQUET:
-        frame.write_parquet(output)
-    else:
-        frame.write_csv(output)
-    hint(f"{frame.height:,} predictions are in {output}.")
+    opened = open_table(table)
+    with counting_rows(f"Predicting for {shown_source(table)}", opened.n_rows):
+        frames = _frames(fitted, opened, keep or [])
+        if output is None:
+            write_stdout(frames)
+            return
+        target = Path(output)
+        rows = write_folder(frames, target, f".{form.value}") if folder else write_file(frames, target)
+    hint(f"{rows:,} predictions are in {output}.")
 
 
-def predictions(model: Any, table: Path) -> pl.DataFrame:
-    """The model's predictions, and for a classifier the probability of every class."""
-    columns = {"prediction": model.predict(table)}
-    if hasattr(model, "predict_proba"):
-        chances = model.predict_proba(table)
-        columns |= {f"probability_{label}": chances[:, place] for place, label in enumerate(model.classes_)}
-    return pl.DataFrame(columns)
-
-
-def check_ending(output: Path) -> None:
-    """Refuse a file whose ending names no format."""
-    if output.suffix.lower() not in (*CSV, *PARQUET):
-        raise CommandError(
-            f"-o {output} ends in neither .csv nor .parquet, so its format is unknown. Give it one of these endings: "
-            f"{', '.join(CSV + PARQUET)}."
-        )
+def _frames(model: Any, table: Table, keep: list[str]) -> Iterator[pl.DataFrame]:
+    """The predictions in frames; of a table without rows, one without rows."""
+    empty = True
+    for batch in prediction_batches(model, table, keep):
+        empty = False
+        yield pl.DataFrame(batch)
+    if empty:
+        yield pl.DataFrame({name: [] for name in (*keep, "prediction")})

@@ -19,9 +19,10 @@ from privfit.cli.options import (
     Note,
     RowsPerPersonOption,
     Table,
+    shown_source,
 )
 from privfit.cli.output import check_output
-from privfit.cli.predict import check_ending
+from privfit.cli.prediction_files import check_ending
 from privfit.cli.publish_options import (
     AlphaOption,
     DeltaOption,
@@ -86,7 +87,7 @@ def publish(
     _check_method(method, alpha, pairs)
     check_ending(output)
     check_output(output, table, schema, *(public or []), ledger=ledger)
-    if any(one.resolve() == table.resolve() for one in public or []):
+    if any(one.resolve() == Path(table).resolve() for one in public or []):
         raise CommandError(
             f"{table} was given as the private and as a public table; public rows are published as they are. Give "
             "another --public."
@@ -113,7 +114,7 @@ def publish(
     if ledger is not None:
         check_new_budget(ledger, Budget(epsilon, delta), ledger_epsilon, ledger_delta or 0.0)
         model.set_params(ledger=opened_ledger(ledger, ledger_epsilon, ledger_delta).with_note(note))
-    with warnings.catch_warnings(record=True) as told, counting_rows(f"Reading {table.name}"):
+    with warnings.catch_warnings(record=True) as told, counting_rows(f"Reading {shown_source(table)}"):
         warnings.simplefilter("always", UserWarning)
         model.fit(table, list(public) if public else None)
     for one in told:

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from privfit.cli.console import hint, print_json, stderr, stdout
 from privfit.cli.errors import INCOMPLETE, CommandError
+from privfit.cli.options import SOURCES, shown_source
 from privfit.cli.output import check_output
 from privfit.schema import Category, Column, Numeric, Schema, SchemaError
 from privfit.schema.toml import value_text
@@ -24,8 +25,8 @@ UNKNOWN = "?"
 
 def schema(
     table: Annotated[
-        Path | None,
-        typer.Argument(metavar="FILE", help="A Parquet or CSV file. Its names and types are read, not its people."),
+        str | None,
+        typer.Argument(metavar="TABLE", help=f"Names and types are read of it, and no people: {SOURCES}."),
     ] = None,
     target: Annotated[str | None, typer.Option("--target", "-t", help="The column that a model shall predict.")] = None,
     output: Annotated[
@@ -34,7 +35,9 @@ def schema(
     check: Annotated[
         Path | None,
         typer.Option(
-            "--check", metavar="SCHEMA", help="Check this schema instead of drafting one; with FILE, against the file."
+            "--check",
+            metavar="SCHEMA",
+            help="Check this schema instead of drafting one; with TABLE, against the table.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
@@ -61,7 +64,7 @@ def schema(
         _check(check, table, as_json)
     elif table is None:
         raise CommandError(
-            "Neither a FILE to draft a schema from nor --check SCHEMA was given. Give one: privfit schema people.csv."
+            "Neither a TABLE to draft a schema from nor --check SCHEMA was given. Give one: privfit schema people.csv."
         )
     else:
         _draft(table, target, output, as_json)
@@ -99,7 +102,7 @@ def _missing(column: dict[str, Any]) -> list[str]:
     return [fact for fact in needed if column.get(fact, UNKNOWN) in (UNKNOWN, [UNKNOWN], [])]
 
 
-def _draft(table: Path, target: str | None, output: Path | None, as_json: bool) -> None:
+def _draft(table: str, target: str | None, output: Path | None, as_json: bool) -> None:
     if output is not None:
         check_output(output, table)
         if output.exists():
@@ -115,12 +118,13 @@ def _draft(table: Path, target: str | None, output: Path | None, as_json: bool) 
     elif output is None:
         typer.echo(text, nl=False)
     else:
+        again = "TABLE" if "://" in table else table  # an address may hold a password
         hint(
-            f'The draft is in {output}. Replace every "?" in it, then check it: privfit schema --check {output} {table}'
+            f'The draft is in {output}. Replace every "?" in it, then check it: privfit schema --check {output} {again}'
         )
 
 
-def _check(path: Path, table: Path | None, as_json: bool) -> None:
+def _check(path: Path, table: str | None, as_json: bool) -> None:
     problems = [f"Column {name!r} still needs {' and '.join(facts)}." for name, facts in missing_facts(path).items()]
     loaded = None if problems else Schema.load(path)
     if loaded is not None and table is not None:
@@ -139,7 +143,7 @@ def _check(path: Path, table: Path | None, as_json: bool) -> None:
             )
         raise typer.Exit(INCOMPLETE)
     if not as_json:
-        fits = "" if table is None else f" and fits {table.name}"
+        fits = "" if table is None else f" and fits {shown_source(table)}"
         stdout().print(f"The schema is complete{fits}.", markup=False, soft_wrap=True)
 
 

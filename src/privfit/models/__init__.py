@@ -16,6 +16,7 @@ from privfit.models.penalised import ElasticNet, Lasso, Ridge
 from privfit.models.report import Report
 from privfit.models.saving import ModelFileError
 from privfit.models.search import GeneticSearch
+from privfit.models.streaming import prediction_batches
 from privfit.models.svm import LinearSVC
 
 ESTIMATORS = (
@@ -109,4 +110,5 @@ __all__ = [
     "Report",
     "Ridge",
     "load_model",
+    "prediction_batches",
 ]

@@ -11,7 +11,7 @@ from privfit.rows.plain import PlainRows
 from privfit.rows.points import Points, on_lattice, point_geometry, scaled_points
 from privfit.rows.prediction import feature_scores, linear_scores
 from privfit.rows.public import PublicRows
-from privfit.rows.rows import Kernel, Rows, count_rows, on_progress, one_blas_thread
+from privfit.rows.rows import Kernel, Rows, count_rows, on_progress, one_blas_thread, report_progress
 from privfit.rows.sides import one_against_rest
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "losses_of",
     "on_lattice",
     "on_progress",
+    "report_progress",
     "one_against_rest",
     "one_blas_thread",
     "point_geometry",

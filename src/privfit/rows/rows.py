@@ -52,6 +52,13 @@ def on_progress(report: Callable[[int], None]) -> Iterator[None]:
         _progress.reset(token)
 
 
+def report_progress(rows: int) -> None:
+    """Tell whoever asked for it that so many rows were read."""
+    report = _progress.get()
+    if report is not None:
+        report(rows)
+
+
 def count_rows(table: Table, schema: Schema) -> int | None:
     """How many rows a table has, if that can be found out without using it up: by reading one column, where the table
     does not say.

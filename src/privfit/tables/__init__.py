@@ -5,6 +5,7 @@ from privfit.tables.arrays import as_given, refuse_masked
 from privfit.tables.drafts import NUMBER_OF_A_DATE, draft_schema, public_schema
 from privfit.tables.errors import NOT_CHARGED, DataError, MissingValues, quietly
 from privfit.tables.files import FileTable
+from privfit.tables.kept_columns import DecodedTable, KeptColumn, kept_positions
 from privfit.tables.opening import is_frame, is_named, open_table
 from privfit.tables.pandas_frames import is_pandas
 from privfit.tables.public_frames import (
@@ -27,7 +28,9 @@ __all__ = [
     "UNKNOWN",
     "Batch",
     "DataError",
+    "DecodedTable",
     "FileTable",
+    "KeptColumn",
     "MissingValues",
     "Table",
     "TableLike",
@@ -42,6 +45,7 @@ __all__ = [
     "is_named",
     "is_pandas",
     "joined",
+    "kept_positions",
     "open_table",
     "public_schema",
     "quietly",

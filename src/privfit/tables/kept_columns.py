@@ -61,7 +61,7 @@ class DecodedTable(Table):
         self.names = self._fields = tuple(self._values)
         self.n_rows = len(batch[0])
 
-    def batches(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
+    def read(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
         """Parts of the batch. The columns are those of the schema that it was read with."""
         chosen = [self._values[self._fields[position]] for position in positions]
         for start in range(0, self.n_rows or 0, rows):

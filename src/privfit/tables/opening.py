@@ -13,7 +13,6 @@ from privfit.tables.arrow_tables import StreamTable, arrow_table, is_stream
 from privfit.tables.datasets import DatasetTable, is_dataset
 from privfit.tables.duckdb_relations import RelationTable, is_relation
 from privfit.tables.errors import quietly
-from privfit.tables.kept_columns import DecodedTable
 from privfit.tables.local_files import is_local_file, local_file
 from privfit.tables.locations import is_location, open_location
 from privfit.tables.narwhals_frames import is_narwhals, native_table
@@ -24,7 +23,7 @@ from privfit.tables.table import Table, TableLike
 
 ENGINES: tuple[tuple[Callable[[TableLike], bool], Callable[[Any], Table]], ...] = (
     (is_local_file, local_file),
-    (lambda table: isinstance(table, DecodedTable), lambda table: table),
+    (lambda table: isinstance(table, Table), lambda table: table),
     (is_narwhals, lambda table: open_table(native_table(table))),
     (is_location, open_location),
     (is_sparse, SparseTable),
@@ -51,6 +50,8 @@ def engine_of(table: TableLike) -> Callable[[Any], Table]:
 
 def is_named(table: TableLike) -> bool:
     """Whether the columns of this table have names."""
+    if isinstance(table, Table):
+        return table.names is not None
     return engine_of(native_table(table)) not in (ArrayTable, SparseTable)
 
 
