@@ -70,6 +70,8 @@ def _parts(given: Any) -> list[Part]:
             return [Part(path / name, partition_of(name)) for name in chosen_names(list(_below(path)))]
         if not path.is_file() and _is_pattern(given):
             return _matched(str(given))
+    except DataError:
+        raise
     except (OSError, ValueError, TypeError):  # too long, with a NUL, or no text at all
         pass
     return [Part(_existing_file(given))]

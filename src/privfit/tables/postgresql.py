@@ -34,6 +34,8 @@ STORED = ("r", "m")
 """Kinds of relations that are scanned page by page: tables and materialised views. Views, foreign and partitioned
 tables may come in another order each time.
 """
+BATCH_BYTES = 1 << 22
+"""Bytes that the driver puts into a record batch: few enough that several batches take little memory."""
 AS_NUMBERS, AS_TEXTS = ("numeric", "money"), ("bpchar",)
 """Types that the driver hands out as something else than they mean: digits as text, cents, blanks up to a width."""
 
@@ -65,6 +67,7 @@ class PostgreSQLTable(Table):
         chosen = ", ".join(f"{self._column(position)} AS {quoted(str(i))}" for i, position in enumerate(positions))
         count = 0
         with self._connection.cursor() as cursor:
+            cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": str(BATCH_BYTES)})
             cursor.execute(f"SELECT {chosen} FROM {self._source}")
             for batch in record_batches(cursor.fetch_record_batch(), columns, range(len(columns)), rows):
                 count += len(batch[0])
