@@ -39,9 +39,9 @@ __all__ = [
     "losses_of",
     "on_lattice",
     "on_progress",
-    "report_progress",
     "one_against_rest",
     "one_blas_thread",
     "point_geometry",
+    "report_progress",
     "scaled_points",
 ]
