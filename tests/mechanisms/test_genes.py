@@ -341,6 +341,11 @@ class Scripted:
         ({"selection": "exponential"}, "huber"),
         ({"calibration": "paper"}, "logistic"),
         ({"calibration": "paper", "selection": "exponential"}, "logistic"),
+        ({"elitism": False}, "hinge"),
+        ({"elitism": False, "calibration": "paper"}, "logistic"),
+        ({"C": 0.05, "box": 0.5}, "logistic"),
+        ({"steepest": 0.3, "start": "scattered", "box": 20.0}, "logistic"),
+        ({"crossover": lambda one, other, generation: (-one, other * 3), "elitism": False}, "hinge"),
     ],
 )
 def test_two_rounds_of_the_paper_give_away_no_more_than_epsilon(options, name, adjacency) -> None:
