@@ -210,6 +210,7 @@ def make_report(
     notes: tuple[str, ...],
 ) -> Report:
     """The report of a release with this event; `reasons` say why it is not private, if it is not."""
+    noise = event.summary
     return Report(
         model=model,
         mechanism=event.mechanism,
@@ -217,15 +218,15 @@ def make_report(
         delta=event.delta,
         adjacency=event.adjacency,
         rows_per_person=event.rows_per_person,
-        sensitivity=event.sensitivity / event.unit,
-        noise_scale=event.scale / event.unit,
-        noise=event.in_words,
-        released_values=event.n_values,
+        sensitivity=noise.sensitivity / noise.unit,
+        noise_scale=noise.scale / noise.unit,
+        noise=noise.in_words,
+        released_values=noise.n_values,
         repairs=repairs,
         public=public,
         private=not reasons,
         not_private_because=reasons,
         notes=notes,
         event=event.to_dict(),
-        noise_deviation=event.usual_sd,
+        noise_deviation=noise.usual_sd,
     )

@@ -6,7 +6,7 @@ import json
 import math
 import operator
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -103,13 +103,34 @@ class Event:
                 )
 
     @classmethod
-    def laplace(cls, mechanism: str, budget: Budget, *, sensitivity: int, adjacency: Adjacency, **facts: Any) -> Event:
+    def laplace(
+        cls,
+        mechanism: str,
+        budget: Budget,
+        *,
+        sensitivity: int,
+        adjacency: Adjacency,
+        rows_per_person: int = 1,
+        unit: int = 1,
+        n_values: int = 1,
+        share: float = 1.0,
+    ) -> Event:
         """A release of integers with discrete Laplace noise; `sensitivity` is the largest L1 change that one row can
         make.
 
         Guarantee: as `pure`; docs/proofs/laplace.md.
         """
-        return cls.pure(mechanism, budget, noise="laplace", sensitivity=sensitivity, adjacency=adjacency, **facts)
+        return cls.pure(
+            mechanism,
+            budget,
+            noise="laplace",
+            sensitivity=sensitivity,
+            adjacency=adjacency,
+            rows_per_person=rows_per_person,
+            unit=unit,
+            n_values=n_values,
+            share=share,
+        )
 
     @classmethod
     def pure(
@@ -151,14 +172,11 @@ class Event:
         norm: Norm = "linf" if noise == "linf" else "l2"
         for size in (blocks or (n_values,)) if noise != "laplace" else ():
             check_fits(norm, size, scale)
-        facts: dict[str, Any] = {
-            "size": n_values,
-            "scale": scale,
-            "sensitivity": total,
-            "unit": unit,
-            "epsilon": budget.epsilon * share,
-        }
-        part = Laplace(**facts) if noise == "laplace" else KNorm(norm=norm, blocks=blocks, **facts)
+        part: Additive = Laplace(
+            size=n_values, scale=scale, sensitivity=total, unit=unit, epsilon=budget.epsilon * share
+        )
+        if noise != "laplace":
+            part = KNorm(norm=norm, blocks=blocks, **asdict(part))
         return cls(mechanism, budget.epsilon, adjacency=adjacency, rows_per_person=rows_per_person, parts=(part,))
 
     @classmethod
@@ -279,9 +297,9 @@ class Event:
 
     # -- files -------------------------------------------------------------------------------------
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The event as plain values."""
-        plain = {
+        plain: dict[str, object] = {
             "mechanism": self.mechanism,
             "epsilon": self.epsilon,
             "delta": self.delta,

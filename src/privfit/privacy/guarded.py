@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import Context
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TextIO, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ Places = NDArray[np.intp] | slice
 Made = TypeVar("Made")
 
 REAL_KINDS = "biuf"
-"""Booleans, whole numbers and floats.
+"""Booleans, integers and floats.
 
 Text, complex numbers and objects are no scores, although numpy would convert some of them.
 """
@@ -178,7 +178,7 @@ def _failing(call: Callable[[Places], Floats], count: int, waited_for: Callable[
 
 
 def guarded_values(
-    function: Callable[[Any, Any], Any],
+    function: Callable[[Floats, Floats], object],
     scores: Floats,
     target: Floats,
     *,
@@ -198,10 +198,7 @@ def guarded_values(
         whole = isinstance(places, slice)
         part, side = (read_only(values) if whole else values[places] for values in (scores, target))
         found = _real(function(part, side))
-        if found.shape not in (
-            (),
-            part.shape,
-        ):  # an array of one entry would pass for two rows of which one was dropped
+        if found.shape not in ((), part.shape):  # one entry would pass for two rows of which one was dropped
             raise ValueError
         return np.broadcast_to(found, part.shape)
 
@@ -216,14 +213,14 @@ def guarded_values(
 # -- what goes in and out --------------------------------------------------------------------------
 
 
-def real_numbers(found: Any) -> Floats:
+def real_numbers(found: object) -> Floats:
     """What a function returned as an array of floats of our own, NaN and infinities among them; an error for anything
     but real numbers.
     """
     return np.array(_real(found))
 
 
-def _real(found: Any) -> Floats:
+def _real(found: object) -> Floats:
     """The same, perhaps an array that the function keeps."""
     given = np.asarray(found)
     if given.dtype.kind not in REAL_KINDS:
@@ -256,9 +253,9 @@ class _AnyWarning(Warning, metaclass=_WhileQuiet):
 
 _lock = threading.Lock()
 _quiet_now = 0
-_list_before: Any = None
-_filters_before: list[Any] = []
-_shown_before: Callable[..., Any] = warnings.showwarning
+_list_before: object = None
+_filters_before: list[tuple[object, ...]] = []
+_shown_before: Callable[..., None] = warnings.showwarning
 
 
 @contextmanager
@@ -271,47 +268,42 @@ def quietly() -> Iterator[None]:
     entered in `__warningregistry__`, and filters count as changed on opening and on closing, whatever happened in
     between, so that later warnings are shown or not by the caller's filters alone.
     """
-    _open()
-    try:
-        yield
-    finally:
-        _close()
-
-
-def _open() -> None:
     global _quiet_now, _list_before, _filters_before, _shown_before
     with _lock:
         _quiet_now += 1
         if _quiet_now == 1:
-            _list_before, _filters_before = warnings.filters, _others(warnings.filters)
+            _list_before, _filters_before = warnings.filters, _others()
             if warnings.showwarning is not _show:
                 _shown_before = warnings.showwarning
         if _quiet_now == 1 or not warnings.filters or warnings.filters[0][2] is not _AnyWarning:
-            warnings.simplefilter(
-                "ignore", category=_AnyWarning
-            )  # again, where a function or a thread put another one in front
+            warnings.simplefilter("ignore", category=_AnyWarning)  # again, where another one was put in front
         warnings.showwarning = _show
+    try:
+        yield
+    finally:
+        with _lock:
+            _quiet_now -= 1
+            if _quiet_now == 0:
+                warnings.simplefilter("ignore", category=_AnyWarning)  # a change, which makes registries out of date
+                same = warnings.filters is _list_before  # else catch_warnings of another thread has put its own there
+                warnings.filters[:] = _filters_before if same else _others()  # type: ignore[index]
+                if warnings.showwarning is _show:
+                    warnings.showwarning = _shown_before
 
 
-def _close() -> None:
-    global _quiet_now
-    with _lock:
-        _quiet_now -= 1
-        if _quiet_now == 0:
-            warnings.simplefilter("ignore", category=_AnyWarning)  # a change, which makes registries out of date
-            unmoved = (
-                warnings.filters is _list_before
-            )  # else catch_warnings of another thread has put its own list there
-            warnings.filters[:] = _filters_before if unmoved else _others(warnings.filters)  # type: ignore[index]
-            if warnings.showwarning is _show:
-                warnings.showwarning = _shown_before
+def _others() -> list[tuple[object, ...]]:
+    """The filters of warnings but for ours."""
+    return [one for one in warnings.filters if one[2] is not _AnyWarning]
 
 
-def _others(filters: Any) -> list[Any]:
-    return [one for one in filters if one[2] is not _AnyWarning]
-
-
-def _show(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
+def _show(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
     """Show a warning as before, but not while somebody wants quiet."""
     if not _quiet_now:
         _shown_before(message, category, filename, lineno, file, line)

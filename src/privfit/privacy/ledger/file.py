@@ -301,7 +301,15 @@ def _lock(path: Path, seconds: float) -> int:
         descriptor, kind = os.open(path, os.O_RDONLY | os.O_NONBLOCK), fcntl.F_RDLCK  # may be read, not charged
     try:
         end, pause = time.monotonic() + seconds, _FIRST_PAUSE
-        while not _is_taken(descriptor, kind):  # try again: a call that blocks could not be told to give up
+        while True:  # a call that blocks could not be told to give up
+            try:
+                _request(descriptor, kind)
+                return descriptor
+            except OSError as error:
+                if error.errno in _NOT_HERE:
+                    return descriptor
+                if error.errno not in (errno.EAGAIN, errno.EACCES):
+                    raise
             if time.monotonic() > end:
                 raise LedgerError(
                     f"The ledger {path.name!r} is locked: other processes used it for {seconds:g} seconds. Nothing was "
@@ -312,19 +320,6 @@ def _lock(path: Path, seconds: float) -> int:
     except BaseException:
         os.close(descriptor)
         raise
-    return descriptor
-
-
-def _is_taken(descriptor: int, kind: int) -> bool:
-    """Take the lock if it is free."""
-    try:
-        _request(descriptor, kind)
-    except OSError as error:
-        if error.errno in (errno.EAGAIN, errno.EACCES):
-            return False
-        if error.errno not in _NOT_HERE:
-            raise
-    return True
 
 
 def _request(descriptor: int, kind: int) -> None:
