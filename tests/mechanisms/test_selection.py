@@ -23,7 +23,7 @@ from privfit.mechanisms.functional.penalty_selection import (
     selection_epsilon,
 )
 from privfit.privacy import Budget, Event, PrivacyParameters, SeededNoise
-from privfit.privacy.samplers.selection import KeyedCoins
+from privfit.privacy.samplers.selection import KeyedBits
 from privfit.rows import Rows
 from privfit.solvers import Penalty
 from privfit.statistics import Moments
@@ -54,12 +54,12 @@ def test_the_two_parts_are_all_rows_once(n: int) -> None:
     geometry = SCHEMA.geometry()
     moments = Moments(geometry, target_units=1 << 17)
     table = Rows(open_table(rows(n)), SCHEMA, geometry)
-    tails, heads, n_heads = table.split_sum(moments, KeyedCoins(b"k"))
+    tails, heads, n_heads = table.split_sum(moments, KeyedBits(b"k"))
     np.testing.assert_array_equal(tails + heads, table.sum(moments))
-    assert n_heads == KeyedCoins(b"k").heads(0, n).sum()
+    assert n_heads == KeyedBits(b"k").ones(0, n).sum()
     for batch in (7, 1000):
         again = Rows(open_table(rows(n)), SCHEMA, geometry, batch_rows=batch, threads=3).split_sum(
-            moments, KeyedCoins(b"k")
+            moments, KeyedBits(b"k")
         )
         np.testing.assert_array_equal(again[1], heads)
         if n > 10_000:
@@ -122,15 +122,15 @@ def test_a_choice_beside_gaussian_noise_is_no_dearer_than_its_rho() -> None:
 
 def test_all_candidates_come_from_one_release_and_the_rows_held_out_do_not_enter_it() -> None:
     """Changing rows whose coin shows heads changes the choice at most, never the moments."""
-    key = KeyedCoins(b"held")
+    key = KeyedBits(b"held")
 
     class Noise(SeededNoise):
-        def coins(self):
+        def keyed_bits(self):
             return key
 
     data = rows(2000)
     changed = data.copy()
-    heads = key.heads(0, 2000)
+    heads = key.ones(0, 2000)
     changed[heads] = changed[heads][::-1] * [1, 1, 1, 1, -1]
     penalties = (Penalty(0.0), Penalty(100.0))
     mechanism = PenaltySelection(pf.FunctionalMechanism(), penalties)
@@ -151,12 +151,12 @@ def test_all_candidates_come_from_one_release_and_the_rows_held_out_do_not_enter
 
 
 @dataclass(frozen=True)
-class GivenCoins:
+class GivenBits:
     """Coins as listed, one per row."""
 
     shown: tuple[bool, ...]
 
-    def heads(self, first: int, count: int) -> np.ndarray:
+    def ones(self, first: int, count: int) -> np.ndarray:
         return np.array(self.shown[first : first + count], dtype=bool)
 
 
@@ -172,7 +172,7 @@ def privacy_loss(
     second = ReplayingNoise(first.calls)
     for noise, table in zip((first, second), tables, strict=True):
         noise._outputs = [call.output for call in first.calls]
-        noise.coins = lambda: GivenCoins(tuple(coins))
+        noise.keyed_bits = lambda: GivenBits(tuple(coins))
         release = mechanism.release(Rows(open_table(np.array(table)), schema, geometry), terms, None, noise, objective)
     (one, chosen), (other, chosen_too) = first.calls, second.calls
     assert (one.kind, one.scale, chosen.kind, chosen.scale) == (

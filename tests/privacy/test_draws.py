@@ -267,7 +267,7 @@ def test_random_integers_are_no_way_to_noise() -> None:
 
 def test_random_bits_are_the_keyed_ones_of_the_sampler() -> None:
     bits = draws_of(RandomBits()).random_bits()
-    np.testing.assert_array_equal(bits.heads(0, 50), SeededNoise(0).coins().heads(0, 50))
+    np.testing.assert_array_equal(bits.ones(0, 50), SeededNoise(0).keyed_bits().ones(0, 50))
 
 
 # -- scales ----------------------------------------------------------------------------------------
@@ -381,7 +381,7 @@ def test_a_repetition_with_a_coin_goes_on_until_a_draw_is_accepted() -> None:
 def test_a_repetition_with_a_coin_is_not_accepted_before_it_is_drawn() -> None:
     with pytest.raises(PrivacyError, match="an end of repetitions"):
         rerun().accept()
-    with pytest.raises(PrivacyError, match="a coin"):
+    with pytest.raises(PrivacyError, match="random stopping"):
         rerun().gives_up()
 
 
@@ -398,12 +398,12 @@ def test_what_the_coin_has_let_go_is_not_accepted() -> None:
 def test_every_new_draw_needs_a_coin_and_one_only() -> None:
     draws = rerun()
     draws.add(THREE)
-    with pytest.raises(PrivacyError, match="another draw without a coin"):
+    with pytest.raises(PrivacyError, match="another draw without random stopping"):
         draws.add(THREE)
     draws = rerun()
     draws.add(THREE)
     draws.gives_up()
-    with pytest.raises(PrivacyError, match="a coin"):
+    with pytest.raises(PrivacyError, match="random stopping"):
         draws.gives_up()
 
 

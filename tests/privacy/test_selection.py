@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import chisquare
 
 from privfit.privacy import SecureNoise, SeededNoise
-from privfit.privacy.samplers.selection import HEADS_OF_256, KeyedCoins, exponential
+from privfit.privacy.samplers.selection import ONES_OF_256, KeyedBits, exponential
 from tests.privacy.laws import LAWS, flip_law, listed_flip_law, most_told, renyi, weight_law
 
 SOURCES = pytest.mark.parametrize("noise", [SecureNoise(), SeededNoise(1)], ids=["secure", "seeded"])
@@ -159,10 +159,10 @@ def test_a_menu_that_found_nothing_is_tried_again_alone_and_the_first_that_is_ke
 
 
 def test_coins_are_fair_to_their_odds_and_the_same_whenever_asked() -> None:
-    coins = KeyedCoins(b"key")
-    whole = coins.heads(0, 100_000)
-    assert abs(whole.mean() - HEADS_OF_256 / 256) < 6 * math.sqrt(0.16 / 100_000)
+    coins = KeyedBits(b"key")
+    whole = coins.ones(0, 100_000)
+    assert abs(whole.mean() - ONES_OF_256 / 256) < 6 * math.sqrt(0.16 / 100_000)
     for first, count in ((0, 1), (3, 20_000), (16_383, 2), (16_384, 5), (99_990, 10)):
-        np.testing.assert_array_equal(coins.heads(first, count), whole[first : first + count])
-    assert not np.array_equal(KeyedCoins(b"other").heads(0, 1000), whole[:1000])
-    assert SecureNoise().coins().key != SecureNoise().coins().key
+        np.testing.assert_array_equal(coins.ones(first, count), whole[first : first + count])
+    assert not np.array_equal(KeyedBits(b"other").ones(0, 1000), whole[:1000])
+    assert SecureNoise().keyed_bits().key != SecureNoise().keyed_bits().key

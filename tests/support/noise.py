@@ -61,13 +61,13 @@ class RecordingNoise:
         return output
 
     def below(self, limits: np.ndarray) -> np.ndarray:
-        """Public coins, as for mutations: not noise, not written down, and the same in a replay."""
+        """Public random bits, as for mutations: not noise, not written down, and the same in a replay."""
         return self._coins.below(limits)
 
-    def coins(self):
-        from privfit.privacy.samplers.selection import KeyedCoins
+    def keyed_bits(self):
+        from privfit.privacy.samplers.selection import KeyedBits
 
-        return KeyedCoins(b"the same coins for both tables")
+        return KeyedBits(b"the same coins for both tables")
 
     def one_in(self, count: int) -> bool:
         return self._source.one_in(count)

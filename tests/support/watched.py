@@ -97,8 +97,8 @@ class WatchedNoise:
         drawn = self._answer(lambda: self._source.below(limits), "below", shape, tuple(np.unique(limits).tolist()[:8]))
         return drawn if np.shape(drawn) == np.shape(limits) else self._source.below(limits)
 
-    def coins(self) -> Any:
-        return self._answer(self._source.coins, "coins")
+    def keyed_bits(self) -> Any:
+        return self._answer(self._source.keyed_bits, "keyed_bits")
 
 
 class WatchedLedger(pf.Ledger):

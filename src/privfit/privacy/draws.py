@@ -20,7 +20,7 @@ from privfit.privacy.event import Event
 from privfit.privacy.parts import Additive, KNorm, Laplace, Part, RandomBits, Repeat, Selection, Threshold
 from privfit.privacy.samplers.norms import Source
 from privfit.privacy.samplers.patterns import Chain
-from privfit.privacy.samplers.selection import KeyedCoins
+from privfit.privacy.samplers.selection import KeyedBits
 from privfit.privacy.samplers.sources import Sampler
 from privfit.privacy.samplers.threshold import laplace, lifted
 
@@ -39,8 +39,8 @@ class Draws:
         self._paid = paid
         self._begun: Repeat | None = None
         self._accepts = self._goes_on = False
-        """Of a repetition with a coin that has begun: whether its parts were drawn and nothing decided yet, and whether
-        the coin let it go on.
+        """Of a repetition with random stopping that has begun: whether its parts were drawn and nothing is decided
+        yet, and whether it may go on.
         """
 
     def pay(self) -> None:
@@ -116,10 +116,10 @@ class Draws:
         noisy = laplace(self._sampler, values, part.scale).tolist()
         return noisy, lifted(part.size, part.threshold, part.scale, self._sampler)
 
-    def random_bits(self) -> KeyedCoins:
+    def random_bits(self) -> KeyedBits:
         """A keyed stream of random bits, for every row some."""
         self._next(RandomBits)
-        return self._sampler.coins()
+        return self._sampler.keyed_bits()
 
     def random_integers(self) -> Source:
         """A source of random integers that hide nothing: which rows form a block, how candidates mutate."""
@@ -133,8 +133,8 @@ class Draws:
         self._begun = None
 
     def gives_up(self) -> bool:
-        """Whether the coin of a repetition, one in so many, ends it without a draw that is accepted."""
-        ends = self._sampler.one_in(self._drawn_repeat("a coin").one_in)
+        """Whether a repetition stops, with probability one in so many, without a draw that is accepted."""
+        ends = self._sampler.one_in(self._drawn_repeat("random stopping").one_in)
         self._goes_on = not ends
         return ends
 
@@ -162,7 +162,7 @@ class Draws:
         return part
 
     def _drawn_repeat(self, asked: str) -> Repeat:
-        """The repetition with a coin whose parts were just drawn; what was drawn is decided on once."""
+        """The repetition with random stopping whose parts were just drawn; what was drawn is decided on once."""
         repeat = self._left[0] if self._left else None
         if not (isinstance(repeat, Repeat) and repeat.one_in and self._accepts):
             raise self._wrong(asked, repeat)
@@ -174,7 +174,7 @@ class Draws:
         self._left.popleft()
         if repeat.one_in:
             if self._begun is repeat and not self._goes_on:
-                raise self._wrong("another draw without a coin", repeat)
+                raise self._wrong("another draw without random stopping", repeat)
             self._begun, self._accepts, self._goes_on = repeat, True, False
             self._left.appendleft(repeat)
         elif repeat.times > 1:

@@ -155,7 +155,7 @@ class Event:
         once.
 
         Guarantee: epsilon-DP for a person with at most `rows_per_person` rows, in the adjacency named;
-        docs/proofs/laplace.md for Laplace noise, docs/proofs/shapes.md for the others (up to a probability below
+        docs/proofs/laplace.md for Laplace noise, docs/proofs/k-norm.md for the others (up to a probability below
         2^-64 for "l2", 2^-150 for "linf").
         """
         if not 0 < share <= 1:

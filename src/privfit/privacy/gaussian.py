@@ -11,9 +11,9 @@ from scipy.special import log_ndtr
 
 Floats = NDArray[np.float64]
 
-_STEPS = 200
-_PRECISION = 1e-9
-_ROUNDING = 1e-13
+_STEPS = 200  # halvings of a bracket at most: a float has no more digits
+_PRECISION = 1e-9  # relative width at which a search for a scale stops: at most so much more noise than needed
+_ROUNDING = 1e-13  # relative error of log_ndtr and of the difference that is taken, rounded up: on the safe side
 
 
 def gaussian_delta(epsilon: float, shift: float) -> float:

@@ -95,7 +95,7 @@ class Kernel(Protocol):
 class RowBits(Protocol):
     """A random bit per row, drawn without looking at it."""
 
-    def heads(self, first: int, count: int) -> NDArray[np.bool_]:
+    def ones(self, first: int, count: int) -> NDArray[np.bool_]:
         """Which of `count` rows from number `first` on have a 1. The same answer whenever asked."""
         ...
 
@@ -181,7 +181,7 @@ class Rows:
         ones = [0]
 
         def piece_sum(encoded: NDArray[np.float64], first: int) -> NDArray[np.int64]:
-            drawn = bits.heads(first, encoded.shape[1])
+            drawn = bits.ones(first, encoded.shape[1])
             with _counting:
                 ones[0] += int(drawn.sum())
             return np.stack([kernel(encoded[:, ~drawn]), kernel(encoded[:, drawn])]).astype(np.int64)

@@ -166,7 +166,7 @@ class FunctionalMechanism(Mechanism[QuadraticProblem, FunctionalPlan, ExactMomen
     -----
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at
     most `rows_per_person` rows; docs/proofs/moments.md, Theorems 1 to 5 ("l2" up to a probability below 2^-64;
-    docs/proofs/shapes.md). The guarantee of "rerun" is docs/proofs/rerun.md.
+    docs/proofs/k-norm.md). The guarantee of "rerun" is docs/proofs/rerun.md.
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
 
     References

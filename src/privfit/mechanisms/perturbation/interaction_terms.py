@@ -225,7 +225,7 @@ class InteractionTerms:
         """Choose a pair by the gradients that these weights leave, measure its table, let it count, and so on."""
         sample = design
         if self.samples:
-            sample = DesignSubset(design, draws.random_bits().heads(0, design.n_rows, self.of_256))
+            sample = DesignSubset(design, draws.random_bits().ones(0, design.n_rows, self.of_256))
         bits, own = score_bits(len(weights)), self.gradients
         cells = sample.cells(integer_weights(weights, bits))
         left, found = list(self.menu), []

@@ -123,7 +123,7 @@ class Receipt:
 
 
 @dataclass(frozen=True)
-class Whole:
+class BudgetRow:
     """The row of a ledger's budget. `carried` entries were there before the file had a chain."""
 
     version: int
@@ -143,7 +143,7 @@ class Whole:
 class State:
     """A ledger after some entries. `head` is empty for a file of version 1, which has no chain."""
 
-    whole: Whole
+    budget: BudgetRow
     entries: int
     head: str
     history: History = field(default_factory=History)
@@ -153,7 +153,7 @@ class State:
 
     def total(self) -> tuple[Fraction, Fraction]:
         """What all entries cost together."""
-        return self.history.total(self.whole.epsilon, self.whole.delta)
+        return self.history.total(self.budget.epsilon, self.budget.delta)
 
     def after(self, event: Event, stated: Fraction | None, head: str) -> State:
         """The state with one entry more. Prices add up to one guarantee only if all entries protect against the same
@@ -165,7 +165,7 @@ class State:
             self,
             entries=self.entries + 1,
             head=head,
-            history=self.history.after(event.cost, stated, self.whole.epsilon, self.whole.delta),
+            history=self.history.after(event.cost, stated, self.budget.epsilon, self.budget.delta),
             promise=promise,
             mixed=self.mixed or (not event.elsewhere and promise != own),
         )
@@ -175,7 +175,7 @@ class State:
         totals = json.dumps(
             {"history": self.history.to_dict(), "promise": self.promise, "mixed": self.mixed}, sort_keys=True
         )
-        return self.entries, self.head, totals, digest(self.whole.genesis, self.entries, self.head, totals)
+        return self.entries, self.head, totals, digest(self.budget.genesis, self.entries, self.head, totals)
 
 
 def digest(*values: Value) -> str:
@@ -208,24 +208,24 @@ def checked_text(name: str, value: object) -> str:
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def read_state(connection: sqlite3.Connection, whole: Whole) -> State:
+def read_state(connection: sqlite3.Connection, budget: BudgetRow) -> State:
     """The state of a ledger with this budget.
 
     Checks its row, and the newest entries against the chain; constant work, but for a file of version 1, all of which
     is read.
     """
-    if whole.version == 1:
-        return replayed(connection, whole)
+    if budget.version == 1:
+        return replayed(connection, budget)
     rows = connection.execute("SELECT entries, head, totals, seal FROM state LIMIT 2").fetchall()
     if len(rows) != 1 or tuple(map(type, rows[0])) != (int, str, str, str):
         raise Damaged
     entries, head, totals, seal = rows[0]
-    if seal != digest(whole.genesis, entries, head, totals):
+    if seal != digest(budget.genesis, entries, head, totals):
         raise Damaged
     try:
         plain = json.loads(totals)
         promise = None if plain["promise"] is None else (str(plain["promise"][0]), int(plain["promise"][1]))
-        state = State(whole, entries, head, History.from_dict(plain["history"]), promise, bool(plain["mixed"]))
+        state = State(budget, entries, head, History.from_dict(plain["history"]), promise, bool(plain["mixed"]))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, ZeroDivisionError, RecursionError):
         raise Damaged from None
     _check_newest(connection, state)
@@ -240,7 +240,7 @@ def _check_newest(connection: sqlite3.Connection, state: State) -> None:
     ]
     if (last[0] if last else 0) != state.entries or len(rows) != min(state.entries, NEWEST + 1):
         raise Damaged
-    head = state.whole.genesis
+    head = state.budget.genesis
     if len(rows) > NEWEST:
         head = rows.pop(0)[-1]
     for place, (*row, own) in enumerate(rows, state.entries - len(rows) + 1):
@@ -251,21 +251,21 @@ def _check_newest(connection: sqlite3.Connection, state: State) -> None:
         raise Damaged
 
 
-def head_at(connection: sqlite3.Connection, whole: Whole, entry: int) -> str | None:
+def head_at(connection: sqlite3.Connection, budget: BudgetRow, entry: int) -> str | None:
     """The head of the chain after so many entries; None if there are not as many."""
-    if entry == 0 or whole.version == 1:
-        return whole.genesis  # of version 1: of another budget row than any that was ever a head
+    if entry == 0 or budget.version == 1:
+        return budget.genesis  # of version 1: of another budget row than any that was ever a head
     if not 0 < entry <= MOST_ENTRIES:
         return None
     found = connection.execute("SELECT hash FROM entry WHERE id = ?", (entry,)).fetchone()
     return found[0] if found else None
 
 
-def read_rows(connection: sqlite3.Connection, whole: Whole, after: int, most: int) -> list[tuple[Row, str]]:
+def read_rows(connection: sqlite3.Connection, budget: BudgetRow, after: int, most: int) -> list[tuple[Row, str]]:
     """Entries and their hashes, oldest first: at most so many of those after the entry of this number."""
-    fields = _FIELDS + ", hash" if whole.version > 1 else ", ".join(COLUMNS[:7])
+    fields = _FIELDS + ", hash" if budget.version > 1 else ", ".join(COLUMNS[:7])
     rows = connection.execute(f"SELECT {fields} FROM entry WHERE id > ? ORDER BY id LIMIT ?", (after, most)).fetchall()
-    told = [(row[:-1], row[-1]) if whole.version > 1 else ((*row, *[""] * (len(COLUMNS) - 7)), "") for row in rows]
+    told = [(row[:-1], row[-1]) if budget.version > 1 else ((*row, *[""] * (len(COLUMNS) - 7)), "") for row in rows]
     if not all(is_row(row) for row, _ in told):
         raise Damaged
     return told
@@ -293,11 +293,11 @@ def read_entry(row: Row, head: str) -> Entry:
     return Entry(**{**told, "event": read_event(row), "hash": head})  # type: ignore[arg-type]
 
 
-def _all_rows(connection: sqlite3.Connection, whole: Whole) -> Iterator[Row]:
+def _all_rows(connection: sqlite3.Connection, budget: BudgetRow) -> Iterator[Row]:
     """Every entry of a file of version 1; refuses a file that has lost some."""
     last = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'entry'").fetchone()
     place = 0
-    while page := read_rows(connection, whole, place, PAGE):
+    while page := read_rows(connection, budget, place, PAGE):
         for row, _ in page:
             place += 1
             if row[0] != place:
@@ -307,10 +307,10 @@ def _all_rows(connection: sqlite3.Connection, whole: Whole) -> Iterator[Row]:
         raise Damaged
 
 
-def replayed(connection: sqlite3.Connection, whole: Whole) -> State:
+def replayed(connection: sqlite3.Connection, budget: BudgetRow) -> State:
     """The state of a file of version 1, which has no row for it, from all of its entries."""
-    state = State(whole, 0, "")
-    for row in _all_rows(connection, whole):
+    state = State(budget, 0, "")
+    for row in _all_rows(connection, budget):
         event = read_event(row)
         state = state.after(event, stated_epsilon(event.cost), "")
     return state

@@ -45,20 +45,20 @@ def verified(file: LedgerFile) -> Verification:
     """Read all entries and check them; refuse what does not fit, and name the first entry that does not."""
     with file.opened() as (_, state):
         pass
-    if state.whole.version == 1:  # reading its state has read all entries; there is nothing else to compare them with
+    if state.budget.version == 1:  # reading its state has read all entries; there is nothing else to compare them with
         unprotected = state.entries
     else:
         _replay(file, state)
-        unprotected = state.whole.carried
+        unprotected = state.budget.carried
     return Verification(file.identity, state.entries, unprotected, state.head)
 
 
 def _replay(file: LedgerFile, state: State) -> None:
     """All entries page by page: those that are there when it begins, whatever is charged meanwhile."""
-    so_far = State(state.whole, 0, state.whole.genesis)
+    so_far = State(state.budget, 0, state.budget.genesis)
     while so_far.entries < state.entries:
         with file.opened() as (connection, _):
-            page = read_rows(connection, state.whole, so_far.entries, min(PAGE, state.entries - so_far.entries))
+            page = read_rows(connection, state.budget, so_far.entries, min(PAGE, state.entries - so_far.entries))
         if not page:
             raise file.damaged(f"entry {so_far.entries + 1} is missing")
         for row, head in page:
@@ -109,7 +109,7 @@ def check_receipt(file: LedgerFile, receipt: Receipt) -> None:
     if receipt.ledger != file.identity:
         raise LedgerError(f"The receipt is of another ledger than {name!r}. Give the ledger that was charged.")
     with file.opened() as (connection, state):
-        head = head_at(connection, state.whole, receipt.entry)
+        head = head_at(connection, state.budget, receipt.entry)
     if receipt.entry > state.entries:
         raise LedgerError(
             f"The receipt is of entry {receipt.entry}, and the ledger {name!r} has {state.entries}: it is an older "

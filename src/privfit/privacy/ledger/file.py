@@ -37,7 +37,7 @@ from pathlib import Path
 
 from privfit.privacy.errors import LedgerError
 from privfit.privacy.event import Event
-from privfit.privacy.ledger.chain import VERSION, Damaged, Receipt, Row, State, Whole, append, head_at, read_state
+from privfit.privacy.ledger.chain import VERSION, BudgetRow, Damaged, Receipt, Row, State, append, head_at, read_state
 from privfit.privacy.ledger.upgrade import upgrade
 
 if sys.platform == "linux":
@@ -93,17 +93,17 @@ class LedgerFile:
     def _checked_state(self, connection: sqlite3.Connection) -> State:
         """The state of this very ledger, which must go on from every head that was seen before."""
         _refuse_second_names(self.path)  # under the lock: a name that was made since the file was opened is seen too
-        whole = read_whole(self.path, connection)
+        budget = read_budget(self.path, connection)
         known = (self.identity, self.epsilon, self.delta)
-        if whole is None or (whole.identity, whole.epsilon, whole.delta) != known or not holds(self.path):
+        if budget is None or (budget.identity, budget.epsilon, budget.delta) != known or not holds(self.path):
             raise LedgerError(
                 f"The ledger {self.path.name!r} was replaced by another one. Nothing was charged or released. "
                 "Restore the first file."
             )
-        state = read_state(connection, whole)
+        state = read_state(connection, budget)
         heads = [(self.seen.entry, self.seen.head)] if self.seen.head else []
         for entry, head in (*heads, *_marked(self.path, self.identity)):
-            if head_at(connection, whole, entry) != head:
+            if head_at(connection, budget, entry) != head:
                 raise LedgerError(
                     f"The ledger {self.path.name!r} was rolled back or rewritten: it no longer has entry {entry} as it "
                     "was seen before. Nothing was charged or released. Restore the newest copy of the file."
@@ -113,7 +113,7 @@ class LedgerFile:
 
     def append(self, connection: sqlite3.Connection, state: State, row: Row, event: Event) -> Receipt:
         """Write an entry durably. The first one to a file of version 1 upgrades it in the same transaction."""
-        if state.whole.version < VERSION:
+        if state.budget.version < VERSION:
             state = upgrade(connection, state)
         state = append(connection, state, row, event)
         connection.execute("UPDATE state SET entries = ?, head = ?, totals = ?, seal = ?", state.to_row())
@@ -132,13 +132,13 @@ class LedgerFile:
 def open_file(path: Path) -> LedgerFile:
     """The ledger in an existing file."""
     with connected(path) as connection:
-        whole = read_whole(path, connection)
-    if whole is None:
+        budget = read_budget(path, connection)
+    if budget is None:
         raise LedgerError(
             f"The file {path.name!r} is not a ledger of this version. Nothing was charged. Use the file that "
             "Ledger(...) made."
         )
-    return LedgerFile(path, whole.identity, whole.epsilon, whole.delta)
+    return LedgerFile(path, budget.identity, budget.epsilon, budget.delta)
 
 
 @contextmanager
@@ -170,7 +170,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def read_whole(path: Path, connection: sqlite3.Connection) -> Whole | None:
+def read_budget(path: Path, connection: sqlite3.Connection) -> BudgetRow | None:
     """The budget in a file; None if it has none that this version can read.
 
     Refuses a file that some other program has put into WAL mode, which the file itself keeps: charges would sit in a
@@ -188,8 +188,8 @@ def read_whole(path: Path, connection: sqlite3.Connection) -> Whole | None:
     kinds = (int, str, float, float, str) if version == 1 else (int, str, float, float, str, int)
     if version not in (1, VERSION) or tuple(map(type, rows[0])) != kinds:
         return None
-    whole = Whole(*rows[0])
-    return whole if whole.epsilon > 0 and 0 <= whole.delta < 1 and whole.carried >= 0 else None
+    budget = BudgetRow(*rows[0])
+    return budget if budget.epsilon > 0 and 0 <= budget.delta < 1 and budget.carried >= 0 else None
 
 
 def _refuse_second_names(path: Path) -> None:

@@ -254,8 +254,8 @@ class Ledger(LedgerReading):
         for part in (*event.parts, *event.flat()):  # a repetition and what it repeats
             checked_text("purpose", part.purpose)
         after = state.after(event, stated_epsilon(event.cost), "")
-        whole, (epsilon, delta) = state.whole, after.total()
-        if whole.epsilon < math.inf and (epsilon > exact(whole.epsilon) or delta > exact(whole.delta)):
+        budget, (epsilon, delta) = state.budget, after.total()
+        if budget.epsilon < math.inf and (epsilon > exact(budget.epsilon) or delta > exact(budget.delta)):
             raise _refusal(state, event)
         return after
 
@@ -297,14 +297,14 @@ def _reopen(
 
 def _refusal(state: State, event: Event) -> BudgetExceeded:
     """What is said to who asks for more than is left."""
-    whole, remaining = state.whole, left(state)
+    budget, remaining = state.budget, left(state)
     asked = f"epsilon {event.epsilon:.6g}" + (f" and delta {event.delta:.3g}" if event.delta else "")
     cure = "Ask for less, or stop here: a budget that grows is not a budget."
-    if event.delta and not whole.delta:
+    if event.delta and not budget.delta:
         cure += " This ledger has no delta: ask for delta=0, or make a ledger that has one (delta=1e-5)."
     refusal = BudgetExceeded(
         f"{asked} was asked for, and the ledger has epsilon {remaining.epsilon:.6g} and delta {remaining.delta:.3g} "
-        f"left of epsilon {whole.epsilon:.6g} and delta {whole.delta:.3g}. Nothing was charged or released. {cure}"
+        f"left of epsilon {budget.epsilon:.6g} and delta {budget.delta:.3g}. Nothing was charged or released. {cure}"
     )
     refusal.remaining = remaining
     return refusal

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from privfit.privacy.errors import LedgerError
-from privfit.privacy.ledger.chain import TABLES, VERSION, State, Whole
+from privfit.privacy.ledger.chain import TABLES, VERSION, BudgetRow, State
 from privfit.privacy.ledger.file import DURABLE
 from privfit.privacy.parameters import Budget
 
@@ -35,7 +35,7 @@ def make_file(path: Path, epsilon: float, delta: float) -> None:
         connection = sqlite3.connect(made, isolation_level=None)
         connection.execute(DURABLE)
         connection.executescript(TABLES)
-        row = Whole(VERSION, uuid.uuid4().hex, *whole, datetime.now(UTC).isoformat(timespec="seconds"))
+        row = BudgetRow(VERSION, uuid.uuid4().hex, *whole, datetime.now(UTC).isoformat(timespec="seconds"))
         connection.execute("INSERT INTO budget VALUES (?, ?, ?, ?, ?, ?)", astuple(row))
         connection.execute("INSERT INTO state VALUES (?, ?, ?, ?)", State(row, 0, row.genesis).to_row())
         connection.close()

@@ -143,7 +143,7 @@ class LedgerReading:
 
     def _page(self, after: int, most: int) -> list[Entry]:
         with self._file.opened() as (connection, state):
-            rows = read_rows(connection, state.whole, after, most)
+            rows = read_rows(connection, state.budget, after, most)
             if len(rows) != most:
                 raise self._file.damaged()
             return [read_entry(row, head) for row, head in rows]
@@ -198,10 +198,11 @@ class LedgerReading:
 
 def left(state: State) -> Amount:
     """What is left to spend."""
-    whole, spent = state.whole, state.total()
-    if math.isinf(whole.epsilon):
-        return Amount(math.inf, whole.delta)
-    return Amount(_not_above(exact(whole.epsilon) - spent[0]), _not_above(exact(whole.delta) - spent[1]))
+    budget = state.budget
+    if math.isinf(budget.epsilon):
+        return Amount(math.inf, budget.delta)
+    spent = state.total()
+    return Amount(_not_above(exact(budget.epsilon) - spent[0]), _not_above(exact(budget.delta) - spent[1]))
 
 
 def _not_below(value: Fraction) -> float:

@@ -12,10 +12,10 @@ def upgrade(connection: sqlite3.Connection, old: State) -> State:
     """Turn a file of version 1 into one of this version, inside the caller's transaction: every entry is kept, and
     linked from now on. `old` is what was read from all of them, in the same transaction.
     """
-    whole = replace(old.whole, version=VERSION, carried=old.entries)
-    state = State(whole, 0, whole.genesis)
+    budget = replace(old.budget, version=VERSION, carried=old.entries)
+    state = State(budget, 0, budget.genesis)
     connection.execute("ALTER TABLE budget ADD COLUMN carried INTEGER NOT NULL DEFAULT 0")
-    connection.execute("UPDATE budget SET version = ?, carried = ?", (VERSION, whole.carried))
+    connection.execute("UPDATE budget SET version = ?, carried = ?", (VERSION, budget.carried))
     connection.execute("ALTER TABLE entry RENAME TO entry_of_version_1")
     for statement in TABLES.split(";")[1:3]:
         connection.execute(statement)

@@ -19,7 +19,7 @@ Integers = NDArray[np.int64]
 
 _MOST = (1 << 63) - 1  # results are held at the limits of 64 bits, as OpenDP does
 _UNIFORM_BYTES = 50  # 400 secret bits for each uniform number: the proof's error terms stay below 2^-120 an entry
-_DIGITS = Context(prec=150, Emin=MIN_EMIN, Emax=MAX_EMAX)  # 2^-490: enough for 210 bits lost on the way (shapes.md)
+_DIGITS = Context(prec=150, Emin=MIN_EMIN, Emax=MAX_EMAX)  # 2^-490: enough for 210 bits lost on the way (k-norm.md)
 
 
 def l2_noise(values: Integers, scale: float) -> Integers:
@@ -28,7 +28,7 @@ def l2_noise(values: Integers, scale: float) -> Integers:
     The noise is a Gamma length times a direction of normal numbers. Rounding is post-processing of the real-valued
     mechanism, which the digits follow but for a probability below 2^-64.
 
-    Guarantee: docs/proofs/shapes.md, Lemma 2.
+    Guarantee: docs/proofs/k-norm.md, Lemma 2.
     """
     check_fits("l2", values.size, scale)
     with localcontext(_DIGITS):
@@ -43,7 +43,7 @@ def l2_noise(values: Integers, scale: float) -> Integers:
 def rounded_normal(values: Integers, scale: float) -> Integers:
     """The values plus independent normal noise of standard deviation `scale`, rounded to integers.
 
-    Guarantee: docs/proofs/shapes.md, Lemma 2.
+    Guarantee: docs/proofs/k-norm.md, Lemma 2.
     """
     check_fits("l2", values.size, scale)
     with localcontext(_DIGITS):

@@ -8,7 +8,7 @@ every block by as much as any other, and the sums of all blocks by exactly the s
 subspace with equal block sums: there is none in directions in which no row can change anything. One block alone is
 Laplace noise.
 
-Read `check_fits`, `linf_noise`, `block_norm_noise`; docs/proofs/shapes.md has the proofs.
+Read `check_fits`, `linf_noise`, `block_norm_noise`; docs/proofs/k-norm.md has the proofs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ INTEGER_SCALE = 2.0**20
 noise."""
 MOST_SPREAD = 2.0**53
 """The largest (values + 1) * scale: a radius then stays below 2^60, which 64 bits hold, but for a probability below
-2^-150 (docs/proofs/shapes.md, Lemma 1)."""
+2^-150 (docs/proofs/k-norm.md, Lemma 1)."""
 LINF_VALUES = 8
 """The most values of L-infinity noise per lattice step of its scale: a proposal is kept with probability e^-4 or more.
 """
@@ -95,7 +95,7 @@ def linf_noise(size: int, scale: float, source: GeometricSource) -> Integers:
     and kept with probability (2R+1) / (2R+2i), for i = 1..size, one after the other. A scale of at least 2^20 is
     rounded up to an integer.
 
-    Guarantee: exact law, but for a probability below 2^-150 of a half-width beyond 2^60; docs/proofs/shapes.md,
+    Guarantee: exact law, but for a probability below 2^-150 of a half-width beyond 2^60; docs/proofs/k-norm.md,
     Lemma 1.
     """
     check_fits("linf", size, scale)
@@ -125,7 +125,7 @@ def block_norm_noise(
     times the number of points in all blocks, and then one of those points. g + h is proposed as a sum of geometric
     numbers, g as any number up to that, and both are kept with the probability that makes their weights right.
 
-    Guarantee: exact law, but for a probability below 2^-150 of a radius beyond 2^60; docs/proofs/shapes.md, Lemma 3.
+    Guarantee: exact law, but for a probability below 2^-150 of a radius beyond 2^60; docs/proofs/k-norm.md, Lemma 3.
     """
     if not any_scale:
         check_fits("blocks", sum(widths), scale)
@@ -232,7 +232,7 @@ def block_norm_sum_sd(widths: tuple[int, ...]) -> float:
 @lru_cache(maxsize=256)
 def _moments(widths: tuple[int, ...]) -> tuple[tuple[float, ...], float]:
     """Deviations by block, and that of the sum: g + h is a Gamma number of size + 2, and its share of g has a density
-    that is a product of volumes; docs/proofs/shapes.md, Lemma 3.
+    that is a product of volumes; docs/proofs/k-norm.md, Lemma 3.
     """
     frees = [max(width - 1, 1) for width in widths]
     size = sum(frees)

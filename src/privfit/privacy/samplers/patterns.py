@@ -1,8 +1,8 @@
-"""One of exponentially many moves, by the exponential mechanism, without listing them.
+"""One of exponentially many candidates, by the exponential mechanism, without listing them.
 
-A move takes one column and moves each of its levels up or down. What it gains is a sum of terms of one level's sign, or
-of two neighbouring ones, so that the weights of all patterns of a column add up by a recursion from level to level, and
-signs are drawn one after the other.
+A candidate changes the weights of one column, each level up or down. What it gains is a sum of terms of one level's
+sign, or of two neighbouring ones, so that the weights of all patterns of a column add up by a recursion from level to
+level, and signs are drawn one after the other.
 """
 
 from __future__ import annotations
@@ -10,25 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.privacy.samplers.norms import Source
+
 Integers = NDArray[np.int64]
 
 DOWN, UP = 0, 1
-_DIGITS = Context(prec=70, Emin=MIN_EMIN, Emax=MAX_EMAX)
-_DRAWS, _DRAW_BITS = 4, 50
+_DIGITS = Context(prec=70, Emin=MIN_EMIN, Emax=MAX_EMAX)  # ten digits more than 200 bits: rounding below 2^-150 in all
+_DRAWS, _DRAW_BITS = 4, 50  # a uniform number of 200 bits: the law is off by less than 2^-150
 _ALL = 1 << (_DRAWS * _DRAW_BITS)
-
-
-class Uniform(Protocol):
-    """What choices are drawn from."""
-
-    def below(self, limits: Integers) -> Integers:
-        """For each limit a whole number from 0 to limit - 1, all equally likely."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -53,17 +46,15 @@ class Chain:
         return total
 
 
-def choose_pattern(chains: Sequence[Chain], scale: float, source: Uniform) -> tuple[int, tuple[int, ...]]:
+def choose_pattern(chains: Sequence[Chain], scale: float, source: Source) -> tuple[int, tuple[int, ...]]:
     """A column and a sign for each of its levels, with probability proportional to exp(gain / scale) times the column's
     share: all columns, and all patterns of a column, have the same.
 
     Guarantee: epsilon-DP (and epsilon-bounded range) if one row changes no difference of two gains by more than epsilon
-    * scale, up to a chance below 2^-150; docs/proofs/selection.md, Lemma 5.
+    * scale, up to a probability below 2^-150; docs/proofs/selection.md, Lemma 5.
     """
     with localcontext(_DIGITS):
-        rate = 1 / (
-            Decimal(scale) * (1 + Decimal(2) ** -50)
-        )  # a little gentler than asked, by far more than the last digit can matter
+        rate = 1 / (Decimal(scale) * (1 + Decimal(2) ** -50))  # more noise than asked, by far more than rounding takes
         tails = [_tails(chain, rate) for chain in chains]
         column = _drawn([tail[0] for tail in tails], source)
         chain, signs = chains[column], list[int]()
@@ -107,7 +98,7 @@ def _exp(gain: int, rate: Decimal) -> Decimal:
     return (int(gain) * rate).exp()
 
 
-def _drawn(weights: Sequence[Decimal], source: Uniform) -> int:
+def _drawn(weights: Sequence[Decimal], source: Source) -> int:
     """A place with probability proportional to its weight."""
     whole = 0
     for part in source.below(np.full(_DRAWS, 1 << _DRAW_BITS, dtype=np.int64)).tolist():

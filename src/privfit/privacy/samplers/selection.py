@@ -1,4 +1,4 @@
-"""Choosing one of several public candidates by private scores, and coins that decide which rows take part in what."""
+"""Choosing one of several public candidates by private scores, and random bits that decide which rows take part in what."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from privfit.privacy.samplers.norms import GeometricSource
 
 Rule = Literal["permute-and-flip", "exponential"]
 
-_MOST = 1 << 62
+_MOST = 1 << 62  # larger gaps between two scores count as this one: geometric numbers are held in 64 bits
 
 
 def select_each(menus: Sequence[Sequence[int]], scale: float, rule: Rule, source: GeometricSource) -> list[int]:
-    """For every menu of whole-number scores the place of one of them, larger ones more likely, independently of the
+    """For every menu of integer scores the place of one of them, larger ones more likely, independently of the
     other menus.
 
     Guarantee: epsilon-DP if the changes that one row makes to differences of two scores, the largest of each menu, add
@@ -30,7 +30,7 @@ def select_each(menus: Sequence[Sequence[int]], scale: float, rule: Rule, source
 def permute_and_flip(menus: Sequence[Sequence[int]], scale: float, source: GeometricSource) -> list[int]:
     """In random order, take the i-th score of a menu with probability exp(-(best - score_i) / scale).
 
-    A geometric number is at least k with probability exp(-k / scale), so every step is exact for whole-number scores.
+    A geometric number is at least k with probability exp(-k / scale), so every step is exact for integer scores.
 
     Guarantee: docs/proofs/selection.md, Lemma 1.
     """
@@ -83,23 +83,26 @@ def exponential(menus: Sequence[Sequence[int]], scale: float, source: GeometricS
 
 
 _BLOCK = 1 << 14
-HEADS_OF_256 = 51
+"""Rows whose bits one hash yields: few calls for long tables, and little that is hashed in vain for a batch."""
+ONES_OF_256 = 51
+"""How many of 256 rows choose between candidates that the others fit, where nobody says: about one in five. Fewer make
+choices noisier, more make fits so."""
 
 
 @dataclass(frozen=True)
-class KeyedCoins:
-    """A coin for every row number, heads about one time in five or as often as asked, from a key: nobody who does not
-    know the key can tell them.
+class KeyedBits:
+    """A random bit for every row number, one about one time in five or as often as asked, from a key: nobody who does
+    not know the key can tell them.
     """
 
     key: bytes = field(repr=False)
 
-    def heads(self, first: int, count: int, of_256: int = HEADS_OF_256) -> NDArray[np.bool_]:
-        """Which of `count` rows from number `first` on show heads: each so many times in 256."""
+    def ones(self, first: int, count: int, of_256: int = ONES_OF_256) -> NDArray[np.bool_]:
+        """Which of `count` rows from number `first` on have a one: each with probability `of_256` / 256."""
         start = first // _BLOCK
         stop = (first + count + _BLOCK - 1) // _BLOCK
         stream = b"".join(
             hashlib.shake_256(self.key + block.to_bytes(8)).digest(_BLOCK) for block in range(start, stop)
         )
-        thrown = np.frombuffer(stream, dtype=np.uint8)[first - start * _BLOCK :][:count]
-        return thrown < of_256
+        drawn = np.frombuffer(stream, dtype=np.uint8)[first - start * _BLOCK :][:count]
+        return drawn < of_256

@@ -21,7 +21,7 @@ from privfit.privacy.errors import PrivacyError
 from privfit.privacy.samplers.decimals import l2_noise, rounded_normal
 from privfit.privacy.samplers.norms import GeometricSource, block_norm_noise, linf_noise
 from privfit.privacy.samplers.patterns import Chain, choose_pattern
-from privfit.privacy.samplers.selection import KeyedCoins, Rule, select_each
+from privfit.privacy.samplers.selection import KeyedBits, Rule, select_each
 
 Integers = NDArray[np.int64]
 
@@ -79,8 +79,8 @@ class Sampler(GeometricSource, Protocol):
         """One of the chains, and a sign for each of its levels, by the exponential mechanism."""
         ...
 
-    def coins(self) -> KeyedCoins:
-        """A coin for every row."""
+    def keyed_bits(self) -> KeyedBits:
+        """A random bit for every row."""
         ...
 
 
@@ -131,8 +131,8 @@ class SecureNoise(IntegerNoise):
     def one_in(self, count: int) -> bool:
         return secrets.randbelow(count) == 0
 
-    def coins(self) -> KeyedCoins:
-        return KeyedCoins(secrets.token_bytes(32))
+    def keyed_bits(self) -> KeyedBits:
+        return KeyedBits(secrets.token_bytes(32))
 
     def geometric(self, size: int, scale: float) -> Integers:
         """For an integer scale by Algorithm 2 of Canonne, Kamath and Steinke (2020), all at once: a uniform number u
@@ -218,8 +218,8 @@ class SeededNoise(IntegerNoise):
     def one_in(self, count: int) -> bool:
         return bool(self._generator.integers(count) == 0)
 
-    def coins(self) -> KeyedCoins:
-        return KeyedCoins(self._generator.bytes(32))
+    def keyed_bits(self) -> KeyedBits:
+        return KeyedBits(self._generator.bytes(32))
 
     def geometric(self, size: int, scale: float) -> Integers:
         return np.asarray(self._generator.geometric(-np.expm1(-1.0 / scale), size) - 1, dtype=np.int64)

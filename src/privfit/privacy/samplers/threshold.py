@@ -17,10 +17,15 @@ from privfit.privacy.samplers.sources import Sampler
 Integers = NDArray[np.int64]
 
 DIGITS = 120
+"""Decimal digits at first: uniform numbers of 240 bits have 72, and more of both are taken where they do not decide."""
 GUARD = 40
+"""Last digits that are not trusted: far more than sums of as many terms as there are cells can lose."""
 WORDS, WORD_BITS = 4, 60
+"""Words of a uniform number taken at a time, and their bits, which fit 64-bit limits."""
 PIECE = 1 << 18
+"""Values noised in one call: OpenDP takes Python lists, of which ten million would fill the memory."""
 _MOST_WORD = 1 << 62
+"""The largest limit of a uniform number that a source draws at once."""
 MOST_COUNT = (1 << 63) - 1
 """Where noise on 64-bit counts is cut, so that cells with rows and without end at the same number."""
 
@@ -29,7 +34,7 @@ def lifted(n_cells: int, threshold: int, scale: float, noise: Sampler) -> dict[i
     """Every cell that noise alone lifts to the threshold or above, by its number, and its value: as if all cells,
     empty, had been noised and compared.
 
-    Noise is at least `threshold` if a coin of probability exp(-threshold / scale) comes up and a second number k, noise
+    Noise is at least `threshold` if a trial of probability exp(-threshold / scale) succeeds and a second number k, noise
     itself, is not negative; it is threshold + k then.
 
     Guarantee: exact law; docs/proofs/histograms.md, Lemma 2.
@@ -49,10 +54,10 @@ def laplace(noise: Sampler, values: Integers, scale: float) -> Integers:
 
 
 def binomial(trials: int, threshold: int, scale: float, source: Source) -> int:
-    """How many of `trials` coins of probability exp(-threshold / scale) come up.
+    """How many of `trials` trials of probability exp(-threshold / scale) succeed.
 
-    A uniform number, known to more and more bits, is compared with sums of chances, known to more and more digits,
-    until no bit or digit that is left out could change the answer.
+    A uniform number, known to more and more bits, is compared with sums of probabilities, known to more and more
+    digits, until no bit or digit that is left out could change the answer.
 
     Guarantee: exact law; docs/proofs/histograms.md, Lemma 2.
     """
@@ -67,21 +72,21 @@ def binomial(trials: int, threshold: int, scale: float, source: Source) -> int:
 
 
 def inverted(trials: int, threshold: int, scale: float, drawn: int, bits: int, digits: int) -> int | None:
-    """The number of coins at which the sum of chances passes every uniform number from drawn / 2^bits to (drawn + 1) /
-    2^bits; None if that is too close to call.
+    """The number of successes at which the sum of probabilities passes every uniform number from drawn / 2^bits to
+    (drawn + 1) / 2^bits; None if that is too close to call.
     """
     with localcontext(Context(prec=digits + len(str(trials)), Emin=MIN_EMIN, Emax=MAX_EMAX)):
         low, high = Decimal(drawn) / (1 << bits), Decimal(drawn + 1) / (1 << bits)
         unsure = Decimal(10) ** (GUARD - digits)
-        coin = (-Decimal(threshold) / Decimal(scale)).exp()
-        odds = coin / (1 - coin)
-        chance = (trials * (1 - coin).ln()).exp()
-        total = chance
+        success = (-Decimal(threshold) / Decimal(scale)).exp()
+        odds = success / (1 - success)
+        probability = (trials * (1 - success).ln()).exp()
+        total = probability
         for count in range(trials):
             if low < total + unsure:
                 return count if high <= total - unsure else None
-            chance = chance * (trials - count) / (count + 1) * odds
-            total += chance
+            probability = probability * (trials - count) / (count + 1) * odds
+            total += probability
         return trials
 
 
@@ -101,7 +106,7 @@ def distinct(count: int, n_cells: int, source: Source) -> list[int]:
 
 
 def below(count: int, limit: int, source: Source) -> list[int]:
-    """Independent whole numbers from 0 to limit - 1, all equally likely, for limits of any size."""
+    """Independent integers from 0 to limit - 1, all equally likely, for limits of any size."""
     if limit <= _MOST_WORD:
         return [int(number) for number in source.below(np.full(count, limit, dtype=np.int64)).tolist()]
     bits = (limit - 1).bit_length()
