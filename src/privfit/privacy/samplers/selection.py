@@ -1,4 +1,4 @@
-"""Choosing one of several public candidates by private scores, and random bits that decide which rows take part in what."""
+"""Choosing one of several public candidates by private scores, and random bits for every row."""
 
 from __future__ import annotations
 

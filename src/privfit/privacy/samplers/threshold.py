@@ -34,8 +34,8 @@ def lifted(n_cells: int, threshold: int, scale: float, noise: Sampler) -> dict[i
     """Every cell that noise alone lifts to the threshold or above, by its number, and its value: as if all cells,
     empty, had been noised and compared.
 
-    Noise is at least `threshold` if a trial of probability exp(-threshold / scale) succeeds and a second number k, noise
-    itself, is not negative; it is threshold + k then.
+    Noise is at least `threshold` if a trial of probability exp(-threshold / scale) succeeds and a second number k,
+    noise itself, is not negative; it is threshold + k then.
 
     Guarantee: exact law; docs/proofs/histograms.md, Lemma 2.
     """
