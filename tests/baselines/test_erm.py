@@ -320,7 +320,7 @@ def test_the_example_of_the_guide_runs() -> None:
 
 
 @parametrize_with_checks(
-    [baseline(epsilon=epsilon, schema="public") for baseline in BASELINES for epsilon in (1.0, 1e6)]
+    [baseline(epsilon=epsilon, schema="public") for baseline, epsilon in zip(BASELINES, (1.0, 1e6), strict=True)]
 )
 def test_every_check_of_scikit_learn_passes(estimator: Any, check: Any) -> None:
     check(estimator)

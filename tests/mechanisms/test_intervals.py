@@ -85,7 +85,7 @@ def test_intervals_cost_nothing_and_are_the_same_when_asked_again() -> None:
 
 
 @pytest.mark.parametrize("model_type", [pf.Ridge, pf.Lasso, pf.ElasticNet])
-@quick_or_full("runs", quick=[15], full=[60])
+@quick_or_full("runs", quick=[8], full=[60])
 def test_penalised_models_have_them_too(model_type, runs: int) -> None:
     assert covered(model_type, 20_000, 1.0, runs) > 0.75
 

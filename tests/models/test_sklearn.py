@@ -35,11 +35,21 @@ EXCEPTIONS: dict[type, dict[str, str]] = {}
 """Checks that an estimator may fail, by name, with the reason. Empty: all pass."""
 
 
-@parametrize_with_checks(
-    [estimator(epsilon=epsilon, schema="public") for estimator in ESTIMATORS for epsilon in (1.0, 1e6)],
-    expected_failed_checks=lambda estimator: EXCEPTIONS.get(type(estimator), {}),
-)
+def checked(epsilon: float) -> pytest.MarkDecorator:
+    return parametrize_with_checks(
+        [estimator(epsilon=epsilon, schema="public") for estimator in ESTIMATORS],
+        expected_failed_checks=lambda estimator: EXCEPTIONS.get(type(estimator), {}),
+    )
+
+
+@checked(epsilon=1e6)
 def test_every_check_of_scikit_learn_passes(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+@pytest.mark.slow
+@checked(epsilon=1.0)
+def test_every_check_of_scikit_learn_passes_with_much_noise(estimator: Any, check: Any) -> None:
     check(estimator)
 
 

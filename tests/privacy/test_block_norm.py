@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -35,7 +37,7 @@ from tests.support.pooled import PooledNoise
 
 FALSE_ALARM = 1e-7
 LEAST_EXPECTED = 25
-DRAWS = 2500
+DRAWS = 1500
 """As many as every fault below needs to be caught (p of 1e-10 at most, with its seed)."""
 SOURCES = {"secure": PooledNoise, "seeded": lambda: SeededNoise(20_261_116)}
 
@@ -128,6 +130,7 @@ def blocks_by_size_and_sum(width: int, furthest: int) -> np.ndarray:
     return table
 
 
+@cache
 def shell_chances(widths: tuple[int, ...], scale: float) -> tuple[np.ndarray, np.ndarray]:
     """The chance of each distance, and of one point at that distance."""
     furthest = int(25 * scale * sum(widths)) + 25
@@ -141,6 +144,7 @@ def shell_chances(widths: tuple[int, ...], scale: float) -> tuple[np.ndarray, np
     return points * weights / (points @ weights), weights / (points @ weights)
 
 
+@cache
 def near_points(widths: tuple[int, ...], distance: int) -> list[tuple[int, ...]]:
     """All points up to this distance: blocks with one sum, and values alone that are even or odd as it is."""
     kinds = [
@@ -176,13 +180,13 @@ def p_value(sample: np.ndarray, widths: tuple[int, ...], scale: float) -> float:
     wanted |= {shell: n * shells[shell] for shell in range(near, far) if n * shells[shell] >= LEAST_EXPECTED}
     seen = dict.fromkeys(wanted, 0)
     rest = 0
-    for point in map(tuple, sample.tolist()):
+    for point, count in Counter(map(tuple, sample.tolist())).items():
         shell = round(length("blocks", np.array(point), widths))
         cell = point if shell < near else shell
         if cell in seen:
-            seen[cell] += 1
+            seen[cell] += count
         else:
-            rest += 1
+            rest += count
     assert len(wanted) >= 3
     return float(stats.chisquare([*seen.values(), rest], [*wanted.values(), n - sum(wanted.values())]).pvalue)
 

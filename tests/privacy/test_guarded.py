@@ -152,45 +152,46 @@ MODELS = dict(
     table=lambda: search(pf.TableFitness(real(slow, lambda r, w: -np.abs(r - w.T).sum(axis=0)), 10.0)),
     blocks=lambda: pf.Aggregate(real(slow, lambda r: 1.0), low=0, high=10, schema=SCHEMA),
 )
-try:
-    MODELS[{model!r}]().fit(table)
-except KeyboardInterrupt:
-    print("interrupted", flush=True)
-    sys.exit(3)
-print("released", flush=True)
+for name in MODELS:
+    try:
+        MODELS[name]().set_params(ledger=pf.Ledger(epsilon=9.0)).fit(table)
+        print(name, "released", flush=True)
+    except KeyboardInterrupt:
+        print(name, "interrupted", flush=True)
 """
+KINDS = ("search", "table", "blocks")
 
 
-@pytest.mark.parametrize("model", ["search", "table", "blocks"])
-def test_a_real_signal_ends_the_fit_in_the_middle_of_a_function(model) -> None:
+def test_a_real_signal_ends_the_fit_in_the_middle_of_a_function() -> None:
     child = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(CHILD.format(endless=True, model=model))],
+        [sys.executable, "-c", textwrap.dedent(CHILD.format(endless=True))],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
     try:
         assert child.stdout is not None
-        assert child.stdout.readline() == "running\n"
-        child.send_signal(signal.SIGINT)
-        said, _ = child.communicate(timeout=120)
+        for kind in KINDS:
+            assert child.stdout.readline() == "running\n"
+            child.send_signal(signal.SIGINT)
+            assert child.stdout.readline() == f"{kind} interrupted\n"
+        child.communicate(timeout=120)
     finally:
         child.kill()
-    assert "interrupted" in said
-    assert child.returncode == 3
+    assert child.returncode == 0
 
 
-@pytest.mark.parametrize("model", ["search", "table", "blocks"])
-def test_an_interrupt_that_the_function_raises_itself_does_not(model) -> None:
+def test_an_interrupt_that_the_function_raises_itself_does_not() -> None:
     child = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(CHILD.format(endless=False, model=model))],
+        [sys.executable, "-c", textwrap.dedent(CHILD.format(endless=False))],
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
     assert child.returncode == 0, child.stderr
-    assert child.stdout.endswith("released\n")
+    said = child.stdout.splitlines()
+    assert [line for line in said if line != "running"] == [f"{kind} released" for kind in KINDS]
     assert child.stderr == ""
 
 
