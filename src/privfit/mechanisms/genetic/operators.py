@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -196,7 +196,7 @@ def fresh_generator(source: Source) -> PublicGenerator:
     return seeded_generator(sum(word << (WORD_BITS * place) for place, word in enumerate(words)))
 
 
-def _kept(call: Callable[[], Any], given: Floats, setting: Setting) -> Floats:
+def _kept(call: Callable[[], object], given: Floats, setting: Setting) -> Floats:
     """What a function returned, within the box; what it was given wherever that is no number, or no answer at all."""
     found = attempted(lambda: _shaped(call(), given))
     if found is None:
@@ -204,7 +204,7 @@ def _kept(call: Callable[[], Any], given: Floats, setting: Setting) -> Floats:
     return np.clip(np.where(np.isnan(found), given, found), setting.low, setting.high)
 
 
-def _shaped(found: Any, given: Floats) -> Floats:
+def _shaped(found: object, given: Floats) -> Floats:
     numbers = real_numbers(found)
     if numbers.shape != given.shape:
         raise ValueError(
@@ -230,7 +230,7 @@ def try_operators(crossover: Crossover | None, mutate: Mutate | None, candidates
         _try("mutation", lambda: mutate(made_up[0].copy(), setting.generation(random)), made_up[0])
 
 
-def _try(name: str, call: Callable[[], Any], given: Floats) -> None:
+def _try(name: str, call: Callable[[], object], given: Floats) -> None:
     found, failure = tried(lambda: _shaped(call(), given))
     if found is None:
         words, _ = tried(lambda: str(failure))

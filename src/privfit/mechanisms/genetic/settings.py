@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 from privfit.privacy import PrivacyError
 
@@ -60,7 +60,7 @@ def _check_together(gene: PrivGene) -> None:
         )
 
 
-def _is_number(value: Any, low: float, high: float) -> bool:
+def _is_number(value: object, low: float, high: float) -> bool:
     return not isinstance(value, bool) and isinstance(value, int | float) and low <= value <= high
 
 

@@ -36,8 +36,8 @@ def measured(table: PointTable, k: int, epsilons: Sequence[float], seed: Callabl
     blocks = AggregatedCentres(GuptOnce())
     for epsilon in epsilons:
         methods: dict[str, Any] = {
-            GENES: PrivGene("exponential", moves="genes", parents=PARENTS, start="scattered"),
-            GENES_PRINTED: PrivGene(calibration="paper", parents=PARENTS),
+            GENES: PrivGene("exponential", moves="genes", parents=PARENTS, start="scattered", elitism=False),
+            GENES_PRINTED: PrivGene(calibration="paper", parents=PARENTS, elitism=False),
             GUPT: blocks,
             CUT_GUPT: "sample-and-aggregate",
             OURS: "auto",

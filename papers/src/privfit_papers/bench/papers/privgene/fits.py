@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -58,6 +58,12 @@ def _error(fold: Fold, unfitted: Any) -> float:
     return fold.error(unfitted.fit(fold.split.train).decision_function(fold.split.test))
 
 
+def printed_genes(kind: Kind, **settings: Any) -> PrivGene:
+    """Algorithm 1 as printed: no parent stays among the candidates; with the printed C for support vector machines."""
+    weight = None if kind == "logistic" else C
+    return replace(PrivGene("enhanced", moves="genes", elitism=False, C=weight), **settings)
+
+
 # -- groups of methods -----------------------------------------------------------------------------
 
 
@@ -65,12 +71,9 @@ def genes(kind: Kind, fold: Fold, epsilons: Sequence[float], seed: Seeds) -> Ite
     """The paper's algorithm with the enhanced mechanism; for a hinge also with the paper's constants, which are not
     private.
     """
-    methods = {GENES: PrivGene(moves="genes", selection="enhanced")}
+    methods = {GENES: printed_genes(kind)}
     if kind == "svm":
-        methods = {
-            GENES: PrivGene(moves="genes", selection="enhanced", C=C),
-            GENES_PRINTED: PrivGene(moves="genes", calibration="paper", C=C),
-        }
+        methods[GENES_PRINTED] = printed_genes(kind, calibration="paper")
     for method, mechanism in methods.items():
         for epsilon in epsilons:
             yield method, epsilon, _error(fold, model(kind, epsilon, fold, seed(method, epsilon), mechanism))
@@ -188,14 +191,14 @@ def traced_errors(
 ) -> list[float]:
     """The error after every iteration."""
     trace = Trace()
-    mechanism = PrivGene(moves="genes", selection=selection, crossover=trace)
+    mechanism = printed_genes(kind, selection=selection, crossover=trace)
     last = _error(fold, model(kind, epsilon, fold, seed, mechanism))
     return [*(fold.error(fold.tested @ (on_lattice(weights) / GRAIN)) for weights in trace.parents.values()), last]
 
 
 def error_after(kind: Kind, fold: Fold, epsilon: float, rounds: int, seed: int) -> float:
     """The error of the paper's algorithm with so many iterations."""
-    return _error(fold, model(kind, epsilon, fold, seed, PrivGene(moves="genes", selection="enhanced", rounds=rounds)))
+    return _error(fold, model(kind, epsilon, fold, seed, printed_genes(kind, rounds=rounds)))
 
 
 def default_error(kind: Kind, fold: Fold, epsilon: float, seed: int) -> float:
