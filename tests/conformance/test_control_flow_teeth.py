@@ -100,8 +100,8 @@ class Tells(pf.LinearRegression):
 
     place = ""
 
-    def _fit(self, X: Any, y: Any) -> None:
-        super()._fit(X, y)
+    def fit(self, X: Any, y: Any = None) -> Tells:
+        super().fit(X, y)
         value = float(X["x"].max())
         special = value == 0.875
         if self.place == "attribute" and special:
@@ -116,6 +116,7 @@ class Tells(pf.LinearRegression):
             object.__setattr__(self.report_, "sensitivity", self.report_.sensitivity * (1 + 1e-15))
         elif self.place == "coefficients":
             self.coef_ = self.coef_ + 1e-9 * value
+        return self
 
 
 PLACES = ["attribute", "deep in an attribute", "names", "report", "report's number", "coefficients"]

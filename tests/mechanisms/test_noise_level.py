@@ -15,7 +15,7 @@ from privfit.features import RowNorms
 from privfit.losses import LOGISTIC
 from privfit.mechanisms.perturbation.defaults import DROWNED
 from privfit.mechanisms.perturbation.problem import ERMFit
-from privfit.models.perturbed import DROWNED_NOTE
+from privfit.models.perturbed import NOISY_NOTE
 from privfit.privacy import Event
 from privfit.privacy.parts import CERTIFICATE, RELEASE, Laplace, Selection
 
@@ -52,8 +52,8 @@ def fitted(kind: str, epsilon: float, rows: int, **parameters: Any) -> Any:
 
 
 def is_told(model: Any) -> bool:
-    assert (model.report_.repairs["relative_noise"] > DROWNED) == (DROWNED_NOTE in model.report_.notes)
-    return DROWNED_NOTE in str(model.report_)
+    assert (model.report_.repairs["relative_noise"] > DROWNED) == (NOISY_NOTE in model.report_.notes)
+    return NOISY_NOTE in str(model.report_)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -71,7 +71,7 @@ def test_it_depends_on_public_facts_alone() -> None:
     one = fitted("logistic", 0.01, 400)
     other = fitted("logistic", 0.01, 400, random_state=2).fit(np.zeros((400, 6)), np.full(400, "no"))
     assert one.report_.repairs["relative_noise"] == other.report_.repairs["relative_noise"]
-    assert (DROWNED_NOTE in one.report_.notes) == (DROWNED_NOTE in other.report_.notes)
+    assert (NOISY_NOTE in one.report_.notes) == (NOISY_NOTE in other.report_.notes)
 
 
 def test_more_epsilon_or_rows_make_it_less_and_more_columns_make_it_more() -> None:
@@ -90,12 +90,12 @@ def test_more_epsilon_or_rows_make_it_less_and_more_columns_make_it_more() -> No
 def test_a_private_number_of_rows_is_not_used() -> None:
     unknown = fitted("logistic", 0.001, 300, adjacency="add-remove")
     assert "relative_noise" not in unknown.report_.repairs
-    assert DROWNED_NOTE not in unknown.report_.notes
+    assert NOISY_NOTE not in unknown.report_.notes
     guessed = [
         fitted("logistic", 0.001, rows, adjacency="add-remove", expected_rows=1_000).report_ for rows in (300, 299)
     ]
     assert guessed[0].repairs["relative_noise"] == guessed[1].repairs["relative_noise"]
-    assert DROWNED_NOTE in guessed[0].notes
+    assert NOISY_NOTE in guessed[0].notes
 
 
 def test_a_regression_is_not_judged_by_a_rule_for_classes() -> None:

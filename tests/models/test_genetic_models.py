@@ -156,8 +156,8 @@ def test_the_replay_catches_weights_that_depend_on_rows(monkeypatch) -> None:
     keep = pf.LogisticRegression._keep
     leaks = iter([1, 2])
 
-    def leaking(self, fit, mechanism):
-        keep(self, fit, mechanism)
+    def leaking(self, result):
+        keep(self, result)
         self.secret_ = next(leaks)
 
     monkeypatch.setattr(pf.LogisticRegression, "_keep", leaking)

@@ -14,7 +14,7 @@ import pytest
 
 import privfit as pf
 from privfit.features import FourierFeatures
-from privfit.models.perturbed import PUBLIC_SEED
+from privfit.models.features import PUBLIC_SEED
 from tests.support.beats import assert_told_in_order
 
 SCHEMA = pf.Schema.box(-1, 1, target=[0, 1])

@@ -185,7 +185,7 @@ def test_a_fit_is_charged_once_whatever_the_rounds(ledger) -> None:
     (entry,) = ledger.entries()
     assert (entry.epsilon, ledger.spent.epsilon, ledger.spent.delta) == (0.3, 0.3, 0.0)
     assert model.report_.private
-    assert "13 private choices by permute-and-flip" in str(model.report_)
+    assert "13 private selections by permute-and-flip" in str(model.report_)
 
 
 def test_a_delta_is_spent_where_it_buys_something_and_the_report_says_so(ledger) -> None:

@@ -456,7 +456,7 @@ def test_bad_rows_charge_nothing() -> None:
 def test_a_table_in_which_nothing_passes_can_be_shown() -> None:
     model = FilterPriority(schema=pf.Schema.box(0, 1), cells=4, threshold=10_000, random_state=0).fit(np.zeros((5, 2)))
     assert model.to_frame().height == 0
-    with pytest.raises(pf.PrivacyError, match="drowned"):
+    with pytest.raises(pf.PrivacyError, match="dominated by noise"):
         model.draw(5)
 
 

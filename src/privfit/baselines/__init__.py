@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from privfit.baselines.erm import PrivateERM
 from privfit.baselines.majority import Majority
-from privfit.baselines.noiseless import NoPrivacy, Truncated
+from privfit.baselines.no_privacy import NoPrivacy
 from privfit.baselines.svm import PrivateSVM
+from privfit.baselines.truncated import Truncated
 from privfit.models import LOADABLE
 from privfit.publish.filter_priority import FilterPriority
 from privfit.publish.histograms import DPME, cells_per_axis

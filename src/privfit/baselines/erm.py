@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,28 +14,37 @@ from scipy.special import log_expit
 from sklearn.utils.metaestimators import available_if
 
 from privfit.losses import LOGISTIC, ConvexLoss, smooth_hinge
-from privfit.mechanisms.base import AnyMechanism, Numbers
+from privfit.mechanisms.base import Description, Numbers
 from privfit.mechanisms.perturbation.printed_erm import IN_PRIVGENE, METHODS, PrintedERM, PrintedFit, Tuned
 from privfit.mechanisms.perturbation.problem import ERMProblem
 from privfit.models._docs import documented
 from privfit.models.classes import ClassModel
+from privfit.models.inputs import Input
 from privfit.models.perturbed import PerturbedModel
-from privfit.privacy import Ledger, PrivacyError
-from privfit.schema import Schema
+from privfit.models.private import FitResult
+from privfit.models.report import JSONObject
+from privfit.privacy import Ledger, PrivacyParameters, Seed
+from privfit.schema import AUTO_KNOTS, Schema
+from privfit.tables import TableLike
 
 Floats = NDArray[np.float64]
 
+Printed = PrintedERM | Tuned
+PrintedResult = FitResult[Printed, ERMProblem, PrintedFit]
+
 HUBER_WIDTH = 0.5
+"""The width h of the Huber loss in the paper's experiments."""
 LOSSES: dict[str, ConvexLoss] = {"logistic": LOGISTIC, "huber": smooth_hinge(HUBER_WIDTH)}
 CANDIDATES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+"""Values of Lambda for "tune": decades around those that the paper's experiments select."""
 
 
-def _is_logistic(model: Any) -> bool:
+def _is_logistic(model: PrivateERM) -> bool:
     return bool(model.loss == "logistic")
 
 
 @documented
-class PrivateERM(ClassModel, PerturbedModel):
+class PrivateERM(ClassModel[Printed, ERMProblem, PrintedFit], PerturbedModel[Printed, PrintedFit]):
     """Private empirical risk minimisation for two classes as printed by Chaudhuri et al. (2011), a baseline.
 
     Parameters
@@ -93,6 +102,11 @@ class PrivateERM(ClassModel, PerturbedModel):
     True
     """
 
+    _choices: ClassVar[dict[str, tuple[object, ...]]] = PerturbedModel._choices | {
+        "loss": tuple(LOSSES),
+        "method": tuple(METHODS),
+    }
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -109,7 +123,7 @@ class PrivateERM(ClassModel, PerturbedModel):
         rows_per_person: int = 1,
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         super().__init__(
             epsilon,
@@ -128,15 +142,9 @@ class PrivateERM(ClassModel, PerturbedModel):
         self.regularisation = regularisation
         self.candidates = candidates
 
-    def _chosen_mechanism(self) -> PrintedERM | Tuned:
-        for name, given, known in (("loss", self.loss, LOSSES), ("method", self.method, METHODS)):
-            if given not in tuple(known):
-                raise PrivacyError(
-                    f"{name}={given!r} was given to PrivateERM; it is one of {tuple(known)}. Use {next(iter(known))!r} "
-                    "if in doubt."
-                )
+    def _chosen_mechanism(self) -> Printed:
         kind = METHODS[self.method]
-        chosen: PrintedERM | Tuned
+        chosen: Printed
         if isinstance(self.regularisation, str) and self.regularisation == "tune":
             values = tuple(np.ravel(self.candidates).tolist())
             chosen = Tuned(
@@ -147,29 +155,24 @@ class PrivateERM(ClassModel, PerturbedModel):
         chosen.check()
         return chosen
 
-    def _numeric_style(self, mechanism: AnyMechanism) -> Numbers:
-        return "slope" if self.numeric == "auto" else super()._numeric_style(mechanism)
+    def _numbers(self, mechanism: Printed, given: Input, parameters: PrivacyParameters) -> tuple[Numbers, int]:
+        usual = super()._numbers(mechanism, given, parameters)
+        return ("slope", AUTO_KNOTS) if self.numeric == "auto" else usual
 
     def _convex_loss(self, schema: Schema) -> ConvexLoss:
         return LOSSES[self.loss]
 
-    def _objective(self, mechanism: AnyMechanism, schema: Schema) -> ERMProblem:
-        return self._problem(mechanism, schema)
+    def _keep(self, result: PrintedResult) -> None:
+        super()._keep(result)
+        self.regularisation_ = result.fit.regularisation
 
-    def _keep(self, fit: PrintedFit, mechanism: AnyMechanism) -> None:
-        self._keep_weights(fit)
-        self.regularisation_ = fit.regularisation
-
-    def _notes(self, mechanism: AnyMechanism) -> tuple[str, ...]:
-        return (mechanism.note(self.regularisation_),)  # type: ignore[attr-defined]
-
-    def _described(self, mechanism: AnyMechanism, fit: PrintedFit) -> tuple[dict[str, Any], list[str]]:
-        repairs, notes = super()._described(mechanism, fit)
-        rows = mechanism.fitted_rows  # type: ignore[attr-defined]
-        return repairs, [note.replace("over all rows", f"over {rows}") for note in notes]
+    def _described(self, result: PrintedResult) -> Description:
+        described, mechanism = super()._described(result), result.mechanism
+        over = [note.replace("over all rows", f"over {mechanism.fitted_rows}") for note in described.notes]
+        return Description(described.repairs, (mechanism.note(result.fit.regularisation), *over))
 
     @available_if(_is_logistic)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: TableLike) -> Floats:
         """Predict the probability of each class for every row; for the logistic loss only.
 
         Parameters
@@ -185,7 +188,7 @@ class PrivateERM(ClassModel, PerturbedModel):
         return np.asarray(np.exp(self.predict_log_proba(X)), dtype=np.float64)
 
     @available_if(_is_logistic)  # type: ignore[untyped-decorator]
-    def predict_log_proba(self, X: Any) -> Floats:
+    def predict_log_proba(self, X: TableLike) -> Floats:
         """Predict the logarithm of the probability of each class for every row; for the logistic loss only.
 
         Parameters
@@ -201,10 +204,10 @@ class PrivateERM(ClassModel, PerturbedModel):
         scores = self._scores(X)
         return np.asarray(np.column_stack([log_expit(-scores), log_expit(scores)]), dtype=np.float64)
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self) -> JSONObject:
         return super()._facts() | {"loss": self.loss, "method": self.method, "regularisation": self.regularisation_}
 
-    def _restore_facts(self, facts: dict[str, Any]) -> None:
+    def _restore_facts(self, facts: JSONObject) -> None:
         super()._restore_facts(facts)
         self.loss, self.method = str(facts["loss"]), str(facts["method"])
         self.regularisation = self.regularisation_ = float(facts["regularisation"])

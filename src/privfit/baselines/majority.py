@@ -8,21 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from privfit.mechanisms.base import AnyMechanism
 from privfit.mechanisms.histograms.class_counts import ClassCounts
 from privfit.models._docs import documented
-from privfit.models.classes import with_sorted_classes
 from privfit.models.inputs import Input, predict_table, predicting
-from privfit.models.private import PrivateModel
-from privfit.privacy import Ledger, PrivacyParameters
+from privfit.models.private import FitResult, PrivateModel
+from privfit.privacy import Ledger, PrivacyParameters, Seed
 from privfit.rows import linear_scores
 from privfit.schema import Geometry, Schema
+from privfit.tables import TableLike
 
 
 @documented
-class Majority(ClassifierMixin, PrivateModel):  # type: ignore[misc]
+class Majority(ClassifierMixin, PrivateModel[ClassCounts, None, int]):  # type: ignore[misc]
     """Predict the same class for every row: the most frequent one of a private table, by noisy counts.
 
     A baseline that any classifier should beat.
@@ -62,6 +62,8 @@ class Majority(ClassifierMixin, PrivateModel):  # type: ignore[misc]
     'no'
     """
 
+    _is_classifier = True
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -72,7 +74,7 @@ class Majority(ClassifierMixin, PrivateModel):  # type: ignore[misc]
         rows_per_person: int = 1,
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -86,18 +88,14 @@ class Majority(ClassifierMixin, PrivateModel):  # type: ignore[misc]
     def _chosen_mechanism(self) -> ClassCounts:
         return ClassCounts()
 
-    def _prepared(self, given: Input, mechanism: Any) -> Input:
-        prepared, self.classes_ = with_sorted_classes(given)
-        return prepared
-
-    def _encoded(self, mechanism: AnyMechanism, given: Input, terms: PrivacyParameters) -> tuple[None, Geometry]:
+    def _encoded(self, mechanism: ClassCounts, given: Input, parameters: PrivacyParameters) -> tuple[None, Geometry]:
         return None, mechanism.geometry(given.schema, None)
 
-    def _keep(self, fit: int, mechanism: Any) -> None:
-        self.majority_ = self.classes_[fit]
+    def _keep(self, result: FitResult[ClassCounts, None, int]) -> None:
+        self.majority_ = self.classes_[result.fit]
 
     @predicting
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: TableLike) -> NDArray[Any]:
         """Predict the most frequent class for every row.
 
         Parameters
@@ -117,7 +115,7 @@ class Majority(ClassifierMixin, PrivateModel):  # type: ignore[misc]
         )
         return np.full(rows, self.majority_, dtype=self.classes_.dtype)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True
         tags.classifier_tags.multi_class = False

@@ -6,24 +6,28 @@ privfit.mechanisms.perturbation.printed_svm.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 from privfit.losses import ConvexLoss, hinge
-from privfit.mechanisms.base import AnyMechanism, Numbers
+from privfit.mechanisms.base import Description, Numbers
 from privfit.mechanisms.perturbation.base import NoiseKind
 from privfit.mechanisms.perturbation.printed_svm import PrintedSVM
 from privfit.mechanisms.perturbation.problem import ERMFit, ERMProblem
 from privfit.models._docs import documented
 from privfit.models.classes import ClassModel
-from privfit.models.perturbed import USUAL_PAIRS, PerturbedModel
-from privfit.privacy import Ledger, PrivacyError
-from privfit.schema import Schema
+from privfit.models.features import USUAL_COMPONENTS
+from privfit.models.inputs import Input
+from privfit.models.perturbed import PerturbedModel
+from privfit.models.private import FitResult
+from privfit.privacy import Ledger, PrivacyParameters, Seed
+from privfit.schema import AUTO_KNOTS, Schema
 
 CALIBRATIONS: dict[str, NoiseKind] = {"paper": "laplace", "tight": "l2"}
+"""The noise of each calibration."""
 
 
 @documented
-class PrivateSVM(ClassModel, PerturbedModel):
+class PrivateSVM(ClassModel[PrintedSVM, ERMProblem, ERMFit], PerturbedModel[PrintedSVM, ERMFit]):
     """A private support vector machine for two classes as printed by Rubinstein et al. (2012), a baseline.
 
     The corner of the hinge is rounded over a thousandth, so that a gradient can certify a minimum.
@@ -75,6 +79,8 @@ class PrivateSVM(ClassModel, PerturbedModel):
     True
     """
 
+    _choices: ClassVar[dict[str, tuple[object, ...]]] = PerturbedModel._choices | {"calibration": tuple(CALIBRATIONS)}
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -84,7 +90,7 @@ class PrivateSVM(ClassModel, PerturbedModel):
         calibration: str = "paper",
         kernel: str = "linear",
         gamma: float | str = "auto",
-        n_components: int = 2 * USUAL_PAIRS,
+        n_components: int = USUAL_COMPONENTS,
         delta: float = 0.0,
         schema: Schema | str | Path | None = None,
         adjacency: str = "replace-one",
@@ -93,7 +99,7 @@ class PrivateSVM(ClassModel, PerturbedModel):
         rows_per_person: int = 1,
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         super().__init__(
             epsilon,
@@ -115,26 +121,19 @@ class PrivateSVM(ClassModel, PerturbedModel):
         self.n_components = n_components
 
     def _chosen_mechanism(self) -> PrintedSVM:
-        if self.calibration not in tuple(CALIBRATIONS):
-            raise PrivacyError(
-                f"calibration={self.calibration!r} was given to PrivateSVM; it is one of {tuple(CALIBRATIONS)}. Use "
-                "'paper' to compare with the paper."
-            )
-        chosen = PrintedSVM(noise=CALIBRATIONS[self.calibration], C=self.C, multiplies=self.C_multiplies)  # type: ignore[arg-type]
+        noise = CALIBRATIONS[self.calibration]
+        chosen = PrintedSVM(noise=noise, C=self.C, multiplies=self.C_multiplies)  # type: ignore[arg-type]
         chosen.check()
         return chosen
 
-    def _numeric_style(self, mechanism: AnyMechanism) -> Numbers:
-        return "slope" if self.numeric == "auto" else super()._numeric_style(mechanism)
+    def _numbers(self, mechanism: PrintedSVM, given: Input, parameters: PrivacyParameters) -> tuple[Numbers, int]:
+        usual = super()._numbers(mechanism, given, parameters)
+        return ("slope", AUTO_KNOTS) if self.numeric == "auto" else usual
 
     def _convex_loss(self, schema: Schema) -> ConvexLoss:
         return hinge()
 
-    def _objective(self, mechanism: AnyMechanism, schema: Schema) -> ERMProblem:
-        return self._problem(mechanism, schema)
-
-    def _keep(self, fit: ERMFit, mechanism: AnyMechanism) -> None:
-        self._keep_weights(fit)
-
-    def _notes(self, mechanism: AnyMechanism) -> tuple[str, ...]:
-        return ("the constant is the printed one, twice as large as needed",) if self.calibration == "paper" else ()
+    def _described(self, result: FitResult[PrintedSVM, ERMProblem, ERMFit]) -> Description:
+        described = super()._described(result)
+        printed = ("the constant is the printed one, twice as large as needed",) * (self.calibration == "paper")
+        return Description(described.repairs, (*printed, *described.notes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, cast
 
 from privfit.models import saving
 from privfit.models.aggregate import Aggregate
@@ -13,6 +14,7 @@ from privfit.models.kmeans import KMeans
 from privfit.models.linear import LinearRegression
 from privfit.models.logistic import LogisticRegression
 from privfit.models.penalised import ElasticNet, Lasso, Ridge
+from privfit.models.private import AnyModel
 from privfit.models.report import Report
 from privfit.models.saving import ModelFileError
 from privfit.models.search import GeneticSearch
@@ -32,7 +34,7 @@ ESTIMATORS = (
 )
 
 
-LOADABLE: dict[str, type] = {estimator.__name__: estimator for estimator in (*ESTIMATORS, KMeans)}
+LOADABLE: dict[str, type[AnyModel]] = {estimator.__name__: estimator for estimator in (*ESTIMATORS, KMeans)}
 """The classes that may be in a saved model, by name. Baselines add theirs."""
 
 
@@ -47,7 +49,7 @@ SavedModel = (
     | LinearSVC
     | ERM
     | KMeans
-    | ClassModel
+    | ClassModel[Any, Any, Any]
 )
 """What `load_model` returns. ClassModel stands for the baselines that can be saved: they are in a room above this."""
 
@@ -88,8 +90,7 @@ def load_model(path: str | Path) -> SavedModel:
     >>> bool(loaded.coef_[0] == model.coef_[0])
     True
     """
-    model: SavedModel = saving.load(path, LOADABLE)
-    return model
+    return cast("SavedModel", saving.load(path, LOADABLE))
 
 
 __all__ = [

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from privfit.mechanisms import BlockAnswers, BlockFit, SampleAndAggregate
 from privfit.mechanisms.aggregation.aged import AgedAnswers
-from privfit.mechanisms.base import AnyMechanism
+from privfit.mechanisms.base import Description
 from privfit.models._docs import documented
 from privfit.models.bounds import checked_bounds
-from privfit.models.inputs import fit_input
-from privfit.models.private import PrivateModel
-from privfit.privacy import Budget, Ledger, PrivacyError, PrivacyParameters
+from privfit.models.inputs import Input, fit_input
+from privfit.models.private import FitResult, PrivateModel
+from privfit.privacy import Budget, Ledger, PrivacyError, PrivacyParameters, Seed
 from privfit.rows import PlainRows, Rows
-from privfit.schema import Schema
+from privfit.schema import Geometry, Schema
+from privfit.tables import TableLike
 
 Floats = NDArray[np.float64]
 
 
 @documented
-class Aggregate(PrivateModel):
+class Aggregate(PrivateModel[SampleAndAggregate, BlockAnswers, BlockFit]):
     """Estimate what any function says about a private table, by sample and aggregate.
 
     The function is run on many disjoint blocks of rows. Its answers are clipped to public bounds and averaged, and the
@@ -86,20 +86,20 @@ class Aggregate(PrivateModel):
 
     def __init__(
         self,
-        function: Callable[[Floats], Any],
+        function: Callable[[Floats], ArrayLike],
         *,
-        low: Any,
-        high: Any,
+        low: ArrayLike,
+        high: ArrayLike,
         n_outputs: int | None = None,
         epsilon: float = 1.0,
         delta: float = 0.0,
         schema: Schema | str | Path | None = None,
-        mechanism: Any = "auto",
+        mechanism: str | SampleAndAggregate = "auto",
         adjacency: str = "replace-one",
         rows_per_person: int = 1,
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.function = function
         self.low = low
@@ -115,7 +115,7 @@ class Aggregate(PrivateModel):
         self.ledger = ledger
         self.random_state = random_state
 
-    def blocks_from(self, aged: Any, n_rows: int) -> int:
+    def blocks_from(self, aged: TableLike, n_rows: int) -> int:
         """Choose the number of blocks from aged rows, which are public.
 
         For every number of blocks the function is run on aged blocks of the size that private blocks will have. The
@@ -138,11 +138,11 @@ class Aggregate(PrivateModel):
 
     def epsilon_for(
         self,
-        aged: Any,
+        aged: TableLike,
         n_rows: int,
         *,
         accuracy: float | None = None,
-        within: Any = None,
+        within: ArrayLike | None = None,
         confidence: float = 0.9,
     ) -> float:
         """Compute the epsilon that a wanted accuracy takes, from aged rows, which are public.
@@ -172,20 +172,19 @@ class Aggregate(PrivateModel):
         error = wanted_error(accuracy, within, confidence, found.whole)
         return found.epsilon_for(error, float(confidence), found.mechanism.n_blocks(int(n_rows)))
 
-    def _aged(self, aged: Any, n_rows: int) -> AgedAnswers:
+    def _aged(self, aged: TableLike, n_rows: int) -> AgedAnswers:
         if isinstance(n_rows, bool) or not hasattr(n_rows, "__index__") or int(n_rows) < 2:
             raise PrivacyError(f"n_rows={n_rows!r} was given; it is a whole number of at least 2. Write n_rows=10_000.")
-        mechanism, given = self._chosen_mechanism(), fit_input(self, aged, None, self.schema)
-        problem = self._objective(mechanism, given.schema)
-        geometry = mechanism.geometry(given.schema, problem)
-        plain = PlainRows(Rows(given.table, given.schema, geometry))
-        plain.read()
         parameters = PrivacyParameters(
             Budget(self.epsilon, self.delta),
             self.adjacency,  # type: ignore[arg-type]
             self.rows_per_person,
             self.expected_rows,
         )
+        mechanism, given = self._chosen_mechanism(), fit_input(self, aged, None, many_classes=True)
+        problem, geometry = self._encoded(mechanism, given, parameters)
+        plain = PlainRows(Rows(given.table, given.schema, geometry))
+        plain.read()
         return AgedAnswers(problem, plain.every_row(lambda rows: rows), geometry, mechanism, parameters, int(n_rows))
 
     def _chosen_mechanism(self) -> SampleAndAggregate:
@@ -199,30 +198,35 @@ class Aggregate(PrivateModel):
         mechanism.check()
         return mechanism
 
-    def _objective(self, mechanism: AnyMechanism, schema: Schema) -> BlockAnswers:
+    def _encoded(
+        self, mechanism: SampleAndAggregate, given: Input, parameters: PrivacyParameters
+    ) -> tuple[BlockAnswers, Geometry]:
         if not callable(self.function):
             raise PrivacyError(
                 f"function={type(self.function).__name__} was given; it is a function from the rows of a block to "
                 "numbers. Write one, such as np.median."
             )
         low, high = checked_bounds(self.low, self.high, self.n_outputs, "n_outputs", "number that the function returns")
-        return BlockAnswers(self.function, low, high)
+        answers = BlockAnswers(self.function, low, high)
+        return answers, mechanism.geometry(given.schema, answers)
 
-    def _keep(self, fit: BlockFit, mechanism: AnyMechanism) -> None:
-        self.estimate_ = fit.values
+    def _keep(self, result: FitResult[SampleAndAggregate, BlockAnswers, BlockFit]) -> None:
+        self.estimate_ = result.fit.values
 
-    def _described(self, mechanism: AnyMechanism, fit: BlockFit) -> tuple[dict[str, Any], list[str]]:
-        return {}, [
-            *fit.notes,
-            "blocks in which the function failed count with the middle of the range, and are not told",
-            "the function is believed to keep nothing from block to block",
-        ]
+    def _described(self, result: FitResult[SampleAndAggregate, BlockAnswers, BlockFit]) -> Description:
+        return Description(
+            notes=(
+                *result.fit.notes,
+                "blocks in which the function failed count with the middle of the range, and are not reported",
+                "the function is believed to keep nothing from block to block",
+            )
+        )
 
     def _public_facts(self) -> tuple[str, ...]:
         return (*super()._public_facts(), "the ranges of the answers")
 
 
-def wanted_error(accuracy: float | None, within: Any, confidence: float, answer: Floats) -> Floats:
+def wanted_error(accuracy: float | None, within: ArrayLike | None, confidence: float, answer: Floats) -> Floats:
     """The largest error that is wanted, for each answer."""
     if (accuracy is None) == (within is None):
         raise PrivacyError(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from privfit.privacy import PrivacyError
 
@@ -14,7 +12,9 @@ Floats = NDArray[np.float64]
 MOST_BOUND = 1e300
 
 
-def checked_bounds(low: Any, high: Any, size: Any, counted_by: str, of: str) -> tuple[Floats, Floats]:
+def checked_bounds(
+    low: ArrayLike, high: ArrayLike, size: int | None, counted_by: str, of: str
+) -> tuple[Floats, Floats]:
     """The bounds as two arrays.
 
     `counted_by` names the parameter that says how many there are, `of` what each of them is.

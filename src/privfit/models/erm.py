@@ -3,42 +3,47 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_expit, log_softmax
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils import ClassifierTags, RegressorTags
+from sklearn.utils import ClassifierTags, RegressorTags, Tags
 from sklearn.utils.metaestimators import available_if
 
 from privfit.losses import LOGISTIC, ConvexLoss, tempered_logistic
 from privfit.losses.convex import is_positive
+from privfit.mechanisms import ERMFit, ERMProblem, Perturbation
 from privfit.mechanisms.base import AnyMechanism
+from privfit.mechanisms.named import PERTURBATIONS
 from privfit.models._docs import documented
-from privfit.models.classes import log_chances, predicted_class, public_classes, with_sorted_classes
-from privfit.models.inputs import Input, predicting
+from privfit.models.classes import log_probabilities, predicted_class, public_classes
+from privfit.models.inputs import predicting
 from privfit.models.perturbed import PerturbedModel
-from privfit.privacy import Ledger, PrivacyError
-from privfit.schema import Category, Numeric, Schema
+from privfit.models.private import FitResult
+from privfit.models.report import JSONObject
+from privfit.privacy import Ledger, PrivacyError, Seed
+from privfit.schema import Category, Column, Numeric, Schema
+from privfit.tables import TableLike
 
 Floats = NDArray[np.float64]
 
 
-def _is_for_classes(model: Any) -> bool:
+def _is_for_classes(model: ERM) -> bool:
     if getattr(model, "_loss_not_kept", False) and model.loss is None:
         schema = getattr(model, "schema_", model.schema)
         return not isinstance(getattr(schema, "target", None), Numeric)
     return getattr(model.loss, "link", "logistic") != "identity"
 
 
-def _has_probabilities(model: Any) -> bool:
+def _has_probabilities(model: ERM) -> bool:
     return _is_for_classes(model) and not getattr(model, "_loss_not_kept", False)
 
 
 @documented
-class ERM(PerturbedModel):
+class ERM(PerturbedModel[Perturbation, ERMFit]):
     """A linear model with any convex loss and a ridge penalty, fitted under differential privacy.
 
     Classes are fitted as in `LogisticRegression`, numbers as in `LinearRegression`. More than two classes are fitted in
@@ -102,14 +107,14 @@ class ERM(PerturbedModel):
         *,
         delta: float = 0.0,
         schema: Schema | str | Path | None = None,
-        mechanism: Any = "auto",
+        mechanism: str | AnyMechanism = "auto",
         adjacency: str = "replace-one",
         fit_intercept: bool = True,
         numeric: str = "auto",
         rows_per_person: int = 1,
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         super().__init__(
             epsilon,
@@ -127,7 +132,7 @@ class ERM(PerturbedModel):
         self.loss = loss
         self.penalty = penalty
 
-    def _chosen_mechanism(self) -> AnyMechanism:
+    def _chosen_mechanism(self) -> Perturbation:
         if self.loss is not None and not isinstance(self.loss, ConvexLoss):
             raise PrivacyError(
                 f"loss={self.loss!r} was given to ERM; it is a pf.ConvexLoss, or None for the logistic loss. Write "
@@ -138,42 +143,36 @@ class ERM(PerturbedModel):
                 "This ERM was loaded from a file, and files do not keep losses of the user's own; it predicts, and "
                 "cannot be fitted again as it is. Set its loss: model.set_params(loss=...)."
             )
-        chosen: Any = super()._chosen_mechanism()
-        chosen = chosen.with_loss_as_given()
-        if self.penalty != "auto":
-            if not is_positive(self.penalty):
-                raise PrivacyError(
-                    f"penalty={self.penalty!r} was given to ERM; it is 'auto' or a positive number, and multiplies "
-                    "half the squared weights beside a sum over rows. Use 'auto' if in doubt."
-                )
-            chosen = chosen.with_ridge(self.penalty)
-        mechanism: AnyMechanism = chosen
-        return mechanism
+        chosen = PERTURBATIONS.choose(self.mechanism, type(self).__name__).with_loss_as_given()
+        if self.penalty == "auto":
+            return chosen
+        if not is_positive(self.penalty):
+            raise PrivacyError(
+                f"penalty={self.penalty!r} was given to ERM; it is 'auto' or a positive number, and multiplies half "
+                "the squared weights beside a sum over rows. Use 'auto' if in doubt."
+            )
+        return chosen.with_ridge(cast("float", self.penalty))
 
-    def _prepared(self, given: Input, mechanism: AnyMechanism) -> Input:
-        if not _is_for_classes(self):
-            return given
-        prepared, self.classes_ = with_sorted_classes(given)
-        return prepared
+    @property
+    def _is_classifier(self) -> bool:
+        return _is_for_classes(self)
 
     def _convex_loss(self, schema: Schema) -> ConvexLoss:
         loss = LOGISTIC if self.loss is None else self.loss
         if not isinstance(schema.target, Numeric):
             return loss
-        block = schema.geometry(anchored="no" if self._checked_intercept() else "all").target
+        block = schema.geometry(anchored="no" if self.fit_intercept else "all").target
         assert block is not None
         loss.check(np.linspace(schema.target.low, schema.target.high, 9))
         return loss.scaled(block.center, block.unit)
 
-    def _objective(self, mechanism: AnyMechanism, schema: Schema) -> Any:
-        return self._problem(mechanism, schema)
-
-    def _keep(self, fit: Any, mechanism: AnyMechanism) -> None:
-        self._keep_weights(fit)
+    def _keep(self, result: FitResult[Perturbation, ERMProblem, ERMFit]) -> None:
+        super()._keep(result)
         self.__dict__.pop("_loss_not_kept", None)
-        tempered = self.loss in (None, LOGISTIC) and fit.loss != LOGISTIC
-        self._slopes = (float(fit.loss.most_slope), float(fit.loss.taper)) if tempered else None
-        self._softmax = fit.coupling == "softmax"
+        loss = result.fit.loss
+        tempered = self.loss in (None, LOGISTIC) and loss != LOGISTIC
+        self._slopes = (float(loss.most_slope or 1), float(loss.taper or 1)) if tempered else None
+        self._softmax = result.fit.coupling == "softmax"
         block = self._geometry.target
         assert block is not None
         if block.kind == "slope":
@@ -186,12 +185,12 @@ class ERM(PerturbedModel):
             made._loss_not_kept = True
         return made
 
-    def _hint_about_target(self, target: Any) -> str:
+    def _hint_about_target(self, target: Column) -> str:
         return " Or, for classes, give the loss link='slopes' or 'logistic'." if isinstance(target, Category) else ""
 
     # -- predictions -------------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: TableLike) -> NDArray[Any]:
         """Predict the class of every row; for numbers, coef_'x + intercept_.
 
         Parameters
@@ -208,7 +207,7 @@ class ERM(PerturbedModel):
         return predicted_class(scores, self.classes_) if _is_for_classes(self) else scores
 
     @available_if(_is_for_classes)  # type: ignore[untyped-decorator]
-    def decision_function(self, X: Any) -> Floats:
+    def decision_function(self, X: TableLike) -> Floats:
         """Evaluate the linear predictor, coef_'x + intercept_, for every row; for classes only.
 
         Parameters
@@ -225,7 +224,7 @@ class ERM(PerturbedModel):
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     @predicting
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: TableLike) -> Floats:
         """Predict the probability of each class for every row, by the link of the loss.
 
         A model that was loaded from a file has none if its loss was not the logistic one.
@@ -245,9 +244,9 @@ class ERM(PerturbedModel):
         odds = (loss if self._slopes is None else tempered_logistic(*self._slopes)).log_odds(scores)
         if odds.ndim == 1:
             return np.asarray(np.exp(np.column_stack([log_expit(-odds), log_expit(odds)])), dtype=np.float64)
-        return np.exp(log_softmax(scores, axis=1) if self._softmax else log_chances(odds, scores))
+        return np.exp(log_softmax(scores, axis=1) if self._softmax else log_probabilities(odds, scores))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the accuracy; for numbers, R^2.
 
         On private rows this number is private: it has no noise.
@@ -276,14 +275,14 @@ class ERM(PerturbedModel):
         self.coef_, self.intercept_ = coef.reshape(len(intercept), -1), intercept
         self.classes_ = public_classes(self.schema_)
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self) -> JSONObject:
         return super()._facts() | {
             "own_loss": self.loss not in (None, LOGISTIC),
             "slopes": self._slopes,
             "softmax": self._softmax,
         }
 
-    def _restore_facts(self, facts: dict[str, Any]) -> None:
+    def _restore_facts(self, facts: JSONObject) -> None:
         super()._restore_facts(facts)
         slopes = facts.get("slopes")
         self._slopes = None if slopes is None else (float(slopes[0]), float(slopes[1]))
@@ -291,7 +290,7 @@ class ERM(PerturbedModel):
         if facts.get("own_loss"):  # functions are not written to files
             self._loss_not_kept = True
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         if _is_for_classes(self):

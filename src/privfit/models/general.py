@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import RegressorMixin
+from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 
 from privfit.losses import LINKS, SQUARED, PolynomialLoss, logistic, squared
-from privfit.mechanisms import PolynomialMechanism, QuadraticProblem
+from privfit.mechanisms import LinearFit, PolynomialFit, PolynomialMechanism, QuadraticProblem
 from privfit.mechanisms.base import AnyMechanism
+from privfit.mechanisms.named import MOMENTS
 from privfit.models._docs import documented
-from privfit.models.base import PrivateLinearModel, original_units
+from privfit.models.base import MomentModel
 from privfit.models.classes import ClassModel
 from privfit.models.inputs import predicting
-from privfit.privacy import Ledger, PrivacyError
+from privfit.models.private import FitResult
+from privfit.models.report import JSONObject
+from privfit.privacy import Ledger, PrivacyError, Seed
 from privfit.schema import Schema
+from privfit.tables import TableLike
 
 Floats = NDArray[np.float64]
+FunctionalResult = FitResult[PolynomialMechanism, QuadraticProblem, PolynomialFit | LinearFit]
 
 
-class _FunctionalModel(PrivateLinearModel):
+class _FunctionalModel(MomentModel[PolynomialMechanism, PolynomialFit | LinearFit]):
     """What the two models share: a loss that is a parameter, and what is kept of it.
 
     Parameters
@@ -50,14 +55,14 @@ class _FunctionalModel(PrivateLinearModel):
         loss: PolynomialLoss | None = None,
         delta: float = 0.0,
         schema: Schema | str | Path | None = None,
-        mechanism: Any = "auto",
+        mechanism: str | AnyMechanism = "auto",
         adjacency: str = "replace-one",
         fit_intercept: bool = True,
         numeric: str = "auto",
         rows_per_person: int = 1,
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         super().__init__(
             epsilon,
@@ -74,57 +79,41 @@ class _FunctionalModel(PrivateLinearModel):
         )
         self.loss = loss
 
+    _loss = SQUARED  # the loss that counts is the mechanism's own
+    _loss_not_kept = False
+
     def _default_loss(self) -> PolynomialLoss:
         raise NotImplementedError
 
     def _chosen_mechanism(self) -> PolynomialMechanism:
-        if self.loss is None and getattr(self, "_loss_not_kept", False):
+        if self.loss is None and self._loss_not_kept:
             raise PrivacyError(
                 f"This {type(self).__name__} was loaded from a file, which does not keep the loss it was fitted with. "
                 "Set it before fitting again: set_params(loss=...)."
             )
         loss = self._default_loss() if self.loss is None else self.loss
-        functional: Any = super()._chosen_mechanism()
-        mechanism = PolynomialMechanism(loss, functional)
+        mechanism = PolynomialMechanism(loss, MOMENTS.choose(self.mechanism, type(self).__name__))
         mechanism.check()
         return mechanism
 
-    def _objective(self, mechanism: AnyMechanism, schema: Schema) -> QuadraticProblem:
-        """A linear predictor; the loss is the mechanism's own."""
-        return QuadraticProblem(SQUARED, self._checked_intercept())
-
-    def _keep_loss(self, fit: Any) -> None:
-        mechanism = self._chosen_mechanism()
-        target = self._geometry.target
+    def _keep(self, result: FunctionalResult) -> None:
+        fit, target = result.fit, self._geometry.target
         assert target is not None
-        self.link_: str = mechanism.loss.link
-        self.approximation_error_ = mechanism.approximation_error(target)
-        self._interval = mechanism.settled_loss(target).bounds
-        self._at_edge = bool(getattr(fit, "at_edge", False))
+        self._keep_coefficients(*self._geometry.table_units(fit.weights, fit.intercept))
+        self.link_: str = result.mechanism.loss.link
+        self.approximation_error_ = result.mechanism.approximation_error(target)
 
-    def _notes(self, mechanism: AnyMechanism) -> tuple[str, ...]:
-        low, high = self._interval
-        loss, notes = self._chosen_mechanism().loss, []
-        if self.approximation_error_:
-            notes.append(
-                f"a polynomial of degree {loss.degree} stands in for the {loss.name}; it is off by "
-                "at most "
-                f"{self.approximation_error_:.3g} where the linear predictor is in [{low:g}, {high:g}]"
-            )
-        if self._at_edge:
-            notes.append(
-                "the fit lies at the edge of the weights that keep the linear predictor in that interval; a wider one "
-                "may suit better"
-            )
-        return tuple(notes)
+    def _keep_coefficients(self, coef: Floats, intercept: float) -> None:
+        """Set coef_ and intercept_."""
+        raise NotImplementedError
 
     # -- saving ------------------------------------------------------------------------------------
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self) -> JSONObject:
         """What a saved model carries besides coefficients, schema and report."""
         return {"link": self.link_, "approximation_error": self.approximation_error_}
 
-    def _restore_facts(self, facts: dict[str, Any]) -> None:
+    def _restore_facts(self, facts: JSONObject) -> None:
         if facts["link"] not in LINKS:
             raise TypeError("a saved link is one of those that exist")
         self.link_ = facts["link"]
@@ -185,14 +174,13 @@ class FunctionalRegressor(RegressorMixin, _FunctionalModel):  # type: ignore[mis
     def _default_loss(self) -> PolynomialLoss:
         return squared()
 
-    def _keep(self, fit: Any, mechanism: AnyMechanism) -> None:
-        self.coef_, self.intercept_ = original_units(fit, self._geometry)
-        self._keep_loss(fit)
+    def _keep_coefficients(self, coef: Floats, intercept: float) -> None:
+        self.coef_, self.intercept_ = coef, intercept
 
     def _restore(self, coef: Floats, intercept: Floats) -> None:
         self.coef_, self.intercept_ = coef, float(intercept[0])
 
-    def linear_predictor(self, X: Any) -> Floats:
+    def linear_predictor(self, X: TableLike) -> Floats:
         """Evaluate the linear predictor, z = coef_'x + intercept_, for every row.
 
         Parameters
@@ -208,7 +196,7 @@ class FunctionalRegressor(RegressorMixin, _FunctionalModel):  # type: ignore[mis
         return self._scores(X)
 
     @predicting
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: TableLike) -> Floats:
         """Predict the target of every row: z, e^z or 1 / (1 + e^-z), as `link_` says.
 
         Parameters
@@ -226,22 +214,22 @@ class FunctionalRegressor(RegressorMixin, _FunctionalModel):  # type: ignore[mis
             return scores
         return np.asarray(np.exp(scores) if self.link_ == "exp" else expit(scores))
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        tags.regressor_tags.poor_score = (
-            True  # at epsilon 1 the 200 rows of scikit-learn's check are drowned, as they must be
-        )
+        tags.regressor_tags.poor_score = True  # at epsilon 1, noise dominates the 200 rows of scikit-learn's check
         return tags
 
 
-def _has_probabilities(model: Any) -> bool:
+def _has_probabilities(model: FunctionalClassifier) -> bool:
     link = getattr(model, "link_", None) or (model._default_loss() if model.loss is None else model.loss).link
     return bool(link == "logistic")
 
 
 @documented
-class FunctionalClassifier(ClassModel, _FunctionalModel):
+class FunctionalClassifier(
+    ClassModel[PolynomialMechanism, QuadraticProblem, PolynomialFit | LinearFit], _FunctionalModel
+):
     """Classification into two classes with any loss of the linear predictor, under differential privacy.
 
     As `FunctionalRegressor`, for a loss f(z, y) with y = -1 for the first and y = 1 for the second class. The predicted
@@ -283,13 +271,11 @@ class FunctionalClassifier(ClassModel, _FunctionalModel):
     def _default_loss(self) -> PolynomialLoss:
         return logistic()
 
-    def _keep(self, fit: Any, mechanism: AnyMechanism) -> None:
-        coef, intercept = original_units(fit, self._geometry)
+    def _keep_coefficients(self, coef: Floats, intercept: float) -> None:
         self.coef_, self.intercept_ = coef[None, :], np.array([intercept])
-        self._keep_loss(fit)
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: TableLike) -> Floats:
         """Predict the probability of each class for every row; only for losses with the logistic link.
 
         Parameters

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+import inspect
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, is_classifier
+from numpy.typing import ArrayLike, NDArray
+from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from privfit.schema import Category, Column, Numeric, Schema, SchemaError
+from privfit.schema import Category, Column, Level, Numeric, Schema, SchemaError
 from privfit.tables import (
     DataError,
     MissingValues,
     Table,
+    TableLike,
     WithTarget,
     as_given,
     is_frame,
@@ -33,10 +35,15 @@ from privfit.tables import (
     settled_box,
 )
 
+if TYPE_CHECKING:
+    from privfit.models.private import AnyModel
+
 Options = ParamSpec("Options")
 Answer = TypeVar("Answer")
 
 PUBLIC = "public"
+CALLERS = 12
+"""How many calls up a selector of columns is searched for. It is three above `fit`; the rest is for wrappers of it."""
 NO_TARGET = "requires y to be passed, but the target y is None"
 
 
@@ -54,55 +61,96 @@ class Input:
     by_position: bool = False
 
 
-def fit_input(estimator: Any, X: Any, y: Any, schema: Any) -> Input:
-    """The table and schema of a fit; sets n_features_in_ and, for named columns, feature_names_in_."""
-    if isinstance(schema, str) and schema == PUBLIC:
-        return _public_input(estimator, X, y)
-    settled = _given_schema(estimator, schema)
-    if estimator._target == "ignored":
+def fit_input(model: AnyModel, X: TableLike, y: ArrayLike | None, many_classes: bool) -> Input:
+    """The table and the schema of a fit; sets n_features_in_, feature_names_in_ for named columns, and classes_ for a
+    classifier. `many_classes` says whether more than two can be fitted.
+    """
+    if isinstance(model.schema, str) and model.schema == PUBLIC:
+        given = _public_input(model, X, y)
+        return _with_sorted_classes(model, given, many_classes) if model._is_classifier else given
+    settled = _given_schema(model, model.schema)
+    if model._target == "ignored":
         settled, y = settled.with_target(None), None
     placed = settled.any_width
     table = open_table(X)
     if placed:
         table, settled = settled_box(table, settled)
-    _check_width(estimator, table, settled, y)
-    _check_target(estimator, settled, y, table)
+    _check_width(model, table, settled, y is None)
+    _check_target(model, settled, y is not None, table)
     if y is not None:
         table = WithTarget(table, _target_values(y, settled.target))
     named = _has_text_names(X) if placed else table.names is not None
-    estimator.n_features_in_ = len(settled.features)
-    _remember_names(estimator, [column.name for column in settled.features] if named else None)
-    return Input(table, settled, by_position=placed)
+    model.n_features_in_ = len(settled.features)
+    model.__dict__.pop("feature_names_in_", None)
+    if named:
+        model.feature_names_in_ = np.array([column.name for column in settled.features], dtype=object)
+    given = Input(table, settled, by_position=placed)
+    return _with_sorted_classes(model, given, many_classes) if model._is_classifier else given
 
 
-def predict_table(estimator: Any, X: Any) -> Table:
+def _with_sorted_classes(model: AnyModel, given: Input, many_classes: bool) -> Input:
+    """The input with the classes of its target in order, as scikit-learn's scorers rely on; sets `classes_`."""
+    target = given.schema.target
+    assert isinstance(target, Category)
+    if len(target.levels) < 2 or (len(target.levels) > 2 and not many_classes):
+        raise SchemaError(
+            f"{type(model).__name__} was given the target {target.name!r} with {len(target.levels)} classes; it fits "
+            f"two with this mechanism. {model._instead()}"
+        )
+    levels = sorted(target.levels, key=lambda level: (isinstance(level, str), level))
+    model.classes_ = levels_array(levels)
+    if levels == list(target.levels):
+        return given
+    return replace(given, schema=given.schema.with_target(replace(target, levels=levels)))
+
+
+def levels_array(levels: Sequence[Level]) -> NDArray[Any]:
+    """Levels as an array that keeps numbers numbers, also beside the text "other"."""
+    mixed = len({isinstance(level, str) for level in levels}) > 1
+    return np.array(levels, dtype=object) if mixed else np.array(levels)
+
+
+def calling_selector(model: AnyModel) -> RFE | SelectFromModel | None:
+    """The selector of columns that calls this fit, for a model of this kind."""
+    frame = inspect.currentframe()
+    for _ in range(CALLERS):
+        if frame is None:
+            return None
+        caller = frame.f_locals.get("self")
+        if isinstance(caller, RFE | SelectFromModel) and isinstance(caller.estimator, type(model)):
+            return caller
+        frame = frame.f_back
+    return None
+
+
+def predict_table(model: AnyModel, X: TableLike) -> Table:
     """The table to predict for."""
-    if estimator._public_array:
-        return open_table(validate_data(estimator, X, reset=False, dtype=np.float64))
+    if model._public_array:
+        return open_table(validate_data(model, X, reset=False, dtype=np.float64))
     table = open_table(X)
-    if estimator._by_position:
-        table = _placed(estimator, table)
-    _check_width(estimator, table, estimator.schema_, y="apart")
-    if estimator._strict_names and (is_frame(X) or not is_named(X)):
-        validate_data(estimator, X, reset=False, skip_check_array=True)
-        if not hasattr(estimator, "feature_names_in_"):  # fitted by position: scikit-learn warns, and goes by position
+    if model._by_position:
+        table = _placed(model, table)
+    _check_width(model, table, model.schema_, needs_target=False)
+    if model._strict_names and (is_frame(X) or not is_named(X)):
+        validate_data(model, X, reset=False, skip_check_array=True)
+        if not hasattr(model, "feature_names_in_"):  # fitted by position: scikit-learn warns, and goes by position
             return open_table(np.asarray(X))
     return table
 
 
-def _placed(estimator: Any, table: Table) -> Table:
+def _placed(model: AnyModel, table: Table) -> Table:
     """A table whose columns are known by position, and are as many as the box had when it was fitted."""
     if table.names is None:
         return table
-    placed, box = settled_box(table, Schema.box(target=estimator.schema_.target))
-    if len(box.features) != len(estimator.schema_.features):
-        raise _wrong_width(estimator, len(box.features), len(estimator.schema_.features))
+    placed, box = settled_box(table, Schema.box(target=model.schema_.target))
+    if len(box.features) != len(model.schema_.features):
+        raise _wrong_width(model, len(box.features), len(model.schema_.features))
     return placed
 
 
 def predicting(method: Callable[Options, Answer]) -> Callable[Options, Answer]:
     """The method, with refusals of rows worded for a fitted model: its schema cannot be changed, and predicting charges
-    nothing in any case. numpy warns of nothing meanwhile: a warning would tell that a single row is infinite or huge.
+    nothing in any case. numpy warns of nothing meanwhile: a warning would reveal that a single row is infinite or huge.
     """
 
     @functools.wraps(method)
@@ -111,8 +159,8 @@ def predicting(method: Callable[Options, Answer]) -> Callable[Options, Answer]:
             with np.errstate(all="ignore"):
                 return method(*args, **options)
         except DataError as error:
-            told = error.when_predicting
-        raise DataError(told)
+            message = error.when_predicting
+        raise DataError(message)
 
     return run
 
@@ -156,7 +204,7 @@ def _missing_target(target: Column) -> DataError:
 # -- a schema given by the user --------------------------------------------------------------------
 
 
-def _given_schema(estimator: BaseEstimator, schema: Any) -> Schema:
+def _given_schema(model: AnyModel, schema: object) -> Schema:
     if isinstance(schema, Schema):
         return schema
     if isinstance(schema, str) and schema.lower() == PUBLIC:
@@ -165,7 +213,7 @@ def _given_schema(estimator: BaseEstimator, schema: Any) -> Schema:
         )
     if isinstance(schema, str | Path):
         return Schema.load(schema)
-    name = type(estimator).__name__
+    name = type(model).__name__
     if schema is None:
         raise SchemaError(
             f"{name} was given no schema, and bounds, levels and classes cannot be taken from private data. "
@@ -179,42 +227,42 @@ def _given_schema(estimator: BaseEstimator, schema: Any) -> Schema:
     )
 
 
-def _no_target(estimator: BaseEstimator, why: str) -> DataError:
+def _no_target(model: AnyModel, why: str) -> DataError:
     return DataError(
-        f"{type(estimator).__name__} {NO_TARGET}, and {why}. Pass y, or a table with the target's column. Nothing was "
+        f"{type(model).__name__} {NO_TARGET}, and {why}. Pass y, or a table with the target's column. Nothing was "
         "charged."
     )
 
 
-def _check_width(estimator: BaseEstimator, table: Table, schema: Schema, y: Any) -> None:
+def _check_width(model: AnyModel, table: Table, schema: Schema, needs_target: bool) -> None:
     if table.names is not None:
         return
     width = table.width
-    needed = len(schema.features) + (y is None and schema.target is not None)
-    if y is None and width == len(schema.features) < needed:
-        raise _no_target(estimator, f"the {width} columns of the array are the {width} features")
+    needed = len(schema.features) + (needs_target and schema.target is not None)
+    if needs_target and width == len(schema.features) < needed:
+        raise _no_target(model, f"the {width} columns of the array are the {width} features")
     if width != needed:
-        raise _wrong_width(estimator, width, needed)
+        raise _wrong_width(model, width, needed)
 
 
-def _wrong_width(estimator: BaseEstimator, width: int, needed: int) -> DataError:
+def _wrong_width(model: AnyModel, width: int, needed: int) -> DataError:
     return DataError(
-        f"X has {width} features, but {type(estimator).__name__} is expecting {needed} features as input, as its "
+        f"X has {width} features, but {type(model).__name__} is expecting {needed} features as input, as its "
         "schema lists them. "
         "Give the columns in the order of the schema, or a frame with names. Nothing was charged."
     )
 
 
-def _check_target(estimator: Any, schema: Schema, y: Any, table: Table) -> None:
-    name = type(estimator).__name__
-    if schema.target is None and estimator._target != "needed":
-        if y is not None:
+def _check_target(model: AnyModel, schema: Schema, given_apart: bool, table: Table) -> None:
+    name = type(model).__name__
+    if schema.target is None and model._target != "needed":
+        if given_apart:
             raise SchemaError(
                 f"{name} was given y and a schema without a target. Describe it in the schema, or leave out y. Nothing "
                 "was charged."
             )
         return
-    wanted: type[Column] = Category if is_classifier(estimator) else Numeric
+    wanted: type[Column] = Category if model._is_classifier else Numeric
     example = (
         "target=pf.Category('ill', ['no', 'yes'])" if wanted is Category else "target=pf.Numeric('income', 0, 200_000)"
     )
@@ -225,23 +273,22 @@ def _check_target(estimator: Any, schema: Schema, y: Any, table: Table) -> None:
             "data. "
             f"Give them: pf.Schema(features, {example})."
         )
-    if not isinstance(schema.target, wanted) and estimator._target == "needed":
+    if not isinstance(schema.target, wanted) and model._target == "needed":
         raise SchemaError(
             f"{name} was given the {type(schema.target).__name__} target {schema.target.name!r}; it needs a "
-            f"{wanted.__name__}. Write {example}."
-            + (estimator._hint_about_target(schema.target) if hasattr(estimator, "_hint_about_target") else "")
+            f"{wanted.__name__}. Write {example}." + model._hint_about_target(schema.target)
         )
-    if y is not None and table.names is not None and schema.target.name in table.names:
+    if given_apart and table.names is not None and schema.target.name in table.names:
         raise DataError(
             f"The target {schema.target.name!r} was given twice: as y and as a column of the table. Give it once: drop "
             "the column, or leave out y. "
             "Nothing was charged."
         )
-    if y is None and table.names is not None and schema.target.name not in table.names:
-        raise _no_target(estimator, f"the table has no column {schema.target.name!r}")
+    if not given_apart and table.names is not None and schema.target.name not in table.names:
+        raise _no_target(model, f"the table has no column {schema.target.name!r}")
 
 
-def _target_values(y: Any, target: Column | None = None) -> NDArray[Any]:
+def _target_values(y: ArrayLike, target: Column | None = None) -> NDArray[Any]:
     refuse_masked(y)
     values = quietly("target", lambda: as_given(y))
     if values.dtype.kind == "c":  # scikit-learn's own refusal would print them
@@ -254,11 +301,11 @@ def _target_values(y: Any, target: Column | None = None) -> NDArray[Any]:
     return flat
 
 
-def _has_text_names(X: Any) -> bool:
+def _has_text_names(X: TableLike) -> bool:
     """Whether the columns have names that are texts; scikit-learn takes no notice of others."""
     if not is_pandas(X):
         return is_named(X)
-    texts = [isinstance(name, str) for name in X.columns]
+    texts = [isinstance(name, str) for name in getattr(X, "columns", ())]
     if any(texts) and not all(texts):
         raise DataError(
             "The frame has some column names that are texts and some that are not. Write X.columns = "
@@ -267,70 +314,60 @@ def _has_text_names(X: Any) -> bool:
     return all(texts)
 
 
-def _remember_names(estimator: Any, names: list[str] | None) -> None:
-    if names is not None:
-        estimator.feature_names_in_ = np.array(names, dtype=object)
-    elif hasattr(estimator, "feature_names_in_"):
-        del estimator.feature_names_in_
-
-
 # -- a table that the user declares public ---------------------------------------------------------
 
 
-def _public_input(estimator: Any, X: Any, y: Any) -> Input:
+def _public_input(model: AnyModel, X: TableLike, y: ArrayLike | None) -> Input:
     """Read bounds, levels and classes off the table itself."""
-    if estimator._target != "needed":
-        if y is not None and estimator._target == "taken":
+    if model._target != "needed":
+        if y is not None and model._target == "taken":
             raise SchemaError(
-                f"{type(estimator).__name__} was given y with schema='public'. Give it as a column of the table, or "
+                f"{type(model).__name__} was given y with schema='public'. Give it as a column of the table, or "
                 "give a schema."
             )
-        return _public_features(estimator, X)
+        return _public_features(model, X)
     if y is None:
-        raise ValueError(f"{type(estimator).__name__} {NO_TARGET}. With schema='public' pass the target as y.")
+        raise ValueError(f"{type(model).__name__} {NO_TARGET}. With schema='public' pass the target as y.")
     if is_named(X) and not _all_numbers(X):
         schema = public_schema(X)
-        validate_data(estimator, X, skip_check_array=True, reset=True)
-        target = _public_target(estimator, _target_values(y))
+        validate_data(model, X, skip_check_array=True, reset=True)
+        target = _public_target(model, _target_values(y))
         return Input(WithTarget(open_table(X), _target_values(y)), schema.with_target(target), strict_names=True)
-    X, y = validate_data(estimator, X, y, dtype=np.float64, y_numeric=not is_classifier(estimator))
-    names = list(getattr(estimator, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])]))
-    return Input(
-        WithTarget(open_table(X), y), Schema(_public_numbers(names, X), _public_target(estimator, y)), strict_names=True
-    )
+    rows, values = validate_data(model, X, y, dtype=np.float64, y_numeric=not model._is_classifier)
+    schema = Schema(_public_numbers(model, rows), _public_target(model, values))
+    return Input(WithTarget(open_table(rows), values), schema, strict_names=True)
 
 
-def _public_features(estimator: Any, X: Any) -> Input:
+def _public_features(model: AnyModel, X: TableLike) -> Input:
     """The same without a target."""
     if is_named(X) and not _all_numbers(X):
         schema = public_schema(X)
-        validate_data(estimator, X, skip_check_array=True, reset=True)
+        validate_data(model, X, skip_check_array=True, reset=True)
         return Input(open_table(X), schema, strict_names=True)
-    X = validate_data(estimator, X, dtype=np.float64)
-    names = list(getattr(estimator, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])]))
-    return Input(open_table(X), Schema(_public_numbers(names, X)), strict_names=True)
+    rows = validate_data(model, X, dtype=np.float64)
+    return Input(open_table(rows), Schema(_public_numbers(model, rows)), strict_names=True)
 
 
-def _public_numbers(names: list[str], X: NDArray[np.float64]) -> list[Numeric]:
-    bounds = zip(names, X.min(axis=0), X.max(axis=0), strict=True)
+def _public_numbers(model: AnyModel, rows: NDArray[np.float64]) -> list[Numeric]:
+    names = getattr(model, "feature_names_in_", [f"x{i}" for i in range(rows.shape[1])])
+    bounds = zip(names, rows.min(axis=0), rows.max(axis=0), strict=True)
     return [Numeric(name, *_apart(float(low), float(high))) for name, low, high in bounds]
 
 
-def _all_numbers(X: Any) -> bool:
-    dtypes = getattr(X, "dtypes", None)
-    return is_pandas(X) and all(getattr(dtype, "kind", "O") in "biuf" for dtype in dtypes)  # type: ignore[union-attr]
+def _all_numbers(X: TableLike) -> bool:
+    dtypes = getattr(X, "dtypes", ())
+    return is_pandas(X) and all(getattr(dtype, "kind", "O") in "biuf" for dtype in dtypes)
 
 
-def _public_target(estimator: Any, y: NDArray[Any]) -> Column:
-    if not is_classifier(estimator):
+def _public_target(model: AnyModel, y: NDArray[Any]) -> Column:
+    if not model._is_classifier:
         return Numeric("target", *_apart(float(np.min(y)), float(np.max(y))))
     check_classification_targets(y)
     classes = np.unique(y)
-    if len(classes) > 2 and not get_tags(estimator).classifier_tags.multi_class:
+    if len(classes) > 2 and not get_tags(model).classifier_tags.multi_class:
         raise ValueError(
             f"Only binary classification is supported. The type of the target is multiclass, with {len(classes)} "
-            "classes. "
-            + (estimator._instead() if hasattr(estimator, "_instead") else "Fit one class against the rest.")
+            f"classes. {model._instead()}"
         )
     if len(classes) < 2:
         raise ValueError("The target has one class only; a classifier needs two classes. Give rows of both.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,20 +12,23 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.utils.validation import check_is_fitted
 
 from privfit.mechanisms import AnyClusterer, ClusterFit, Clusters, clusterer
-from privfit.mechanisms.base import AnyMechanism
+from privfit.mechanisms.base import AnyMechanism, Description
 from privfit.models import saving
 from privfit.models._docs import documented
-from privfit.models.inputs import Input, predict_table, predicting
-from privfit.models.private import PrivateModel
-from privfit.privacy import Ledger, PrivacyError
+from privfit.models.inputs import PUBLIC, Input, predict_table, predicting
+from privfit.models.private import FitResult, PrivateModel
+from privfit.privacy import Ledger, PrivacyError, PrivacyParameters, Seed
 from privfit.rows import scaled_points
-from privfit.schema import Numeric, Schema
+from privfit.schema import Geometry, Numeric, Schema
+from privfit.tables import TableLike
 
 Floats = NDArray[np.float64]
+_KMeansModel = PrivateModel[AnyClusterer, Clusters, ClusterFit]
+_KMeansResult = FitResult[AnyClusterer, Clusters, ClusterFit]
 
 
 @documented
-class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, PrivateModel):  # type: ignore[misc]
+class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, _KMeansModel):  # type: ignore[misc]
     """Clusters of a private table by k-means, with centres that are differentially private.
 
     Distances are measured after every column is scaled by its public bounds to [-1, 1], so that a column counts by its
@@ -79,6 +82,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
     """
 
     _target = "ignored"
+    _importance_names = ("cluster_centers_",)
 
     def __init__(
         self,
@@ -87,12 +91,12 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
         *,
         delta: float = 0.0,
         schema: Schema | str | Path | None = None,
-        mechanism: Any = "auto",
+        mechanism: str | AnyMechanism = "auto",
         adjacency: str = "replace-one",
         rows_per_person: int = 1,
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.epsilon = epsilon
@@ -107,7 +111,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
 
     # -- for any rows that one may look at ---------------------------------------------------------
 
-    def predict(self, X: Any) -> NDArray[np.int32]:
+    def predict(self, X: TableLike) -> NDArray[np.int32]:
         """Predict the nearest centre of every row.
 
         Parameters
@@ -122,7 +126,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
         """
         return np.asarray(np.argmin(self._squared_distances(X), axis=1), dtype=np.int32)
 
-    def transform(self, X: Any) -> Floats:
+    def transform(self, X: TableLike) -> Floats:
         """Compute the distance of every row to every centre, with columns scaled by their bounds to [-1, 1].
 
         Parameters
@@ -137,7 +141,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
         """
         return np.asarray(np.sqrt(self._squared_distances(X)))
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: TableLike, y: object = None) -> float:
         """Return minus the sum of squared scaled distances to the nearest centre.
 
         On private rows this number is private: it has no noise.
@@ -156,7 +160,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
         """
         return -float(self._squared_distances(X).min(axis=1).sum())
 
-    def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int32]:
+    def fit_predict(self, X: TableLike, y: object = None) -> NDArray[np.int32]:
         """Fit, and return the clusters of the same rows; for a table that is itself public.
 
         Parameters
@@ -179,7 +183,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
         self._refuse_own_rows("fit_predict", "predict")
         return self.fit(X).labels_
 
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
+    def fit_transform(self, X: TableLike, y: object = None) -> Floats:
         """Fit, and return the distances of the same rows; for a table that is itself public.
 
         Parameters
@@ -227,7 +231,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
             )
 
     @predicting
-    def _squared_distances(self, X: Any) -> Floats:
+    def _squared_distances(self, X: TableLike) -> Floats:
         check_is_fitted(self, "cluster_centers_")
         points = scaled_points(predict_table(self, X), self.schema_, self._geometry)
         found = np.empty((len(points), len(self.cluster_centers_)))
@@ -249,36 +253,60 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
 
     # -- wiring ------------------------------------------------------------------------------------
 
-    def _fit(self, X: Any, y: Any) -> None:
-        self.__dict__.pop("labels_", None)  # of a table that was public, before
-        super()._fit(X, y)
+    def fit(self, X: TableLike, y: object = None) -> Self:
+        """Find the centres. The ledger is charged before any noise is drawn.
+
+        Parameters
+        ----------
+        X : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
+            The table: a numpy array, a pandas or polars frame or lazy query, anything that Arrow can stream, a DuckDB
+            relation, or the path of a Parquet or CSV file.
+        y : object, default=None
+            Not used; it is here for scikit-learn's interface.
+
+        Returns
+        -------
+        Self
+            The fitted model.
+
+        Raises
+        ------
+        DataError
+            If the table does not fit the schema. Nothing is charged.
+        BudgetExceeded
+            If the ledger has less left than the fit costs. Nothing is charged and nothing is drawn.
+        """
+        super().fit(X)
+        self.__dict__.pop("labels_", None)  # of an earlier fit, to a public table
         if self._is_declared_public():
             self.labels_ = self.predict(X)
+        return self
+
+    def _is_declared_public(self) -> bool:
+        return isinstance(self.schema, str) and self.schema == PUBLIC
 
     def _chosen_mechanism(self) -> AnyClusterer:
         return clusterer(self.mechanism)
 
-    def _reasons_of(self, mechanism: AnyMechanism) -> tuple[str, ...]:
-        return mechanism.reasons_not_private(Clusters(self.n_clusters))
-
-    def _importance_names(self) -> tuple[str, ...]:
-        return ("cluster_centers_",)
-
-    def _objective(self, mechanism: AnyMechanism, schema: Schema) -> Clusters:
-        return Clusters(self.n_clusters)
-
-    def _prepared(self, given: Input, mechanism: AnyMechanism) -> Input:
+    def _prepared(self, given: Input, mechanism: AnyClusterer) -> Input:
         """Numbers as they are: bins are for other models."""
         columns = [
             replace(column, bins=None) if isinstance(column, Numeric) else column for column in given.schema.features
         ]
         return replace(given, schema=Schema(columns))
 
-    def _keep(self, fit: ClusterFit, mechanism: AnyMechanism) -> None:
-        self._restore_centres(self._middles + self._halves * fit.centres)
+    def _encoded(
+        self, mechanism: AnyClusterer, given: Input, parameters: PrivacyParameters
+    ) -> tuple[Clusters, Geometry]:
+        problem = Clusters(self.n_clusters)
+        return problem, mechanism.geometry(given.schema, problem)
+
+    def _keep(self, result: _KMeansResult) -> None:
+        self._restore_centres(self._middles + self._halves * result.fit.centres)
+
+    def _described(self, result: _KMeansResult) -> Description:
+        scaled = "columns are scaled by their bounds to [-1, 1] before distances are measured"
+        return Description(notes=(scaled, *result.fit.notes))
 
     def _restore_centres(self, centres: Floats) -> None:
         self.cluster_centers_ = centres
-
-    def _described(self, mechanism: AnyMechanism, fit: ClusterFit) -> tuple[dict[str, Any], list[str]]:
-        return {}, ["columns are scaled by their bounds to [-1, 1] before distances are measured", *fit.notes]

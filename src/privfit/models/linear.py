@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.base import RegressorMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from privfit.losses import SQUARED
-from privfit.mechanisms import LinearFit, QuadraticProblem, bootstrap
-from privfit.mechanisms.base import AnyMechanism
-from privfit.mechanisms.named import LEAST_SQUARES
+from privfit.mechanisms import FunctionalMechanism, LinearFit, QuadraticProblem, bootstrap
+from privfit.mechanisms.named import LEAST_SQUARES, MomentMechanism
 from privfit.models._docs import documented
-from privfit.models.base import PrivateLinearModel, original_units
+from privfit.models.base import MomentModel
 from privfit.models.inputs import predict_table, predicting
+from privfit.models.private import FitResult
+from privfit.models.report import JSONObject
 from privfit.privacy import PrivacyError
 from privfit.rows import linear_scores
-from privfit.schema import Schema
+from privfit.tables import TableLike
 
 Floats = NDArray[np.float64]
+LinearResult = FitResult[MomentMechanism, QuadraticProblem, LinearFit]
+
 USUAL_CONFIDENCE = 0.9
+"""Of intervals where none is given: a convention, common in reports."""
 MOST_SAVED_INTERVALS = 200
+"""Models with more coefficients are saved without intervals, so that saving does not wait for their bootstrap."""
 
 
 @documented
-class LinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
+class LinearRegression(RegressorMixin, MomentModel[MomentMechanism, LinearFit]):  # type: ignore[misc]
     """Ordinary least squares, fitted under differential privacy by the functional mechanism.
 
     The moments X'X and X'y of the encoded rows are released once, with noise, and the coefficients are computed from
@@ -77,27 +82,27 @@ class LinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
     """
 
     _loss = SQUARED
-    _named = LEAST_SQUARES
-    _kinds = ("moments", "least-squares")
-    _mechanisms = "'auto', 'functional', 'adassp', 'boosted-adassp', pf.FunctionalMechanism(...) and pf.AdaSSP(...)"
+    _mechanisms = LEAST_SQUARES
+    _result: LinearResult | None = None
+    """What intervals are computed from; None for a model from a file."""
+    _bootstrap: tuple[Floats, Floats, float] | None = None
+    _saved_intervals: tuple[Floats, Floats] | None = None
 
-    def _keep(self, fit: LinearFit, mechanism: AnyMechanism) -> None:
-        coef, intercept = original_units(fit, self._geometry)
+    def _problem(self) -> QuadraticProblem:
+        return QuadraticProblem(self._loss, bool(self.fit_intercept), spread=True)
+
+    def _keep(self, result: LinearResult) -> None:
+        coef, intercept = self._geometry.table_units(result.fit.weights, result.fit.intercept)
         block = self._geometry.target
         assert block is not None
-        self.coef_ = coef * self._half()
-        self.intercept_ = intercept * self._half() + block.center
-
-    def _objective(self, mechanism: AnyMechanism, schema: Schema) -> QuadraticProblem:
-        problem: QuadraticProblem = mechanism.settle(
-            QuadraticProblem(self._loss, self._checked_intercept(), spread=True)
-        )
-        return problem
+        self.coef_ = coef * block.unit
+        self.intercept_ = intercept * block.unit + block.center
+        self._result, self._bootstrap, self._saved_intervals = result, None, None
 
     def _restore(self, coef: Floats, intercept: Floats) -> None:
         self.coef_, self.intercept_ = coef, float(intercept[0])
 
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: TableLike) -> Floats:
         """Predict the target, coef_'x + intercept_, for every row.
 
         Parameters
@@ -160,8 +165,8 @@ class LinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         AttributeError
             If the model was loaded from a file without intervals, or its mechanism has none.
         """
-        if hasattr(self, "_kept_intervals") and confidence == USUAL_CONFIDENCE:
-            return self._kept_intervals
+        if self._saved_intervals is not None and confidence == USUAL_CONFIDENCE:
+            return self._saved_intervals
         coefs, intercepts = self._errors()
         reach = np.quantile(np.abs(np.column_stack([coefs, intercepts])), _checked(confidence), axis=0)
         coef = np.column_stack([self.coef_ - reach[:-1], self.coef_ + reach[:-1]])
@@ -169,7 +174,7 @@ class LinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
 
     @predicting
     def predict_interval(
-        self, X: Any, confidence: float = USUAL_CONFIDENCE, of: Literal["mean", "target"] = "mean"
+        self, X: TableLike, confidence: float = USUAL_CONFIDENCE, of: Literal["mean", "target"] = "mean"
     ) -> Floats:
         """Compute an interval for the prediction of every row.
 
@@ -209,11 +214,9 @@ class LinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
 
     # -- saving ------------------------------------------------------------------------------------
 
-    def _facts(self) -> dict[str, Any]:
-        """What a saved model carries besides coefficients, schema and report: its 90% intervals, where they are quickly
-        had.
-        """
-        if len(self.coef_) > MOST_SAVED_INTERVALS or getattr(self, "_released", None) is None:
+    def _facts(self) -> JSONObject:
+        """The 90% intervals, where they are quickly computed."""
+        if len(self.coef_) > MOST_SAVED_INTERVALS or self._result is None:
             return {}
         try:
             coef, intercept = self.confidence_intervals()
@@ -221,35 +224,30 @@ class LinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
             return {}
         return {"coef_interval": coef.tolist(), "intercept_interval": intercept.tolist()}
 
-    def _restore_facts(self, facts: dict[str, Any]) -> None:
+    def _restore_facts(self, facts: JSONObject) -> None:
         if "coef_interval" in facts:
-            self._kept_intervals = (np.array(facts["coef_interval"]), np.array(facts["intercept_interval"]))
+            self._saved_intervals = (np.array(facts["coef_interval"]), np.array(facts["intercept_interval"]))
 
     def _errors(self) -> tuple[Floats, Floats]:
-        """How far coefficients (one row per draw) and intercepts fall from a truth like this one, in the units of the
-        table.
-        """
+        """Bootstrap errors of the coefficients (one row per draw) and of the intercepts, in the units of the table."""
         check_is_fitted(self)
-        made = self._bootstrapped()
-        fit = self._released[2]
-        shown = [
-            original_units(replace(fit, weights=w, intercept=float(b)), self._geometry)
-            for w, b in zip(*made[:2], strict=True)
-        ]
+        weights, intercepts, _ = self._bootstrapped()
+        shown = [self._geometry.table_units(w, float(b)) for w, b in zip(weights, intercepts, strict=True)]
         return self._half() * np.array([coef for coef, _ in shown]), self._half() * np.array(
             [intercept for _, intercept in shown]
         )
 
     def _bootstrapped(self) -> tuple[Floats, Floats, float]:
-        if getattr(self, "_released", None) is None or self._released[1].value.target_square is None:
+        result = self._result
+        if result is None or result.release.value.target_square is None:
             raise AttributeError(
                 f"Intervals were asked of a {type(self).__name__} that has none: it was loaded from a file, or its "
                 "mechanism has a loss, calibration or release of its own. "
                 "Fit it with mechanism='auto' or 'functional', and ask before saving."
             )
         if self._bootstrap is None:
-            mechanism, release, fit, objective = self._released
-            made = bootstrap(mechanism, release, fit, self._geometry, objective)
+            functional = cast("FunctionalMechanism", result.mechanism)  # the only one that releases the target's square
+            made = bootstrap(functional, result.release, result.fit, self._geometry, result.problem)
             self._bootstrap = (made.weights, made.intercepts, made.residual_variance)
         return self._bootstrap
 
@@ -261,12 +259,10 @@ class LinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         assert block is not None
         return block.unit
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        tags.regressor_tags.poor_score = (
-            True  # at epsilon 1 the 200 rows of scikit-learn's check are drowned, as they must be
-        )
+        tags.regressor_tags.poor_score = True  # at epsilon 1, noise dominates the 200 rows of scikit-learn's check
         return tags
 
 

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_expit, log_softmax
 
-from privfit.losses import LOGISTIC, ConvexLoss, tempered_logistic, truncated_logistic
-from privfit.mechanisms import ObjectivePerturbation, QuadraticProblem
+from privfit.losses import LOGISTIC, ConvexLoss, tempered_logistic
+from privfit.mechanisms import ERMFit, ERMProblem, ObjectivePerturbation
 from privfit.mechanisms.base import AnyMechanism
-from privfit.mechanisms.named import CLASSIFIERS
+from privfit.mechanisms.named import CLASSIFIERS, ERMMechanism
 from privfit.models._docs import documented
-from privfit.models.base import original_units
-from privfit.models.classes import ClassModel, log_chances
+from privfit.models.classes import ClassModel, log_probabilities
+from privfit.models.features import USUAL_COMPONENTS
 from privfit.models.inputs import predicting
-from privfit.models.perturbed import USUAL_PAIRS, PerturbedModel
-from privfit.privacy import Ledger, PrivacyError
+from privfit.models.perturbed import ERMResult, PerturbedModel
+from privfit.models.report import JSONObject
+from privfit.privacy import Ledger, PrivacyError, Seed
 from privfit.schema import Schema
+from privfit.tables import TableLike
 
 Floats = NDArray[np.float64]
 
 
 @documented
-class LogisticRegression(ClassModel, PerturbedModel):
+class LogisticRegression(ClassModel[ERMMechanism, ERMProblem, ERMFit], PerturbedModel[ERMMechanism, ERMFit]):
     """Logistic regression for two or more classes, fitted under differential privacy.
 
     By default the objective is perturbed: a random linear term is added to it, and its minimum is the release.
@@ -81,14 +82,7 @@ class LogisticRegression(ClassModel, PerturbedModel):
     True
     """
 
-    _loss = truncated_logistic()
-    _named = CLASSIFIERS
-    _kinds = ("erm", "weights", "moments")
-    _mechanisms = (
-        "'auto', 'objective', 'output', 'functional', 'genetic', 'sample-and-aggregate', "
-        "pf.ObjectivePerturbation(...), pf.OutputPerturbation(...), "
-        "pf.FunctionalMechanism(...), pf.PrivGene(...) and pf.SampleAndAggregate(...)"
-    )
+    _mechanisms = CLASSIFIERS
 
     def __init__(
         self,
@@ -96,19 +90,19 @@ class LogisticRegression(ClassModel, PerturbedModel):
         *,
         delta: float = 0.0,
         schema: Schema | str | Path | None = None,
-        mechanism: Any = "auto",
+        mechanism: str | AnyMechanism = "auto",
         adjacency: str = "replace-one",
         fit_intercept: bool = True,
         numeric: str = "auto",
         kernel: str = "linear",
         gamma: float | str = "auto",
-        n_components: int = 2 * USUAL_PAIRS,
+        n_components: int = USUAL_COMPONENTS,
         row_norm: float | None = None,
         interactions: int | str = "auto",
         rows_per_person: int = 1,
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         super().__init__(
             epsilon,
@@ -129,21 +123,18 @@ class LogisticRegression(ClassModel, PerturbedModel):
         self.row_norm = row_norm
         self.interactions = interactions
 
-    def _chosen_mechanism(self) -> AnyMechanism:
-        chosen = super()._chosen_mechanism()
+    def _chosen_mechanism(self) -> ERMMechanism:
+        chosen = CLASSIFIERS.choose(self.mechanism, type(self).__name__)
         ObjectivePerturbation(interactions=self.interactions).check()
         if chosen.takes_interactions:
             named = not (isinstance(self.mechanism, str) and self.mechanism == "auto")
             return chosen if self.interactions == "auto" and named else chosen.with_interactions(self.interactions)
         if self.interactions not in ("auto", 0):
             raise PrivacyError(
-                f"interactions={self.interactions!r} was given with mechanism={self.mechanism!r}; tables for pairs of "
-                "columns go with a perturbed objective. Use mechanism='auto' or 'objective'."
+                f"interactions={self.interactions!r} was given with mechanism={self.mechanism!r}; interaction terms go "
+                "with a perturbed objective. Use mechanism='auto' or 'objective'."
             )
         return chosen
-
-    def _fits_many(self, mechanism: AnyMechanism) -> bool:
-        return mechanism.many_classes
 
     def _instead(self) -> str:
         return "Use mechanism='objective', which fits any number of classes, or join classes in the schema."
@@ -151,44 +142,15 @@ class LogisticRegression(ClassModel, PerturbedModel):
     def _convex_loss(self, schema: Schema) -> ConvexLoss:
         return LOGISTIC
 
-    def _objective(self, mechanism: AnyMechanism, schema: Schema) -> Any:
-        if mechanism.solves != "moments":
-            return self._problem(mechanism, schema)
-        if self.kernel != "linear":
-            raise PrivacyError(
-                f"kernel={self.kernel!r} was given with the functional mechanism, which fits linear models. Use "
-                "mechanism='objective'."
-            )
-        if self.row_norm is not None:
-            raise PrivacyError(
-                f"row_norm={self.row_norm!r} was given with the functional mechanism, which knows bounds of columns "
-                "only. Use mechanism='objective'."
-            )
-        problem = QuadraticProblem(self._loss, self._checked_intercept(), probabilities=True)
-        return mechanism.settle(problem)
-
-    def _keep(self, fit: Any, mechanism: AnyMechanism) -> None:
-        self._length, self._slopes, self._softmax = 1.0, None, False
-        self._pairs, self._features = (), None
-        if mechanism.solves == "moments":
-            coef, intercept = original_units(fit, self._geometry)
-            self.coef_, self.intercept_, self._length = coef[None, :], np.array([intercept]), fit.length
-            return
-        self._keep_weights(fit)
-        self._softmax = fit.coupling == "softmax"
-        if fit.loss != LOGISTIC:
-            self._slopes = (float(fit.loss.most_slope or 1), float(fit.loss.taper or 1))
-
-    def _notes(self, mechanism: AnyMechanism) -> tuple[str, ...]:
-        if self._length == 1:
-            return super()._notes(mechanism)
-        return (
-            f"coefficients are stretched {self._length:.3g} times, because a quadratic stands in for the logistic loss",
-        )
+    def _keep(self, result: ERMResult) -> None:
+        super()._keep(result)
+        loss = result.fit.loss
+        self._slopes = None if loss == LOGISTIC else (float(loss.most_slope or 1), float(loss.taper or 1))
+        self._softmax = result.fit.coupling == "softmax"
 
     # -- probabilities -----------------------------------------------------------------------------
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: TableLike) -> Floats:
         """Predict the probability of each class for every row.
 
         Parameters
@@ -204,7 +166,7 @@ class LogisticRegression(ClassModel, PerturbedModel):
         return np.asarray(np.exp(self.predict_log_proba(X)), dtype=np.float64)
 
     @predicting
-    def predict_log_proba(self, X: Any) -> Floats:
+    def predict_log_proba(self, X: TableLike) -> Floats:
         """Predict the logarithm of the probability of each class for every row.
 
         Parameters
@@ -219,30 +181,30 @@ class LogisticRegression(ClassModel, PerturbedModel):
         """
         scores = self._scores(X)
         if scores.ndim == 1:
-            return np.column_stack([self._log_chance(-scores), self._log_chance(scores)])
+            return np.column_stack([self._log_probability(-scores), self._log_probability(scores)])
         return (
             np.asarray(log_softmax(scores, axis=1), dtype=np.float64)
             if self._softmax
-            else log_chances(self._log_odds(scores), scores)
+            else log_probabilities(self._log_odds(scores), scores)
         )
 
-    def _log_chance(self, scores: Floats) -> Floats:
-        """The logarithm of the chance that a score stands for."""
+    def _log_probability(self, scores: Floats) -> Floats:
+        """The logarithm of the probability that a score stands for."""
         return np.asarray(log_expit(self._log_odds(scores)), dtype=np.float64)
 
     def _log_odds(self, scores: Floats) -> Floats:
         """Scores as they would be for the logistic loss.
 
-        A loss with smaller slopes has larger scores for the same chance, or smaller ones.
+        A loss with smaller slopes has larger or smaller scores for the same probability.
         """
         if self._slopes is None:
             return scores
         return tempered_logistic(*self._slopes).log_odds(scores)
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self) -> JSONObject:
         return super()._facts() | {"slopes": self._slopes, "softmax": self._softmax}
 
-    def _restore_facts(self, facts: dict[str, Any]) -> None:
+    def _restore_facts(self, facts: JSONObject) -> None:
         super()._restore_facts(facts)
         slopes = facts.get("slopes")
         self._slopes = None if slopes is None else (float(slopes[0]), float(slopes[1]))

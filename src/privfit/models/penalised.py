@@ -5,22 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.mechanisms import LinearFit, PenaltySelection, QuadraticProblem
-from privfit.mechanisms.base import AnyMechanism
+from privfit.mechanisms import PenaltySelection, QuadraticProblem
+from privfit.mechanisms.base import AnyMechanism, Description
+from privfit.mechanisms.named import MOMENTS, MomentMechanism
 from privfit.models._docs import documented
-from privfit.models.base import PrivateLinearModel
-from privfit.models.linear import LinearRegression
-from privfit.privacy import Ledger, PrivacyError
+from privfit.models.linear import LinearRegression, LinearResult
+from privfit.models.report import JSONObject
+from privfit.privacy import Ledger, PrivacyError, Seed
 from privfit.schema import Schema
 from privfit.solvers import Penalty
 
 Alpha = float | Literal["auto", "select"]
 AUTO_STEPS = (0.0, 1.0, 3.0, 10.0, 30.0, 100.0)
+"""Multiples of the automatic alpha that alpha="select" chooses from: a finer grid is closer to the best alpha, and
+every further candidate makes the selection less certain."""
 
 
 class _Penalised(LinearRegression):
@@ -46,7 +49,7 @@ class _Penalised(LinearRegression):
 
     _ridge = False
     alpha_: float | NDArray[np.float64]
-    _mechanisms = PrivateLinearModel._mechanisms
+    _mechanisms = MOMENTS
 
     def __init__(
         self,
@@ -56,14 +59,14 @@ class _Penalised(LinearRegression):
         alphas: Sequence[float] | None = None,
         delta: float = 0.0,
         schema: Schema | str | Path | None = None,
-        mechanism: Any = "auto",
+        mechanism: str | AnyMechanism = "auto",
         adjacency: str = "replace-one",
         fit_intercept: bool = True,
         numeric: str = "auto",
         rows_per_person: int = 1,
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         super().__init__(
             epsilon,
@@ -85,41 +88,34 @@ class _Penalised(LinearRegression):
         """The share of the penalty that is on absolute values."""
         raise NotImplementedError
 
-    def _objective(self, mechanism: AnyMechanism, schema: Schema) -> QuadraticProblem:
-        return replace(super()._objective(mechanism, schema), penalty=None if self._selects() else self._penalty())
+    def _problem(self) -> QuadraticProblem:
+        return replace(super()._problem(), penalty=None if self._selects() else self._penalty())
 
     def _selects(self) -> bool:
         return isinstance(self.alpha, str) and self.alpha == "select"
 
     def _penalty(self) -> Penalty:
-        alpha = "auto" if isinstance(self.alpha, str) and self.alpha == "auto" else _strength("alpha", self.alpha)
-        return Penalty(alpha, self._ratio(), self._ridge)  # type: ignore[arg-type]
+        automatic = isinstance(self.alpha, str) and self.alpha == "auto"
+        return Penalty("auto" if automatic else _strength("alpha", self.alpha), self._ratio(), self._ridge)
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self) -> JSONObject:
         return {**super()._facts(), "alpha_": np.asarray(self.alpha_).tolist(), "dual_gap": self.dual_gap_}
 
-    def _restore_facts(self, facts: dict[str, Any]) -> None:
+    def _restore_facts(self, facts: JSONObject) -> None:
         super()._restore_facts(facts)
         alpha = facts["alpha_"]
         self.alpha_ = np.array(alpha) if isinstance(alpha, list) else float(alpha)
         self.dual_gap_ = float(facts["dual_gap"])
 
-    def _chosen_mechanism(self) -> AnyMechanism:
+    def _chosen_mechanism(self) -> MomentMechanism:
         if self.alphas is not None and not self._selects():
             raise PrivacyError(
                 f"alphas={self.alphas!r} was given with alpha={self.alpha!r}; a list is chosen from with "
                 "alpha='select'. Set it, or leave alphas out."
             )
-        functional: Any = super()._chosen_mechanism()
-        if functional.solves != "moments":
-            raise PrivacyError(
-                f"mechanism={self.mechanism!r} was given to {type(self).__name__}; a penalty goes with the functional "
-                "mechanism, and AdaSSP has a ridge of its own. "
-                "Use mechanism='auto', or LinearRegression with this one."
-            )
+        functional = MOMENTS.choose(self.mechanism, type(self).__name__)
         if not self._selects():
-            chosen: AnyMechanism = functional
-            return chosen
+            return functional
         mechanism = PenaltySelection(functional, self._candidates())
         mechanism.check()
         return mechanism
@@ -140,8 +136,9 @@ class _Penalised(LinearRegression):
             )
         return tuple(Penalty(_strength("alphas", alpha), self._ratio(), self._ridge) for alpha in given)
 
-    def _keep(self, fit: LinearFit, mechanism: AnyMechanism) -> None:
-        super()._keep(fit, mechanism)
+    def _keep(self, result: LinearResult) -> None:
+        super()._keep(result)
+        fit = result.fit
         assert fit.penalty is not None
         strength = fit.penalty[0] / self._ratio() if self._ratio() > 0.5 else fit.penalty[1] / (1 - self._ratio())
         per_column = strength if self._ridge else strength / max(fit.moments.n_rows, 1.0)
@@ -149,7 +146,11 @@ class _Penalised(LinearRegression):
         self.alpha_ = float(per_column[0]) if numbers else per_column
         self.dual_gap_ = fit.gap
 
-    def _notes(self, mechanism: AnyMechanism) -> tuple[str, ...]:
+    def _described(self, result: LinearResult) -> Description:
+        described = super()._described(result)
+        return Description(described.repairs, (self._penalty_note(), *described.notes))
+
+    def _penalty_note(self) -> str:
         kind = "selected privately on a fifth of the rows" if self._selects() else "as given"
         kind = "from public facts, one per column" if isinstance(self.alpha, str) and self.alpha == "auto" else kind
         alpha = np.ravel(self.alpha_)
@@ -159,7 +160,7 @@ class _Penalised(LinearRegression):
             if self.dual_gap_ < 1e-9
             else f"solved to a share of {self.dual_gap_:.1g} of what the fit explains"
         )
-        return (f"alpha {shown} ({kind}); {exactly}",)
+        return f"alpha {shown} ({kind}); {exactly}"
 
 
 @documented
@@ -297,14 +298,14 @@ class ElasticNet(_Penalised):
         alphas: Sequence[float] | None = None,
         delta: float = 0.0,
         schema: Schema | str | Path | None = None,
-        mechanism: Any = "auto",
+        mechanism: str | AnyMechanism = "auto",
         adjacency: str = "replace-one",
         fit_intercept: bool = True,
         numeric: str = "auto",
         rows_per_person: int = 1,
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         super().__init__(
             epsilon,
@@ -330,13 +331,14 @@ class ElasticNet(_Penalised):
         return ratio
 
 
-def _strength(name: str, value: Any) -> float:
-    plain = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not plain or not 0 <= float(value) < np.inf:
+def _strength(name: str, value: object) -> float:
+    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    number = float(cast("float", value)) if is_number else np.nan
+    if not 0 <= number < np.inf:
         words = {
             "alpha": "it is a number of at least 0, 'auto' or 'select'. Use 'auto' if in doubt.",
             "alphas": "each of them is a number of at least 0. Write alphas=[0.1, 1.0, 10.0].",
             "l1_ratio": "it is between 0 and 1. Use 0.5 if in doubt.",
         }[name]
         raise PrivacyError(f"{name}={value!r} was given; {words}")
-    return float(value)
+    return number

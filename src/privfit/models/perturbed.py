@@ -2,47 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit.features import FourierFeatures, ShortenedRows
 from privfit.losses import ConvexLoss
-from privfit.mechanisms import ERMFit, ERMProblem, Release
-from privfit.mechanisms.base import AnyMechanism, Numbers
-from privfit.mechanisms.named import PERTURBATIONS
+from privfit.mechanisms import ERMFit, ERMProblem
+from privfit.mechanisms.base import AnyMechanism, Description, Numbers
+from privfit.mechanisms.named import PERTURBATIONS, ERMMechanism, MechanismChoice
 from privfit.mechanisms.perturbation.defaults import DROWNED, automatic_numbers, coupling_for
-from privfit.models.base import PrivateLinearModel, shown_weights
+from privfit.models.base import PrivateLinearModel
+from privfit.models.features import USUAL_COMPONENTS, fourier_features, short_rows
 from privfit.models.inputs import Input, predict_table, predicting
-from privfit.models.report import Report
+from privfit.models.private import FitResult
+from privfit.models.report import JSONObject
 from privfit.models.saving import ModelFileError
-from privfit.privacy import PrivacyError, PrivacyParameters
+from privfit.privacy import PrivacyParameters
 from privfit.rows import Interactions, Pair, count_rows, feature_scores
-from privfit.schema import AUTO_KNOTS, Category, Numeric, Schema
+from privfit.schema import AUTO_KNOTS, Category, Geometry, Numeric, Schema
+from privfit.tables import TableLike
 
 Floats = NDArray[np.float64]
+ERMMechanismT = TypeVar("ERMMechanismT", bound=ERMMechanism)
+ERMFitT = TypeVar("ERMFitT", bound=ERMFit)
+ERMResult = FitResult[ERMMechanism, ERMProblem, ERMFit]
 
-KERNELS = ("linear", "rbf")
-USUAL_PAIRS = 100
-PUBLIC_SEED = 20081208
-USUAL_GAMMA, LEVELS_APART = 4.0, 3
-"""Two levels are at a squared distance of 2, two numbers between -1 and 1 of 2/3 on average; chosen on generated data:
-python papers/experiments/kernels.py.
-"""
-MOST_GAMMA = 1e6
-MOST_COMPONENTS = 10_000
-DROWNED_NOTE = (
-    "noise drowned this fit: it is large compared with what so many rows can tell, and predicted classes may be little "
-    "better than guesses; more rows, fewer columns or a larger epsilon would help"
+NOISY_NOTE = (
+    "this fit is dominated by noise: the noise is large compared with the signal that so many rows can have, and "
+    "predicted classes may be little better than guesses; more rows, fewer columns or a larger epsilon would help"
 )
-SHORTEST, LONGEST, MOST_NORM = 1e-3, 1e6, 1e300
-ANY_TABLE = Schema([Numeric("any", 0, 1)])
-"""Stands for a table of which nothing is known: whether a loss is private does not depend on the schema."""
 
 
-class PerturbedModel(PrivateLinearModel):
+class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
     """A model whose release is its weights.
 
     Parameters
@@ -67,171 +60,93 @@ class PerturbedModel(PrivateLinearModel):
         both sides of zero; every column enters as a slope.
     """
 
-    coef_: Any
-    intercept_: Any
-    _features: FourierFeatures | None
-    _pairs: tuple[Pair, ...]
-    _named = PERTURBATIONS
-    _kinds: tuple[str, ...] = ("erm",)
-
-    _mechanisms = "'auto', 'objective', 'output', pf.ObjectivePerturbation(...) and pf.OutputPerturbation(...)"
+    _choices: ClassVar[dict[str, tuple[object, ...]]] = PrivateLinearModel._choices | {"kernel": ("linear", "rbf")}
+    _mechanisms: ClassVar[MechanismChoice[AnyMechanism]] = PERTURBATIONS
+    kernel: str = "linear"
+    gamma: float | str = "auto"
+    n_components: int = USUAL_COMPONENTS
+    row_norm: float | None = None
+    coef_: Floats
+    intercept_: Any  # a float for a number, an array for classes
+    _features: FourierFeatures | None = None
 
     def _convex_loss(self, schema: Schema) -> ConvexLoss:
         """The loss, of a target scaled to [-1, 1] or of the classes -1 and 1."""
         raise NotImplementedError
 
-    def _problem(self, mechanism: AnyMechanism, schema: Schema) -> ERMProblem:
-        """What is minimised."""
-        target = schema.target
-        classes = len(target.levels) if isinstance(target, Category) and len(target.levels) > 2 else 1
-        loss = self._convex_loss(schema)
-        knots = getattr(self, "_knots_used", AUTO_KNOTS)
-        return ERMProblem(
-            loss,
-            self._checked_intercept(),
-            classes,
-            coupling_for(loss, classes),
-            self._feature_map(mechanism, schema),
-            knots,
-        )
+    def _encoded(
+        self, mechanism: ERMMechanismT, given: Input, parameters: PrivacyParameters
+    ) -> tuple[ERMProblem, Geometry]:
+        self._numeric_used, self._knots_used = self._numbers(mechanism, given, parameters)
+        problem = self._problem(mechanism, given.schema, self._numeric_used, self._knots_used)
+        return problem, mechanism.geometry(given.schema, problem, self._numeric_used)
 
-    def _reasons_of(self, mechanism: AnyMechanism) -> tuple[str, ...]:
-        return mechanism.reasons_not_private(ERMProblem(self._convex_loss(ANY_TABLE)))
-
-    def _numbers(self, mechanism: AnyMechanism, given: Input, terms: PrivacyParameters) -> tuple[Numbers, int]:
-        usual = super()._numbers(mechanism, given, terms)
-        if self.numeric == "auto" and getattr(self, "kernel", "linear") != "linear":
-            return "slope", usual[1]  # a kernel bends by itself
+    def _numbers(self, mechanism: ERMMechanismT, given: Input, parameters: PrivacyParameters) -> tuple[Numbers, int]:
+        """How numbers without bins of their own are encoded, and between how many knots if as splines."""
+        if self.numeric != "auto":
+            return mechanism.numbers(self.numeric, cast("Numbers", self.numeric)), AUTO_KNOTS
+        if self.kernel != "linear" or self.row_norm is not None:
+            return "slope", AUTO_KNOTS  # a kernel is nonlinear by itself, and a norm is one of slopes
         if not mechanism.chooses_encoding:
-            return mechanism.numbers(self.numeric, usual[0]), usual[1]
-        if self.numeric != "auto" or usual[0] != "splines":
-            return usual
-        if self._row_norm is not None:
-            return "slope", usual[1]
-        known = count_rows(given.table, given.schema) if terms.adjacency == "replace-one" else terms.expected_rows
-        return automatic_numbers(terms, len(given.schema.features), known)
+            return mechanism.numbers(self.numeric, mechanism.numeric), AUTO_KNOTS
+        replaced = parameters.adjacency == "replace-one"
+        known = count_rows(given.table, given.schema) if replaced else parameters.expected_rows
+        return automatic_numbers(parameters, len(given.schema.features), known)
 
-    def _mixes_columns(self) -> bool:
-        return bool(getattr(self, "kernel", "linear") != "linear")
+    def _problem(
+        self, mechanism: ERMMechanismT, schema: Schema, numeric: Numbers = "slope", knots: int = AUTO_KNOTS
+    ) -> ERMProblem:
+        """What is minimised."""
+        target, loss = schema.target, self._convex_loss(schema)
+        classes = len(target.levels) if isinstance(target, Category) and len(target.levels) > 2 else 1
+        features: FourierFeatures | ShortenedRows | None = None
+        if self.row_norm is not None:
+            features = short_rows(self, mechanism, schema)
+        elif self.kernel != "linear":
+            features = fourier_features(self, schema, numeric, knots)
+        intercept = bool(self.fit_intercept)
+        return ERMProblem(loss, intercept, classes, coupling_for(loss, classes), features, knots)
 
     @property
-    def _row_norm(self) -> Any:
-        """The length that rows are told to have; not all of these models can be told."""
-        return getattr(self, "row_norm", None)
-
-    # -- features ----------------------------------------------------------------------------------
-
-    def _feature_map(self, mechanism: AnyMechanism, schema: Schema) -> FourierFeatures | ShortenedRows | None:
-        """The public features in front of the linear model, if it has a kernel or rows of a public length."""
-        kernel = getattr(self, "kernel", "linear")
-        if kernel not in KERNELS:
-            raise PrivacyError(f"kernel={kernel!r} was given; it is one of {KERNELS}. Use 'linear' if in doubt.")
-        if self._row_norm is not None:
-            return self._shortened(mechanism, schema)
-        if kernel == "linear":
-            return None
-        style = getattr(self, "_numeric_used", None) or self._numeric_style(mechanism)
-        knots = getattr(self, "_knots_used", AUTO_KNOTS)
-        anchored: Literal["no", "all"] = "no" if self._checked_intercept() else "all"
-        width = schema.geometry(numeric=style, intercept=False, several=True, knots=knots, anchored=anchored).n_columns
-        spread = sum(
-            1 if isinstance(column, Numeric) and column.bins is None else LEVELS_APART for column in schema.features
-        )
-        gamma = USUAL_GAMMA / spread if self.gamma == "auto" else self.gamma
-        for name, value, most in (("gamma", gamma, MOST_GAMMA), ("n_components", self.n_components, MOST_COMPONENTS)):
-            whole = isinstance(value, int | np.integer)
-            fits = whole if name == "n_components" else whole or isinstance(value, float | np.floating)
-            if isinstance(value, bool) or not fits or not 0 < value <= most:
-                raise PrivacyError(
-                    f"{name}={value!r} was given; it is a positive {'whole ' * (name == 'n_components')}number up to "
-                    f"{most:g}, chosen without looking at the rows. Leave it out if in doubt."
-                )
-        return FourierFeatures(width, max(1, int(self.n_components) // 2), float(gamma), PUBLIC_SEED)
-
-    def _shortened(self, mechanism: AnyMechanism, schema: Schema) -> ShortenedRows:
-        """Rows no longer than `row_norm`, in the units of the table: one bound for all columns, on both sides of zero,
-        so that lengths mean the same in both.
-        """
-        norm = self._row_norm
-        if (
-            isinstance(norm, bool)
-            or not isinstance(norm, int | float | np.integer | np.floating)
-            or not 0 < norm < np.inf
-            or norm > MOST_NORM
-        ):
-            raise PrivacyError(
-                f"row_norm={norm!r} was given; it is a positive number, the length that no row exceeds. Leave it out "
-                "if in doubt."
-            )
-        if self.kernel != "linear" or self.numeric not in ("auto", "slope") or mechanism.solves != "erm":
-            raise PrivacyError(
-                f"row_norm={norm!r} was given with a kernel, bins, splines or another mechanism; it is for linear "
-                "models by objective or output perturbation. Leave one of them out."
-            )
-        bounds = {
-            (column.low, column.high) if isinstance(column, Numeric) and column.bins is None else None
-            for column in schema.features
-        }
-        most = next(iter(bounds))
-        if len(bounds) > 1 or most is None or most[0] != -most[1]:
-            raise PrivacyError(
-                f"row_norm={norm!r} was given with a schema whose columns are not all numbers with the same bounds on "
-                "both sides of zero. "
-                "Give such a schema, for example pf.Schema.box(-1, 1, ...), or leave row_norm out."
-            )
-        if norm < SHORTEST * most[1]:
-            raise PrivacyError(
-                f"row_norm={norm!r} was given with bounds of {most[1]:g}, beside which such rows are hardly told from "
-                "zero. Give bounds near row_norm: no number of a row can exceed it."
-            )
-        return ShortenedRows(
-            len(schema.features), min(float(norm), LONGEST * most[1]) / most[1], self._checked_intercept()
-        )
+    def _importance_names(self) -> tuple[str, ...]:
+        return ("coef_", "feature_importances_") if self.kernel == "linear" else ()
 
     # -- results -----------------------------------------------------------------------------------
 
-    def _keep_weights(self, fit: ERMFit) -> None:
+    def _keep(self, result: FitResult[ERMMechanismT, ERMProblem, ERMFitT]) -> None:
         """coef_ and intercept_, one row per predictor, and what they need to predict."""
-        self._pairs = ()
-        if isinstance(fit.features, ShortenedRows):
-            self._features = None
-            bound = next(column.high for column in self.schema_.features if isinstance(column, Numeric))
-            weights = fit.weights.T
-            self.coef_ = weights[:, int(fit.features.constant) :] / (bound * fit.features.unit)
-            self.intercept_ = weights[:, 0].copy() if fit.features.constant else np.zeros(len(weights))
-            return
-        self._features = fit.features if isinstance(fit.features, FourierFeatures) else None
-        if fit.features is not None:
-            self.coef_, self.intercept_ = fit.weights.T.copy(), np.zeros(fit.weights.shape[1])
-            return
-        shown = [
-            shown_weights(fit.weights[:, k], self._geometry, self._checked_intercept())
-            for k in range(fit.weights.shape[1])
-        ]
+        fit = result.fit
         self._pairs = tuple(table.columns for table in fit.pairs)
-        tables = [table.scores for table in fit.pairs]
-        self.coef_, self.intercept_ = (
-            np.array([np.concatenate([coef, *tables]) for coef, _ in shown]),
-            np.array([const for _, const in shown]),
-        )
+        self._features = fit.features if isinstance(fit.features, FourierFeatures) else None
+        if isinstance(fit.features, ShortenedRows):
+            self._keep_slopes(fit.weights.T, fit.features)
+        elif fit.features is not None:
+            self.coef_, self.intercept_ = fit.weights.T.copy(), np.zeros(fit.weights.shape[1])
+        else:
+            shown = [table_units(weights, self._geometry, bool(self.fit_intercept)) for weights in fit.weights.T]
+            cells = [table.scores for table in fit.pairs]
+            self.coef_ = np.array([np.concatenate([coef, *cells]) for coef, _ in shown])
+            self.intercept_ = np.array([intercept for _, intercept in shown])
 
-    def _kept_for_later(self, mechanism: AnyMechanism, release: Any, fit: Any, objective: Any) -> Any:
-        return super()._kept_for_later(mechanism, release, fit, objective) if mechanism.solves == "moments" else None
+    def _keep_slopes(self, weights: Floats, rows: ShortenedRows) -> None:
+        """Coefficients of rows whose norm is bounded."""
+        bound = next(column.high for column in self.schema_.features if isinstance(column, Numeric))
+        self.coef_ = weights[:, int(rows.constant) :] / (bound * rows.unit)
+        self.intercept_ = weights[:, 0].copy() if rows.constant else np.zeros(len(weights))
 
-    def _notes(self, mechanism: AnyMechanism) -> tuple[str, ...]:
-        if self._row_norm is None:
-            return ()
-        return (f"rows longer than {self._row_norm:g}, which is taken as public, were shortened to it",)
-
-    def _report(self, mechanism: AnyMechanism, release: Release[Any], fit: Any, reasons: tuple[str, ...]) -> Report:
-        report = super()._report(mechanism, release, fit, reasons)
-        if not isinstance(self.schema_.target, Category):  # the rule was found for classes
-            return report
-        level = mechanism.relative_noise(fit, release.event, self._geometry)
-        if level is None:
-            return report
-        told = (DROWNED_NOTE,) if level > DROWNED else ()
-        return replace(report, repairs=report.repairs | {"relative_noise": level}, notes=(*report.notes, *told))
+    def _described(self, result: FitResult[ERMMechanismT, ERMProblem, ERMFitT]) -> Description:
+        described = super()._described(result)
+        repairs, notes = dict(described.repairs), list(described.notes)
+        if self.row_norm is not None:
+            notes.insert(
+                0, f"rows with a norm above {self.row_norm:g}, which is taken as public, were scaled down to it"
+            )
+        if isinstance(self.schema_.target, Category):  # the rule was found for classes
+            level = result.mechanism.relative_noise(result.fit, result.release.event, self._geometry)
+            if level is not None:
+                repairs["relative_noise"] = level
+                notes += [NOISY_NOTE] * (level > DROWNED)
+        return Description(repairs, tuple(notes))
 
     @property
     def feature_importances_(self) -> Floats:
@@ -245,7 +160,7 @@ class PerturbedModel(PrivateLinearModel):
         ndarray of shape (n_features_in_,)
             One importance per input column.
         """
-        if getattr(self, "_features", None) is not None:
+        if self._features is not None:
             raise AttributeError(
                 "feature_importances_ was asked of a model with a kernel, whose features mix all columns. Fit one with "
                 "kernel='linear'."
@@ -253,15 +168,15 @@ class PerturbedModel(PrivateLinearModel):
         return super().feature_importances_
 
     @predicting
-    def _scores(self, X: Any) -> Floats:
-        features = getattr(self, "_features", None)
+    def _scores(self, X: TableLike) -> Floats:
+        features = self._features
         if features is None:
             return super()._scores(X)
         table = predict_table(self, X)
         scores = feature_scores(table, self.schema_, self._geometry, features, self.coef_.T, self.intercept_)
         return scores[:, 0] if len(self.coef_) == 1 and scores.ndim > 1 else scores
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """Return the names of the columns of `coef_`.
 
         A numeric column keeps its own name; a category has one column per level, called name_level; a cell of an
@@ -277,21 +192,19 @@ class PerturbedModel(PrivateLinearModel):
         ndarray of object
             One name per column of `coef_`.
         """
-        features = getattr(self, "_features", None)
+        features = self._features
         if features is None:
             names = super().get_feature_names_out(input_features)
             interactions = Interactions(self._geometry)
-            return np.concatenate(
-                [names, *(np.array(interactions.names(pair), dtype=object) for pair in getattr(self, "_pairs", ()))]
-            )
+            return np.concatenate([names, *(np.array(interactions.names(pair), dtype=object) for pair in self._pairs)])
         return np.array([f"{wave}_{i}" for wave in ("cos", "sin") for i in range(features.pairs)], dtype=object)
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self) -> JSONObject:
         """What a saved model carries besides coefficients, schema and report."""
-        features = getattr(self, "_features", None)
+        features = self._features
         if features is not None:
             return {"fourier": [features.columns, features.pairs, features.gamma, features.seed]}
-        pairs = getattr(self, "_pairs", ())
+        pairs = self._pairs
         interactions = Interactions(self._geometry)
         return (
             {"pairs": [list(pair) for pair in pairs], "cells": [interactions.n_cells(pair) for pair in pairs]}
@@ -299,7 +212,7 @@ class PerturbedModel(PrivateLinearModel):
             else {}
         )
 
-    def _restore_facts(self, facts: dict[str, Any]) -> None:
+    def _restore_facts(self, facts: JSONObject) -> None:
         if "fourier" in facts:
             columns, pairs, gamma, seed = facts["fourier"]
             self._features = FourierFeatures(int(columns), int(pairs), float(gamma), int(seed))
@@ -323,3 +236,23 @@ class PerturbedModel(PrivateLinearModel):
                 "another version: fit again."
             )
         return found
+
+
+AnyPerturbedModel = PerturbedModel[Any, Any]
+
+
+def table_units(weights: Floats, geometry: Geometry, fit_intercept: bool) -> tuple[Floats, float]:
+    """Coefficients and intercept in the units of the table, from one weight per encoded column, that of the constant
+    first. Without a constant, what the levels and splines have in common becomes the intercept, if there is to be one.
+    """
+    if geometry.intercept:
+        return geometry.table_units(weights[1:], float(weights[0]))
+    if not fit_intercept:
+        return geometry.table_units(weights, 0.0)
+    intercept, centred = 0.0, weights.copy()
+    for block in geometry.blocks:
+        if block.kind in ("levels", "spline"):
+            mean = float(np.mean(weights[block.start : block.stop]))
+            centred[block.start : block.stop] -= mean
+            intercept += mean
+    return geometry.table_units(centred, intercept)

@@ -1,18 +1,21 @@
-"""What every private model shares: the way from a table to a release, and who pays for it. Wiring only."""
+"""What every private model shares: the order of a fit, from a table to a release, and who pays for it."""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
-from typing import Any, Literal, Self
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
+import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from privfit.mechanisms import Release
-from privfit.mechanisms.base import AnyMechanism, refuse_ledger
-from privfit.models.cautions import cautions
-from privfit.models.inputs import PUBLIC, Input, advising_about_target, fit_input
-from privfit.models.report import Report, make_report
+from privfit.mechanisms.base import AnyMechanism, Description, refuse_ledger
+from privfit.models.inputs import PUBLIC, Input, advising_about_target, calling_selector, fit_input
+from privfit.models.report import JSONObject, Report, filled_target_note, make_report, qualifications
 from privfit.models.selectors import check_selector
 from privfit.privacy import (
     Budget,
@@ -26,19 +29,47 @@ from privfit.privacy import (
 )
 from privfit.rows import Rows
 from privfit.schema import Category, Column, Geometry, Numeric, Schema
+from privfit.tables import TableLike
+
+MechanismT = TypeVar("MechanismT", bound=AnyMechanism)
+ProblemT = TypeVar("ProblemT")
+FitT = TypeVar("FitT")
 
 
-class PrivateModel(BaseEstimator):  # type: ignore[misc]
-    """Shared wiring. Subclasses choose a mechanism, say what it minimises or selects, and keep what it releases."""
+@dataclass(frozen=True)
+class FitResult(Generic[MechanismT, ProblemT, FitT]):
+    """What a mechanism was asked, what it released, and the fit that was computed from the release."""
 
+    mechanism: MechanismT
+    problem: ProblemT
+    release: Release[Any]
+    fit: FitT
+
+
+class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type: ignore[misc]
+    """Base of all private estimators. A subclass is wiring: it names a mechanism, states a problem, keeps a fit.
+
+    `fit` calls these methods of a subclass, in this order:
+
+    1. `_chosen_mechanism()`: the mechanism, checked.
+    2. `_prepared(given, mechanism)`: the table and schema as this model uses them. The default changes nothing.
+    3. `_encoded(mechanism, given, parameters)`: the problem, and the geometry of encoded rows.
+    4. `_keep(result)`: set the fitted attributes. `schema_` and `_geometry` are set already.
+    5. `_described(result)` and `_public_facts()`: lines for the report. The mechanism describes itself by default.
+    """
+
+    _target: Literal["needed", "taken", "ignored"] = "needed"
+    """Whether a target must be given, may be given, or is ignored."""
+    _choices: ClassVar[dict[str, tuple[object, ...]]] = {}
+    """Parameters that take one of a few values, and these values; the first is the one to use if in doubt."""
     _strict_names = False
     _by_position = False
     _public_array = False
-    _released: Any
-    _target: Literal["needed", "taken", "ignored"] = "needed"
-    """Whether there must be a target, may be one, or is none, whatever is given."""
+    schema_: Schema
+    report_: Report
+    _geometry: Geometry
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: TableLike, y: ArrayLike | None = None) -> Self:
         """Fit the model on a table. The ledger is charged before any noise is drawn.
 
         Parameters
@@ -61,164 +92,61 @@ class PrivateModel(BaseEstimator):  # type: ignore[misc]
         BudgetExceeded
             If the ledger has less left than the fit costs. Nothing is charged and nothing is drawn.
         """
-        before = dict(self.__dict__)
-        try:
-            self._fit(X, y)
-        except BaseException:
-            self.__dict__.clear()  # a refused fit leaves the model as it was
-            self.__dict__.update(before)
-            raise
+        with _unchanged_on_error(self):
+            self._check_choices()
+            parameters = PrivacyParameters(
+                Budget(self.epsilon, self.delta), self.adjacency, self.rows_per_person, self.expected_rows
+            )
+            mechanism, sampler = self._chosen_mechanism(), noise_source(self.random_state)
+            reasons = self._reasons_not_private()
+            refuse_ledger(self.ledger, reasons)
+            given = self._prepared(fit_input(self, X, y, mechanism.many_classes), mechanism)
+            problem, geometry = self._encoded(mechanism, given, parameters)
+            if (selector := calling_selector(self)) is not None:
+                check_selector(selector, self, mechanism, geometry, given)
+            reasons = tuple(dict.fromkeys((*reasons, *mechanism.reasons_not_private(problem))))
+            ledger = self._chosen_ledger(reasons, given.schema)
+            rows = Rows(given.table, given.schema, geometry)
+            with advising_about_target(given.schema.target):
+                release = mechanism.release(rows, parameters, ledger, sampler, problem)
+            fit: FitT = mechanism.solve(release, geometry, problem)
+            result = FitResult(mechanism, problem, release, fit)
+            self.schema_, self._geometry = given.schema, geometry
+            self._strict_names, self._by_position = given.strict_names, given.by_position
+            self._public_array = self.schema == PUBLIC and given.table.names is None
+            self._keep(result)
+            public_rows = rows.n_rows if parameters.adjacency == "replace-one" else parameters.expected_rows
+            self.report_ = self._report(result, reasons, public_rows, ledger)
+            if self.ledger is None and ledger is not None:
+                warn_of_running_total(ledger)
+            if parameters.adjacency == "replace-one" and release.event.delta * rows.n_rows > 1:
+                warnings.warn(_large_delta(release.event.delta, rows.n_rows), PrivacyWarning, stacklevel=2)
         return self
 
-    def _fit(self, X: Any, y: Any) -> None:
-        terms = PrivacyParameters(
-            Budget(self.epsilon, self.delta), self.adjacency, self.rows_per_person, self.expected_rows
-        )
-        mechanism = self._chosen_mechanism()
-        noise = noise_source(self.random_state)
-        reasons = (*self._reasons_not_private(), *self._reasons_of(mechanism))
-        ledger = self._chosen_ledger(reasons)
-        given = self._prepared(fit_input(self, X, y, self.schema), mechanism)
-        objective, geometry = self._encoded(mechanism, given, terms)
-        self._check_selector(mechanism, given, geometry)
-        rows = Rows(given.table, given.schema, geometry)
-        account = (
-            None if ledger is None else ledger.describing(model=type(self).__name__, target=_target_name(given.schema))
-        )
-        with advising_about_target(given.schema.target):
-            release = mechanism.release(rows, terms, account, noise, objective)
-        if self.ledger is None and ledger is not None:
-            warn_of_running_total(ledger)
-        if terms.adjacency == "replace-one" and release.event.delta * rows.n_rows > 1:
-            warnings.warn(
-                f"delta={release.event.delta:g} is more than one in {rows.n_rows} rows: so large a chance to fail "
-                "protects nobody in particular. "
-                "Use a delta far below one over the number of rows, such as 1e-6.",
-                PrivacyWarning,
-                stacklevel=4,
-            )
-        fit = mechanism.solve(release, geometry, objective)
-        self.schema_, self._geometry = given.schema, geometry
-        self._strict_names, self._by_position = given.strict_names, given.by_position
-        self._public_array = self._is_declared_public() and given.table.names is None
-        self._keep(fit, mechanism)
-        self._released = self._kept_for_later(mechanism, release, fit, objective)
-        report = self._report(mechanism, release, fit, reasons)
-        told = self._cautions(release, rows, terms, ledger) if report.private else ()
-        self.report_ = replace(report, receipt=self._receipt(account), cautions=told)
+    # -- what a subclass states, in this order -----------------------------------------------------
 
-    # -- what subclasses say -----------------------------------------------------------------------
-
-    def _chosen_mechanism(self) -> AnyMechanism:
-        """The mechanism, checked."""
+    def _chosen_mechanism(self) -> MechanismT:
+        """The mechanism, with its parameters checked."""
         raise NotImplementedError
 
-    def _objective(self, mechanism: AnyMechanism, schema: Schema) -> Any:
-        """What is minimised or selected."""
+    def _prepared(self, given: Input, mechanism: MechanismT) -> Input:
+        """The table and its schema as this model uses them."""
+        return given
+
+    def _encoded(self, mechanism: MechanismT, given: Input, parameters: PrivacyParameters) -> tuple[ProblemT, Geometry]:
+        """What is minimised, counted or selected, and how rows are encoded for it."""
         raise NotImplementedError
 
-    def _encoded(self, mechanism: AnyMechanism, given: Input, terms: PrivacyParameters) -> tuple[Any, Geometry]:
-        """What is minimised or selected, and how rows are encoded for it."""
-        objective = self._objective(mechanism, given.schema)
-        return objective, mechanism.geometry(given.schema, objective)
-
-    def _keep(self, fit: Any, mechanism: AnyMechanism) -> None:
+    def _keep(self, result: FitResult[MechanismT, ProblemT, FitT]) -> None:
         """Set the fitted attributes."""
         raise NotImplementedError
 
-    def _prepared(self, given: Input, mechanism: AnyMechanism) -> Input:
-        """The input, with its schema as this model wants it."""
-        return given
-
-    def _reasons_of(self, mechanism: AnyMechanism) -> tuple[str, ...]:
-        """Why this mechanism is not private for such a model, if it is not: as printed in a paper whose constants are
-        wrong.
-        """
-        return ()
-
-    def _importance_names(self) -> tuple[str, ...]:
-        """The fitted attributes from which a selector of columns can read how much each of them counts."""
-        return ()
-
-    def _may_bend(self, mechanism: AnyMechanism) -> bool:
-        """Whether numbers may enter as splines in a later fit with fewer columns, if not in this one."""
-        return False
-
-    def _check_selector(self, mechanism: AnyMechanism, given: Input, geometry: Geometry) -> None:
-        """Refuse a selector that calls this fit and would fail after the charge."""
-        open_box = given.by_position or given.strict_names
-        check_selector(self, geometry, self._importance_names(), self._may_bend(mechanism), open_box)
-
-    def _kept_for_later(self, mechanism: AnyMechanism, release: Release[Any], fit: Any, objective: Any) -> Any:
-        """What later calls are answered from, if there are any."""
-        return None
-
-    def _described(self, mechanism: AnyMechanism, fit: Any) -> tuple[dict[str, Any], list[str]]:
-        """What was done to the release, for the report, and lines about it."""
-        described = mechanism.describe(fit, self.schema_, self._geometry)
-        return dict(described.repairs), list(described.notes)
-
-    def _notes(self, mechanism: AnyMechanism) -> tuple[str, ...]:
-        """Lines for the report."""
-        return ()
-
-    # -- who pays ----------------------------------------------------------------------------------
-
-    def _is_declared_public(self) -> bool:
-        return isinstance(self.schema, str) and self.schema == PUBLIC
-
-    def _reasons_not_private(self) -> tuple[str, ...]:
-        reasons = []
-        if self.random_state is not None:
-            reasons.append("random_state is set, so that the noise can be repeated and subtracted")
-        if self._is_declared_public():
-            reasons.append('schema="public": bounds, levels and classes were read from the table itself')
-        return tuple(reasons)
-
-    def _chosen_ledger(self, reasons: tuple[str, ...]) -> Ledger | None:
-        """The user's ledger, or the process's own; none for a fit that is not private, which no ledger accepts."""
-        if self.ledger is not None and not isinstance(self.ledger, Ledger):
-            raise PrivacyError(
-                f"ledger={type(self.ledger).__name__} was given; it is a pf.Ledger or None. Write "
-                "ledger=pf.Ledger('people.db', epsilon=1.0)."
-            )
-        if not reasons:
-            return self.ledger if self.ledger is not None else process_ledger()
-        refuse_ledger(self.ledger, reasons)
-        return None
-
-    def _receipt(self, account: Ledger | None) -> dict[str, Any]:
-        """Which entry of the user's ledger paid; nothing where there was none: the process's own ledger is gone with
-        the process.
-        """
-        receipt = account.last_receipt if account is not None and self.ledger is not None else None
-        return {} if receipt is None else receipt.to_dict()
-
-    def _cautions(
-        self, release: Release[Any], rows: Rows, terms: PrivacyParameters, ledger: Ledger | None
-    ) -> tuple[str, ...]:
-        """What qualifies the promise, from public facts."""
-        known = rows.n_rows if terms.adjacency == "replace-one" else terms.expected_rows
-        return cautions(release.event, known, ledger.spent if self.ledger is None and ledger is not None else None)
-
-    def _report(self, mechanism: AnyMechanism, release: Release[Any], fit: Any, reasons: tuple[str, ...]) -> Report:
-        repairs, told = self._described(mechanism, fit)
-        notes = [*self._notes(mechanism), *told]
-        notes.extend(_of_filled_target(self.schema_.target))
-        if self.delta and not release.event.delta:
-            notes.append("delta was not spent: this noise needs epsilon alone")
-        if not release.private and not reasons:
-            reasons = ("the noise came from a source that is not secret",)
-        return make_report(
-            type(self).__name__,
-            release.event,
-            repairs=repairs,
-            public=self._public_facts(),
-            reasons=reasons,
-            notes=tuple(notes),
-        )
+    def _described(self, result: FitResult[MechanismT, ProblemT, FitT]) -> Description:
+        """What was done to the release, and other notes for the report."""
+        return result.mechanism.describe(result.fit, self.schema_, self._geometry)
 
     def _public_facts(self) -> tuple[str, ...]:
+        """What was taken as public, for the report."""
         schema = self.schema_
         numeric = sum(isinstance(column, Numeric) for column in schema.features)
         categories = len(schema.features) - numeric
@@ -231,19 +159,114 @@ class PrivateModel(BaseEstimator):  # type: ignore[misc]
             facts.append("the number of rows")
         return tuple(facts)
 
+    # -- what all of them share --------------------------------------------------------------------
 
-def _target_name(schema: Schema) -> str:
-    return "" if schema.target is None else schema.target.name
+    @property
+    def _is_classifier(self) -> bool:
+        """Whether the target is a category."""
+        return False
+
+    def _instead(self) -> str:
+        """What to do about more classes than can be fitted."""
+        return "Fit one class against the rest, or join classes in the schema."
+
+    def _hint_about_target(self, target: Column) -> str:
+        """What else could be done about a target of the wrong kind."""
+        return ""
+
+    def _facts(self) -> JSONObject:
+        """What a saved model holds beside coefficients, schema and report."""
+        return {}
+
+    def _restore_facts(self, facts: JSONObject) -> None:
+        """Take back what `_facts` wrote."""
+
+    @property
+    def _importance_names(self) -> tuple[str, ...]:
+        """Fitted attributes from which scikit-learn's selectors of columns can read importances."""
+        return ()
+
+    def _curved_later(self, mechanism: MechanismT) -> bool:
+        """Whether a later fit with fewer columns may encode numbers as splines, if this one does not."""
+        return False
+
+    def _check_choices(self) -> None:
+        """Refuse a parameter that is none of the values it can take."""
+        for name, choices in self._choices.items():
+            given = getattr(self, name)
+            given = given.item() if isinstance(given, np.generic) else given
+            if not any(type(given) is type(choice) and given == choice for choice in choices):
+                raise PrivacyError(
+                    f"{name}={given!r} was given; it is one of {choices}. Use {choices[0]!r} if in doubt."
+                )
+
+    def _reasons_not_private(self) -> tuple[str, ...]:
+        """Why no fit with these parameters is private, whatever the mechanism."""
+        reasons = []
+        if self.random_state is not None:
+            reasons.append("random_state is set, so that the noise can be repeated and subtracted")
+        if isinstance(self.schema, str) and self.schema == PUBLIC:
+            reasons.append('schema="public": bounds, levels and classes were read from the table itself')
+        return tuple(reasons)
+
+    def _chosen_ledger(self, reasons: tuple[str, ...], schema: Schema) -> Ledger | None:
+        """The user's ledger, or that of the process; None for a fit that is not private, which no ledger accepts."""
+        if self.ledger is not None and not isinstance(self.ledger, Ledger):
+            raise PrivacyError(
+                f"ledger={type(self.ledger).__name__} was given; it is a pf.Ledger or None. Write "
+                "ledger=pf.Ledger('people.db', epsilon=1.0)."
+            )
+        refuse_ledger(self.ledger, reasons)
+        if reasons:
+            return None
+        ledger: Ledger = process_ledger() if self.ledger is None else self.ledger
+        return ledger.describing(model=type(self).__name__, target=schema.target.name if schema.target else "")
+
+    def _report(
+        self,
+        result: FitResult[MechanismT, ProblemT, FitT],
+        reasons: tuple[str, ...],
+        public_rows: int | None,
+        ledger: Ledger | None,
+    ) -> Report:
+        described, event, target = self._described(result), result.release.event, self.schema_.target
+        notes = list(described.notes)
+        if target is not None and target.fill is not None:
+            notes.append(filled_target_note(target))
+        if self.delta and not event.delta:
+            notes.append("delta was not spent: this noise needs epsilon alone")
+        if not result.release.private and not reasons:
+            reasons = ("the noise came from a source that is not secret",)
+        receipt = ledger.last_receipt if ledger is not None and self.ledger is not None else None
+        unlimited = ledger.spent if ledger is not None and self.ledger is None else None
+        return make_report(
+            type(self).__name__,
+            event,
+            Description(described.repairs, tuple(notes)),
+            public=self._public_facts(),
+            reasons=reasons,
+            receipt={} if receipt is None else receipt.to_dict(),
+            cautions=() if reasons else qualifications(event, public_rows, unlimited),
+        )
 
 
-def _of_filled_target(target: Column | None) -> list[str]:
-    """A line for the report where the schema has a value for missing targets. It depends on the schema alone."""
-    if target is None or target.fill is None:
-        return []
-    if isinstance(target, Category):
-        return [
-            f"missing targets are taken as the level {target.fill!r}: that changes what is estimated, "
-            "unless the level stands for targets that are missing"
-        ]
-    told = f"{target.fill:g}" if isinstance(target.fill, float) else repr(target.fill)
-    return [f"missing targets are taken as {told}: that changes what is estimated"]
+AnyModel = PrivateModel[Any, Any, Any]
+
+
+@contextmanager
+def _unchanged_on_error(model: AnyModel) -> Iterator[None]:
+    """A fit that is refused leaves the model as it was."""
+    before = dict(model.__dict__)
+    try:
+        yield
+    except BaseException:
+        model.__dict__.clear()
+        model.__dict__.update(before)
+        raise
+
+
+def _large_delta(delta: float, n_rows: int) -> str:
+    return (
+        f"delta={delta:g} is more than one in {n_rows} rows: so large a probability of failure protects nobody in "
+        "particular. Use a delta far below one over the number of rows, such as 1e-6."
+    )

@@ -5,10 +5,19 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from privfit.privacy import Event
+from privfit.mechanisms.base import Description
+from privfit.privacy import Amount, Event
 from privfit.privacy.parts import Additive
+from privfit.schema import Category, Column
 
-CHOICES = ("permute-and-flip", "exponential")
+JSONObject = dict[str, Any]
+"""What json reads and writes; values are checked where they are read."""
+
+SELECTION_RULES = ("permute-and-flip", "exponential")
+WEAK_EPSILON = 10.0
+"""Above this, a report calls the guarantee weak: e^10 is a factor of 22,000 on a probability. A larger limit would call
+more fits private without a qualification; a smaller one would qualify fits for which delta and composition matter more.
+A convention, not measured."""
 
 
 @dataclass(frozen=True)
@@ -84,17 +93,17 @@ class Report:
     noise_scale: float
     noise: str
     released_values: int
-    repairs: dict[str, Any]
+    repairs: JSONObject
     public: tuple[str, ...]
     private: bool
     not_private_because: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    event: dict[str, Any] = field(default_factory=dict, repr=False)
+    event: JSONObject = field(default_factory=dict, repr=False)
     noise_deviation: float | None = None
     """The standard deviation of the noise on one released value (of the first block, where L-infinity noise has
     several; the root of its mean square, where parts differ).
     """
-    receipt: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    receipt: JSONObject = field(default_factory=dict, repr=False, compare=False)
     """Which ledger and which of its entries paid, and the head of its chain then (`Ledger.verify(receipt)`); empty
     where no ledger was given.
     """
@@ -102,9 +111,10 @@ class Report:
     """What qualifies `private`, in sentences: a large epsilon, a large delta, no ledger. Empty where nothing does."""
 
     def _of_noise(self) -> list[tuple[str, str]]:
-        if self.noise in CHOICES:
+        if self.noise in SELECTION_RULES:
             rule = "the exponential mechanism" if self.noise == "exponential" else self.noise
-            return [("choices", f"{self.released_values} private choice{'s' * (self.released_values != 1)} by {rule}")]
+            plural = "s" * (self.released_values != 1)
+            return [("selections", f"{self.released_values} private selection{plural} by {rule}")]
         on = f"on {self.released_values} released values"
         return [
             ("sensitivity", f"{self.sensitivity:.6g}"),
@@ -122,7 +132,7 @@ class Report:
     def _deviation(self) -> str:
         return "" if self.noise_deviation is None else f"standard deviation {self.noise_deviation:.4g}, "
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JSONObject:
         """Return the report as plain values, ready for JSON.
 
         Returns
@@ -134,7 +144,7 @@ class Report:
         return {key: list(value) if isinstance(value, tuple) else value for key, value in plain.items()}
 
     @classmethod
-    def from_dict(cls, plain: dict[str, Any]) -> Report:
+    def from_dict(cls, plain: JSONObject) -> Report:
         """Make the report again that `to_dict` wrote.
 
         Parameters
@@ -147,9 +157,7 @@ class Report:
         Report
             The report.
         """
-        fields: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in plain.items()
-        }
+        fields: JSONObject = {key: tuple(value) if isinstance(value, list) else value for key, value in plain.items()}
         if plain.get("event"):
             event = Event.from_dict(plain["event"])
             fields |= {"event": event.to_dict(), "noise": event.in_words or plain["noise"]}
@@ -203,11 +211,12 @@ class Report:
 def make_report(
     model: str,
     event: Event,
+    described: Description,
     *,
-    repairs: dict[str, Any],
     public: tuple[str, ...],
-    reasons: tuple[str, ...],
-    notes: tuple[str, ...],
+    reasons: tuple[str, ...] = (),
+    receipt: JSONObject | None = None,
+    cautions: tuple[str, ...] = (),
 ) -> Report:
     """The report of a release with this event; `reasons` say why it is not private, if it is not."""
     noise = event.summary
@@ -222,11 +231,77 @@ def make_report(
         noise_scale=noise.scale / noise.unit,
         noise=noise.in_words,
         released_values=noise.n_values,
-        repairs=repairs,
+        repairs=dict(described.repairs),
         public=public,
         private=not reasons,
         not_private_because=reasons,
-        notes=notes,
+        notes=described.notes,
         event=event.to_dict(),
         noise_deviation=noise.usual_sd,
+        receipt=receipt or {},
+        cautions=cautions,
     )
+
+
+# -- what qualifies a guarantee --------------------------------------------------------------------
+
+
+def qualifications(event: Event, public_rows: int | None, spent_without_ledger: Amount | None) -> tuple[str, ...]:
+    """What qualifies the guarantee of a private fit, in sentences.
+
+    Everything here follows from public facts, so that reports of neighbouring tables are the same.
+
+    Parameters
+    ----------
+    event : Event
+        The release.
+    public_rows : int or None
+        The number of rows as far as it is public: the true one under replace-one, a guess or None under add-remove.
+    spent_without_ledger : Amount or None
+        What the process has spent without a ledger, where this fit was given none.
+
+    Returns
+    -------
+    tuple of str
+        The sentences; none where nothing qualifies the guarantee.
+    """
+    found = []
+    if event.epsilon > WEAK_EPSILON:
+        found.append(
+            f"epsilon {event.epsilon:g} is above {WEAK_EPSILON:g}: such a guarantee is weak, "
+            f"because one person may change a probability by a factor of e^{event.epsilon:g}"
+        )
+    if public_rows is not None and event.delta * public_rows > 1:
+        found.append(_of_large_delta(event, public_rows))
+    if spent_without_ledger is not None:
+        found.append(
+            "no ledger was given: this fit was not charged to a lasting budget; "
+            f"fits without a ledger have spent epsilon {spent_without_ledger!r} in this process so far"
+        )
+    return tuple(found)
+
+
+def _of_large_delta(event: Event, public_rows: int) -> str:
+    """A delta above one over the number of rows.
+
+    A mechanism that publishes one row, drawn at random, exposes a person with m of n rows with probability m / n. So it
+    is (0, m / n)-DP.
+    """
+    allows_a_row = event.delta * public_rows >= event.rows_per_person
+    meaning = (
+        "publishing one row at random, as it is, would satisfy it too"
+        if allows_a_row
+        else "so large a probability of failure protects nobody in particular"
+    )
+    return f"delta {event.delta:g} is above 1 / {public_rows:,}, one over the number of rows: {meaning}"
+
+
+def filled_target_note(target: Column) -> str:
+    """A note for a schema with a value for missing targets. It depends on the schema alone."""
+    if isinstance(target, Category):
+        return (
+            f"missing targets are taken as the level {target.fill!r}: that changes what is estimated, "
+            "unless the level stands for targets that are missing"
+        )
+    value = f"{target.fill:g}" if isinstance(target.fill, float) else repr(target.fill)
+    return f"missing targets are taken as {value}: that changes what is estimated"

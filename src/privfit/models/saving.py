@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from privfit.losses import ConvexLoss, PolynomialLoss
-from privfit.models.report import Report
+from privfit.models.report import JSONObject, Report
 from privfit.rows import point_geometry
 from privfit.schema import AUTO_KNOTS, Schema
 from privfit.version import VERSION
+
+if TYPE_CHECKING:
+    from privfit.models.private import AnyModel
 
 _FORMAT = 1
 _PARAMETERS = (
@@ -50,8 +53,9 @@ class ModelFileError(ValueError):
     """
 
 
-def save(model: Any, path: Path) -> None:
+def save(model: AnyModel, path: Path) -> None:
     """Write a fitted model."""
+    known = model.get_params(deep=False)
     document = {
         "format": _FORMAT,
         "privfit": VERSION,
@@ -59,7 +63,7 @@ def save(model: Any, path: Path) -> None:
         "parameters": {
             name: _plain(getattr(model, name))
             for name in _PARAMETERS
-            if hasattr(model, name) and not _is_function(getattr(model, name))
+            if name in known and not _is_function(getattr(model, name))
         },
         "schema": model.schema_.to_toml(),
         **(_centres_of(model) if hasattr(model, "cluster_centers_") else _weights_of(model)),
@@ -68,12 +72,12 @@ def save(model: Any, path: Path) -> None:
         "strict_names": model._strict_names,
         "by_position": model._by_position,
         "report": model.report_.to_dict(),
-        "facts": model._facts() if hasattr(model, "_facts") else {},
+        "facts": model._facts(),
     }
     path.write_text(json.dumps(document, indent=1, default=_plain) + "\n", encoding="utf-8")
 
 
-def _weights_of(model: Any) -> dict[str, Any]:
+def _weights_of(model: AnyModel) -> JSONObject:
     """What a linear model predicts from."""
     return {
         "encoding": {
@@ -91,12 +95,12 @@ def _weights_of(model: Any) -> dict[str, Any]:
     }
 
 
-def _centres_of(model: Any) -> dict[str, Any]:
+def _centres_of(model: AnyModel) -> JSONObject:
     """What clusters predict from."""
     return {"centres": model.cluster_centers_.tolist()}
 
 
-def load(path: str | Path, kinds: dict[str, type]) -> Any:
+def load(path: str | Path, kinds: dict[str, type[AnyModel]]) -> AnyModel:
     """The model in a file; `kinds` are the classes that may be in it, by name."""
     path = Path(path)
     try:
@@ -118,7 +122,7 @@ def load(path: str | Path, kinds: dict[str, type]) -> Any:
         ) from error
 
 
-def _restore(document: dict[str, Any], kinds: dict[str, type]) -> Any:
+def _restore(document: JSONObject, kinds: dict[str, type[AnyModel]]) -> AnyModel:
     schema = Schema.from_toml(document["schema"])
     model = kinds[document["model"]](schema=schema, **document["parameters"])
     model.schema_ = schema
@@ -137,7 +141,7 @@ def _restore(document: dict[str, Any], kinds: dict[str, type]) -> Any:
     return model
 
 
-def _restore_weights(model: Any, schema: Schema, document: dict[str, Any]) -> None:
+def _restore_weights(model: AnyModel, schema: Schema, document: JSONObject) -> None:
     encoding = document["encoding"]
     knots = encoding.get("knots", AUTO_KNOTS)
     model._geometry = schema.geometry(
@@ -153,12 +157,12 @@ def _restore_weights(model: Any, schema: Schema, document: dict[str, Any]) -> No
     model._restore(np.array(document["coef"], dtype=np.float64), np.array(document["intercept"], dtype=np.float64))
 
 
-def _is_function(value: Any) -> bool:
+def _is_function(value: object) -> bool:
     """Whether a parameter is made of functions, which no file can hold."""
     return isinstance(value, ConvexLoss | PolynomialLoss)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, np.ndarray | list | tuple):
         return [_plain(entry) for entry in value]
     item = getattr(value, "item", None)

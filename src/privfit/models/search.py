@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from privfit.mechanisms import Breeding, Crossover, GeneticMechanism, Mutate, Search
-from privfit.mechanisms.base import AnyMechanism
+from privfit.mechanisms.base import Description
 from privfit.models._docs import documented
 from privfit.models.bounds import checked_bounds
-from privfit.models.private import PrivateModel
-from privfit.privacy import Ledger, PrivacyError
-from privfit.schema import Schema
+from privfit.models.inputs import Input
+from privfit.models.private import FitResult, PrivateModel
+from privfit.privacy import Ledger, PrivacyError, PrivacyParameters, Seed
+from privfit.schema import Geometry, Schema
 from privfit.statistics import RowFitness, TableFitness
 
 Floats = NDArray[np.float64]
 
 
 @documented
-class GeneticSearch(PrivateModel):
+class GeneticSearch(PrivateModel[GeneticMechanism, Search, Floats]):
     """Search the parameters that fit a private table best: PrivGene for any fitting function.
 
     In every round candidates are scored on the rows, some are selected privately, and the candidates of the next round
@@ -110,8 +110,8 @@ class GeneticSearch(PrivateModel):
         self,
         fitness: RowFitness | TableFitness,
         *,
-        low: Any,
-        high: Any,
+        low: ArrayLike,
+        high: ArrayLike,
         n_parameters: int | None = None,
         epsilon: float = 1.0,
         delta: float = 0.0,
@@ -122,7 +122,7 @@ class GeneticSearch(PrivateModel):
         rounds: int | str = "auto",
         mutation: float = 0.05,
         decay: float = 0.95,
-        start: Any = None,
+        start: ArrayLike | None = None,
         elitism: bool = True,
         crossover: Crossover | None = None,
         mutate: Mutate | None = None,
@@ -130,7 +130,7 @@ class GeneticSearch(PrivateModel):
         rows_per_person: int = 1,
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.fitness = fitness
         self.low = low
@@ -163,7 +163,9 @@ class GeneticSearch(PrivateModel):
         mechanism.check()
         return mechanism
 
-    def _objective(self, mechanism: AnyMechanism, schema: Schema) -> Search:
+    def _encoded(
+        self, mechanism: GeneticMechanism, given: Input, parameters: PrivacyParameters
+    ) -> tuple[Search, Geometry]:
         if not isinstance(self.fitness, RowFitness | TableFitness):
             raise PrivacyError(
                 f"fitness={type(self.fitness).__name__} was given; it is a pf.RowFitness or a pf.TableFitness, which "
@@ -171,7 +173,8 @@ class GeneticSearch(PrivateModel):
                 "Write pf.RowFitness(score, spread=...)."
             )
         low, high = checked_bounds(self.low, self.high, self.n_parameters, "n_parameters", "parameter")
-        return Search(self.fitness, low, high, self._checked_start(len(low)))
+        search = Search(self.fitness, low, high, self._checked_start(len(low)))
+        return search, mechanism.geometry(given.schema, search)
 
     def _checked_start(self, parameters: int) -> Floats | None:
         if self.start is None:
@@ -188,9 +191,9 @@ class GeneticSearch(PrivateModel):
             )
         return start
 
-    def _keep(self, fit: Floats, mechanism: AnyMechanism) -> None:
-        self.best_ = fit
+    def _keep(self, result: FitResult[GeneticMechanism, Search, Floats]) -> None:
+        self.best_ = result.fit
 
-    def _described(self, mechanism: AnyMechanism, fit: Any) -> tuple[dict[str, Any], list[str]]:
-        believed = isinstance(self.fitness, TableFitness)
-        return {}, ["the sensitivity of the fitness was stated by its author, and is believed"] if believed else []
+    def _described(self, result: FitResult[GeneticMechanism, Search, Floats]) -> Description:
+        stated = "the sensitivity of the fitness was stated by its author, and is believed"
+        return Description(notes=(stated,) if isinstance(self.fitness, TableFitness) else ())

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 from privfit.losses import ConvexLoss, hinge, smooth_hinge
-from privfit.mechanisms import OutputPerturbation, PrivGene
+from privfit.mechanisms import ERMFit, ERMProblem, OutputPerturbation, PrivGene
 from privfit.mechanisms.base import AnyMechanism
-from privfit.mechanisms.named import WEIGHTS
+from privfit.mechanisms.named import WEIGHTS, ERMMechanism
 from privfit.models._docs import documented
 from privfit.models.classes import ClassModel
+from privfit.models.features import USUAL_COMPONENTS
 from privfit.models.inputs import PUBLIC
-from privfit.models.perturbed import USUAL_PAIRS, PerturbedModel
-from privfit.privacy import Ledger, PrivacyError
+from privfit.models.perturbed import PerturbedModel
+from privfit.privacy import Ledger, Seed
 from privfit.schema import Category, Schema
-
-LOSSES = ("huber", "hinge")
 
 
 @documented
-class LinearSVC(ClassModel, PerturbedModel):
+class LinearSVC(ClassModel[ERMMechanism, ERMProblem, ERMFit], PerturbedModel[ERMMechanism, ERMFit]):
     """Support vector classification for two or more classes, fitted under differential privacy.
 
     More than two classes are fitted one against the rest, in one release.
@@ -64,6 +63,9 @@ class LinearSVC(ClassModel, PerturbedModel):
     True
     """
 
+    _choices: ClassVar[dict[str, tuple[object, ...]]] = PerturbedModel._choices | {"loss": ("huber", "hinge")}
+    _mechanisms = WEIGHTS
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -72,18 +74,18 @@ class LinearSVC(ClassModel, PerturbedModel):
         width: float = 0.5,
         delta: float = 0.0,
         schema: Schema | str | Path | None = None,
-        mechanism: Any = "auto",
+        mechanism: str | AnyMechanism = "auto",
         adjacency: str = "replace-one",
         fit_intercept: bool = True,
         numeric: str = "auto",
         kernel: str = "linear",
         gamma: float | str = "auto",
-        n_components: int = 2 * USUAL_PAIRS,
+        n_components: int = USUAL_COMPONENTS,
         row_norm: float | None = None,
         rows_per_person: int = 1,
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         super().__init__(
             epsilon,
@@ -105,27 +107,13 @@ class LinearSVC(ClassModel, PerturbedModel):
         self.n_components = n_components
         self.row_norm = row_norm
 
-    _named = WEIGHTS
-    _kinds = ("erm", "weights")
-    _mechanisms = (
-        f"{PerturbedModel._mechanisms}, 'genetic', pf.PrivGene(...), 'sample-and-aggregate' and "
-        "pf.SampleAndAggregate(...)"
-    )
-
-    def _fits_many(self, mechanism: AnyMechanism) -> bool:
-        return mechanism.many_classes
-
-    def _chosen_mechanism(self) -> AnyMechanism:
-        if self.loss not in LOSSES:
-            raise PrivacyError(
-                f"loss={self.loss!r} was given to LinearSVC; it is one of {LOSSES}. Use 'huber' if in doubt."
-            )
+    def _chosen_mechanism(self) -> ERMMechanism:
         if self.loss == "hinge" and isinstance(self.mechanism, str) and self.mechanism == "auto":
-            return PrivGene() if self._can_evolve() else OutputPerturbation()
+            return PrivGene() if self._suits_privgene() else OutputPerturbation()
         return super()._chosen_mechanism()
 
-    def _can_evolve(self) -> bool:
-        """Whether private choices can fit this: two classes, and columns that may bend."""
+    def _suits_privgene(self) -> bool:
+        """Whether PrivGene can fit this: two classes, and columns as bins or splines."""
         schema = (
             Schema.load(self.schema) if isinstance(self.schema, str | Path) and self.schema != PUBLIC else self.schema
         )
@@ -140,9 +128,3 @@ class LinearSVC(ClassModel, PerturbedModel):
 
     def _convex_loss(self, schema: Schema) -> ConvexLoss:
         return hinge() if self.loss == "hinge" else smooth_hinge(self.width)
-
-    def _objective(self, mechanism: AnyMechanism, schema: Schema) -> Any:
-        return self._problem(mechanism, schema)
-
-    def _keep(self, fit: Any, mechanism: AnyMechanism) -> None:
-        self._keep_weights(fit)

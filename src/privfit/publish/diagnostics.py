@@ -8,10 +8,10 @@ The formulas are those of Ji and Elkan (2013), corrected; docs/proofs/weights.md
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
 from privfit.privacy import Budget, PrivacyParameters
 from privfit.privacy.event import laplace_scale
@@ -34,7 +34,7 @@ def weight_of_few(weights: Floats) -> float:
     return float(np.sort(weights)[-few:].sum() / weights.sum())
 
 
-def estimate_gradient(values: Floats, weights: Floats, design: Any) -> Floats:
+def estimate_gradient(values: Floats, weights: Floats, design: Floats | csr_matrix) -> Floats:
     """The gradient in beta of the weighted mean of some values: their weighted covariance with every column.
 
     Theorem 2 prints a double sum over pairs of rows that is twice this; the derivative is the covariance itself.

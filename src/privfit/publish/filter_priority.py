@@ -6,18 +6,20 @@ Cormode, Procopiuc, Srivastava, Tran, Differentially Private Summaries for Spars
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from privfit.mechanisms.base import AnyMechanism
+from privfit.mechanisms.base import Description
 from privfit.mechanisms.histograms.filtered_sample import FilteredSample, SampledCells
+from privfit.mechanisms.histograms.noisy_histogram import Counting
 from privfit.models._docs import documented
-from privfit.privacy import Ledger
+from privfit.models.private import FitResult
+from privfit.privacy import Ledger, Seed
 from privfit.publish.histograms import Cuts, HistogramPublisher
 from privfit.schema import Schema
 
 
 @documented
-class FilterPriority(HistogramPublisher):
+class FilterPriority(HistogramPublisher[FilteredSample, SampledCells]):
     """Publish a private table as a sample of its noisy cells, a baseline (Cormode et al., 2012).
 
     Cells and counts are those of `DPME`. Only noisy counts of at least a threshold are kept, and if they are many, a
@@ -87,7 +89,7 @@ class FilterPriority(HistogramPublisher):
         rows_per_person: int = 1,
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -106,12 +108,11 @@ class FilterPriority(HistogramPublisher):
         mechanism.check()
         return mechanism
 
-    def _keep(self, fit: SampledCells, mechanism: AnyMechanism) -> None:
-        self._keep_cells(fit)
-        self.threshold_, self.sample_size_ = fit.threshold, fit.sample_size
+    def _keep(self, result: FitResult[FilteredSample, Counting, SampledCells]) -> None:
+        super()._keep(result)
+        self.threshold_, self.sample_size_ = result.fit.threshold, result.fit.sample_size
 
-    def _described(self, mechanism: AnyMechanism, fit: SampledCells) -> tuple[dict[str, Any], list[str]]:
-        return {}, [
-            self._cells_note(fit),
-            f"cells with noisy counts of at least {fit.threshold}, at most {fit.sample_size:,} of them",
-        ]
+    def _described(self, result: FitResult[FilteredSample, Counting, SampledCells]) -> Description:
+        fit = result.fit
+        sampled = f"cells with noisy counts of at least {fit.threshold}, at most {fit.sample_size:,} of them"
+        return Description(notes=(*super()._described(result).notes, sampled))

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, TypeVar
 
-from privfit.mechanisms.base import AnyMechanism
+from privfit.mechanisms.base import Description
 from privfit.mechanisms.histograms.noisy_histogram import (
     CellTable,
     Counting,
@@ -20,12 +20,14 @@ from privfit.mechanisms.histograms.noisy_histogram import (
 )
 from privfit.models._docs import documented
 from privfit.models.inputs import Input
-from privfit.privacy import Ledger, PrivacyError, PrivacyParameters
+from privfit.models.private import FitResult, MechanismT
+from privfit.privacy import Ledger, PrivacyError, PrivacyParameters, Seed
 from privfit.publish.publisher import Publisher, refuse_weight
 from privfit.rows import CellGrid, count_rows
 from privfit.schema import Geometry, Numeric, Schema
 
 Cuts = int | Literal["auto"]
+CellTableT = TypeVar("CellTableT", bound=CellTable)
 
 MOST_ALONG = 1 << 20
 """The most cells along one column: edges and labels of more take seconds to make."""
@@ -68,7 +70,7 @@ def cells_per_axis(n_rows: int, n_columns: int) -> int:
     return max(2, math.floor(rate))
 
 
-class HistogramPublisher(Publisher):
+class HistogramPublisher(Publisher[MechanismT, Counting, CellTableT]):
     """What both share: how numbers are cut, and rows at the centres of cells.
 
     Parameters
@@ -86,9 +88,9 @@ class HistogramPublisher(Publisher):
         Number of cells of a numeric column without bins.
     """
 
-    def _encoded(self, mechanism: AnyMechanism, given: Input, terms: PrivacyParameters) -> tuple[Counting, Geometry]:
-        rows = count_rows(given.table, given.schema) if terms.adjacency == "replace-one" else None
-        rows = terms.expected_rows if rows is None else rows
+    def _encoded(self, mechanism: MechanismT, given: Input, parameters: PrivacyParameters) -> tuple[Counting, Geometry]:
+        rows = count_rows(given.table, given.schema) if parameters.adjacency == "replace-one" else None
+        rows = parameters.expected_rows if rows is None else rows
         problem = Counting(self._cut(given.schema, rows), rows)
         refuse_weight([column.name for column in given.schema.columns])
         self.cells_ = problem.cells
@@ -115,19 +117,21 @@ class HistogramPublisher(Publisher):
             )
         return min(cells_per_axis(rows, len(schema.columns)), MOST_ALONG)
 
-    def _keep_cells(self, fit: CellTable) -> None:
+    def _keep(self, result: FitResult[MechanismT, Counting, CellTableT]) -> None:
         """The centres of the cells that are published, and their weights."""
-        self.columns_ = CellGrid(self._geometry).columns(fit.cells)
-        self.weights_ = fit.weights
+        self.columns_ = CellGrid(self._geometry).columns(result.fit.cells)
+        self.weights_ = result.fit.weights
 
-    def _cells_note(self, fit: CellTable) -> str:
-        """How many cells there are, and how many are published, for the report."""
-        grid = CellGrid(self._geometry)
-        return f"{told_cells(grid.n_cells)} cells ({along_columns(grid)}), {len(fit.cells):,} of them published"
+    def _described(self, result: FitResult[MechanismT, Counting, CellTableT]) -> Description:
+        """How many cells there are, and how many are published."""
+        grid, published = CellGrid(self._geometry), len(result.fit.cells)
+        return Description(
+            notes=(f"{told_cells(grid.n_cells)} cells ({along_columns(grid)}), {published:,} of them published",)
+        )
 
 
 @documented
-class DPME(HistogramPublisher):
+class DPME(HistogramPublisher[NoisyHistogram, CellTable]):
     """Publish a private table as a noisy histogram, a baseline (Lei, 2011).
 
     Differentially private M-estimators: the bounds of numbers are cut into equal cells, categories have one cell per
@@ -186,7 +190,7 @@ class DPME(HistogramPublisher):
         rows_per_person: int = 1,
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -203,14 +207,3 @@ class DPME(HistogramPublisher):
         mechanism = NoisyHistogram(self.signed)
         mechanism.check()
         return mechanism
-
-    def _keep(self, fit: CellTable, mechanism: AnyMechanism) -> None:
-        self._keep_cells(fit)
-
-    def _described(self, mechanism: AnyMechanism, fit: CellTable) -> tuple[dict[str, Any], list[str]]:
-        return {}, [self._cells_note(fit)]
-
-
-def is_whole(value: object) -> bool:
-    """Whether this is a whole number."""
-    return hasattr(value, "__index__") and not isinstance(value, bool)

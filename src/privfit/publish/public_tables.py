@@ -8,43 +8,47 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from privfit.models.inputs import Input
 from privfit.privacy import PrivacyError, seeded_generator
 from privfit.rows import PublicRows
 from privfit.schema import OTHER, Category, Column, Geometry, Schema
-from privfit.tables import DataError, column_numbers, columns_to_frame, in_memory, joined, open_table, several_tables
+from privfit.tables import (
+    DataError,
+    Frame,
+    TableLike,
+    column_numbers,
+    columns_to_frame,
+    in_memory,
+    joined,
+    open_table,
+    several_tables,
+)
 
 Floats = NDArray[np.float64]
-Query = str | Callable[[Any], Any] | Any
+Query = str | Callable[[Any], ArrayLike] | ArrayLike
 Names = list[tuple[str, ...] | None]
 
 SYNTHETIC_SEED = 2013
+"""Anybody may know it: synthetic rows follow from the schema alone."""
 
 
 @dataclass(frozen=True)
 class PublicTables:
     """Public tables as they were given, their rows in one frame, and the columns that all tables have."""
 
-    tables: list[Any]
-    frame: Any
+    tables: list[TableLike]
+    frame: Frame
     columns: tuple[Column, ...]
     left_out: list[str]
     """Columns of the schema that some table lacks."""
     synthetic: bool
     """Whether rows were made up from the schema."""
-    private_rows: int | None = None
-    """The number of private rows, where a fit that is not private asks for it."""
 
     @classmethod
-    def gathered(
-        cls, public: Any, given: Input, synthetic_rows: int, weight_name: str, not_private: tuple[str, ...] = ()
-    ) -> PublicTables:
-        """The public tables beside the private one; what does not go together is refused before a charge.
-
-        The number of private rows is kept only where the fit is not private anyway.
-        """
+    def gathered(cls, public: TableLike, given: Input, synthetic_rows: int, weight_name: str) -> PublicTables:
+        """The public tables beside the private one; what does not go together is refused before a charge."""
         columns = given.schema.columns
         tables = (
             [synthetic_table(columns, synthetic_rows)]
@@ -56,7 +60,7 @@ class PublicTables:
         _check_columns(tables, names, used, given)
         try:
             frame = joined(tables, [column.name for column in used])
-        except Exception as error:  # of public rows, which may be told
+        except Exception as error:  # of public rows, which may be shown
             raise DataError(
                 f"The public tables could not be put together: {error}. Give them the same columns of the same types. "
                 "Nothing was charged."
@@ -67,7 +71,7 @@ class PublicTables:
                 "weight_name='importance'. Nothing was charged."
             )
         left_out = [column.name for column in columns if column not in used]
-        return cls(tables, frame, used, left_out, public is None, given.table.n_rows if not_private else None)
+        return cls(tables, frame, used, left_out, public is None)
 
     def rows(self, schema: Schema, geometry: Geometry) -> PublicRows:
         """All rows, encoded."""
@@ -95,7 +99,7 @@ class PublicTables:
             )
         return values
 
-    def numbers(self, b: Query, table: Any) -> Floats:
+    def numbers(self, b: Query, table: TableLike) -> Floats:
         """What b makes of a table: one number a row."""
         if isinstance(b, str):
             return column_numbers(joined([table], [column.name for column in self.columns]), b)
@@ -106,7 +110,7 @@ class PublicTables:
         )
 
 
-def _check_columns(tables: list[Any], names: Names, used: tuple[Column, ...], given: Input) -> None:
+def _check_columns(tables: list[TableLike], names: Names, used: tuple[Column, ...], given: Input) -> None:
     """Refuse tables that share no column, or whose columns cannot be told apart."""
     columns = given.schema.columns
     if not used:
@@ -134,18 +138,18 @@ def _check_columns(tables: list[Any], names: Names, used: tuple[Column, ...], gi
             )
 
 
-def refuse_same(private: Any, public: Any) -> None:
+def refuse_same(private: TableLike, public: TableLike) -> None:
     """Refuse the private table itself in place of a public one: its rows would be published."""
     for table in public if isinstance(public, list | tuple) else [public]:
-        paths = all(isinstance(one, str | Path) for one in (private, table))
-        if table is private or (paths and Path(table).resolve() == Path(private).resolve()):
+        paths = [Path(one).resolve() for one in (private, table) if isinstance(one, str | Path)]
+        if table is private or (len(paths) == 2 and paths[0] == paths[1]):
             raise PrivacyError(
                 "The private table was also given as the public one, whose rows are published with weights. Give a "
                 "table that is public, or none. Nothing was charged."
             )
 
 
-def synthetic_table(columns: tuple[Column, ...], n_rows: int) -> Any:
+def synthetic_table(columns: tuple[Column, ...], n_rows: int) -> Frame:
     """Rows drawn uniformly from the schema, with a fixed seed that anybody may know: every level, and every bin of a
     number, is as likely as another.
     """

@@ -9,17 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from privfit.models.private import PrivateModel
-from privfit.privacy import PrivacyError, seeded_generator
+from privfit.models.private import FitT, MechanismT, PrivateModel, ProblemT
+from privfit.privacy import PrivacyError, Seed, seeded_generator
 from privfit.schema import SchemaError
-from privfit.tables import columns_to_frame
+from privfit.tables import Frame, columns_to_frame
 
 Floats = NDArray[np.float64]
 
 WEIGHT = "weight"
 
 
-class Publisher(PrivateModel):
+class Publisher(PrivateModel[MechanismT, ProblemT, FitT]):
     """Base of the publishers: a weighted table, public or synthetic, in place of a private one.
 
     Any model that takes weights can be trained on it.
@@ -50,7 +50,7 @@ class Publisher(PrivateModel):
     columns_: dict[str, NDArray[Any]]
     weights_: Floats
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> Frame:
         """Return the published rows with a column "weight".
 
         Weights go into scikit-learn's `sample_weight`, or a SUM in SQL.
@@ -63,7 +63,7 @@ class Publisher(PrivateModel):
         check_is_fitted(self)
         return columns_to_frame({**self.columns_, WEIGHT: self.weights_})
 
-    def draw(self, n_rows: int, random_state: Any = None) -> Any:
+    def draw(self, n_rows: int, random_state: Seed = None) -> Frame:
         """Draw rows at random, with probabilities by weight: a table without weights, for models that take none.
 
         A row may be drawn several times. Negative weights count as 0.
@@ -91,11 +91,14 @@ class Publisher(PrivateModel):
             raise PrivacyError(f"n_rows={n_rows!r} was given; it is a whole number of at least 1. Write draw(10_000).")
         if not held.sum() > 0:
             raise PrivacyError(
-                "No row has a positive weight: all of the table was drowned in noise. Use a larger epsilon, or fewer "
+                "No row has a positive weight: all counts are dominated by noise. Use a larger epsilon, or fewer "
                 "columns."
             )
         places = seeded_generator(random_state).choice(len(held), size=int(n_rows), p=held / held.sum())
         return columns_to_frame({name: values[places] for name, values in self.columns_.items()})
+
+
+AnyPublisher = Publisher[Any, Any, Any]
 
 
 def refuse_weight(names: Iterable[str]) -> None:

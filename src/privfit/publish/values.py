@@ -6,16 +6,16 @@ The baseline of Ji and Elkan, Machine Learning 93 (2013), section 7.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.mechanisms.base import AnyMechanism
+from privfit.mechanisms.base import Description
 from privfit.mechanisms.histograms.noisy_values import NoisyValues, all_blocks, diameter
 from privfit.models._docs import documented
 from privfit.models.inputs import Input
-from privfit.privacy import Ledger, PrivacyParameters
+from privfit.models.private import FitResult
+from privfit.privacy import Ledger, PrivacyParameters, Seed
 from privfit.publish.publisher import Publisher, refuse_weight
 from privfit.schema import Geometry, Schema
 
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 
 @documented
-class LaplacePublisher(Publisher):
+class LaplacePublisher(Publisher[NoisyValues, None, dict[str, Floats]]):
     """Publish a private table row by row, with Laplace noise on every value, a baseline.
 
     Each person could run it alone, without trust in who holds the table. The noise is far too large for most uses.
@@ -86,7 +86,7 @@ class LaplacePublisher(Publisher):
         rows_per_person: int = 1,
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -104,17 +104,15 @@ class LaplacePublisher(Publisher):
         mechanism.check()
         return mechanism
 
-    def _encoded(self, mechanism: AnyMechanism, given: Input, terms: PrivacyParameters) -> tuple[None, Geometry]:
+    def _encoded(self, mechanism: NoisyValues, given: Input, parameters: PrivacyParameters) -> tuple[None, Geometry]:
         geometry = mechanism.geometry(given.schema, None)
         refuse_weight([label for block in all_blocks(geometry) for label in block.labels])
         return None, geometry
 
-    def _keep(self, fit: dict[str, Floats], mechanism: AnyMechanism) -> None:
-        self.columns_ = dict(fit)
-        self.weights_ = np.ones(len(next(iter(fit.values()))))
+    def _keep(self, result: FitResult[NoisyValues, None, dict[str, Floats]]) -> None:
+        self.columns_ = dict(result.fit)
+        self.weights_ = np.ones(len(next(iter(result.fit.values()))))
 
-    def _described(self, mechanism: AnyMechanism, fit: dict[str, Floats]) -> tuple[dict[str, Any], list[str]]:
-        return {}, [
-            f"two records are at most {diameter(self._geometry)} apart, numbers in [0, 1]; each row is also protected "
-            "by itself"
-        ]
+    def _described(self, result: FitResult[NoisyValues, None, dict[str, Floats]]) -> Description:
+        apart = f"two records are at most {diameter(self._geometry)} apart, numbers in [0, 1]"
+        return Description(notes=(f"{apart}; each row is also protected by itself",))

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from privfit.mechanisms.base import AnyMechanism, Release
+from privfit.mechanisms.base import Description
 from privfit.mechanisms.reweighting.base import ReweightingFit, ReweightingProblem, tilted_weights
 from privfit.mechanisms.reweighting.density_ratio import DensityRatio
 from privfit.mechanisms.reweighting.exponential_tilting import ExponentialTilting
 from privfit.models._docs import documented
 from privfit.models.inputs import Input
-from privfit.privacy import Budget, Ledger, PrivacyError, PrivacyParameters, PrivacyWarning, seeded_generator
+from privfit.models.private import FitResult
+from privfit.privacy import Budget, Ledger, PrivacyError, PrivacyParameters, PrivacyWarning, Seed, seeded_generator
 from privfit.publish import diagnostics
 from privfit.publish.public_tables import PublicTables, Query, refuse_same
 from privfit.publish.publisher import WEIGHT, Publisher
-from privfit.schema import Schema
-from privfit.tables import in_memory, open_table, taken, with_column
+from privfit.schema import Geometry, Schema
+from privfit.tables import Frame, TableLike, in_memory, open_table, taken, with_column
 
 Floats = NDArray[np.float64]
 Reweighting = DensityRatio | ExponentialTilting
@@ -31,7 +33,7 @@ METHODS = ("tilting", "paper", "objective")
 
 
 @documented
-class ImportanceWeights(Publisher):
+class ImportanceWeights(Publisher[Reweighting, ReweightingProblem, ReweightingFit]):
     """Weights for a public table, so that means over it are close to those over a private one.
 
     The weights are released once. Any number of estimates, and any model that takes `sample_weight`, can then be
@@ -113,7 +115,7 @@ class ImportanceWeights(Publisher):
     True
     """
 
-    _public_given: Any
+    _public_given: TableLike
     _public: PublicTables
     _released: ReweightingFit
 
@@ -128,7 +130,7 @@ class ImportanceWeights(Publisher):
         balanced: bool = True,
         numeric: str = "bins",
         calibration: str = "tight",
-        pairs: Any = "auto",
+        pairs: str | Sequence[tuple[str, str]] = "auto",
         spread: float = 0.3,
         tau: float = 1.0,
         synthetic_rows: int = 20_000,
@@ -137,7 +139,7 @@ class ImportanceWeights(Publisher):
         rows_per_person: int = 1,
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -158,7 +160,7 @@ class ImportanceWeights(Publisher):
         self.ledger = ledger
         self.random_state = random_state
 
-    def fit(self, private: Any, public: Any = None) -> Self:
+    def fit(self, private: TableLike, public: TableLike = None) -> Self:
         """Weight public rows. The ledger is charged before any noise is drawn.
 
         Parameters
@@ -221,7 +223,7 @@ class ImportanceWeights(Publisher):
                     f"{name}={given!r} was given with method='tilting', which knows {only!r} only. Use method='paper', "
                     f"or leave {name} out."
                 )
-        pairs = tuple(tuple(pair) for pair in self.pairs) if isinstance(self.pairs, list | tuple) else self.pairs
+        pairs = self.pairs if isinstance(self.pairs, str) else tuple((one, other) for one, other in self.pairs)
         return ExponentialTilting(pairs, self.spread)
 
     def _density_ratio(self) -> DensityRatio:
@@ -235,31 +237,27 @@ class ImportanceWeights(Publisher):
             "printed" if private and self.calibration == "paper" else "public",
         )
 
-    def _reasons_of(self, mechanism: AnyMechanism) -> tuple[str, ...]:
-        return mechanism.reasons_not_private(None)
-
-    def _prepared(self, given: Input, mechanism: AnyMechanism) -> Input:
+    def _prepared(self, given: Input, mechanism: Reweighting) -> Input:
         """All columns of the schema that the private and all public tables have; the target is one of them."""
-        self._public = PublicTables.gathered(
-            self._public_given, given, int(self.synthetic_rows), self.weight_name, self._reasons_of(mechanism)
-        )
+        self._public = PublicTables.gathered(self._public_given, given, int(self.synthetic_rows), self.weight_name)
         self.used_columns_ = [column.name for column in self._public.columns]
         return replace(given, schema=Schema(self._public.columns))
 
-    def _objective(self, mechanism: AnyMechanism, schema: Schema) -> ReweightingProblem:
-        return ReweightingProblem(
-            self._public.rows(schema, mechanism.geometry(schema, None)), self._public.private_rows
-        )
+    def _encoded(
+        self, mechanism: Reweighting, given: Input, parameters: PrivacyParameters
+    ) -> tuple[ReweightingProblem, Geometry]:
+        geometry = mechanism.geometry(given.schema, None)
+        problem = ReweightingProblem(self._public.rows(given.schema, geometry))
+        if mechanism.reasons_not_private(problem):  # only then may the noise know the number of private rows
+            problem = replace(problem, printed_rows=given.table.n_rows)
+        return problem, geometry
 
-    def _keep(self, fit: ReweightingFit, mechanism: AnyMechanism) -> None:
+    def _keep(self, result: FitResult[Reweighting, ReweightingProblem, ReweightingFit]) -> None:
+        fit = self._released = result.fit
         self.beta_, self.beta_names_ = fit.beta, fit.names()
         self.__dict__.pop("moments_", None)  # of an earlier fit
         if fit.means is not None:
             self.moments_ = fit.means
-
-    def _kept_for_later(
-        self, mechanism: AnyMechanism, release: Release[Any], fit: ReweightingFit, objective: ReweightingProblem
-    ) -> ReweightingFit:
         self.weights_ = self._weights_at(fit, fit.beta)
         self.effective_rows_ = diagnostics.effective_rows(self.weights_)
         self.columns_ = {name: np.asarray(self._public.frame[name]) for name in self.used_columns_}
@@ -270,27 +268,26 @@ class ImportanceWeights(Publisher):
                 f"much as {self.effective_rows_:.0f} rows. "
                 "Use a public table that is more like the private one, a larger epsilon, or tau below 1.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
-        return fit
 
     def _weights_at(self, fit: ReweightingFit, beta: Floats) -> Floats:
         """The weights of public rows for a beta, tempered by tau."""
         return tilted_weights(float(self.tau) * (fit.design @ beta))
 
-    def _described(self, mechanism: AnyMechanism, fit: ReweightingFit) -> tuple[dict[str, Any], list[str]]:
+    def _described(self, result: FitResult[Reweighting, ReweightingProblem, ReweightingFit]) -> Description:
         kind = self._public.described()
         notes = [f"{len(self.weights_)} {kind} are worth {self.effective_rows_:.0f} rows of equal weight"]
         if self._public.left_out:
             notes.append(f"not in all tables, and not used: {', '.join(self._public.left_out)}")
-        return dict(fit.repairs()), [*notes, *fit.notes()]
+        return Description(dict(result.fit.repairs()), (*notes, *result.fit.notes()))
 
     def _public_facts(self) -> tuple[str, ...]:
         return (*super()._public_facts(), *(() if self._public.synthetic else ("all of the public table",)))
 
     # -- what the weights are for ------------------------------------------------------------------
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> Frame:
         """Return the public rows with a column of weights, "weight" or `weight_name`.
 
         Weights go into scikit-learn's `sample_weight`, or a SUM in SQL.
@@ -303,7 +300,7 @@ class ImportanceWeights(Publisher):
         check_is_fitted(self)
         return with_column(self._public.frame, self.weight_name, self.weights_)
 
-    def draw(self, n_rows: int, random_state: Any = None) -> Any:
+    def draw(self, n_rows: int, random_state: Seed = None) -> Frame:
         """Draw public rows at random, with probabilities by weight: a table for models that take no weights.
 
         Estimates from it have a larger variance than weighted ones.
@@ -381,7 +378,7 @@ class ImportanceWeights(Publisher):
         check_is_fitted(self)
         return self._released.covariance()
 
-    def bias(self, b: Query, reference: Any) -> float:
+    def bias(self, b: Query, reference: TableLike) -> float:
         """Compute the bias of `estimate(b)` if private rows were distributed as a reference (Theorem 3).
 
         It is the error that remains with infinitely many private rows and no noise. NOT private for the rows of the

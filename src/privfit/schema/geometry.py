@@ -223,3 +223,22 @@ class Geometry:
     def n_products(self) -> int:
         """How many distinct products there are that are neither zero nor constant."""
         return int(self.products.max(initial=-1)) + 1
+
+    def table_units(self, weights: NDArray[np.float64], intercept: float) -> tuple[NDArray[np.float64], float]:
+        """One coefficient per name in `feature_names`, and the intercept, for numbers in their own units; from one
+        weight per encoded column without the constant, and the weight of the constant.
+        """
+        offset = int(self.intercept)
+        coef: list[float] = []
+        for block in self.blocks:
+            own = weights[block.start - offset : block.stop - offset].tolist()
+            if block.kind in ("slope", "share"):
+                coef.append(own[0] / block.unit)
+                intercept -= own[0] * block.center / block.unit
+            elif block.kind == "sign":
+                coef.extend([-own[0], own[0]])
+            elif block.kind == "indicators":
+                coef.extend([*own, 0.0])
+            else:
+                coef.extend(own)
+        return np.array(coef), float(intercept)

@@ -9,6 +9,7 @@ from privfit.tables.kept_columns import DecodedTable, KeptColumn, kept_positions
 from privfit.tables.opening import is_frame, is_named, open_table
 from privfit.tables.pandas_frames import is_pandas
 from privfit.tables.public_frames import (
+    Frame,
     column_numbers,
     columns_to_frame,
     in_memory,
@@ -30,6 +31,7 @@ __all__ = [
     "DataError",
     "DecodedTable",
     "FileTable",
+    "Frame",
     "KeptColumn",
     "MissingValues",
     "Table",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -15,6 +15,14 @@ from privfit.tables.errors import DataError
 from privfit.tables.files import ParquetTable
 from privfit.tables.opening import is_frame, is_named
 from privfit.tables.pandas_frames import is_pandas
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    Frame: TypeAlias = pl.DataFrame | pd.DataFrame
+else:
+    Frame = object
+"""A frame in memory that is handed back: of pandas where the user's own is, of polars otherwise."""
 
 
 def in_memory(table: Any) -> Any:

@@ -21,7 +21,7 @@ from privfit.baselines import DPME, FilterPriority, LaplacePublisher, Majority, 
 from privfit.datasets.census import HIGH_INCOME, INCOME, census_schema, generated_census, with_high_income
 from privfit.models import LinearRegression, LogisticRegression
 from privfit.privacy import PrivacyError, seeded_generator
-from privfit.publish import Publisher
+from privfit.publish.publisher import AnyPublisher
 from privfit.schema import Category, Numeric, Schema, SchemaError
 from privfit_papers.bench.accuracy import TRAIN_SHARE, design_matrix
 from privfit_papers.bench.cps import WAGES, cps_wages
@@ -131,7 +131,7 @@ def _scaled(design: Floats, schema: Schema) -> Floats:
     return design
 
 
-def _published(make: Callable[..., Publisher], **parameters: Any) -> Fit:
+def _published(make: Callable[..., AnyPublisher], **parameters: Any) -> Fit:
     def fit(train: pl.DataFrame, test: pl.DataFrame, schema: Schema, epsilon: float, seed: int) -> NDArray[Any]:
         table = make(epsilon, schema=schema, random_state=seed, **parameters).fit(train)
         return trained(table.to_frame(), table.weights_, test, schema)

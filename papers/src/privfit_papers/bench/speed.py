@@ -28,7 +28,7 @@ from privfit.mechanisms import ObjectivePerturbation
 from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.perturbation.defaults import automatic_numbers
 from privfit.models import LinearRegression, LogisticRegression
-from privfit.models.base import shown_weights
+from privfit.models.perturbed import table_units
 from privfit.privacy import Budget, Ledger, PrivacyParameters, seeded_generator
 from privfit.rows import linear_scores
 from privfit.schema import Category, Geometry, Numeric, Schema
@@ -203,7 +203,7 @@ def encoded_rows(frame: pl.DataFrame, schema: Schema, geometry: Geometry) -> NDA
 
     For rows that are public.
     """
-    shown = [shown_weights(weights, geometry, True) for weights in np.eye(geometry.n_columns)]
+    shown = [table_units(weights, geometry, True) for weights in np.eye(geometry.n_columns)]
     coef, intercept = np.array([coef for coef, _ in shown]).T, np.array([constant for _, constant in shown])
     return linear_scores(open_table(frame), schema, geometry, coef, intercept)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,6 +104,8 @@ class LinearFit:
     gap: float = 0.0
     length: float = 1.0
     """By what the coefficients were stretched to become log-odds."""
+    at_edge: ClassVar[bool] = False
+    """A quadratic has no interval whose edge could matter."""
 
 
 @dataclass(frozen=True)

@@ -94,8 +94,21 @@ class PolynomialMechanism(Mechanism[QuadraticProblem, PolynomialPlan, ExactMomen
             )
 
     def describe(self, fit: PolynomialFit | LinearFit, schema: Schema, geometry: Geometry) -> Description:
-        """How the noisy objective was repaired."""
-        return described_repair(str(self.functional.repair).lower(), fit.solution)
+        """How far the polynomial is from the loss, and how the noisy objective was repaired."""
+        repaired = described_repair(str(self.functional.repair).lower(), fit.solution)
+        target, notes = _target(geometry), []
+        low, high = self.settled_loss(target).bounds
+        if error := self.approximation_error(target):
+            notes.append(
+                f"a polynomial of degree {self.loss.degree} stands in for the {self.loss.name}; it is off by at most "
+                f"{error:.3g} where the linear predictor is in [{low:g}, {high:g}]"
+            )
+        if fit.at_edge:
+            notes.append(
+                "the fit lies at the edge of the weights that keep the linear predictor in that interval; a wider one "
+                "may suit better"
+            )
+        return Description(repaired.repairs, (*notes, *repaired.notes))
 
     def quadratic(self, target: Block) -> QuadraticLoss | None:
         """The loss as one that moments can fit, if it is one for this target."""

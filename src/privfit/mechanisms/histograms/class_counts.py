@@ -29,6 +29,7 @@ class ClassCounts(Mechanism[None, ReleasePlan, Integers, Floats]):
     """
 
     name = "Majority"
+    many_classes = True
 
     def geometry(self, schema: Schema, problem: None = None, numeric: Numbers = "slope") -> Geometry:
         """The target alone."""

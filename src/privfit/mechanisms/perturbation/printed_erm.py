@@ -79,6 +79,7 @@ class PrintedERM(Perturbation):
     share: float = 1.0
     """Which part of the rows is expected to take part in the fit."""
 
+    many_classes: ClassVar[bool] = False
     fitted_rows: ClassVar[str] = "all rows"
     """Over which rows the loss is summed, for the report."""
 
@@ -172,6 +173,7 @@ class Tuned(TunedPerturbation):
 
     candidates: tuple[PrintedERM, ...] = ()
 
+    many_classes: ClassVar[bool] = False
     what: ClassVar[str] = "values of Lambda"
     fitted_rows: ClassVar[str] = "its part of the rows"
     """Over which rows the loss is summed, for the report."""

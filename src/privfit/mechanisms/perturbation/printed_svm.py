@@ -50,6 +50,8 @@ class PrintedSVM(OutputPerturbation):
     C: float = 10.0
     multiplies: Literal["mean", "sum"] = "mean"
 
+    many_classes = False
+
     def check(self) -> None:
         """Refuse parameters that mean nothing, before anything is read."""
         if not is_positive(self.C):

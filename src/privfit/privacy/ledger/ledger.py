@@ -332,5 +332,5 @@ def warn_of_running_total(ledger: Ledger) -> None:
             "them. "
             "Pass ledger=pf.Ledger(epsilon=...) to set one.",
             PrivacyWarning,
-            stacklevel=4,
+            stacklevel=3,
         )

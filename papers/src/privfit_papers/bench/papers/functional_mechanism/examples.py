@@ -16,7 +16,6 @@ from scipy.optimize import minimize_scalar
 
 from privfit.losses import SQUARED
 from privfit.mechanisms import QuadraticProblem
-from privfit.models.base import original_units
 from privfit.privacy import Budget, PrivacyParameters, SeededNoise
 from privfit.rows import Rows
 from privfit.schema import Schema
@@ -115,7 +114,9 @@ def _ours(epsilon: float, seed: int) -> tuple[Quadratic, float | None]:
         rows, PrivacyParameters(Budget(epsilon, 0.0), "replace-one", 1, None), None, SeededNoise(seed), _GOAL
     )
     fit = _ONCE.solve(release, geometry, _GOAL)
-    return Quadratic(release.value.products, release.value.with_target), float(original_units(fit, geometry)[0][0])
+    return Quadratic(release.value.products, release.value.with_target), float(
+        geometry.table_units(fit.weights, fit.intercept)[0][0]
+    )
 
 
 # -- Figure 3 --------------------------------------------------------------------------------------

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from privfit.baselines.noiseless import Noiseless
 
 from privfit.baselines import DPME, FilterPriority, NoPrivacy, Truncated
-from privfit.baselines.noiseless import Noiseless
 from privfit.models import LinearRegression, LogisticRegression
 from privfit.privacy import PrivacyError
-from privfit.publish import Publisher
+from privfit.publish.publisher import AnyPublisher
 from privfit.schema import Numeric, SchemaError
 from privfit_papers.bench.kept_sums import FunctionalOnce, KeptSums
 from privfit_papers.bench.papers.functional_mechanism.tables import Kind, Task
@@ -26,7 +26,7 @@ from privfit_papers.bench.publishers import trained_on
 
 FOLDS = 5
 FM, FP, NO_PRIVACY, TRUNCATED = "FM", "FP", "NoPrivacy", "Truncated"
-PUBLISHERS: dict[str, type[Publisher]] = {"DPME": DPME, FP: FilterPriority}
+PUBLISHERS: dict[str, type[AnyPublisher]] = {"DPME": DPME, FP: FilterPriority}
 NOISELESS_FM = "FM without noise"
 CONSTANT = "constant prediction"
 OURS, OURS_FUNCTIONAL = "privfit", "privfit, functional"
@@ -150,7 +150,7 @@ def _functional(method: str, fold: Fold, point: Point, mechanism: FunctionalOnce
     return Measured(method, point.x, once.error, once.seconds + kept.saved)
 
 
-def _published(method: str, fold: Fold, point: Point, publisher: type[Publisher], seed: int) -> Measured:
+def _published(method: str, fold: Fold, point: Point, publisher: type[AnyPublisher], seed: int) -> Measured:
     """A noisy table, and scikit-learn's regression on it; both count for the time."""
     started = time.process_time()
     table = publisher(point.epsilon, schema=fold.task.schema, random_state=seed).fit(fold.train)
