@@ -89,7 +89,7 @@ def test_noise_follows_the_length_and_not_the_number_of_columns() -> None:
         pf.LogisticRegression(1.0, schema=schema, row_norm=norm, random_state=0).fit(X, y).report_.to_dict()
         for norm in (None, 1.0)
     ]
-    assert "shortened" in str(noise[1])
+    assert "scaled down" in str(noise[1])
     assert "shortened" not in str(noise[0])
 
 

@@ -114,7 +114,7 @@ REFUSED = {
     ),
     "another loss": (
         {"loss": "square"},
-        ["loss='square' was given to LinearSVC", "it is one of", "'huber' if in doubt"],
+        ["loss='square' was given", "it is one of", "'huber' if in doubt"],
     ),
     "moments": (
         {"mechanism": "functional"},

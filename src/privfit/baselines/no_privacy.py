@@ -157,6 +157,8 @@ class NoPrivacy(NotPrivate[AsItIs, Schema, BaseEstimator]):
         self.ledger = ledger
         self.random_state = random_state
 
+    _check_selectors = False  # nothing is charged, and scikit-learn says what it can read from the model inside
+
     def _inside(self) -> BaseEstimator:
         """The model of scikit-learn, not fitted."""
         if isinstance(self.model, str) and self.model in MODELS:

@@ -239,7 +239,7 @@ class LinearRegression(RegressorMixin, MomentModel[MomentMechanism, LinearFit]):
 
     def _bootstrapped(self) -> tuple[Floats, Floats, float]:
         result = self._result
-        if result is None or result.release.value.target_square is None:
+        if result is None or result.released.value.target_square is None:
             raise AttributeError(
                 f"Intervals were asked of a {type(self).__name__} that has none: it was loaded from a file, or its "
                 "mechanism has a loss, calibration or release of its own. "
@@ -247,7 +247,7 @@ class LinearRegression(RegressorMixin, MomentModel[MomentMechanism, LinearFit]):
             )
         if self._bootstrap is None:
             functional = cast("FunctionalMechanism", result.mechanism)  # the only one that releases the target's square
-            made = bootstrap(functional, result.release, result.fit, self._geometry, result.problem)
+            made = bootstrap(functional, result.released, result.fit, self._geometry, result.problem)
             self._bootstrap = (made.weights, made.intercepts, made.residual_variance)
         return self._bootstrap
 

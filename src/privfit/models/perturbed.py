@@ -142,7 +142,7 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
                 0, f"rows with a norm above {self.row_norm:g}, which is taken as public, were scaled down to it"
             )
         if isinstance(self.schema_.target, Category):  # the rule was found for classes
-            level = result.mechanism.relative_noise(result.fit, result.release.event, self._geometry)
+            level = result.mechanism.relative_noise(result.fit, result.released.event, self._geometry)
             if level is not None:
                 repairs["relative_noise"] = level
                 notes += [NOISY_NOTE] * (level > DROWNED)

@@ -42,7 +42,7 @@ class FitResult(Generic[MechanismT, ProblemT, FitT]):
 
     mechanism: MechanismT
     problem: ProblemT
-    release: Release[Any]
+    released: Release[Any]
     fit: FitT
 
 
@@ -62,6 +62,8 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
     """Whether a target must be given, may be given, or is ignored."""
     _choices: ClassVar[dict[str, tuple[object, ...]]] = {}
     """Parameters that take one of a few values, and these values; the first is the one to use if in doubt."""
+    _check_selectors: ClassVar[bool] = True
+    """Whether a selector of columns that calls `fit` is checked before the charge."""
     _strict_names = False
     _by_position = False
     _public_array = False
@@ -102,7 +104,7 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
             refuse_ledger(self.ledger, reasons)
             given = self._prepared(fit_input(self, X, y, mechanism.many_classes), mechanism)
             problem, geometry = self._encoded(mechanism, given, parameters)
-            if (selector := calling_selector(self)) is not None:
+            if self._check_selectors and (selector := calling_selector(self)) is not None:
                 check_selector(selector, self, mechanism, geometry, given)
             reasons = tuple(dict.fromkeys((*reasons, *mechanism.reasons_not_private(problem))))
             ledger = self._chosen_ledger(reasons, given.schema)
@@ -229,13 +231,13 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
         public_rows: int | None,
         ledger: Ledger | None,
     ) -> Report:
-        described, event, target = self._described(result), result.release.event, self.schema_.target
+        described, event, target = self._described(result), result.released.event, self.schema_.target
         notes = list(described.notes)
         if target is not None and target.fill is not None:
             notes.append(filled_target_note(target))
         if self.delta and not event.delta:
             notes.append("delta was not spent: this noise needs epsilon alone")
-        if not result.release.private and not reasons:
+        if not result.released.private and not reasons:
             reasons = ("the noise came from a source that is not secret",)
         receipt = ledger.last_receipt if ledger is not None and self.ledger is not None else None
         unlimited = ledger.spent if ledger is not None and self.ledger is None else None
