@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from privfit.baselines.noiseless import AsItIs, Noiseless
 
 import privfit as pf
+from privfit.baselines.no_privacy import AsItIs
+from privfit.baselines.truncated import Noiseless
 from privfit.losses import LOGISTIC
 from privfit.losses.quadratic import SQUARED
 from privfit.mechanisms import Clusters, ERMProblem, GeneticCentres, PrivGene, QuadraticProblem, clusterer

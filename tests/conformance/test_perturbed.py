@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,12 +29,17 @@ EPSILON = 0.7
 ESTIMATORS = [pf.LogisticRegression, pf.LinearSVC, pf.ERM]
 
 
+def numeric_of(model: Any, mechanism: Any) -> Any:
+    """How a fit with many rows encodes numbers."""
+    return mechanism.numeric if model.numeric == "auto" else model.numeric
+
+
 def plans(estimator: type, pair: Neighbours, variant: dict) -> tuple[ERMPlan, CachedDesign, CachedDesign]:
     """What a fit plans for these neighbours, and the rows of both."""
     model = estimator(epsilon=EPSILON, **variant)
     mechanism, schema = model._chosen_mechanism(), schema_for(estimator)
-    risk = model._problem(mechanism, schema)
-    geometry = mechanism.geometry(schema, risk, model._numeric_style(mechanism))
+    risk = model._problem(mechanism, schema, numeric_of(model, mechanism))
+    geometry = mechanism.geometry(schema, risk, numeric_of(model, mechanism))
     left, right = (
         CachedDesign(Rows(open_table(frame(rows)), schema, geometry), risk.features) for rows in (pair.left, pair.right)
     )
@@ -103,7 +109,7 @@ def test_the_attack_comes_close_to_the_claim_and_catches_less_noise(estimator) -
     schema = pf.Schema([pf.Category(name, ["p", "q", "r"]) for name in "uvw"], target=pf.Category("y", ["a", "b"]))
     model = estimator(epsilon=EPSILON, mechanism=pf.ObjectivePerturbation(steepest=0.5))
     mechanism = model._chosen_mechanism()
-    risk = model._problem(mechanism, schema)
+    risk = model._problem(mechanism, schema, numeric_of(model, mechanism))
     geometry = mechanism.geometry(schema, risk, "slope")
     tables = [
         np.array([["r", "r", "r", "a"], row], dtype=object) for row in (["p", "p", "p", "a"], ["q", "q", "q", "b"])
@@ -122,7 +128,7 @@ def test_a_forgotten_volume_is_caught() -> None:
     )
     mechanism = model._chosen_mechanism()
     assert isinstance(mechanism, Perturbation)
-    risk = model._problem(mechanism, schema)
+    risk = model._problem(mechanism, schema, numeric_of(model, mechanism))
     geometry = mechanism.geometry(schema, risk, "slope")
     left, right = (
         CachedDesign(Rows(open_table(np.array([[0.0, "a"], [x, "b"]], dtype=object)), schema, geometry))
@@ -163,7 +169,7 @@ def test_slopes_of_a_row_that_leaves_and_curvature_are_paid_together() -> None:
     schema = pf.Schema([pf.Numeric("x", -1, 1)], target=pf.Category("y", ["a", "b"]))
     model = pf.LogisticRegression(EPSILON, numeric="slope", fit_intercept=False)
     mechanism = model._chosen_mechanism()
-    risk = model._problem(mechanism, schema)
+    risk = model._problem(mechanism, schema, numeric_of(model, mechanism))
     geometry = mechanism.geometry(schema, risk, "slope")
     tables = [np.array([[1.0, "b"]], dtype=object), np.array([[-1.0, "b"]], dtype=object)]
     left, right = (CachedDesign(Rows(open_table(table), schema, geometry)) for table in tables)

@@ -129,8 +129,8 @@ def test_the_replay_catches_an_attribute_that_is_not_noised(monkeypatch, estimat
     """The attack works: a model that keeps something of its rows is found out."""
     keep = estimator._keep
 
-    def leaking(self, fit, mechanism):
-        keep(self, fit, mechanism)
+    def leaking(self, result):
+        keep(self, result)
         self.secret_ = leaked[-1]
 
     leaked: list[int] = []
