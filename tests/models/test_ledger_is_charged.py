@@ -288,7 +288,7 @@ def test_a_mechanism_that_gives_up_has_paid(kind, ledger, monkeypatch, order):
 )
 def test_a_fit_that_promises_something_else_than_the_ledger_s_entries_warns_and_pays(kind, ledger, other):
     model(kind, ledger).fit(X, TARGETS[kind])
-    with pytest.warns(pf.PrivacyWarning, match="Use one ledger per kind of promise"):
+    with pytest.warns(pf.PrivacyWarning, match="Use one ledger for each"):
         model(kind, ledger, **other).fit(X, TARGETS[kind])
     assert prices(ledger) == [0.1, 0.1]
 
