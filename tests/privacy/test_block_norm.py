@@ -91,7 +91,7 @@ def test_points_are_as_many_with_signs_turned_round(free: int, up: int, down: in
     st.one_of(st.integers(0, 200), st.integers(0, 2**50)),
     st.floats(0, 1),
 )
-def test_a_proposal_is_kept_with_a_chance_of_at_most_one(frees: list[int], both: int, share: float) -> None:
+def test_a_proposal_is_kept_with_a_probability_of_at_most_one(frees: list[int], both: int, share: float) -> None:
     """Lemma 3, and the bound from below by which a draw ends soon."""
     up = round(share * both)
     size, widest = sum(frees), max(frees)
@@ -131,7 +131,7 @@ def blocks_by_size_and_sum(width: int, furthest: int) -> np.ndarray:
 
 
 @cache
-def shell_chances(widths: tuple[int, ...], scale: float) -> tuple[np.ndarray, np.ndarray]:
+def shell_probabilities(widths: tuple[int, ...], scale: float) -> tuple[np.ndarray, np.ndarray]:
     """The chance of each distance, and of one point at that distance."""
     furthest = int(25 * scale * sum(widths)) + 25
     inside = np.ones((furthest + 1, 2 * furthest + 1))
@@ -169,7 +169,7 @@ def p_value(sample: np.ndarray, widths: tuple[int, ...], scale: float) -> float:
     together. Points that the law does not know are far.
     """
     n = len(sample)
-    shells, points = shell_chances(widths, scale)
+    shells, points = shell_probabilities(widths, scale)
     near = int((n * points >= LEAST_EXPECTED).sum())  # shells whose points are cells
     far = int(
         np.flatnonzero(n * np.cumsum(shells[::-1])[::-1] >= LEAST_EXPECTED)[-1]
@@ -198,7 +198,7 @@ def drawn(source, widths: tuple[int, ...], scale: float, n: int) -> np.ndarray:
 @pytest.mark.parametrize(("widths", "scale"), LAWS)
 @pytest.mark.parametrize("name", SOURCES)
 @quick_or_full("times", quick=[1], full=[3])
-def test_every_point_has_its_exact_chance(times: int, name: str, widths: tuple[int, ...], scale: float) -> None:
+def test_every_point_has_its_exact_probability(times: int, name: str, widths: tuple[int, ...], scale: float) -> None:
     sample = drawn(SOURCES[name](), widths, scale, times * (600 if name == "secure" else DRAWS))
     assert sample.dtype == np.int64
     assert p_value(sample, widths, scale) > FALSE_ALARM
@@ -212,7 +212,7 @@ def test_the_law_holds_straight_from_the_secure_source(draws: int) -> None:
 def test_the_law_is_the_one_that_is_claimed() -> None:
     """The chances that samples are held against, by adding up exp(-M / scale) over all near points."""
     for widths, scale in LAWS:
-        shells, points = shell_chances(widths, scale)
+        shells, points = shell_probabilities(widths, scale)
         listed = near_points(widths, 3)
         for distance in range(4):
             own = [point for point in listed if length("blocks", np.array(point), widths) == distance]
@@ -358,7 +358,7 @@ def test_all_choices_of_places_and_of_numbers_are_equally_likely() -> None:
 @pytest.mark.parametrize(
     ("part", "whole"), [(1, 3), (2**40 + 1, 2**41), (5, 2**33), (3**60, 3**60 + 2 * 3**59), (10**30 - 1, 10**30)]
 )
-def test_coins_of_large_fractions_come_up_with_their_odds(part: int, whole: int) -> None:
+def test_trials_of_large_fractions_succeed_with_their_probability(part: int, whole: int) -> None:
     source, n = SeededNoise(4), 4000
     up = sum(_bernoulli(part, whole, source) for _ in range(n))
     assert stats.binomtest(up, n, float(Fraction(part, whole))).pvalue > FALSE_ALARM
@@ -375,7 +375,7 @@ class Told:
         return np.array([self.digits.pop(0)])
 
 
-def test_a_coin_is_decided_by_the_first_digit_that_differs() -> None:
+def test_a_trial_is_decided_by_the_first_digit_that_differs() -> None:
     """One third is 0.5555... in digits of sixteen: of 2^32, each is 0x55555555."""
     same = 0x55555555
     for digits, up in [

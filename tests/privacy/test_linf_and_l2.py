@@ -25,7 +25,7 @@ LEAST_EXPECTED = 25
 SOURCES = {"secure": PooledNoise, "seeded": lambda: SeededNoise(20_240_917)}
 
 
-# -- the cube, point by point ----------------------------------------------------------------------
+# -- L-infinity, point by point ----------------------------------------------------------------------
 
 
 def shells(p: int, scale: float) -> np.ndarray:
@@ -36,7 +36,7 @@ def shells(p: int, scale: float) -> np.ndarray:
     return mass / mass.sum()
 
 
-def cube_p_value(sample: np.ndarray, scale: float) -> float:
+def linf_p_value(sample: np.ndarray, scale: float) -> float:
     """Every point that expects enough draws is a cell of its own; the rest of a shell is one, and so are far shells
     together.
     """
@@ -64,7 +64,7 @@ def cube_p_value(sample: np.ndarray, scale: float) -> float:
     return float(stats.chisquare(seen, wanted).pvalue)
 
 
-def cubes(source, p: int, scale: float, n: int) -> np.ndarray:
+def linf_draws(source, p: int, scale: float, n: int) -> np.ndarray:
     return np.array([source.linf(np.zeros(p, dtype=np.int64), scale) for _ in range(n)])
 
 
@@ -73,17 +73,17 @@ LAWS = [(1, 0.3), (1, 2.6), (2, 0.7), (2, 2.0), (3, 1.3)]
 
 @pytest.mark.parametrize(("p", "scale"), LAWS)
 @pytest.mark.parametrize("name", SOURCES)
-def test_every_point_of_a_cube_has_its_exact_chance(name: str, p: int, scale: float) -> None:
-    sample = cubes(SOURCES[name](), p, scale, 4000)
+def test_every_point_of_linf_noise_has_its_exact_probability(name: str, p: int, scale: float) -> None:
+    sample = linf_draws(SOURCES[name](), p, scale, 4000)
     assert sample.dtype == np.int64
-    assert cube_p_value(sample, scale) > FALSE_ALARM
+    assert linf_p_value(sample, scale) > FALSE_ALARM
 
 
-def test_a_cube_straight_from_the_secure_source_has_the_law_too() -> None:
-    assert cube_p_value(cubes(SecureNoise(), 1, 1.3, 500), 1.3) > FALSE_ALARM
+def test_linf_noise_straight_from_the_secure_source_has_the_law_too() -> None:
+    assert linf_p_value(linf_draws(SecureNoise(), 1, 1.3, 500), 1.3) > FALSE_ALARM
 
 
-def test_a_cube_of_one_value_is_laplace_noise() -> None:
+def test_linf_noise_of_one_value_is_laplace_noise() -> None:
     assert shells(1, 2.5)[1] == pytest.approx(2 * math.exp(-1 / 2.5) * math.tanh(0.5 / 2.5))
 
 
@@ -91,8 +91,8 @@ def half_widths(weights: np.ndarray, n: int, rng: np.random.Generator) -> np.nda
     return rng.choice(len(weights), size=n, p=weights / weights.sum())
 
 
-def wrong_cube(fault: str, p: int, scale: float, n: int = 4000) -> np.ndarray:
-    """A cube as it could be written by mistake."""
+def wrong_linf_noise(fault: str, p: int, scale: float, n: int = 4000) -> np.ndarray:
+    """L-infinity noise as it could be written by mistake."""
     rng = np.random.default_rng(11)
     r = np.arange(400, dtype=float)
     decay = np.exp(-r / scale)
@@ -115,10 +115,10 @@ def wrong_cube(fault: str, p: int, scale: float, n: int = 4000) -> np.ndarray:
         case "without its upper face":
             widths = half_widths((2 * r + 1) ** p * decay, n, rng)[:, None]
             return rng.integers(-widths, np.maximum(widths, 1), size=(n, p))
-        case "a rounded continuous cube":
+        case "a rounded continuous draw":
             return np.rint(rng.gamma(p + 1, scale, n)[:, None] * rng.uniform(-1, 1, (n, p))).astype(np.int64)
         case "a tenth too narrow":
-            return cubes(SeededNoise(4), p, 0.9 * scale, n)
+            return linf_draws(SeededNoise(4), p, 0.9 * scale, n)
     raise AssertionError(fault)
 
 
@@ -129,23 +129,23 @@ FAULTS = [
     "kept with 2R in place of 2R + 1",
     "one factor of the chance forgotten",
     "without its upper face",
-    "a rounded continuous cube",
+    "a rounded continuous draw",
     "a tenth too narrow",
 ]
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize(("p", "scale"), [(2, 0.7), (3, 1.3)])
-def test_the_check_catches_a_wrong_cube(p: int, scale: float, fault: str) -> None:
-    if fault == "a rounded continuous cube":
+def test_the_check_catches_wrong_linf_noise(p: int, scale: float, fault: str) -> None:
+    if fault == "a rounded continuous draw":
         scale = 0.4  # on finer lattices the two laws are nearly the same
-    assert cube_p_value(wrong_cube(fault, p, scale), scale) < FALSE_ALARM
+    assert linf_p_value(wrong_linf_noise(fault, p, scale), scale) < FALSE_ALARM
 
 
-# -- the cube, many values -------------------------------------------------------------------------
+# -- L-infinity, many values -------------------------------------------------------------------------
 
 
-def one_of_a_cube(p: int):
+def one_of_linf_noise(p: int):
     """The distribution of one value over the scale: a uniform number times a Gamma(p + 1) half-width G.
 
     P(|value| <= t) = E[min(t / G, 1)] = P(G <= t) + t E[1 / G; G > t], and 1 / G makes a Gamma(p) of a Gamma(p + 1),
@@ -160,9 +160,9 @@ def one_of_a_cube(p: int):
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_one_value_of_a_wide_cube_has_the_moments_and_the_law_that_reports_state(name: str) -> None:
+def test_one_value_of_wide_linf_noise_has_the_moments_and_the_law_that_reports_state(name: str) -> None:
     p, scale, n = 50, 2.0**30 + 0.5, 1500
-    sample = cubes(SOURCES[name](), p, scale, n) / scale
+    sample = linf_draws(SOURCES[name](), p, scale, n) / scale
     event = Event.pure(
         "test", Budget(1.0), noise="linf", sensitivity=2**30, adjacency="replace-one", n_values=p, unit=2**30
     )
@@ -173,19 +173,19 @@ def test_one_value_of_a_wide_cube_has_the_moments_and_the_law_that_reports_state
         ones = sample[:, place]
         assert abs(ones.mean()) < 6 * math.sqrt(variance / n)
         assert abs((ones**2).mean() - variance) < 6 * math.sqrt((fourth - variance**2) / n)
-    assert stats.kstest(sample[:, 7], one_of_a_cube(p)).pvalue > FALSE_ALARM
+    assert stats.kstest(sample[:, 7], one_of_linf_noise(p)).pvalue > FALSE_ALARM
     assert stats.kstest(np.abs(sample).max(axis=1), stats.gamma(p).cdf).pvalue > FALSE_ALARM
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_every_low_bit_of_a_wide_cube_is_fair(name: str) -> None:
-    sample = cubes(SOURCES[name](), 50, 2.0**45, 200)
+def test_every_low_bit_of_wide_linf_noise_is_fair(name: str) -> None:
+    sample = linf_draws(SOURCES[name](), 50, 2.0**45, 200)
     for bits in (sample & 15, sample >> 20 & 15):
         assert stats.chisquare(np.bincount(bits.ravel(), minlength=16)).pvalue > FALSE_ALARM
     assert (sample.min() < -(2**48)) & (sample.max() > 2**48)
 
 
-def test_a_cube_is_added_to_the_values_whatever_their_shape() -> None:
+def test_linf_noise_is_added_to_the_values_whatever_their_shape() -> None:
     values = np.array([[-(2**61), -7, 0], [3, 2**53 + 1, 2**61]], dtype=np.int64)
     for source in (SecureNoise(), SeededNoise(1)):
         moved = np.abs(source.linf(values, 40.0) - values)
@@ -194,12 +194,12 @@ def test_a_cube_is_added_to_the_values_whatever_their_shape() -> None:
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_cubes_follow_one_another_without_memory(name: str) -> None:
-    widths = np.abs(cubes(SOURCES[name](), 3, 50.0, 3000)).max(axis=1)
+def test_linf_draws_follow_one_another_without_memory(name: str) -> None:
+    widths = np.abs(linf_draws(SOURCES[name](), 3, 50.0, 3000)).max(axis=1)
     assert stats.pearsonr(widths[:-1], widths[1:]).pvalue > FALSE_ALARM
 
 
-# -- what a cube is made of ------------------------------------------------------------------------
+# -- what L-infinity noise is made of ------------------------------------------------------------------------
 
 SMALL = [1, 2, 3, 5, 6, 7, 10, 64, 100]
 LARGE = [2**62, 2**62 - 1, 2**61 + 1, 3 * 2**60, 5 * 2**59 + 3, 10**18]
@@ -273,14 +273,14 @@ def test_as_many_geometric_numbers_come_as_were_asked_for(size: int) -> None:
     assert len(SecureNoise().geometric(size, 2.0)) == size
 
 
-# -- the ball --------------------------------------------------------------------------------------
+# -- L2 ---------------------------------------------------------------------------------------------
 
 
-def balls(source, p: int, scale: float, n: int) -> np.ndarray:
+def l2_draws(source, p: int, scale: float, n: int) -> np.ndarray:
     return np.array([source.l2(np.zeros(p, dtype=np.int64), scale) for _ in range(n)])
 
 
-def ball_p_value(sample: np.ndarray, scale: float) -> float:
+def l2_p_value(sample: np.ndarray, scale: float) -> float:
     """The length is Gamma(p, scale); the direction has the same law along every axis, and no corners; and the two are
     independent.
     """
@@ -309,13 +309,13 @@ def ball_p_value(sample: np.ndarray, scale: float) -> float:
 
 @pytest.mark.parametrize(("p", "n"), [(1, 2000), (2, 2000), (3, 2000), (7, 800), (40, 250)])
 @pytest.mark.parametrize("name", ["secure", "seeded"])
-def test_a_ball_has_its_length_and_its_direction(name: str, p: int, n: int) -> None:
+def test_l2_noise_has_its_length_and_its_direction(name: str, p: int, n: int) -> None:
     source = SecureNoise() if name == "secure" else SeededNoise(8)
-    assert ball_p_value(balls(source, p, 2.0**33 + 0.25, n), 2.0**33) > FALSE_ALARM
+    assert l2_p_value(l2_draws(source, p, 2.0**33 + 0.25, n), 2.0**33) > FALSE_ALARM
 
 
 def wrong_ball(fault: str, p: int = 3, n: int = 3000) -> np.ndarray:
-    """A ball as it could be written by mistake, at scale 1."""
+    """L2 noise as it could be written by mistake, at scale 1."""
     rng = np.random.default_rng(12)
     normal = rng.normal(size=(n, p))
     direction = normal / np.linalg.norm(normal, axis=1, keepdims=True)
@@ -355,30 +355,30 @@ def wrong_ball(fault: str, p: int = 3, n: int = 3000) -> np.ndarray:
     ],
 )
 def test_the_check_catches_a_wrong_ball(fault: str) -> None:
-    assert ball_p_value(wrong_ball(fault), 1.0) < FALSE_ALARM
+    assert l2_p_value(wrong_ball(fault), 1.0) < FALSE_ALARM
 
 
-def test_the_deviation_of_a_ball_is_the_one_that_reports_state() -> None:
+def test_the_deviation_of_l2_noise_is_the_one_that_reports_state() -> None:
     p, n, scale = 12, 500, 2.0**30
     event = Event.pure(
         "test", Budget(1.0), noise="l2", sensitivity=2**30, adjacency="replace-one", n_values=p, unit=2**30
     )
-    squares = (balls(SecureNoise(), p, scale, n) / scale) ** 2
+    squares = (l2_draws(SecureNoise(), p, scale, n) / scale) ** 2
     length_variance = (p * (p + 1) * (p + 2) * (p + 3) - (p * (p + 1)) ** 2) / p**2  # of the mean square of a row
     assert abs(squares.mean() - event.noise_sd**2) < 6 * math.sqrt(length_variance / n)
     assert event.noise_sd == pytest.approx(math.sqrt(p + 1))
 
 
-def test_a_ball_at_a_small_scale_is_rounded_noise() -> None:
-    """At scale 1 one value of a ball is a Laplace number, rounded."""
-    sample = balls(SecureNoise(), 1, 1.0, 3000).ravel()
+def test_l2_noise_at_a_small_scale_is_rounded_noise() -> None:
+    """At scale 1 one value of L2 noise is a Laplace number, rounded."""
+    sample = l2_draws(SecureNoise(), 1, 1.0, 3000).ravel()
     zero, side = 1 - math.exp(-0.5), [math.exp(-(k - 0.5)) * -math.expm1(-1) / 2 for k in range(1, 4)]
     far = math.exp(-3.5) / 2
     expected = 3000 * np.array([far, *side[::-1], zero, *side, far])
     assert stats.chisquare(np.bincount(np.clip(sample, -4, 4) + 4, minlength=9), expected).pvalue > FALSE_ALARM
 
 
-def test_a_ball_is_added_to_the_values_to_the_last_bit() -> None:
+def test_l2_noise_is_added_to_the_values_to_the_last_bit() -> None:
     values = np.array([[-(2**60), -7, 0], [3, 2**53 + 1, 2**60 - 1]], dtype=np.int64)
     before = values.copy()
     moved = SecureNoise().l2(values, 50.0) - values
@@ -387,7 +387,7 @@ def test_a_ball_is_added_to_the_values_to_the_last_bit() -> None:
     assert 0 < np.abs(moved).max() < 50 * 100
 
 
-def test_no_two_balls_or_cubes_are_alike() -> None:
+def test_no_two_draws_are_alike() -> None:
     for draw in (SecureNoise().l2, SecureNoise().linf):
         assert len({tuple(draw(np.zeros(3, dtype=np.int64), 2.0**40).tolist()) for _ in range(50)}) == 50
 
@@ -405,7 +405,7 @@ def test_seeded_shapes_are_repeatable() -> None:
 
 
 @pytest.mark.parametrize(("size", "scale"), [(41, 1.0), (2, 0.04), (10_000, 3.0)])
-def test_a_lattice_too_coarse_for_a_cube_is_refused(size: int, scale: float) -> None:
+def test_a_lattice_too_coarse_for_linf_noise_is_refused(size: int, scale: float) -> None:
     for source in (SecureNoise(), SeededNoise(0)):
         with pytest.raises(PrivacyError, match="finer than its noise") as refused:
             linf_noise(size, scale, source)
@@ -413,7 +413,7 @@ def test_a_lattice_too_coarse_for_a_cube_is_refused(size: int, scale: float) -> 
 
 
 @pytest.mark.parametrize(("size", "scale"), [(50, 2.0**60), (1000, 2.0**56)])
-def test_a_cube_that_64_bits_cannot_hold_is_refused(size: int, scale: float) -> None:
+def test_linf_noise_that_64_bits_cannot_hold_is_refused(size: int, scale: float) -> None:
     for source in (SecureNoise(), SeededNoise(0)):
         with pytest.raises(PrivacyError, match="64-bit integers"):
             linf_noise(size, scale, source)
@@ -422,7 +422,7 @@ def test_a_cube_that_64_bits_cannot_hold_is_refused(size: int, scale: float) -> 
 # -- what was found and mended ---------------------------------------------------------------------
 
 
-def test_whether_a_cube_is_refused_depends_on_public_facts_alone() -> None:
+def test_whether_linf_noise_is_refused_depends_on_public_facts_alone() -> None:
     """A draw that is refused when it is large tells neighbours apart: what lies just within reach of one is out of
     reach of the other.
     """
@@ -449,13 +449,13 @@ class Impatient(SeededNoise):
 
 
 @pytest.mark.parametrize(("size", "scale"), [(8, 1.0), (84, 10.5), (400, 50.0)])
-def test_the_coarsest_cube_that_is_not_refused_is_drawn_soon(size: int, scale: float) -> None:
+def test_the_coarsest_linf_noise_that_is_not_refused_is_drawn_soon(size: int, scale: float) -> None:
     assert linf_noise(size, scale, Impatient(5000)).shape == (size,)
     with pytest.raises(PrivacyError, match="finer than its noise"):
         linf_noise(size + 1, scale, Impatient(0))
 
 
-def test_a_fit_that_no_cube_can_noise_takes_other_noise_or_is_refused_before_it_is_charged() -> None:
+def test_a_fit_that_no_linf_noise_can_cover_takes_other_noise_or_is_refused_before_it_is_charged() -> None:
     X = np.random.default_rng(0).uniform(-1, 1, (50, 3))
     ledger = pf.Ledger(epsilon=1e13)
     settings = {"schema": pf.Schema.box(-1, 1, target=(-1, 1)), "ledger": ledger}
@@ -466,12 +466,12 @@ def test_a_fit_that_no_cube_can_noise_takes_other_noise_or_is_refused_before_it_
     assert ledger.entries()[0].event.kinds == ("laplace",)
 
 
-def test_a_ball_does_not_cut_sums_that_rows_may_have() -> None:
+def test_l2_noise_does_not_cut_sums_that_rows_may_have() -> None:
     values = np.array([2**62, -(2**62)], dtype=np.int64)
     assert np.abs(l2_noise(values, 1.0) - values).max() < 100
 
 
-def test_a_seeded_ball_is_added_to_the_values_to_the_last_bit() -> None:
+def test_seeded_l2_noise_is_added_to_the_values_to_the_last_bit() -> None:
     values = np.array([2**53 + 1, 2**60 + 1], dtype=np.int64)
     assert (SeededNoise(0).l2(values, 1e-6) == values).all()
 
@@ -498,7 +498,7 @@ def test_geometric_numbers_of_a_fine_lattice_are_exponential() -> None:
 
 
 @pytest.mark.parametrize(("parts", "whole"), [(0, 5), (1, 5), (5, 5), (3, 1 << 53), (1 << 53, 1 << 53)])
-def test_coins_come_up_with_their_odds(parts: int, whole: int) -> None:
+def test_trials_succeed_with_their_probability(parts: int, whole: int) -> None:
     draws = 40_000
     up = int(SecureNoise().exp_trials(np.full(draws, parts, dtype=np.int64), whole).sum())
     assert stats.binomtest(up, draws, np.exp(-parts / whole)).pvalue > 1e-7 if parts else up == draws

@@ -100,9 +100,10 @@ class LedgerFile:
                 f"The ledger {self.path.name!r} was replaced by another one. Nothing was charged or released. "
                 "Restore the first file."
             )
-        state = read_state(connection, budget)
         heads = [(self.seen.entry, self.seen.head)] if self.seen.head else []
-        for entry, head in (*heads, *_marked(self.path, self.identity)):
+        heads += _marked(self.path, self.identity)
+        state = read_state(connection, budget)
+        for entry, head in heads:
             if head_at(connection, budget, entry) != head:
                 raise LedgerError(
                     f"The ledger {self.path.name!r} was rolled back or rewritten: it no longer has entry {entry} as it "

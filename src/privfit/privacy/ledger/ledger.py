@@ -254,7 +254,8 @@ class Ledger(LedgerReading):
         for part in (*event.parts, *event.flat()):  # a repetition and what it repeats
             checked_text("purpose", part.purpose)
         after = state.after(event, stated_epsilon(event.cost), "")
-        budget, (epsilon, delta) = state.budget, after.total()
+        budget = state.budget
+        epsilon, delta = after.history.total(budget.epsilon, budget.delta)
         if budget.epsilon < math.inf and (epsilon > exact(budget.epsilon) or delta > exact(budget.delta)):
             raise _refusal(state, event)
         return after
