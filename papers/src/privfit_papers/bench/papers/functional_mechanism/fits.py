@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from privfit.baselines.noiseless import Noiseless
 
 from privfit.baselines import DPME, FilterPriority, NoPrivacy, Truncated
+from privfit.baselines.truncated import Noiseless
 from privfit.models import LinearRegression, LogisticRegression
 from privfit.privacy import PrivacyError
 from privfit.publish.publisher import AnyPublisher
