@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from privfit import learning
 from privfit.learning import (
     best_ridge,
     excess_loss,
@@ -26,6 +25,7 @@ from privfit.learning import (
     ridge_floor,
     rows_needed,
 )
+from privfit.learning.setting import alignment
 from tests.support.beats import assert_told_in_order
 
 METHODS = ("objective", "output")
@@ -189,7 +189,7 @@ def test_no_spread_of_rows_meets_noise_more_often_than_claimed(columns: int, fai
     rng = np.random.default_rng(columns)
     directions = rng.normal(size=(20_000, columns))
     squares = (directions / np.linalg.norm(directions, axis=1, keepdims=True)) ** 2
-    claimed = learning._alignment(columns, failure)
+    claimed = alignment(columns, failure)
     shares = [np.eye(columns)[0], np.full(columns, 1 / columns), *rng.dirichlet(np.full(columns, 0.3), size=8)]
     for share in shares:
         assert np.mean(squares @ share > claimed * (1 + 1e-12)) <= failure + 3 * math.sqrt(failure / 20_000)

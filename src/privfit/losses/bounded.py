@@ -49,10 +49,12 @@ def sigmoid(z: Any) -> Any:
         return 1.0 / (1.0 + np.exp(-np.asarray(z, dtype=np.float64)))
 
 
+@np.errstate(all="ignore")
 def _logistic_slope(z: Any, y: Any) -> Any:
     return -y * sigmoid(-y * z)
 
 
+@np.errstate(all="ignore")
 def _logistic_curvature(z: Any, y: Any) -> Any:
     return sigmoid(z) * sigmoid(-z)
 
@@ -80,9 +82,11 @@ LOGISTIC = ConvexLoss(
 class _SmoothHinge:
     width: float
 
+    @np.errstate(all="ignore")
     def slope(self, z: Any, y: Any) -> Any:
         return -y * np.clip((1 + self.width - y * z) / (2 * self.width), 0.0, 1.0)
 
+    @np.errstate(all="ignore")
     def curvature(self, z: Any, y: Any) -> Any:
         return np.where(np.abs(1 - y * z) <= self.width, 1 / (2 * self.width), 0.0)
 
@@ -166,9 +170,11 @@ def hinge() -> ConvexLoss:
 class _Robust:
     threshold: float
 
+    @np.errstate(all="ignore")
     def slope(self, z: Any, y: Any) -> Any:
         return np.clip(z - y, -self.threshold, self.threshold)
 
+    @np.errstate(all="ignore")
     def curvature(self, z: Any, y: Any) -> Any:
         return np.where(np.abs(z - y) <= self.threshold, 1.0, 0.0)
 
@@ -229,18 +235,14 @@ class _TemperedLogistic:
     turn: float
     at: float
 
-    @classmethod
-    def of(cls, cap: float, taper: float) -> _TemperedLogistic:
-        half = (1 + taper) / 2  # p (1 - p) = taper (cap - p) at the turn
-        turn = taper * cap / (half + math.sqrt(half**2 - taper * cap))
-        return cls(cap, taper, turn, math.log((1 - turn) / turn))
-
+    @np.errstate(all="ignore")
     def slope(self, z: Any, y: Any) -> Any:
         margin = y * z
         logistic = sigmoid(-np.maximum(margin, self.at))
         beyond = (self.cap - self.turn) * (1 - np.exp(self.taper * np.minimum(margin - self.at, 0.0)))
         return -y * np.minimum(logistic + beyond, self.cap)
 
+    @np.errstate(all="ignore")
     def curvature(self, z: Any, y: Any) -> Any:
         margin = y * z
         logistic = sigmoid(-np.maximum(margin, self.at))
@@ -285,12 +287,14 @@ def tempered_logistic(cap: float, taper: float) -> ConvexLoss:
         )
     if cap >= 1 - 1e-12:
         return LOGISTIC
-    own = _TemperedLogistic.of(float(cap), float(taper))
+    half = (1 + taper) / 2  # p (1 - p) = taper (cap - p) at the turn
+    turn = taper * cap / (half + math.sqrt(half**2 - taper * cap))
+    own = _TemperedLogistic(float(cap), float(taper), turn, math.log((1 - turn) / turn))
     return ConvexLoss(
         own.slope,
         own.curvature,
         own.cap,
-        0.25 if own.turn >= 0.5 else own.turn * (1 - own.turn),
+        0.25 if turn >= 0.5 else turn * (1 - turn),
         own.taper,
         one_sided=True,
         link="slopes",

@@ -176,17 +176,6 @@ class ConvexLoss:
         self.__dict__.setdefault(CHECKED, set()).add(READY_MADE)
         return self
 
-    @property
-    def stated_smoothness(self) -> float | None:
-        """Lipschitz constant of the slope as stated: the largest curvature, or else `smoothness`.
-
-        Returns
-        -------
-        float or None
-            The constant; None where neither is stated.
-        """
-        return self.smoothness if self.most_curvature is None else self.most_curvature
-
     def found_smoothness(self) -> float:
         """Return a Lipschitz constant of the slope as a grid shows it: no bound.
 
@@ -206,7 +195,8 @@ class ConvexLoss:
         float
             The constant.
         """
-        return self.found_smoothness() if self.stated_smoothness is None else self.stated_smoothness
+        stated = self.smoothness if self.most_curvature is None else self.most_curvature
+        return self.found_smoothness() if stated is None else stated
 
     @property
     def jumps(self) -> bool:

@@ -87,7 +87,8 @@ class Gradients:
         """
         if self.coupling == "softmax":
             return 0.5
-        stated = self.loss.stated_smoothness
+        loss = self.loss
+        stated = loss.smoothness if loss.most_curvature is None else loss.most_curvature
         return UNSTATED * self.loss.found_smoothness() if stated is None else stated
 
     def log_determinant_cost(self, ridge: float) -> float:

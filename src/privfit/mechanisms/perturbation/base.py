@@ -142,7 +142,7 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, CachedDesign, ERMFit]):
                     found[kind] = self._calibrated(kind, gradients, facts, beside)
                 except (ArithmeticError, ValueError) as error:
                     refused[kind] = _refusal(error)
-            for kind in sorted(found, key=lambda own: _compared(found[own].sd, found[own].delta)):
+            for kind in sorted(found, key=lambda own: found[own].sd / (GAUSSIAN_MARGIN if found[own].delta else 1)):
                 try:
                     return self._plan_with(found[kind], facts, problem)
                 except (ArithmeticError, ValueError) as error:
@@ -251,14 +251,9 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, CachedDesign, ERMFit]):
         return self
 
 
-def _compared(sd: float, delta: float) -> float:
-    """What kinds of noise are compared by: Gaussian noise has to be clearly less."""
-    return sd / GAUSSIAN_MARGIN if delta else sd
-
-
 def least_noise(plans: list[ERMPlan]) -> ERMPlan:
     """The plan with the least noise; a Gaussian one only where it is clearly less."""
-    return min(plans, key=lambda plan: _compared(plan.sd, plan.event.delta))
+    return min(plans, key=lambda plan: plan.sd / (GAUSSIAN_MARGIN if plan.event.delta else 1))
 
 
 def _refusal(error: Exception) -> PrivacyError:

@@ -244,7 +244,27 @@ class ObjectivePerturbation(Perturbation):
         return least_noise(plans)
 
     def n_interactions(self, facts: PublicFacts, problem: ERMProblem, gaussian: bool = False) -> int:
-        """How many interaction terms there are, from public facts, beside pure or Gaussian noise."""
+        """Return how many interaction terms there are, from public facts, beside pure or Gaussian noise.
+
+        Parameters
+        ----------
+        facts : PublicFacts
+            All that it may depend on.
+        problem : ERMProblem
+            What is minimised.
+        gaussian : bool, default=False
+            Whether the noise on the weights is Gaussian.
+
+        Returns
+        -------
+        int
+            The number.
+
+        Raises
+        ------
+        PrivacyError
+            If more are asked for than there are candidates.
+        """
         parameters, n_rows = facts.parameters, facts.n_rows
         if not self.interactions:
             return 0
@@ -271,7 +291,7 @@ class ObjectivePerturbation(Perturbation):
         noise, certificate, problem = plan.noise, plan.certificate, plan.problem
         assert noise is not None
         assert certificate is not None
-        term = noise.by_column(draws.add(np.zeros(noise.values, dtype=np.int64)))
+        term = noise.by_column(draws.add(np.zeros(plan.gradients.values, dtype=np.int64)))
         steps = np.rint(minimised(plan, data, term) * certificate.unit).astype(np.int64)
         weights = np.asarray(draws.add(steps) / certificate.unit, dtype=np.float64)
         loss, n_rows = plan.gradients.loss, plan.facts.n_rows
