@@ -19,7 +19,7 @@ from privfit.mechanisms.clustering.grid import MOST_CELLS, GridClusterer, Hybrid
 from privfit.mechanisms.clustering.schedule import ClusteringFacts, Query, QuerySchedule
 from privfit.privacy import Budget, PrivacyParameters, exact
 from privfit.rows import Points, Rows, on_lattice, point_geometry
-from privfit.rows.points import STEP
+from privfit.rows.layout import STEP
 from privfit.tables import open_table
 
 ADJACENCIES = ("replace-one", "add-remove")

@@ -13,7 +13,7 @@ from privfit.mechanisms.genetic.centres import CentreScorer, farthest_point, tol
 from privfit.models import private
 from privfit.privacy import Budget, PrivacyParameters
 from privfit.rows import Points, Rows, on_lattice, point_geometry
-from privfit.rows.points import STEP
+from privfit.rows.layout import STEP
 from privfit.tables import open_table
 from tests.support.noise import RecordingNoise, ReplayingNoise
 

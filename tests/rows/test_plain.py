@@ -106,7 +106,7 @@ def test_a_table_is_read_once_where_it_fits_and_every_time_where_it_does_not(mon
 
 
 def test_long_batches_are_cut_into_chunks(monkeypatch) -> None:
-    monkeypatch.setattr(plain, "CHUNK_VALUES", 8)
+    monkeypatch.setattr(plain, "PLAIN_VALUES", 8)
     sizes = []
     read(FRAME).sum(lambda seen: sizes.append(len(seen)) or seen.astype(np.int64))
     assert sizes == [2, 2, 1]

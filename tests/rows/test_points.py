@@ -12,7 +12,7 @@ import pytest
 
 import privfit as pf
 from privfit.rows import Points, Rows, on_lattice, point_geometry, scaled_points
-from privfit.rows.points import STEP
+from privfit.rows.layout import STEP
 from privfit.tables import open_table
 
 SCHEMA = pf.Schema([pf.Numeric("a", 0, 10), pf.Numeric("b", 100, 101), pf.Numeric("c", -3, 5)])
@@ -51,7 +51,7 @@ def test_order_batches_and_memory_change_no_bit(total, monkeypatch) -> None:
     np.testing.assert_array_equal(total(points(TABLE, batch_rows=7)), wanted)
     np.testing.assert_array_equal(total(points(TABLE, most_bytes=0)), wanted)
     np.testing.assert_array_equal(total(points(pl.DataFrame(TABLE, schema=["a", "b", "c"]))), wanted)
-    monkeypatch.setattr("privfit.rows.points.CHUNK_VALUES", 50)
+    monkeypatch.setattr("privfit.rows.points.POINT_VALUES", 50)
     np.testing.assert_array_equal(total(points(TABLE)), wanted)
 
 

@@ -15,7 +15,7 @@ from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.genetic.centres import CentreScorer
 from privfit.privacy import Budget, PrivacyParameters
 from privfit.rows import on_lattice
-from privfit.rows.points import STEP
+from privfit.rows.layout import STEP
 from tests.privacy.laws import most_told, weight_law
 
 # -- k-means ---------------------------------------------------------------------------------------

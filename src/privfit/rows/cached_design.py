@@ -28,14 +28,16 @@ predictor.
 """
 
 CHUNK_ROWS = 1 << 17
-"""Rows of the longest chunks: threads wait for each other between chunks, so that few are best; `privfit bench speed`.
+"""Rows of the longest chunks: threads wait for each other between the steps of a chunk, so that few chunks are best.
+
+No command varies the sizes here; they steer time, memory, and rounding within what `rounding` says.
 """
 USUAL_ROWS = 1 << 15
 """Rows that are encoded, or added up, at a time: the bound of rounding counts so many additions."""
 MANY_CHUNKS = 16
-"""Chunks that a table has at least, so that all threads have work."""
+"""Chunks that a table is kept in at least, unless they would be shorter than SHORT_ROWS."""
 CHUNK_VALUES = 1 << 21
-"""Values of a chunk: wide rows are kept in shorter chunks, so that what waits for threads fits in memory."""
+"""Values of a chunk: wide rows are kept in shorter chunks, because several wait in memory."""
 SHORT_ROWS = 1 << 10
 """Rows of the shortest chunks; a stream may come in much smaller batches."""
 LARGEST_BLOCK = 1 << 16
@@ -43,17 +45,15 @@ LARGEST_BLOCK = 1 << 16
 MOST_PLACES = (1 << 31) - 1
 """Places that sparse matrices count in 32 bits."""
 SAMPLE_VALUES = 1 << 20
-"""Values of the sample of rows that a solver starts from: more take longer than the passes that they save;
-`privfit bench speed`.
-"""
+"""Values of the sample of rows that a solver starts from: a longer start against fewer passes over all rows."""
 LEAST_SAMPLE = 8
-"""Rows of that sample for every column: fewer do not tell how the loss curves."""
+"""Rows of that sample for every column, at least."""
 LARGEST_SHARE = 32
-"""A Hessian is estimated from at most one row in so many: by more, it takes longer than the passes that it saves."""
+"""A Hessian is estimated from at most one row in so many: its time against that of passes over all rows."""
 VALUES_PER_PRODUCT = 100
-"""Products of columns that take as long as looking up one code; `privfit bench speed`."""
+"""Products of columns that a Hessian may take for every code that a pass looks up."""
 NUMBERS_PER_CODE = 16
-"""Numbers that are multiplied in the time that one code is looked up; `privfit bench speed`."""
+"""Numbers that are multiplied in the time that is counted for looking up one code."""
 UNIT_ROUNDOFF = 2.0**-53
 EXACT_BITS = 36
 """Integer weights below 2^36 / columns times numbers in steps of 2^-16 add up exactly in floats, in any order."""

@@ -20,11 +20,11 @@ from privfit.tables import ABSENT, UNKNOWN, Batch, DataError, MissingValues, Val
 
 Floats = NDArray[np.float64]
 MANY_COLUMNS = 8
-"""Neighbouring columns from which on an array is read row by row: fewer are read faster column by column;
-`privfit bench speed`.
+"""Neighbouring columns from which on an array is read row by row: fewer are read column by column. No
+command varies it.
 """
 CACHED_VALUES = 1 << 16
-"""Values that stay close to the processor while they are worked on; `privfit bench speed`."""
+"""Values that stay close to the processor while they are worked on. No command varies it."""
 
 
 @dataclass(frozen=True)

@@ -37,18 +37,18 @@ Codes = NDArray[np.int32]
 FineCells = NDArray[np.uint16]
 
 STEP = 1 << 16
-"""The integer that stands for 1 in a number: rounding to it is far below the noise of any release."""
+"""The integer that stands for 1 in a number: numbers are rounded to so many steps."""
 MOST_CODES = 1 << 12
-"""Codes that joined categories have at most: fewer codes a row against look-up tables that leave the processor's cache;
-`privfit bench speed`.
+"""Codes that joined categories have at most: fewer codes a row against longer look-up tables. The bound of rounding
+counts so many additions. No command varies it.
 """
 STEPS_PER_KNOT = 8
-"""Steps in which a spline is followed between knots: a code per step against a curve in straight pieces;
-papers/experiments/classifiers.py.
+"""Steps in which a spline is followed between knots: more codes against values that are rounded to a step. No command
+varies it.
 """
 FINE_CELLS = 500
-"""Cells in which a number is looked at by itself, equal steps of its scale: finer ones hold fewer rows each;
-papers/experiments/classifiers.py.
+"""Cells in which a number is looked at by itself, equal steps of its scale: finer ones hold fewer rows each. Others
+were tried with prototypes that are not kept: docs/classifiers.md.
 """
 CODED = ("levels", "sign", "spline")
 """Kinds of blocks that are held as codes; numbers with a slope are held as numbers."""

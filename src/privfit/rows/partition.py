@@ -171,12 +171,12 @@ def answered_apart(function: BlockFunction, rows: Floats, size: int) -> Floats:
     return answered(function, rows, size)
 
 
-def run_apart(function: BlockFunction, rows: Floats) -> Any:
+def run_apart(function: BlockFunction, rows: Floats) -> object:
     """What a function returns in another process."""
     return _pool(2)([joblib.delayed(function)(rows)])[0]
 
 
-def _pool(workers: int) -> Any:
+def _pool(workers: int) -> joblib.Parallel:
     """Other processes, to which rows are sent in memory and not by files."""
     return joblib.Parallel(n_jobs=max(workers, 2), backend="loky", max_nbytes=None, verbose=0)
 

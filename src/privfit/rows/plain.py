@@ -17,7 +17,8 @@ from privfit.tables import Values
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-CHUNK_VALUES = 1 << 20
+PLAIN_VALUES = 1 << 20
+"""Values that are kept together."""
 
 
 class PlainRows(CachedRows[Floats]):
@@ -29,7 +30,7 @@ class PlainRows(CachedRows[Floats]):
     def _encoded(self) -> Iterator[Floats]:
         geometry = self._rows.geometry
         blocks = geometry.blocks if geometry.target is None else (*geometry.blocks, geometry.target)
-        for _, batch in self._rows.pieces(max(1, CHUNK_VALUES // len(blocks))):
+        for _, batch in self._rows.pieces(max(1, PLAIN_VALUES // len(blocks))):
             columns = [_values(block, batch[place]) for place, block in enumerate(blocks)]
             yield np.column_stack(columns).astype(np.float64)
 

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.rows.encoding import absent_values, encode_numbers
+from privfit.rows.layout import STEP
+from privfit.rows.prediction import PREDICT_ROWS
 from privfit.rows.rows import EXACT_INT, CachedRows, Rows, one_blas_thread, too_many_rows
 from privfit.schema import Geometry, Numeric, Schema, SchemaError
 from privfit.tables import Table
@@ -21,15 +23,13 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Lattice = NDArray[np.int32]
 
-STEP = 1 << 16
-"""The whole number that stands for 1."""
 MOST_COLUMNS = 1 << 14
 """Distances are then below 2^49."""
-CHUNK_VALUES = 1 << 20
+POINT_VALUES = 1 << 20
+"""Values that are kept, or worked on, together."""
 EXACT_VALUES = 1 << 19
 """Squared distances of so many values, each below 2^34, add up to less than 2^53."""
 CACHED_ROWS = 1 << 13
-PREDICT_ROWS = 1 << 15
 
 
 def point_geometry(schema: Schema) -> Geometry:
@@ -70,14 +70,14 @@ class Points(CachedRows[Lattice]):
 
     def _encoded(self) -> Iterator[Lattice]:
         blocks = list(self._rows.geometry.blocks)
-        for _, batch in self._rows.pieces(max(1, CHUNK_VALUES // self.n_columns)):
+        for _, batch in self._rows.pieces(max(1, POINT_VALUES // self.n_columns)):
             encoded = np.empty((self.n_columns, len(batch[0])))
             encode_numbers(blocks, batch, encoded, STEP)
             yield encoded.astype(np.int32)
 
     def _parts(self, width: int, most: int = EXACT_VALUES) -> Iterator[Floats]:
         """All points, one column each, in parts short enough for `width` values a row, and for exact sums in floats."""
-        size = max(1, min(most, CHUNK_VALUES // width, EXACT_VALUES // self.n_columns))
+        size = max(1, min(most, POINT_VALUES // width, EXACT_VALUES // self.n_columns))
         with one_blas_thread():
             for chunk in self._every_chunk():
                 for start in range(0, chunk.shape[1], size):

@@ -19,6 +19,7 @@ from privfit.schema import Block, Geometry, Numeric, Schema
 from privfit.tables import Batch, Table
 
 PREDICT_ROWS = 1 << 15
+"""Rows that are predicted for together: time against memory."""
 
 
 def linear_scores(

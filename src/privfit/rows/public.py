@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,8 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Pairs = Sequence[tuple[int, int]]
 
-CHUNK_ROWS = 1 << 14
+PUBLIC_ROWS = 1 << 14
+"""Rows that are added up together, so that rounding stays small."""
 
 
 class PublicRows:
@@ -47,14 +47,14 @@ class PublicRows:
         return len(self.codes)
 
     @cached_property
-    def design(self) -> Any:
+    def design(self) -> sparse.csr_array:
         """The encoded rows: a sparse matrix, one column per encoded column."""
         blocks = self.geometry.blocks
         ones = [encoded(block, self.codes[:, place]) for place, block in enumerate(blocks)]
         columns = np.column_stack([block.start + place for block, (place, _) in zip(blocks, ones, strict=True)])
         return _sparse(columns, np.column_stack([value for _, value in ones]), self.geometry.n_columns)
 
-    def products(self, pairs: Pairs) -> Any:
+    def products(self, pairs: Pairs) -> sparse.csr_array:
         """The products of encoded columns of these pairs of blocks: a sparse matrix, the columns of one pair after
         those of the other.
         """
@@ -71,8 +71,8 @@ class PublicRows:
         small.
         """
         total = np.zeros(self.geometry.n_columns)
-        for start in range(0, self.n_rows, CHUNK_ROWS):
-            part = self.design[start : start + CHUNK_ROWS]
+        for start in range(0, self.n_rows, PUBLIC_ROWS):
+            part = self.design[start : start + PUBLIC_ROWS]
             total += part.T @ respond(part @ weights[:, 0])
         return total[:, None]
 
@@ -89,7 +89,7 @@ def encoded(block: Block, codes: Integers | Floats) -> tuple[Integers, Floats]:
     return first, np.asarray(2.0 * codes - 1.0, dtype=np.float64)
 
 
-def _sparse(columns: Integers, values: Floats, width: int) -> Any:
+def _sparse(columns: Integers, values: Floats, width: int) -> sparse.csr_array:
     rows, each = columns.shape
     kind = np.int32 if max(rows * each, width) < 2**31 else np.int64
     ends = np.arange(0, rows * each + 1, each, dtype=kind)

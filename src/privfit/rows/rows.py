@@ -29,11 +29,11 @@ Given = TypeVar("Given")
 Made = TypeVar("Made")
 
 BATCH_ROWS = 1 << 16
-"""Rows that an engine hands out at a time: fewer cost Python's overhead, more cost memory; `privfit bench speed`."""
+"""Rows that an engine hands out at a time: time against memory. No command varies it."""
 SUM_ROWS = 1 << 14
-"""Rows that one thread encodes and sums at a time; more leave the processor's cache; `privfit bench speed`."""
+"""Rows that one thread encodes and sums at a time. Sums are exact for any number; no command varies it."""
 SUM_VALUES = 1 << 21
-"""Wide rows are summed in shorter pieces, whose memory is used again and not asked for anew; `privfit bench speed`."""
+"""Wide rows are summed in shorter pieces, whose memory is used again and not asked for anew."""
 EXACT_FLOAT = 1 << 53
 """Integers up to here are exact in float64."""
 EXACT_INT = 1 << 62

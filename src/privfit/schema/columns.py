@@ -23,13 +23,11 @@ OTHER = "other"
 MISSING = "missing"
 """The level that missing values have where a column has bins."""
 AUTO_BINS = 8
-"""Bins of a number that has none of its own: finer steps against more noisy coefficients;
-papers/experiments/classifiers.py.
-"""
+"""Bins of a number that has none of its own: finer steps against more noisy coefficients. No command varies it."""
 AUTO_KNOTS = 8
-"""Knots of a spline, in the same way; papers/experiments/classifiers.py."""
+"""Knots of a spline, in the same way: papers/experiments/classifiers.py, table in docs/classifiers.md."""
 LOG_SCALE_FROM = 1000.0
-"""Ranges wider than this (incomes, not ages) are divided on a logarithmic scale, where most values are told apart."""
+"""Ranges wider than this are divided on a logarithmic scale. No command varies it."""
 LEAST_DISTANCE = 1e-290
 """Bounds that are closer could not be divided by their distance in floats."""
 EXACT_WHOLE = 1 << 53

@@ -19,7 +19,7 @@ from privfit.mechanisms.clustering.schedule import ClusteringFacts, Query, Query
 from privfit.privacy import Draws
 from privfit.privacy.parts import KNorm
 from privfit.rows import Points, on_lattice
-from privfit.rows.points import STEP
+from privfit.rows.layout import STEP
 
 Floats = NDArray[np.float64]
 

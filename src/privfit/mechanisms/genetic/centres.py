@@ -23,7 +23,7 @@ from privfit.mechanisms.genetic.selections import SelectionRule
 from privfit.privacy import Draws, PrivacyError, PrivacyParameters
 from privfit.privacy.samplers.norms import Source
 from privfit.rows import Points, Rows, on_lattice
-from privfit.rows.points import STEP
+from privfit.rows.layout import STEP
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
