@@ -8,15 +8,19 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy: tests share cores among themselves, not their products
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each worker and each process of a test compiles all modules anew
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+sys.dont_write_bytecode = False
 
 MEMORY = Path("/dev/shm")
 """Temporary files lie in memory where there is room: a suite makes thousands of ledgers, and each waits for the disk
