@@ -428,3 +428,41 @@ def test_errors_of_sources_drag_nothing_along(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         open_table(tmp_path / "t.arrow")
     assert CELL not in told_by(caught.value)
+
+
+# -- tables that pass by once, kept ----------------------------------------------------------------
+
+
+def test_what_passes_by_once_can_be_kept_and_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PRIVFIT_CACHE", str(tmp_path))
+    columns = [*X, pf.Category("id", [f"person {i}" for i in range(4)], other=True)]
+    opened = open_table(people().to_reader(max_chunksize=4))
+    opened.keep(columns)
+    assert (opened.n_rows, opened.passes_once) == (9, False)
+    assert list(tmp_path.iterdir()) == []  # the file has no name
+    for asked in (columns, columns[::-1], columns[:1], columns):
+        batches = list(opened.batches(asked, opened.positions(asked), 3))
+        assert max(len(batch[0]) for batch in batches) <= 3
+        found = dict(
+            zip([column.name for column in asked], map(np.concatenate, zip(*batches, strict=True)), strict=True)
+        )
+        assert found["x"].tolist() == people().column("x").to_pylist()
+        if "id" in found:
+            assert found["id"].tolist() == [0, 1, 2, 3, -1, -1, -1, -1, -1]
+    with pytest.raises(DataError, match="a second time"):
+        list(opened.batches([Numeric("id", 0, 1)], [1], 3))
+
+
+def test_a_stream_that_fails_while_it_is_kept_is_refused_and_a_full_disk_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def batches() -> Any:
+        yield pa.RecordBatch.from_pydict({"x": [0.5]})
+        raise RuntimeError(CELL)
+
+    failing = pa.RecordBatchReader.from_batches(pa.schema([("x", pa.float64())]), batches())
+    with pytest.raises(DataError, match="cannot be read") as caught:
+        open_table(failing).keep(X)
+    assert_ours(caught.value, CELL)
+    monkeypatch.setenv("PRIVFIT_CACHE", f"/nowhere/{CELL}")
+    with pytest.raises(DataError, match="cannot be read") as caught:
+        open_table(people().to_reader()).keep(X)
+    assert_ours(caught.value, CELL)

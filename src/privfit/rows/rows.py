@@ -62,7 +62,11 @@ def report_progress(rows: int) -> None:
 def count_rows(table: Table, schema: Schema) -> int | None:
     """How many rows a table has, if that can be found out without using it up: by reading one column, where the table
     does not say.
+
+    A query is run once, kept in a temporary file, and read from there.
     """
+    if table.passes_once and table.runs_again:
+        table.keep(schema.columns)
     if table.n_rows is not None or table.passes_once:
         return table.n_rows
     column = schema.features[:1]
@@ -137,6 +141,12 @@ class Rows:
         if self.known_rows is None:
             raise DataError("The number of rows of a stream or file is known after it was read once. Sum it first.")
         return self.known_rows
+
+    def keep(self) -> None:
+        """See to it that the table can be read again: one that passes by once is kept in a temporary file."""
+        if self.passes_once:
+            self._table.keep(self._columns)
+            self.passes_once, self.known_rows = False, self._table.n_rows
 
     def batches(self) -> Iterator[Batch]:
         """The table's columns, batch by batch, as the schema lists them.

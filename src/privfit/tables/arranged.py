@@ -58,7 +58,7 @@ class ByPosition(Table):
         called = {place: f"x{number}" for number, place in enumerate(features)}
         self._table, self.label, self.n_rows = table, table.label, table.n_rows
         self.names = tuple(called.get(place, str(target)) for place in range(len(own)))
-        self.passes_once, self.in_memory = table.passes_once, table.in_memory
+        self.passes_once, self.runs_again, self.in_memory = table.passes_once, table.runs_again, table.in_memory
         self.width = len(features)
 
     def read(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:

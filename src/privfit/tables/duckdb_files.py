@@ -28,6 +28,8 @@ class DuckDBTable(Table):
     again. A view or a query may hand out its rows in another order each time, and is read once.
     """
 
+    runs_again = True
+
     def __init__(self, address: DatabaseUrl) -> None:
         self.label = f"DuckDB {address.kind}"
         self._source = address.source

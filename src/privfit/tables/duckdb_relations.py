@@ -28,11 +28,12 @@ def is_relation(table: TableLike) -> TypeGuard[duckdb.DuckDBPyRelation]:
 class RelationTable(Table):
     """A relation of DuckDB.
 
-    It is taken for a stream: run twice, a query may hand out its rows in another order, or others.
+    It is run once: run twice, a query may hand out its rows in another order, or others. A fit that has to read it
+    again keeps what it needs in a temporary file.
     """
 
     label = "DuckDB relation"
-    passes_once = True
+    passes_once = runs_again = True
 
     def __init__(self, relation: duckdb.DuckDBPyRelation) -> None:
         self._relation = relation

@@ -48,6 +48,8 @@ class PostgreSQLTable(Table):
     which quote cells, are replaced.
     """
 
+    runs_again = True
+
     def __init__(self, address: DatabaseUrl) -> None:
         self.label = f"PostgreSQL {address.kind}"
         self._source = address.source

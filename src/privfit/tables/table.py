@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from privfit.schema import Category, Column
 from privfit.tables.errors import DataError, quietly, wrong_type
 from privfit.tables.names import reads_like_a_cell
+from privfit.tables.spool import Spool
 
 TableLike = object
 """What a user may give as a table: an array, a frame, a query, a stream, a relation, the path of a file. `open_table`
@@ -20,6 +21,8 @@ looks at it; nothing else does.
 Values = NDArray[np.float64] | NDArray[np.int32]
 Batch = list[Values]
 
+KEPT_ROWS = 1 << 16
+"""Rows of a batch in the temporary file of a table that passes by once."""
 UNKNOWN = -1
 """The code of a level that the schema does not list."""
 ABSENT = -2
@@ -47,7 +50,10 @@ class Table(ABC):
     in_memory: bool = False
     """Whether all rows are in memory, so that a target may stand apart from them."""
     passes_once: bool = False
-    """Whether it can be read a single time: a stream."""
+    """Whether it can be read a single time: a stream, of which nothing was kept."""
+    runs_again: bool = False
+    """Whether what passes by once would be there again for another fit, if this one is refused: a query."""
+    _spool: Spool | None = None
     is_csv: bool = False
     """Whether names are the first line of a text, which may be a row."""
 
@@ -60,12 +66,22 @@ class Table(ABC):
 
         Every error on the way is made ours, also those of cells that are objects with methods of their own.
         """
-        parts = self.read(columns, positions, rows)
+        kept = self._spool if self._spool is not None and self._spool.holds(columns) else None
+        parts = self.read(columns, positions, rows) if kept is None else kept.read(columns, rows)
         try:
             while (part := quietly(self.label, lambda: next(parts, None))) is not None:
                 yield part
         finally:
             parts.close()  # type: ignore[attr-defined]  # a generator; a reader's thread and handles end with it
+
+    def keep(self, columns: Sequence[Column]) -> None:
+        """Copy these columns of a table that passes by once to a temporary file, from which they are read from now on.
+
+        The number of rows is known then. All errors that the rows hold are met here.
+        """
+        batches = self.batches(columns, self.positions(columns), KEPT_ROWS)
+        self._spool = quietly(self.label, lambda: Spool(columns, batches))
+        self.n_rows, self.passes_once = self._spool.rows, False
 
     def positions(self, columns: Sequence[Column]) -> list[int]:
         """Where the schema's columns stand: by name in any order, or by position when there are no names."""

@@ -285,11 +285,8 @@ class AdaSSP(Mechanism[QuadraticProblem, AdaptivePlan, AdaptiveSums, Adapted]):
 
     def read(self, rows: Rows, plan: AdaptivePlan, problem: QuadraticProblem, draws: Draws) -> AdaptiveSums:
         """The moments and their smallest eigenvalue, exactly."""
-        if self.rounds > 1 and rows.passes_once:
-            raise DataError(
-                f"A {rows.label} was given to a fit in {self.rounds} rounds; it passes by once, and every round reads "
-                "the table. Give a table or a file, or use mechanism='adassp'. Nothing was charged."
-            )
+        if self.rounds > 1:
+            rows.keep()
         geometry, d = rows.geometry, rows.geometry.n_columns
         sums = rows.sum(Moments(geometry, target_units=plan.moments.target_units))
         smallest = smallest_eigenvalue(sums[:d, :d], plan.moments.unit, whole_basis(geometry))
