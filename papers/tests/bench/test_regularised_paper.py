@@ -5,15 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import privfit as pf
 from privfit_papers.bench.grid import Cell
 from privfit_papers.bench.histogram import Counted, HistogramFits
 from privfit_papers.bench.papers import paper_named
 from privfit_papers.bench.papers.regularised_regression import fits, paper
-from privfit_papers.bench.printed import PrintedFunctional, Scaled
+from privfit_papers.bench.penalty import ALPHAS, Penalty
+from privfit_papers.bench.printed import PrintedFunctional, Quadratic, Scaled
 from privfit_papers.bench.results import Results, Value
 from privfit_papers.bench.sources import Source
-from privfit_papers.bench.split import random_split
+from privfit_papers.bench.split import Split, random_split
 from privfit_papers.bench.stand_ins import men_of_1980
+from tests.support.noise import RecordingNoise
 
 PAPER = paper_named("regularised-regression")
 
@@ -60,6 +63,49 @@ def test_a_full_run_has_fifty_splits_and_cells_have_tables() -> None:
         assert {cell.table for cell in cells} <= set(PAPER.tables)
         assert {cell.repetition for cell in cells} == set(range(50))
         assert len({cell.key for cell in cells}) == len(cells)
+
+
+def one_call(split: Split, model: str, penalty: Penalty, epsilon: float) -> pf.LinearRegression:
+    """The printed settings as parameters of an estimator. The bounds are read off the table: NOT private."""
+    low, high = split.train.features.min(axis=0), split.train.features.max(axis=0)
+    columns = [pf.Numeric(f"x{j}", *ends) for j, ends in enumerate(zip(low, high, strict=True))]
+    target = pf.Numeric("y", split.train.target.min(), split.train.target.max())
+    in_sklearn, n = penalty.in_sklearn(len(split.train.target)), len(split.train.target)
+    given = {
+        "linear": {},
+        "ridge": {"alpha": penalty.size},
+        "lasso": {"alpha": penalty.size / (2 * n)},
+        "elastic net": in_sklearn,
+    }[model]
+    units = {} if model == "linear" else {"penalty_units": "scaled"}
+    mechanism = pf.FunctionalMechanism(calibration="paper-box", repair=None)
+    made = fits.OURS[model](epsilon, schema=pf.Schema(columns, target), mechanism=mechanism, **given, **units)
+    return made.fit(split.train.features, split.train.target)
+
+
+@pytest.mark.parametrize("model", ALPHAS)
+def test_the_printed_settings_are_those_of_one_call(men: fits.People, monkeypatch, model: str) -> None:
+    """Without noise the same test errors; with noise the same weights from the same noisy coefficients."""
+    split = random_split(men.frame, men.schema, 3)
+    whole = Scaled(split, intercept=False)
+    for epsilon in (1e9, 0.5):
+        noise = RecordingNoise(4)
+        monkeypatch.setattr("privfit.models.private.noise_source", lambda _, noise=noise: noise)
+        penalty = whole.best_without_noise[model]
+        fitted = one_call(split, model, penalty, epsilon)
+        (call,) = noise.calls
+        d = whole.train.shape[1]
+        assert call.values.shape == (d * d + d,)
+        assert call.scale / 2**32 == pytest.approx(2 * (d + 1) ** 2 / epsilon, rel=1e-6)
+        noisy = Quadratic(call.output[: d * d].reshape(d, d) / 2**32, call.output[d * d :] / 2**33)
+        weights, bounded = noisy.stationary(penalty)
+        assert fitted.report_.repairs["bounded"] or not bounded or penalty.ridge > 0
+        half = (split.train.features.max(axis=0) - split.train.features.min(axis=0)) / 2
+        unit = (split.train.target.max() - split.train.target.min()) / 2
+        np.testing.assert_allclose(fitted.coef_ * half / unit, weights, rtol=1e-3, atol=1e-4)
+        if epsilon > 1:
+            printed = PrintedFunctional(intercept=False).drawn(whole, None, 0)[f"printed {model}"].error
+            assert whole.test_error(weights) == pytest.approx(printed, rel=1e-3)
 
 
 def test_an_intercept_helps_the_printed_methods(few: list[Value]) -> None:

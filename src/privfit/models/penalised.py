@@ -36,6 +36,9 @@ class _Penalised(LinearRegression):
         columns. "select" chooses privately, within the same epsilon: a random fifth of the rows is kept for the choice.
     alphas : sequence of float or None
         With alpha="select", the values to choose from; None takes multiples of "auto".
+    penalty_units : {'table', 'scaled'}
+        "table": alpha is for coefficients in the units of the table, as in scikit-learn. "scaled": for coefficients of
+        columns and a target that are scaled to [-1, 1] by their bounds, as Dandekar, Basu and Bressan have it.
     mechanism : {'auto', 'functional'} or FunctionalMechanism
         How the moments are released. "auto" is "functional".
 
@@ -57,6 +60,7 @@ class _Penalised(LinearRegression):
         *,
         alpha: Alpha = "auto",
         alphas: Sequence[float] | None = None,
+        penalty_units: str = "table",
         delta: float = 0.0,
         schema: Schema | str | Path | None = None,
         mechanism: str | AnyMechanism = "auto",
@@ -83,6 +87,7 @@ class _Penalised(LinearRegression):
         )
         self.alpha = alpha
         self.alphas = alphas
+        self.penalty_units = penalty_units
 
     def _ratio(self) -> float:
         """The share of the penalty that is on absolute values."""
@@ -96,7 +101,15 @@ class _Penalised(LinearRegression):
 
     def _penalty(self) -> Penalty:
         automatic = isinstance(self.alpha, str) and self.alpha == "auto"
-        return Penalty("auto" if automatic else _strength("alpha", self.alpha), self._ratio(), self._ridge)
+        alpha: float | Literal["auto"] = "auto" if automatic else _strength("alpha", self.alpha)
+        return Penalty(alpha, self._ratio(), self._ridge, scaled=self._scaled())
+
+    def _scaled(self) -> bool:
+        if self.penalty_units not in ("table", "scaled"):
+            raise PrivacyError(
+                f"penalty_units={self.penalty_units!r} was given; it is 'table' or 'scaled'. Use 'table' if in doubt."
+            )
+        return self.penalty_units == "scaled"
 
     def _facts(self) -> JSONObject:
         return {**super()._facts(), "alpha_": np.asarray(self.alpha_).tolist(), "dual_gap": self.dual_gap_}
@@ -134,7 +147,8 @@ class _Penalised(LinearRegression):
                 f"alphas={self.alphas!r} was given; it is a list of numbers to choose from. Write alphas=[0.1, 1.0, "
                 "10.0]."
             )
-        return tuple(Penalty(_strength("alphas", alpha), self._ratio(), self._ridge) for alpha in given)
+        own = self._ratio(), self._ridge
+        return tuple(Penalty(_strength("alphas", alpha), *own, scaled=self._scaled()) for alpha in given)
 
     def _keep(self, result: LinearResult) -> None:
         super()._keep(result)
@@ -155,11 +169,12 @@ class _Penalised(LinearRegression):
         kind = "from public facts, one per column" if isinstance(self.alpha, str) and self.alpha == "auto" else kind
         alpha = np.ravel(self.alpha_)
         shown = f"{alpha[0]:.4g}" if alpha.min() == alpha.max() else f"{alpha.min():.4g} to {alpha.max():.4g}"
-        exactly = (
-            "solved exactly"
-            if self.dual_gap_ < 1e-9
-            else f"solved to a share of {self.dual_gap_:.1g} of what the fit explains"
-        )
+        if self.dual_gap_ == np.inf:
+            exactly = "the noisy objective has no minimum: a local one, or a point without slope, was taken"
+        elif self.dual_gap_ < 1e-9:
+            exactly = "solved exactly"
+        else:
+            exactly = f"solved to a share of {self.dual_gap_:.1g} of what the fit explains"
         return f"alpha {shown} ({kind}); {exactly}"
 
 
@@ -296,6 +311,7 @@ class ElasticNet(_Penalised):
         alpha: Alpha = "auto",
         l1_ratio: float = 0.5,
         alphas: Sequence[float] | None = None,
+        penalty_units: str = "table",
         delta: float = 0.0,
         schema: Schema | str | Path | None = None,
         mechanism: str | AnyMechanism = "auto",
@@ -311,6 +327,7 @@ class ElasticNet(_Penalised):
             epsilon,
             alpha=alpha,
             alphas=alphas,
+            penalty_units=penalty_units,
             delta=delta,
             schema=schema,
             mechanism=mechanism,

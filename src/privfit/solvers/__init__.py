@@ -16,6 +16,7 @@ from privfit.solvers.quadratic import (
     plausible_means,
 )
 from privfit.solvers.reduction import ReducedQuadratic, consistent, reduce_quadratic
+from privfit.solvers.stationary import local_minimum, stationary_point, without_slope
 from privfit.solvers.units import shown_columns
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "consistent",
     "consistent_sums",
     "is_bounded",
+    "local_minimum",
     "minimise",
     "minimise_certified",
     "minimise_penalised",
@@ -44,4 +46,6 @@ __all__ = [
     "reduce_quadratic",
     "shown_columns",
     "solver_of",
+    "stationary_point",
+    "without_slope",
 ]

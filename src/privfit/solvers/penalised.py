@@ -32,6 +32,8 @@ class Penalty:
     ridge: bool = True
     times: float = 1.0
     """What multiplies "auto"."""
+    scaled: bool = False
+    """Whether alpha is for coefficients of columns and a target that are scaled to [-1, 1]."""
 
     def strengths(self, n_rows: float, automatic: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
         """What multiplies |c_j| and c_j^2 / 2 beside half the sum of squared errors; `automatic` is what "auto" stands
@@ -41,6 +43,16 @@ class Penalty:
             return self.times * automatic[0] * self.l1_ratio, self.times * automatic[1] * (1 - self.l1_ratio)
         whole = np.full(len(automatic[0]), float(self.alpha) * (1.0 if self.ridge else n_rows))
         return whole * self.l1_ratio, whole * (1 - self.l1_ratio)
+
+    def in_units(self, strengths: tuple[Floats, Floats], sizes: Floats, half: float) -> tuple[Floats, Floats]:
+        """Strengths for coefficients in the table's units, with the encoded sizes of columns and of the target there.
+
+        A scaled coefficient is the one in the table's units times sizes / half, and squared errors are half^2 times
+        scaled ones.
+        """
+        if not self.scaled or self.alpha == "auto":
+            return strengths
+        return strengths[0] * half * sizes, strengths[1] * sizes**2
 
 
 @dataclass(frozen=True)

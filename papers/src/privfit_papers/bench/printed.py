@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import lars_path_gram
 
 from privfit.privacy import SeededNoise
+from privfit.solvers import stationary_point
 from privfit_papers.bench.penalty import ALPHAS, Penalty, least_test_error, penalties, refuse_ledger
 from privfit_papers.bench.split import Outcome, Split, root_mean_square
 
@@ -28,9 +29,6 @@ Floats = NDArray[np.float64]
 
 LATTICE = 1 << 20
 """Steps of the noise's lattice in 1."""
-MOST_SWEEPS = 500
-FARTHEST = 1e3
-"""A weight of this size on columns in [-1, 1] is on its way to infinity."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +92,8 @@ class Quadratic:
         if penalty.lasso == 0:
             return _solved(matrix, self.vector), bounded
         if not bounded:
-            local = _local_minimum(matrix, self.vector, penalty.lasso)
-            return _without_slope(matrix, self.vector, penalty.lasso) if local is None else local, False
+            half = np.full(len(self.vector), penalty.lasso / 2)
+            return stationary_point(matrix, self.vector, half, np.zeros(len(half))).coefficients, False
         path = lars_path_gram(self.vector, matrix, n_samples=1, alpha_min=penalty.lasso / 2, method="lasso")[2]
         return np.asarray(path[:, -1], dtype=np.float64), True
 
@@ -108,43 +106,6 @@ def printed_sensitivity(d: int) -> int:
 def _solved(matrix: Floats, vector: Floats) -> Floats:
     """Where  w'Mw - 2v'w  has no slope; the shortest such point, if there are several."""
     return np.asarray(np.linalg.lstsq(matrix, vector, rcond=None)[0], dtype=np.float64)
-
-
-def _local_minimum(matrix: Floats, vector: Floats, lasso: float) -> Floats | None:
-    """Where coordinate descent from zero comes to rest on  w'Mw - 2v'w + lasso |w|_1,  or None if it runs away."""
-    weights = np.zeros(len(vector))
-    for _ in range(MOST_SWEEPS):
-        before = weights.copy()
-        for j, bend in enumerate(matrix.diagonal()):
-            pull = vector[j] - matrix[j] @ weights + bend * weights[j]
-            if bend <= 0 and abs(pull) > lasso / 2:
-                return None
-            weights[j] = np.sign(pull) * max(abs(pull) - lasso / 2, 0.0) / bend if bend > 0 else 0.0
-        if np.abs(weights).max() > FARTHEST:
-            return None
-        if np.abs(weights - before).max() < 1e-9:
-            return weights
-    return None
-
-
-def _without_slope(matrix: Floats, vector: Floats, lasso: float) -> Floats:
-    """A point where  w'Mw - 2v'w + lasso |w|_1  has no slope along its non-zero weights.
-
-    Signs are those of the point without the L1 term; weights that would change theirs become zero, and the others are
-    solved again.
-    """
-    weights = _solved(matrix, vector)
-    signs = np.sign(weights)
-    active = signs != 0
-    while active.any():
-        inner = _solved(matrix[np.ix_(active, active)], vector[active] - lasso / 2 * signs[active])
-        weights = np.zeros(len(vector))
-        weights[active] = inner
-        crossed = active & (weights * signs <= 0)
-        if not crossed.any():
-            return weights
-        active &= ~crossed
-    return np.zeros(len(vector))
 
 
 class Scaled:

@@ -37,6 +37,7 @@ from privfit.solvers import (
     plausible_means,
     reduce_quadratic,
     shown_columns,
+    stationary_point,
 )
 from privfit.statistics import (
     STEP,
@@ -61,6 +62,7 @@ USUAL_RERUNS = 1000
 MOST_COLUMNS = 4000
 
 
+CALIBRATIONS = ("tight", "paper", "paper-box")
 NoiseKind = Literal["auto", "laplace", "linf", "l2", "gaussian"]
 NORMS: dict[str, Norm] = {"laplace": "l1", "linf": "linf", "l2": "l2", "gaussian": "l2"}
 CLEARLY = 0.98
@@ -114,11 +116,13 @@ class FunctionalPlan(ReleasePlan):
 
     moments: Moments
     problem: QuadraticProblem
+    every_entry: bool = False
+    """Whether all entries of X'X get noise of their own, equal ones too."""
 
 
 @dataclass(frozen=True)
 class ExactMoments:
-    """Distinct moments of all rows, without noise; `n_rows` is their number where it is public."""
+    """The moments of all rows that are released, without noise; `n_rows` is their number where it is public."""
 
     values: Integers
     n_rows: int | None
@@ -127,10 +131,17 @@ class ExactMoments:
     def of(cls, plan: FunctionalPlan, sums: Integers, n_rows: int) -> ExactMoments:
         """The values that the plan releases, of exact sums over so many rows."""
         adjacency = plan.facts.parameters.adjacency
+        if plan.every_entry:
+            d = plan.facts.geometry.n_columns
+            return cls(np.concatenate([sums[:d, :d].ravel(), sums[:d, -1]]).astype(np.int64), n_rows)
         return cls(plan.moments.distinct(sums, n_rows, adjacency), n_rows if adjacency == "replace-one" else None)
 
     def with_noise(self, plan: FunctionalPlan, draws: Draws) -> MomentValues:
-        """The next draw of noise added, and what must add up in every table made to add up again."""
+        """The next draw of noise added, and what must add up in every table made to add up again (not where every
+        entry has noise of its own: then w'Mw sees the symmetric part, and nothing else is done).
+        """
+        if plan.every_entry:
+            return _whole_matrix(plan.moments, draws.add(self.values).astype(np.float64), float(self.n_rows or 0))
         return consistent(plan.moments, draws.add(self.values).astype(np.float64), self.n_rows)
 
 
@@ -140,9 +151,12 @@ class FunctionalMechanism(Mechanism[QuadraticProblem, FunctionalPlan, ExactMomen
 
     Parameters
     ----------
-    calibration : {'tight', 'paper'}, default='tight'
+    calibration : {'tight', 'paper', 'paper-box'}, default='tight'
         "tight" computes the noise from the geometry of the schema. "paper" uses the constants, the scaling and the
         encoding that the paper prints (footnote 1, no intercept): as private, with far more noise, for comparison.
+        "paper-box" is what Dandekar, Basu and Bressan [2]_ print: columns in [-1, 1] by their bounds, the sensitivity
+        2 (d + 1)^2, noise on all d^2 entries of the matrix, no intercept; with repair=None as in their experiments.
+        Replace-one only.
     repair : {'floor', 'ridge', 'trim', 'rerun'} or None, default='floor'
         What gives the noisy objective a minimum. "floor" raises negative eigenvalues; "ridge" and "trim" are sections
         6.1 and 6.2 of the paper; "rerun" draws again at half of epsilon until there is a minimum (Lemma 5: the whole
@@ -167,7 +181,7 @@ class FunctionalMechanism(Mechanism[QuadraticProblem, FunctionalPlan, ExactMomen
     Notes
     -----
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at
-    most `rows_per_person` rows; docs/proofs/moments.md, Theorems 1 to 5 ("l2" up to a probability below 2^-64;
+    most `rows_per_person` rows; docs/proofs/moments.md, Theorems 1 to 6 ("l2" up to a probability below 2^-64;
     docs/proofs/k-norm.md). The guarantee of "rerun" is docs/proofs/rerun.md.
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
 
@@ -175,6 +189,7 @@ class FunctionalMechanism(Mechanism[QuadraticProblem, FunctionalPlan, ExactMomen
     ----------
     .. [1] J. Zhang, Z. Zhang, X. Xiao, Y. Yang and M. Winslett, "Functional mechanism: regression analysis under
        differential privacy", Proceedings of the VLDB Endowment 5(11), 2012.
+    .. [2] A. Dandekar, D. Basu and S. Bressan, "Differential privacy for regularised linear regression", DEXA 2018.
 
     Examples
     --------
@@ -186,7 +201,7 @@ class FunctionalMechanism(Mechanism[QuadraticProblem, FunctionalPlan, ExactMomen
     'discrete Laplace'
     """
 
-    calibration: Literal["tight", "paper"] = "tight"
+    calibration: Literal["tight", "paper", "paper-box"] = "tight"
     repair: Repair = "floor"
     loss: QuadraticLoss | None = None
     interval: float | Literal["auto"] = "auto"
@@ -197,10 +212,10 @@ class FunctionalMechanism(Mechanism[QuadraticProblem, FunctionalPlan, ExactMomen
 
     def check(self) -> None:
         """Refuse parameters that mean nothing, before anything is read."""
-        if self.calibration not in ("tight", "paper"):
+        if self.calibration not in CALIBRATIONS:
             raise PrivacyError(
-                f"calibration={self.calibration!r} was given; it is 'tight' or 'paper'. Use 'tight' unless you compare "
-                "with the paper."
+                f"calibration={self.calibration!r} was given; it is 'tight', 'paper' or 'paper-box'. Use 'tight' "
+                "unless you compare with the papers."
             )
         if self.repair not in REPAIRS:
             raise PrivacyError(
@@ -225,15 +240,19 @@ class FunctionalMechanism(Mechanism[QuadraticProblem, FunctionalPlan, ExactMomen
                 "repair='rerun' was given with noise='gaussian'; drawing again is proved for pure noise. Use "
                 "repair='floor'."
             )
-        if self.calibration == "paper" and self.noise not in ("auto", "laplace"):
+        if self._printed and self.noise not in ("auto", "laplace"):
             raise PrivacyError(
-                f"noise={self.noise!r} was given with calibration='paper'; the paper prints Laplace noise. Use "
-                "'laplace'."
+                f"noise={self.noise!r} was given with calibration={self.calibration!r}; the paper prints Laplace "
+                "noise. Use 'laplace'."
             )
+
+    @property
+    def _printed(self) -> bool:
+        return self.calibration != "tight"
 
     def settle(self, problem: QuadraticProblem) -> QuadraticProblem:
         """With the loss of the mechanism's own; the target's squares are bought for tight least squares only."""
-        bought = problem.spread and self.calibration == "tight" and self.loss is None
+        bought = problem.spread and not self._printed and self.loss is None
         return replace(problem, loss=self.loss or problem.loss, spread=bought)
 
     def geometry(self, schema: Schema, problem: QuadraticProblem, numeric: Numbers = "slope") -> Geometry:
@@ -242,12 +261,12 @@ class FunctionalMechanism(Mechanism[QuadraticProblem, FunctionalPlan, ExactMomen
         A loss with an offset needs the sums of the columns, as an intercept does.
         """
         paper = self.calibration == "paper"
-        intercept = problem.loss.offset != 0 or (problem.fit_intercept and not paper)
+        intercept = problem.loss.offset != 0 or (problem.fit_intercept and not self._printed)
         anchored: Literal["no", "features", "all"] = (
             "no" if problem.fit_intercept else "features" if problem.loss.offset else "all"
         )
         geometry = schema.geometry(
-            numeric=numeric, intercept=intercept, paper=paper, anchored="no" if paper else anchored
+            numeric=numeric, intercept=intercept, paper=paper, anchored="no" if self._printed else anchored
         )
         if geometry.n_columns > MOST_COLUMNS:
             widest = max(geometry.blocks, key=lambda block: block.width)
@@ -281,14 +300,14 @@ class FunctionalMechanism(Mechanism[QuadraticProblem, FunctionalPlan, ExactMomen
         """The kinds of noise that are compared."""
         if self.noise != "auto":
             return (self.noise,)
-        if self.calibration == "paper":
+        if self._printed:
             return ("laplace",)
         return ("laplace", "linf", "gaussian") if delta > 0 and self.repair != "rerun" else ("laplace", "linf")
 
     def _plan_with(self, kind: str, facts: PublicFacts, problem: QuadraticProblem) -> FunctionalPlan:
         moments = self.statistic(facts.geometry, problem, kind)
         event = self.event(moments, facts.parameters, problem.loss, kind)
-        return FunctionalPlan(event, facts, moments, problem)
+        return FunctionalPlan(event, facts, moments, problem, self.calibration == "paper-box")
 
     def read(self, rows: Rows, plan: FunctionalPlan, problem: QuadraticProblem, draws: Draws) -> ExactMoments:
         """The moments, summed exactly."""
@@ -329,8 +348,9 @@ class FunctionalMechanism(Mechanism[QuadraticProblem, FunctionalPlan, ExactMomen
             The statistic.
         """
         loss, kind = problem.loss, kind or self._usual_kind
-        if self.calibration == "paper":
-            weight = math.sqrt(geometry.n_columns) * abs(loss.slope) / loss.curvature
+        if self._printed:
+            longest = math.sqrt(geometry.n_columns) if self.calibration == "paper" else 1.0
+            weight = longest * abs(loss.slope) / loss.curvature
         else:
             weight = target_weight(geometry, kind)
         bought = problem.spread and self.calibration == "tight"
@@ -365,14 +385,12 @@ class FunctionalMechanism(Mechanism[QuadraticProblem, FunctionalPlan, ExactMomen
         """
         kind = kind or self._usual_kind
         sensitivity = moments.sensitivity(parameters.adjacency, NORMS[kind])
-        if self.calibration == "paper":
-            d = moments.geometry.n_columns
-            printed = (
-                loss.printed_sensitivity(d) * d / loss.curvature
-            )  # of the coefficients that footnote 1 scales by 1 / sqrt(d)
-            sensitivity = max(sensitivity, math.ceil(printed * moments.unit))
+        if self._printed:
+            sensitivity = self._printed_sensitivity(moments, parameters, loss, sensitivity)
         mechanism = f"functional mechanism, {self.calibration} calibration"
         rows_per_person, n_values = int(parameters.rows_per_person), moments.n_values(parameters.adjacency)
+        if self.calibration == "paper-box":
+            n_values = moments.geometry.n_columns * (moments.geometry.n_columns + 1)
         if kind == "gaussian":
             return Event.gaussian(
                 mechanism,
@@ -398,6 +416,25 @@ class FunctionalMechanism(Mechanism[QuadraticProblem, FunctionalPlan, ExactMomen
         if self.repair != "rerun":
             return event
         return replace(event, parts=(Repeat(parts=event.parts, one_in=USUAL_RERUNS),))
+
+    def _printed_sensitivity(
+        self, moments: Moments, parameters: PrivacyParameters, loss: QuadraticLoss, proved: int
+    ) -> int:
+        """The printed constant in lattice units, and never less than what is proved.
+
+        Guarantee: docs/proofs/moments.md, Paper calibration, and Theorem 6 for all entries of a box.
+        """
+        d = moments.geometry.n_columns
+        if self.calibration == "paper":  # of the coefficients that footnote 1 scales by 1 / sqrt(d)
+            return max(proved, math.ceil(loss.printed_sensitivity(d) * d / loss.curvature * moments.unit))
+        if parameters.adjacency == "add-remove" or moments.geometry.intercept:
+            raise PrivacyError(
+                "calibration='paper-box' was given under add-remove, or with a loss that has an offset; it is printed "
+                "for tables with as many rows and for squared errors. Use replace-one, or calibration='tight'. Nothing "
+                "was charged."
+            )
+        every = 2 * (d * d + moments.target_weight * d)
+        return math.ceil(max(loss.printed_sensitivity(d) / loss.curvature, every) * moments.unit)
 
     def solve(self, release: Release[MomentValues], geometry: Geometry, problem: QuadraticProblem) -> LinearFit:
         """The minimiser of the repaired noisy objective, as log-odds where those are wanted: post-processing."""
@@ -464,8 +501,22 @@ class FunctionalMechanism(Mechanism[QuadraticProblem, FunctionalPlan, ExactMomen
         matrix = (directions * curvature) @ directions.T
         start = half * np.asarray(np.linalg.lstsq(shown.T, solution.weights, rcond=None)[0], dtype=np.float64)
         strengths = penalty.strengths(max(n_rows, 1.0), automatic_penalty(sizes, half, noise))
-        found = minimise_penalised(matrix, start, *strengths)
+        used = penalty.in_units(strengths, sizes, half)
+        if self.repair is None and not solution.bounded:
+            raw = np.divide(
+                solution.kept, solution.factors, out=np.zeros_like(solution.kept), where=solution.factors != 0
+            )
+            found = stationary_point((directions * raw) @ directions.T, half * (shown @ reduced.vector), *used)
+        else:
+            found = minimise_penalised(matrix, start, *used)
         return columns.T @ found.coefficients / half, strengths, found.gap
+
+
+def _whole_matrix(moments: Moments, noisy: Floats, n_rows: float) -> MomentValues:
+    """Moments whose matrix has noise on every entry, made symmetric."""
+    d = moments.geometry.n_columns
+    matrix = noisy[: d * d].reshape(d, d) / moments.unit
+    return MomentValues((matrix + matrix.T) / 2, noisy[d * d :] / (moments.unit * moments.target_weight), n_rows)
 
 
 def described_repair(repair: str, solution: Solution) -> Description:

@@ -83,7 +83,7 @@ class PenaltySelection(Mechanism[QuadraticProblem, FunctionalPlan, SplitMoments,
         return self.functional.repair
 
     @property
-    def calibration(self) -> Literal["tight", "paper"]:
+    def calibration(self) -> Literal["tight", "paper", "paper-box"]:
         """How the noise is calibrated."""
         return self.functional.calibration
 
