@@ -83,7 +83,7 @@ def test_several_answers_share_epsilon_equally() -> None:
 def test_equal_blocks_have_the_same_size_and_follow_no_row() -> None:
     mechanism = pf.SampleAndAggregate(7, dealing="equal")
     facts = PublicFacts(SCHEMA.geometry(intercept=False), PrivacyParameters(Budget(1.0)), 100)
-    plan = mechanism.plan(facts, aggregate(mechanism)._objective(mechanism, SCHEMA))
+    plan = mechanism.plan(facts, aggregate(mechanism)._problem(mechanism, SCHEMA))
     places = plan.places(100, RecordingNoise())
     assert places.shape == (100, 1)
     assert sorted(np.bincount(places[:, 0])) == [14] * 5 + [15] * 2
@@ -149,7 +149,7 @@ def test_the_price_has_two_halves() -> None:
     mechanism = pf.SampleAndAggregate(10, ranges="inputs", translate=of_age, noise="laplace")
     model = aggregate(mechanism, epsilon=0.5)
     facts = PublicFacts(SCHEMA.geometry(intercept=False), PrivacyParameters(Budget(0.5)), 100)
-    parts = mechanism.plan(facts, model._objective(mechanism, SCHEMA)).event.parts
+    parts = mechanism.plan(facts, model._problem(mechanism, SCHEMA)).event.parts
     assert Fraction(parts[1].sensitivity) / Fraction(parts[1].scale) <= Fraction(1, 4)
     assert Fraction(parts[2].sensitivity) / Fraction(parts[2].scale) <= Fraction(1, 4)
 
