@@ -127,9 +127,7 @@ def fit(
         random_state=seed,
         **own,
     )
-    estimator._objective(
-        estimator._chosen_mechanism(), facts
-    )  # refuses options that mean nothing, before a ledger is made
+    estimator._check_parameters(facts)  # before a ledger is made
     if ledger is not None:
         check_new_budget(ledger, Budget(epsilon, delta), ledger_epsilon, ledger_delta or 0.0)
         estimator.set_params(ledger=opened_ledger(ledger, ledger_epsilon, ledger_delta).with_note(note))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 from privfit.cli.console import counting_rows, hint, ledger_facts, ledger_sentence, print_json, print_report, stdout
@@ -80,18 +81,12 @@ def publish(
       privfit publish people.csv -s schema.toml -e 0.5 \\
           -l new.db --ledger-epsilon 1 -o made-up.csv
     """
-    PrivacyParameters(
-        Budget(epsilon, delta), adjacency.value, rows_per_person, expected_rows
-    )  # refuses what no guarantee could be given for
+    PrivacyParameters(Budget(epsilon, delta), adjacency.value, rows_per_person, expected_rows)  # or refuses them
     check_ledger_options(seed, ledger, ledger_epsilon, ledger_delta, note)
     _check_method(method, alpha, pairs)
     check_ending(output)
     check_output(output, table, schema, *(public or []), ledger=ledger)
-    if any(one.resolve() == Path(table).resolve() for one in public or []):
-        raise CommandError(
-            f"{table} was given as the private and as a public table; public rows are published as they are. Give "
-            "another --public."
-        )
+    _refuse_private(table, public or [])
     facts = complete_schema(schema)
     for path in (table, *(public or [])):
         open_table(path)  # a missing file is found before a ledger is made
@@ -121,6 +116,15 @@ def publish(
         hint(str(one.message))
     write_frame(model.to_frame(), output)
     _show(model, output, as_json)
+
+
+def _refuse_private(table: str, public: Sequence[Path]) -> None:
+    """Refuse the private table in place of a public one: its rows would be published."""
+    if any(one.resolve() == Path(table).resolve() for one in public):
+        raise CommandError(
+            f"{table} was given as the private and as a public table; public rows are published as they are. Give "
+            "another --public."
+        )
 
 
 def _check_method(method: Method, alpha: float | None, pairs: Pairs) -> None:

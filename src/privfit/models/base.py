@@ -173,6 +173,10 @@ class MomentModel(PrivateLinearModel[MomentMechanismT, QuadraticProblem, FitT]):
         problem = mechanism.settle(self._problem())
         return problem, mechanism.geometry(given.schema, problem, self._numeric_used)
 
+    def _check_parameters(self, schema: Schema) -> None:
+        super()._check_parameters(schema)
+        self._problem()
+
     def _problem(self) -> QuadraticProblem:
         """What is minimised."""
         return QuadraticProblem(self._loss, bool(self.fit_intercept))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -12,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
@@ -36,6 +36,8 @@ from privfit.tables import (
 )
 
 if TYPE_CHECKING:
+    from sklearn.feature_selection import RFE, SelectFromModel
+
     from privfit.models.private import AnyModel
 
 Options = ParamSpec("Options")
@@ -112,12 +114,13 @@ def levels_array(levels: Sequence[Level]) -> NDArray[Any]:
 
 def calling_selector(model: AnyModel) -> RFE | SelectFromModel | None:
     """The selector of columns that calls this fit, for a model of this kind."""
+    loaded = sys.modules.get("sklearn.feature_selection")  # slow to load, and not there unless a selector is
     frame = inspect.currentframe()
     for _ in range(CALLERS):
-        if frame is None:
+        if frame is None or loaded is None:
             return None
         caller = frame.f_locals.get("self")
-        if isinstance(caller, RFE | SelectFromModel) and isinstance(caller.estimator, type(model)):
+        if isinstance(caller, (loaded.RFE, loaded.SelectFromModel)) and isinstance(caller.estimator, type(model)):
             return caller
         frame = frame.f_back
     return None

@@ -107,6 +107,10 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
         intercept = bool(self.fit_intercept)
         return ERMProblem(loss, intercept, classes, coupling_for(loss, classes), features, knots)
 
+    def _check_parameters(self, schema: Schema) -> None:
+        super()._check_parameters(schema)
+        self._problem(self._chosen_mechanism(), schema)
+
     @property
     def _importance_names(self) -> tuple[str, ...]:
         return ("coef_", "feature_importances_") if self.kernel == "linear" else ()

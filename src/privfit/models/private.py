@@ -192,6 +192,11 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
         """Whether a later fit with fewer columns may encode numbers as splines, if this one does not."""
         return False
 
+    def _check_parameters(self, schema: Schema) -> None:
+        """Refuse parameters that mean nothing for such a table, before one is opened or a ledger made."""
+        self._check_choices()
+        self._chosen_mechanism()
+
     def _check_choices(self) -> None:
         """Refuse a parameter that is none of the values it can take."""
         for name, choices in self._choices.items():

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sklearn.feature_selection import RFE, SelectFromModel
-
 from privfit.mechanisms.base import AnyMechanism
 from privfit.models.inputs import Input
 from privfit.privacy import PrivacyError
 from privfit.schema import Geometry
 
 if TYPE_CHECKING:
+    from sklearn.feature_selection import RFE, SelectFromModel
+
     from privfit.models.private import AnyModel
 
 
@@ -28,7 +28,7 @@ def check_selector(
     name, ours = type(selector).__name__, type(model).__name__
     _check_getter(selector.importance_getter, name, model)
     several = len(geometry.feature_names) != len(geometry.blocks) or (
-        model._curved_later(mechanism) and isinstance(selector, RFE)
+        model._curved_later(mechanism) and _fits_again(selector)
     )
     if selector.importance_getter in ("auto", "coef_") and several:
         raise PrivacyError(
@@ -36,12 +36,19 @@ def check_selector(
             "has an entry for every level and knot, and not one per column. "
             f"Write {name}(..., importance_getter='feature_importances_'). Nothing was charged."
         )
-    if isinstance(selector, RFE) and not (given.by_position or given.strict_names):
+    if _fits_again(selector) and not (given.by_position or given.strict_names):
         raise PrivacyError(
             f"{name} was given a {ours} whose schema lists its columns; it fits again and again with fewer of them, as "
             "arrays without names, which such a schema refuses. Use a schema for any number of columns, "
             "pf.Schema.box(low, high, target=...), or SelectFromModel, which fits once. Nothing was charged."
         )
+
+
+def _fits_again(selector: RFE | SelectFromModel) -> bool:
+    """Whether it is an RFE, which fits with fewer and fewer columns."""
+    from sklearn.feature_selection import RFE  # here, because it takes long to load; the caller has it already
+
+    return isinstance(selector, RFE)
 
 
 def _check_getter(getter: object, name: str, model: AnyModel) -> None:
