@@ -74,7 +74,7 @@ US_NOTE = (
 )
 GENES_NOTE = (
     "PrivGene is the paper's algorithm with bounds that are private: for hinge losses, those printed are half of what "
-    "they must be. Levels are columns of 0 and 1, and every "
+    "they must be. No parent stays among the candidates, levels are columns of 0 and 1, and every "
     "column may mutate. "
 )
 ERM_NOTE = (
