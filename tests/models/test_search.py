@@ -19,6 +19,8 @@ from privfit.schema import SchemaError
 from privfit.tables import DataError
 from tests.support.noise import RecordingNoise, ReplayingNoise
 
+pytestmark = pytest.mark.usefixtures("in_this_thread")
+
 SCHEMA = pf.Schema.box(0, 10)
 LOW, HIGH = [0.0], [10.0]
 

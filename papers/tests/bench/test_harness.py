@@ -183,24 +183,35 @@ def _command(out: Path, script: Path) -> list[str]:
     ]
 
 
-def test_a_run_that_was_killed_goes_on_and_loses_no_finished_cell(tmp_path: Path) -> None:
-    """kill -9, then the end: every cell is in the file once, with the values of a run that nobody stopped."""
-    surroundings = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = _command(tmp_path / "out", tmp_path / "tiny_command.py")
+@pytest.mark.skipif(shutil.which("ps") is None, reason="ps is not there to look for workers with")
+def test_a_run_that_was_killed_or_interrupted_goes_on_and_loses_no_finished_cell(tmp_path: Path) -> None:
+    """kill -9, then Ctrl-C, then the end: every cell is in the file once, with the values of a run that nobody
+    stopped. Ctrl-C goes to the main process: it keeps what is finished, says so, and its workers end with it.
+    """
     log = Log(tmp_path / "out" / "results.csv")
-    kept: dict[object, object] = {}
-    for wanted in (6,):
-        process = subprocess.Popen(command, env=surroundings, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + 120
-        while len(log.finished()) < wanted and time.monotonic() < deadline and process.poll() is None:
-            time.sleep(0.02)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        now = log.finished()
-        assert kept.items() <= now.items()
-        assert len(now) >= wanted
-        kept = dict(now)
-    subprocess.run(command, env=surroundings, check=True, capture_output=True)
+    killed = _started(tmp_path)
+    _wait_for(2, log, killed)
+    killed.kill()
+    killed.wait()
+    kept = dict(log.finished())
+    assert len(kept) >= 2
+
+    interrupted = _started(tmp_path)
+    _wait_for(8, log, interrupted)
+    workers = _children(interrupted.pid)
+    interrupted.send_signal(signal.SIGINT)
+    _, told = interrupted.communicate(timeout=60)
+    assert interrupted.returncode == 130
+    assert "What was finished is kept" in told
+    assert "Traceback" not in told
+    assert workers
+    assert not [worker for worker in workers if _is_running(worker)]
+    assert kept.items() <= log.finished().items()
+    assert len(log.finished()) >= 8
+
+    last = _started(tmp_path)
+    _, told = last.communicate(timeout=300)
+    assert last.returncode == 0, told
     cells = list(tiny_paper.PAPER.experiments[0].cells(False))
     assert len(log.finished()) == len(cells) == 16
     assert len(log.path.read_text().splitlines()) == 1 + 16 * len(tiny_paper.EPSILONS)
@@ -216,29 +227,20 @@ def test_a_run_that_was_killed_goes_on_and_loses_no_finished_cell(tmp_path: Path
     assert "✔ held" in page
 
 
-@pytest.mark.skipif(shutil.which("ps") is None, reason="ps is not there to look for workers with")
-def test_a_run_that_is_interrupted_says_so_and_leaves_nothing_running(tmp_path: Path) -> None:
-    """Ctrl-C goes to the main process: it keeps what is finished, and its workers end with it."""
-    log = Log(tmp_path / "out" / "results.csv")
-    process = subprocess.Popen(
-        _command(tmp_path / "out", tmp_path / "tiny_command.py"),
+def _started(folder: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        _command(folder / "out", folder / "tiny_command.py"),
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def _wait_for(cells: int, log: Log, process: subprocess.Popen[str]) -> None:
     deadline = time.monotonic() + 120
-    while not log.finished() and time.monotonic() < deadline:
+    while len(log.finished()) < cells and time.monotonic() < deadline and process.poll() is None:
         time.sleep(0.02)
-    workers = _children(process.pid)
-    process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "What was finished is kept" in told
-    assert "Traceback" not in told
-    assert log.finished()
-    assert workers
-    assert not [worker for worker in workers if _is_running(worker)]
 
 
 def _children(parent: int) -> list[int]:
