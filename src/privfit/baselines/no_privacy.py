@@ -10,9 +10,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
-from sklearn.cluster import KMeans
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.svm import LinearSVC
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -31,13 +29,24 @@ from privfit.tables import TableLike
 Floats = NDArray[np.float64]
 Method = TypeVar("Method")
 
-MODELS: dict[str, BaseEstimator] = {
-    "linear": LinearRegression(),
-    "logistic": LogisticRegression(max_iter=1000),
-    "svm": LinearSVC(),
-    "kmeans": KMeans(n_init=10),
-}
-"""scikit-learn's own, with its defaults; logistic regression with steps enough to arrive."""
+MODELS = ("linear", "logistic", "svm", "kmeans")
+
+
+def sklearn_model(name: str) -> BaseEstimator:
+    """scikit-learn's own, with its defaults; logistic regression with enough steps to converge. Some are imported here,
+    because they take long to load.
+    """
+    if name == "linear":
+        return LinearRegression()
+    if name == "logistic":
+        return LogisticRegression(max_iter=1000)
+    if name == "svm":
+        from sklearn.svm import LinearSVC
+
+        return LinearSVC()
+    from sklearn.cluster import KMeans
+
+    return KMeans(n_init=10)
 
 
 @dataclass(frozen=True)
@@ -162,12 +171,12 @@ class NoPrivacy(NotPrivate[AsItIs, Schema, BaseEstimator]):
     def _inside(self) -> BaseEstimator:
         """The model of scikit-learn, not fitted."""
         if isinstance(self.model, str) and self.model in MODELS:
-            inside = clone(MODELS[self.model])
+            inside = sklearn_model(self.model)
         elif isinstance(self.model, BaseEstimator) and not isinstance(self.model, PrivateModel):
             inside = clone(self.model)
         else:
             raise PrivacyError(
-                f"model={self.model!r} was given to NoPrivacy; it is one of {tuple(MODELS)} or an estimator of "
+                f"model={self.model!r} was given to NoPrivacy; it is one of {MODELS} or an estimator of "
                 "scikit-learn. Use 'logistic' for classes, 'linear' for numbers."
             )
         if self.random_state is not None and "random_state" in inside.get_params():

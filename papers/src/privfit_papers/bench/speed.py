@@ -14,7 +14,7 @@ import time
 import venv
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -191,7 +191,7 @@ def planned(model: LogisticRegression, schema: Schema, n_rows: int) -> tuple[Geo
     """
     mechanism, terms = model._chosen_mechanism(), PrivacyParameters(Budget(model.epsilon, model.delta))
     numeric, knots = automatic_numbers(terms, len(schema.features), n_rows)
-    risk = replace(model._objective(mechanism, schema), knots=knots)
+    risk = model._problem(mechanism, schema, numeric, knots)
     geometry = mechanism.geometry(schema, risk, numeric)
     assert isinstance(mechanism, ObjectivePerturbation)
     plan = mechanism.plan(PublicFacts(geometry, terms, n_rows), risk)
