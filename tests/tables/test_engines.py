@@ -475,7 +475,10 @@ def test_a_file_is_known_by_its_ending(tmp_path: Path) -> None:
     (tmp_path / "t.xlsx").write_bytes(b"")
     with pytest.raises(DataError, match=r"'t.xlsx' is neither Parquet nor CSV nor Arrow by its ending.*Use one of"):
         open_table(tmp_path / "t.xlsx")
-    for path in (tmp_path / "nowhere.csv", tmp_path, ""):
+    with pytest.raises(DataError, match=r"a file among those in the folder that is neither.*Nothing was charged"):
+        open_table(tmp_path)
+    (tmp_path / "empty").mkdir()
+    for path in (tmp_path / "nowhere.csv", tmp_path / "empty", ""):
         with pytest.raises(DataError, match=r"There is no file.*Give the path"):
             open_table(path)
 

@@ -60,6 +60,8 @@ def _is_single(given: Any, part: Part) -> bool:
 
 def _parts(given: Any) -> list[Part]:
     """The files that one path, pattern or address names."""
+    if given == "":  # a path that was left out, and not the present folder
+        raise _no_file("")
     if isinstance(given, str) and given.lower().startswith("file://"):
         given = given[len("file://") :]
     if isinstance(given, str) and is_remote(given):
