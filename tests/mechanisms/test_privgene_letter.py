@@ -183,12 +183,15 @@ def test_a_small_c_keeps_weights_small_in_every_kind_of_move(settings: dict, est
     y = np.where(X[:, 0] > 0.1, "b", "a")
     schema = pf.Schema.box(-1, 1, target=["a", "b"])
 
-    def size(C: float | None) -> float:
+    def fitted(C: float | None) -> Any:
         mechanism = PrivGene(rounds=15, C=C, **settings)
-        model = estimator(200.0, schema=schema, mechanism=mechanism, random_state=0).fit(X, y)
-        return float(np.abs(model.coef_).max())
+        return estimator(200.0, schema=schema, mechanism=mechanism, random_state=0).fit(X, y)
+
+    def size(C: float | None) -> float:
+        return float(np.abs(fitted(C).coef_).max())
 
     assert size(0.002) < 0.5 * size(None)
+    assert "plus 500 / 2 times the squared weights" in str(fitted(0.002).report_)
 
 
 def test_the_papers_logistic_loss_is_scored_in_every_kind_of_move() -> None:

@@ -95,7 +95,8 @@ class MovesPlan(ReleasePlan):
         """Let the weights move, round by round."""
         classes = self.schedule.classes
         weights = np.stack([self._moved(own, draws) for own in one_against_rest(kept, classes)], axis=1)
-        return ERMFit(weights / GRAIN, 0.0, self.schedule.loss.loss, "one" if classes == 1 else "one-vs-rest")
+        ridge = 0.0 if self.schedule.C is None else 1 / self.schedule.C
+        return ERMFit(weights / GRAIN, ridge, self.schedule.loss.loss, "one" if classes == 1 else "one-vs-rest")
 
     def _moved(self, kept: CachedDesign, draws: Draws) -> Integers:
         """The weights of one predictor after all rounds."""

@@ -225,7 +225,8 @@ def try_operators(crossover: Crossover | None, mutate: Mutate | None, candidates
     low, high = setting.low, setting.high
     made_up = np.clip(low + (high - low) * random.random((2, candidates, len(low))), low, high)
     if crossover is not None:
-        _try("crossover", lambda: crossover(made_up[0].copy(), made_up[1].copy(), setting.generation(random)), made_up)
+        pairs = made_up[:, : -(-candidates // 2)]
+        _try("crossover", lambda: crossover(pairs[0].copy(), pairs[1].copy(), setting.generation(random)), pairs)
     if mutate is not None:
         _try("mutation", lambda: mutate(made_up[0].copy(), setting.generation(random)), made_up[0])
 

@@ -96,7 +96,8 @@ class PopulationPlan(ReleasePlan):
         searches = self.rounds.searches
         found = [self._search(own, place, draws) for place, own in enumerate(one_against_rest(kept, searches))]
         weights = on_lattice(np.stack(found, axis=1)) / GRAIN
-        return ERMFit(weights, 0.0, self.population.loss.loss, "one" if searches == 1 else "one-vs-rest")
+        ridge = 0.0 if self.population.C is None else 1 / self.population.C
+        return ERMFit(weights, ridge, self.population.loss.loss, "one" if searches == 1 else "one-vs-rest")
 
     def _search(self, kept: CachedDesign, place: int, draws: Draws) -> Floats:
         geometry, breeding, population = self.facts.geometry, self.rounds.breeding, self.population

@@ -222,7 +222,8 @@ class PrivGene(Mechanism[ERMProblem, MovesPlan | PopulationPlan, CachedDesign, E
 
     def describe(self, fit: ERMFit, schema: Schema, geometry: Geometry) -> Description:
         """What the search makes small."""
-        return Description(notes=(f"searches for weights that make this small: {fit.loss.name}",))
+        squares = f" over all rows, plus {fit.ridge:.4g} / 2 times the squared weights" if fit.ridge else ""
+        return Description(notes=(f"searches for weights that make this small: {fit.loss.name}{squares}",))
 
     def numbers(self, asked: str, default: Numbers) -> Numbers:
         """Return how numbers are encoded.
