@@ -15,7 +15,13 @@ import polars as pl
 import pytest
 
 import privfit as pf
-from privfit.mechanisms.aggregation.block_plan import GRID, InputColumns, quartile_sensitivity, scores_of_counts
+from privfit.mechanisms.aggregation.block_plan import (
+    GRID,
+    BlockAnswers,
+    InputColumns,
+    quartile_sensitivity,
+    scores_of_counts,
+)
 from privfit.mechanisms.base import PublicFacts
 from privfit.privacy import Budget, PrivacyParameters
 from privfit.rows import PartitionedRows, Rows
@@ -47,6 +53,9 @@ def mean_age(rows: np.ndarray) -> float:
 
 def aggregate(mechanism: pf.SampleAndAggregate, **more) -> pf.Aggregate:
     return pf.Aggregate(mean_age, low=0, high=100, schema=SCHEMA, mechanism=mechanism, **more)
+
+
+ANSWERS = BlockAnswers(mean_age, np.zeros(1), np.full(1, 100.0))
 
 
 # -- as printed ------------------------------------------------------------------------------------
@@ -83,7 +92,7 @@ def test_several_answers_share_epsilon_equally() -> None:
 def test_equal_blocks_have_the_same_size_and_follow_no_row() -> None:
     mechanism = pf.SampleAndAggregate(7, dealing="equal")
     facts = PublicFacts(SCHEMA.geometry(intercept=False), PrivacyParameters(Budget(1.0)), 100)
-    plan = mechanism.plan(facts, aggregate(mechanism)._problem(mechanism, SCHEMA))
+    plan = mechanism.plan(facts, ANSWERS)
     places = plan.places(100, RecordingNoise())
     assert places.shape == (100, 1)
     assert sorted(np.bincount(places[:, 0])) == [14] * 5 + [15] * 2
@@ -147,9 +156,8 @@ def test_counts_are_of_the_nearest_grid_points() -> None:
 
 def test_the_price_has_two_halves() -> None:
     mechanism = pf.SampleAndAggregate(10, ranges="inputs", translate=of_age, noise="laplace")
-    model = aggregate(mechanism, epsilon=0.5)
     facts = PublicFacts(SCHEMA.geometry(intercept=False), PrivacyParameters(Budget(0.5)), 100)
-    parts = mechanism.plan(facts, model._problem(mechanism, SCHEMA)).event.parts
+    parts = mechanism.plan(facts, ANSWERS).event.parts
     assert Fraction(parts[1].sensitivity) / Fraction(parts[1].scale) <= Fraction(1, 4)
     assert Fraction(parts[2].sensitivity) / Fraction(parts[2].scale) <= Fraction(1, 4)
 
