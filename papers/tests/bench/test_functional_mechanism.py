@@ -197,6 +197,21 @@ def test_kept_sums_give_the_fit_that_reading_again_gives(small: Tasks, kind) -> 
     assert once.kept.saved > 0
 
 
+@pytest.mark.parametrize("kind", ["linear", "logistic"])
+@pytest.mark.parametrize("repair", ["trim", "ridge", "rerun", None])
+def test_the_lines_of_the_figures_are_those_of_one_call(small: Tasks, kind, repair) -> None:
+    """FM of the figures, as printed: calibration, encoding and repair are parameters of the estimators."""
+    task = small.task(kind, 8)
+    estimator = {"linear": pf.LinearRegression, "logistic": pf.LogisticRegression}[kind]
+    for mechanism in (FunctionalOnce, pf.FunctionalMechanism):
+        made = mechanism(calibration="paper", repair=repair)
+        fitted = estimator(50.0, schema=task.schema, mechanism=made, random_state=3).fit(task.frame)
+        assert fitted.report_.repairs["kind"] == str(repair).lower()
+        if mechanism is FunctionalOnce:
+            expected = fitted.coef_
+    np.testing.assert_array_equal(fitted.coef_, expected)
+
+
 def test_kept_sums_are_for_seeded_noise_only(small: Tasks) -> None:
     task = small.task("linear", 5)
     with pytest.raises(PrivacyError, match="seeded"):

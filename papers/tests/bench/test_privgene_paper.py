@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from privfit import KMeans, Ledger, LogisticRegression
-from privfit.mechanisms import PrivGene
+from privfit.mechanisms import PrivGene, SampleAndAggregate
 from privfit.mechanisms.aggregation.block_fits import AggregatedCentres
 from privfit.mechanisms.genetic.rounds import automatic_rounds
 from privfit.privacy import Budget, PrivacyError, PrivacyParameters
@@ -248,6 +248,17 @@ def test_blocks_are_fitted_once_and_noised_again(points, monkeypatch) -> None:
     assert spread == pytest.approx(
         np.sqrt(2) * 10 * 6 / (blocks_of * 0.1), rel=0.3
     )  # Laplace noise for a sixth of epsilon each, not cut
+
+
+def test_gupt_of_the_figures_is_one_call(points) -> None:
+    """As printed: Laplace noise, no cut."""
+    printed = SampleAndAggregate(noise="laplace", cut=False)
+    for seed in range(3):
+        once, call = (
+            KMeans(2, 0.5, schema=points.schema, mechanism=mechanism, random_state=seed).fit(points.rows)
+            for mechanism in (AggregatedCentres(GuptOnce()), printed)
+        )
+        np.testing.assert_allclose(once.cluster_centers_, call.cluster_centers_, rtol=1e-9)
 
 
 def test_kept_blocks_take_no_ledger(points, tmp_path) -> None:

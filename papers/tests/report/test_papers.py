@@ -10,6 +10,7 @@ import pytest
 
 from papers.tests.support.tiny_paper import PAPER
 from privfit_papers.bench.claims import judged
+from privfit_papers.bench.papers import paper_named
 from privfit_papers.bench.results import Results, Value
 from privfit_papers.report.gallery import Shown, tally, write_gallery
 from privfit_papers.report.papers import draw
@@ -81,11 +82,14 @@ def test_nothing_measured_is_an_empty_figure_and_no_error(tmp_path: Path) -> Non
 
 def test_the_page_has_claims_outcomes_and_captions_and_escapes_them(tmp_path: Path) -> None:
     picture = tmp_path / "figures" / "one.png"
-    verdicts = [("a < b | c", judged(FIGURE, Results(VALUES))[0][1]), *judged(FIGURE, Results(VALUES))[1:]]
+    first, *others = judged(FIGURE, Results(VALUES))
+    verdicts = [("a < b | c", replace(first[1], printed="1 in 3")), *others]
     shown = [Shown(PAPER, FIGURE, picture, "Rows & columns.", verdicts)]
     markdown, page = write_gallery(shown, "Made by `a command`.", tmp_path, "pages")
     text, html = markdown.read_text(), page.read_text()
-    assert "| a < b \\| c | ✘ not held |" in text
+    assert "| a < b \\| c | ✘ not held | 1 in 3 |" in text
+    assert "| claim | outcome | the paper's number | our number |" in text
+    assert "<td>1 in 3</td>" in html
     assert "figures/one.png" in text
     assert "Rows & columns." in text
     assert "a &lt; b | c" in html
@@ -99,3 +103,23 @@ def test_the_prose_of_the_markdown_page_wraps(tmp_path: Path) -> None:
     text = write_gallery(shown, "words " * 60, tmp_path, "pages")[0].read_text()
     assert text.count("words") == 120
     assert max(len(line) for line in text.splitlines()) <= 120
+
+
+@pytest.mark.parametrize(
+    ("paper", "figure", "number"),
+    [
+        ("functional-mechanism", "2", "117/206"),
+        ("functional-mechanism", "3", "0.015"),
+        ("logistic-regression", "1", "0.1426 ± 0.1284; 0.1903 ± 0.1105"),
+        ("importance-weighting", "1", "2.34"),
+        ("importance-weighting", "3", "7.17"),
+        ("privgene", "5", "100 times"),
+        ("privgene", "6", "over 10%"),
+    ],
+)
+def test_the_gallery_has_the_papers_own_numbers(paper: str, figure: str, number: str) -> None:
+    (found,) = paper_named(paper).figures_of(figure)
+    assert number in [claim.printed for claim in found.claims]
+    assert number in [verdict.printed for _, verdict in judged(found, Results([]))]
+    page = (Path(__file__).parents[3] / "docs" / "reproduction" / "gallery.md").read_text(encoding="utf-8")
+    assert f"| {number} |" in page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from privfit_papers.bench.grid import Figure, Verdict
 from privfit_papers.bench.results import Results
@@ -137,7 +138,10 @@ def _pairs(
 
 def judged(figure: Figure, results: Results) -> list[tuple[str, Verdict]]:
     """Every claim of a figure with what became of it; last, whether privfit's default is the lowest private line."""
-    verdicts = [(claim.text, claim.check(results) if results else UNTESTED) for claim in figure.claims]
+    verdicts = [
+        (claim.text, replace(claim.check(results) if results else UNTESTED, printed=claim.printed))
+        for claim in figure.claims
+    ]
     if figure.default is not None:
         others = [
             method.name for method in figure.methods if method.kind != "reference" and method.name != figure.default

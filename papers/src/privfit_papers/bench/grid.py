@@ -73,14 +73,20 @@ class Verdict:
 
     outcome: Outcome
     number: str
+    printed: str = ""
+    """The paper's own number, where its text has one."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What a paper says, in our words, and the check of it on our results for the figure that it belongs to."""
+    """What a paper says, in our words, and the check of it on our results for the figure that it belongs to.
+
+    `printed` is the paper's own number for it, where its text has one.
+    """
 
     text: str
     check: Callable[[Results], Verdict]
+    printed: str = ""
 
 
 @dataclass(frozen=True)

@@ -248,6 +248,7 @@ def _as_json(shown: Sequence[Shown], failures: Sequence[Failure], log: Log) -> d
             "figure": one.figure.number,
             "claim": text,
             "outcome": verdict.outcome,
+            "printed": verdict.printed,
             "number": verdict.number,
         }
         for one in shown

@@ -94,12 +94,14 @@ def _markdown(shown: Sequence[Shown], introduction: str, folder: Path) -> str:
             ]
             lines += [f"`privfit reproduce {paper.name} --figure {one.figure.number}`", ""]
             if one.verdicts:
-                lines += ["| claim | outcome | our number |", "|---|---|---|"]
-                lines += [
-                    f"| {_cell(text)} | {MARKS[verdict.outcome]} {verdict.outcome} | {_cell(verdict.number)} |"
-                    for text, verdict in one.verdicts
-                ]
+                lines += ["| claim | outcome | the paper's number | our number |", "|---|---|---|---|"]
+                lines += [_line(text, verdict) for text, verdict in one.verdicts]
     return "\n".join(lines) + "\n"
+
+
+def _line(text: str, verdict: Verdict) -> str:
+    outcome = f"{MARKS[verdict.outcome]} {verdict.outcome}"
+    return f"| {_cell(text)} | {outcome} | {_cell(verdict.printed)} | {_cell(verdict.number)} |"
 
 
 def _wrapped(text: str) -> str:
@@ -143,11 +145,13 @@ def _html(shown: Sequence[Shown], introduction: str, folder: Path) -> str:
             )
             parts.append(f"<p class='note'>{html.escape(one.note)}</p>")
             if one.verdicts:
-                parts.append("<table><tr><th>claim</th><th>outcome</th><th>our number</th></tr>")
+                heads = ("claim", "outcome", "the paper's number", "our number")
+                parts.append("<table><tr>" + "".join(f"<th>{head}</th>" for head in heads) + "</tr>")
                 for text, verdict in one.verdicts:
                     mark = f"<span class='{COLOURS[verdict.outcome]}'>{MARKS[verdict.outcome]} {verdict.outcome}</span>"
                     parts.append(
-                        f"<tr><td>{html.escape(text)}</td><td>{mark}</td><td>{html.escape(verdict.number)}</td></tr>"
+                        f"<tr><td>{html.escape(text)}</td><td>{mark}</td><td>{html.escape(verdict.printed)}</td>"
+                        f"<td>{html.escape(verdict.number)}</td></tr>"
                     )
                 parts.append("</table>")
     return "\n".join(parts) + "\n"

@@ -75,20 +75,34 @@ BY_RIDGE = Figure(
     f"{ROWS}{LINES}The paper's values of lambda are not stated.",
     measure=ESTIMATE,
     claims=(
-        Claim("public rows without weights have a share of about 0.15, private ones of about 0.3", claims.shares),
-        Claim("most estimates are close to 0.3", claims.mostly_close),
+        Claim(
+            "public rows without weights have a share of about 0.15, private ones of about 0.3",
+            claims.shares,
+            printed="about 0.15 and 0.3",
+        ),
+        Claim("most estimates are close to 0.3", claims.mostly_close, printed="close to 0.3"),
         Claim("the variance falls as lambda grows", claims.deviation_falls),
         Claim("the bias grows with lambda, and the estimate tends to the share of public rows", claims.bias_grows),
-        Claim("answers from the private rows themselves have a standard deviation below 0.003", claims.own_deviation),
-        Claim("a noisy count of its own would have a standard deviation of about 0.0007", claims.direct_count),
+        Claim(
+            "answers from the private rows themselves have a standard deviation below 0.003",
+            claims.own_deviation,
+            printed="below 0.003",
+        ),
+        Claim(
+            "a noisy count of its own would have a standard deviation of about 0.0007",
+            claims.direct_count,
+            printed="0.0007",
+        ),
         Claim(
             "noise on every value of every row is useless: a mean has a standard deviation of about 2.34",
             claims.perturbed_rows,
+            printed="2.34",
         ),
         Claim(
             "with noisy values trimmed to [0, 1] the mean hardly varies (0.002) and is near a half whatever the truth "
             "is",
             claims.trimmed_rows,
+            printed="0.002; 0.501 where the truth is 1, 0.499 where it is 0",
         ),
         Claim(
             "privfit's own: tilting is nearer to the truth than importance weighting at every lambda",
@@ -112,7 +126,7 @@ BY_EPSILON = Figure(
     claims=(
         Claim("a smaller epsilon makes the variance much larger", claims.deviation_falls),
         Claim("and hardly changes the mean", claims.mean_stays),
-        Claim("most estimates are close to 0.3", claims.mostly_close),
+        Claim("most estimates are close to 0.3", claims.mostly_close, printed="close to 0.3"),
         Claim("noise in the objective does about as well as noise on the coefficients", claims.objective_is_similar),
         Claim(
             "privfit's own: tilting is nearer to the truth than all others at every epsilon",
@@ -142,14 +156,15 @@ SVM_BY_EPSILON = Figure(
     f"{ROWS}{LINES}{READ_AS}{OURS_BEHIND}",
     measure=DISTANCE,
     claims=(
-        Claim("the SVM of the private rows has a norm of 7.17", claims.norm),
-        Claim("distances are around 1 (squared hinge)", claims.around_one),
+        Claim("the SVM of the private rows has a norm of 7.17", claims.norm, printed="7.17"),
+        Claim("distances are around 1 (squared hinge)", claims.around_one, printed="around 1"),
         Claim("distances become smaller as epsilon grows", falls(PRINTED)),
         Claim("and vary less", claims.distances_vary_less),
-        Claim("distances stay above 0.8 however large epsilon is (squared hinge)", claims.above),
+        Claim("distances stay above 0.8 however large epsilon is (squared hinge)", claims.above, printed="0.8"),
         Claim(
             "at epsilon 0.1 the error is below 1.5, where noise on the SVM itself would be 4.8 long (squared hinge)",
             claims.below_svm_noise,
+            printed="less than 1.5, and 4.8",
         ),
         Claim(
             "without noise the distance is not zero, because weights are misspecified: better ones would do better",
@@ -236,7 +251,11 @@ SVM_EXTREMES = Figure(
         Claim("distances are least where public rows are the private ones", claims.best_where_same(DISTANCE)),
         Claim("skewed public rows are not much worse", claims.not_much_worse(DISTANCE)),
         Claim("uniform public rows are worst", claims.uniform_is_worst(DISTANCE)),
-        Claim("SVMs are of use in all three cases: distances are below the norm", claims.useful),
+        Claim(
+            "SVMs are of use in all three cases: distances are below the norm",
+            claims.useful,
+            printed="a norm of about 7",
+        ),
     ),
     default=TILTING,
     middle="median",

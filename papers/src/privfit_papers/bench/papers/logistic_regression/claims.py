@@ -32,6 +32,11 @@ def printed_means(method: str) -> str:
     return ", ".join(f"{PAPER[kind][method][0]:.4f} on {kind} points" for kind in KINDS)
 
 
+def printed_table(method: str) -> str:
+    """The paper's means and deviations."""
+    return "; ".join("{:.4f} ± {:.4f}".format(*PAPER[kind][method]) for kind in KINDS)
+
+
 def as_printed(method: str) -> Check:
     """Both means of a method are close to the paper's."""
 
