@@ -237,7 +237,7 @@ def test_probabilities_are_for_the_logistic_loss() -> None:
 def test_the_ledger_is_charged_once_and_before_any_draw(params, adjacency, tmp_path, monkeypatch) -> None:
     ledger = pf.Ledger(tmp_path / "people.db", epsilon=1.0)
     spent = []
-    for draw in ("laplace", "l2", "below", "select", "coins"):
+    for draw in ("laplace", "l2", "below", "select", "keyed_bits"):
         plain = getattr(SecureNoise, draw)
 
         def noted(self, *args, plain=plain):

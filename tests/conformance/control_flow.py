@@ -124,7 +124,9 @@ def differences(setting: Setting, one: Trace, other: Trace) -> list[str]:
 def breaches(trace: Trace) -> list[str]:
     """What no table may show, whatever its neighbours do."""
     found = []
-    steps = [step[0] for step in trace.log.steps if step[:2] != ("noise", "coins")]  # which deal rows, and cost nothing
+    steps = [
+        step[0] for step in trace.log.steps if step[:2] != ("noise", "keyed_bits")
+    ]  # which deal rows, and cost nothing
     if trace.raised and trace.log.charged:
         found.append(f"raised after the charge: {trace.parts['errors'][0]}")
     if "noise" in steps and "charge" not in steps[: steps.index("noise")]:
