@@ -25,7 +25,7 @@ import numpy as np
 import polars as pl
 
 from privfit import AdaSSP, FunctionalMechanism, LinearRegression, Numeric, Schema
-from privfit.mechanisms.functional import adassp
+from privfit.mechanisms.functional import adassp, boosting
 from privfit.privacy import seeded_generator
 from privfit.schema import Category
 from privfit.solvers import adaptive
@@ -47,9 +47,9 @@ METHODS = {
 }
 SETTINGS: dict[str, tuple[object, str, tuple[object, ...]]] = {
     "growth": (adassp, "GROWTH", (Fraction(1), Fraction(2))),
-    "least cut": (adassp, "LEAST_CUT", (1.0, 2.5)),
-    "cut": (adassp, "CUT", (0.2, 0.3, 0.6)),
-    "spread margin": (adassp, "SPREAD_MARGIN", (0.5, 3.0)),
+    "least cut": (boosting, "LEAST_CUT", (1.0, 2.5)),
+    "cut": (boosting, "CUT", (0.2, 0.3, 0.6)),
+    "spread margin": (boosting, "SPREAD_MARGIN", (0.5, 3.0)),
     "least share": (adaptive, "LEAST_SHARE", (0.1, 1.0)),
     "share of the moments": (
         adassp,

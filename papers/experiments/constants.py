@@ -20,7 +20,7 @@ import numpy as np
 from privfit.losses import SQUARED
 from privfit.mechanisms import FunctionalMechanism, QuadraticProblem, Release
 from privfit.mechanisms.base import PublicFacts
-from privfit.mechanisms.functional import functional
+from privfit.mechanisms.functional import defaults
 from privfit.privacy import Budget, PrivacyParameters, SeededNoise, noised, seeded_generator
 from privfit.rows import Rows
 from privfit.schema import Category, Geometry, Numeric, Schema
@@ -120,7 +120,7 @@ def lost(table: Problem, epsilon: float, seed: int, penalty: Penalty | None = No
 
 def measure(tables: list[Problem], setting: dict[str, float], penalty: Penalty | None = None) -> str:
     for name, value in setting.items():
-        setattr(functional if hasattr(functional, name) else quadratic, name, value)
+        setattr(defaults if hasattr(defaults, name) else quadratic, name, value)
     parts = []
     for epsilon in EPSILONS:
         losses = np.array(

@@ -10,7 +10,7 @@ import pytest
 from sklearn.linear_model import LinearRegression as PlainLinear
 
 import privfit as pf
-from privfit.mechanisms.functional.functional import noise_kind
+from privfit.mechanisms.functional.problem import noise_kind
 from privfit.models import private
 from privfit.privacy import Event, exact
 from privfit.rows import Rows

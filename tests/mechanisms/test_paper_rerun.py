@@ -15,7 +15,8 @@ import privfit as pf
 from privfit.losses import SQUARED
 from privfit.mechanisms import QuadraticProblem
 from privfit.mechanisms.base import PublicFacts
-from privfit.mechanisms.functional.functional import USUAL_RERUNS, noise_kind
+from privfit.mechanisms.functional.defaults import USUAL_RERUNS
+from privfit.mechanisms.functional.problem import noise_kind
 from privfit.privacy import Budget, PrivacyParameters, SeededNoise
 from privfit.rows import Rows
 from privfit.tables import open_table

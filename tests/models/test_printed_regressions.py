@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 import privfit as pf
 from privfit.losses import SQUARED
 from privfit.mechanisms.base import PublicFacts
-from privfit.mechanisms.functional.functional import QuadraticProblem
+from privfit.mechanisms.functional.problem import QuadraticProblem
 from privfit.privacy import Budget, PrivacyParameters
 from privfit.solvers import stationary_point
 from tests.support.beats import assert_told_in_order

@@ -13,7 +13,7 @@ from privfit.baselines.not_private import NotPrivate, without_noise
 from privfit.losses import truncated_logistic
 from privfit.mechanisms import FunctionalMechanism, LinearFit, QuadraticProblem, Release
 from privfit.mechanisms.base import Description, PublicFacts
-from privfit.mechanisms.functional.functional import ExactMoments, FunctionalPlan
+from privfit.mechanisms.functional.problem import ExactMoments, FunctionalPlan
 from privfit.models._docs import documented
 from privfit.models.base import MomentModel
 from privfit.models.classes import ClassModel

@@ -2,9 +2,10 @@
 
 from privfit.losses.bounded import LOGISTIC, hinge, is_ready_made, robust, smooth_hinge, tempered_logistic
 from privfit.losses.convex import ConvexLoss
-from privfit.losses.polynomial import LINKS, Part, PolynomialLoss
+from privfit.losses.polynomial import LINKS, PolynomialLoss
 from privfit.losses.quadratic import SQUARED, QuadraticLoss, truncated_logistic
 from privfit.losses.ready import huber, logistic, poisson, squared
+from privfit.losses.terms import Part
 
 __all__ = [
     "LINKS",

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from privfit.losses.polynomial import Interval, Method, PolynomialLoss
+from privfit.losses.polynomial import Interval, PolynomialLoss
+from privfit.losses.terms import Method
 
 
 def squared() -> PolynomialLoss:

@@ -9,10 +9,11 @@ from privfit.mechanisms.clustering.clustering import Clusterer, ClusterFit, Clus
 from privfit.mechanisms.clustering.grid import GridClusterer, HybridClusterer
 from privfit.mechanisms.clustering.named import NAMED_CLUSTERERS, AnyClusterer, clusterer
 from privfit.mechanisms.functional.adassp import BOOSTED_ROUNDS, AdaSSP
-from privfit.mechanisms.functional.functional import FunctionalMechanism, LinearFit, QuadraticProblem
+from privfit.mechanisms.functional.functional import FunctionalMechanism
 from privfit.mechanisms.functional.intervals import Bootstrap, bootstrap
 from privfit.mechanisms.functional.penalty_selection import PenaltySelection
 from privfit.mechanisms.functional.polynomial import PolynomialFit, PolynomialMechanism
+from privfit.mechanisms.functional.problem import LinearFit, QuadraticProblem
 from privfit.mechanisms.genetic.breeding import Breeding
 from privfit.mechanisms.genetic.centres import GeneticCentres
 from privfit.mechanisms.genetic.operators import Crossover, Generation, Mutate

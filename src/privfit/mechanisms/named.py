@@ -10,7 +10,8 @@ from privfit.mechanisms.aggregation.block_fits import AggregatedWeights
 from privfit.mechanisms.aggregation.sample_aggregate import SampleAndAggregate
 from privfit.mechanisms.base import AnyMechanism, Mechanism
 from privfit.mechanisms.functional.adassp import BOOSTED_ROUNDS, AdaSSP
-from privfit.mechanisms.functional.functional import FunctionalMechanism, QuadraticProblem
+from privfit.mechanisms.functional.functional import FunctionalMechanism
+from privfit.mechanisms.functional.problem import QuadraticProblem
 from privfit.mechanisms.functional.quadratic_logistic import QuadraticLogistic
 from privfit.mechanisms.genetic.privgene import PrivGene
 from privfit.mechanisms.perturbation.base import Perturbation

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.mechanisms import FunctionalMechanism, QuadraticProblem
-from privfit.mechanisms.functional.functional import ExactMoments, FunctionalPlan
+from privfit.mechanisms.functional.problem import ExactMoments, FunctionalPlan
 from privfit.privacy import Draws
 from privfit.rows import Rows
 from privfit.schema import Geometry

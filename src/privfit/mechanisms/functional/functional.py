@@ -9,16 +9,34 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit.losses import QuadraticLoss
-from privfit.mechanisms.base import Description, Mechanism, Numbers, PublicFacts, Release, ReleasePlan
+from privfit.mechanisms.base import Description, Mechanism, Numbers, PublicFacts, Release
+from privfit.mechanisms.functional.defaults import (
+    KIND_MARGIN,
+    MOST_COLUMNS,
+    SQUARE_WEIGHTS,
+    STIFFEST,
+    USUAL_RERUNS,
+    automatic_penalty,
+    target_weight,
+)
+from privfit.mechanisms.functional.problem import (
+    ExactMoments,
+    FunctionalPlan,
+    LinearFit,
+    QuadraticProblem,
+    described_repair,
+    expected_error,
+    noise_kind,
+    noise_level,
+)
 from privfit.privacy import Draws, Event, PrivacyError, PrivacyParameters
-from privfit.privacy.parts import Additive, KNorm, Repeat
+from privfit.privacy.parts import Repeat
 from privfit.rows import Rows
 from privfit.schema import Geometry, Schema, SchemaError
 from privfit.solvers import (
@@ -29,7 +47,6 @@ from privfit.solvers import (
     Repair,
     Solution,
     calibrate,
-    consistent,
     is_bounded,
     minimise,
     minimise_penalised,
@@ -44,105 +61,14 @@ from privfit.statistics import (
     Moments,
     MomentValues,
     Norm,
-    distinct_sensitivity,
-    linf_sensitivities,
-    squared_l2_sensitivity,
 )
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-EXPECTED_WEIGHT_NORM = 0.35
-AUTO_L1 = 0.1
-AUTO_L2 = 0.1
-STIFFEST = 10.0
-LEAST_TARGET_WEIGHT = 1 / 64
-MOST_TARGET_WEIGHT = 8.0
-USUAL_RERUNS = 1000
-MOST_COLUMNS = 4000
-
-
 CALIBRATIONS = ("tight", "paper", "paper-box")
 NoiseKind = Literal["auto", "laplace", "linf", "l2", "gaussian"]
 NORMS: dict[str, Norm] = {"laplace": "l1", "linf": "linf", "l2": "l2", "gaussian": "l2"}
-CLEARLY = 0.98
-SQUARE_WEIGHTS = {"laplace": 0.25, "l2": 0.5, "gaussian": 0.5, "linf": MOST_TARGET_WEIGHT}
-"""How finely the target's square is bought for intervals: hardly felt by the other values, and in a cube not at all."""
-
-
-MOSTLY_NOISE = (
-    "noise drowned more than half of the directions: what is left is mostly a cautious guess; more rows, fewer columns "
-    "or a larger epsilon would help"
-)
-
-
-@dataclass(frozen=True)
-class QuadraticProblem:
-    """What is minimised: a loss of degree two, with or without an intercept, with or without a penalty on the
-    coefficients.
-
-    `spread` buys the sum of the target's squares besides, for intervals.
-    """
-
-    loss: QuadraticLoss
-    fit_intercept: bool = True
-    spread: bool = False
-    penalty: Penalty | None = None
-    probabilities: bool = False
-    """Whether the length of the coefficients is calibrated, so that scores are log-odds."""
-
-
-@dataclass(frozen=True)
-class LinearFit:
-    """Weights of the encoded columns, the intercept, and what it took to find them."""
-
-    weights: Floats
-    intercept: float
-    target_mean: float
-    solution: Solution
-    moments: MomentValues
-    penalty: tuple[Floats, Floats] | None = None
-    """What multiplied |c_j| and c_j^2 / 2, per column shown, where there was a penalty."""
-    gap: float = 0.0
-    length: float = 1.0
-    """By what the coefficients were stretched to become log-odds."""
-    at_edge: ClassVar[bool] = False
-    """A quadratic has no interval whose edge could matter."""
-
-
-@dataclass(frozen=True)
-class FunctionalPlan(ReleasePlan):
-    """The moments that are released, and what they are for."""
-
-    moments: Moments
-    problem: QuadraticProblem
-    every_entry: bool = False
-    """Whether all entries of X'X get noise of their own, equal ones too."""
-
-
-@dataclass(frozen=True)
-class ExactMoments:
-    """The moments of all rows that are released, without noise; `n_rows` is their number where it is public."""
-
-    values: Integers
-    n_rows: int | None
-
-    @classmethod
-    def of(cls, plan: FunctionalPlan, sums: Integers, n_rows: int) -> ExactMoments:
-        """The values that the plan releases, of exact sums over so many rows."""
-        adjacency = plan.facts.parameters.adjacency
-        if plan.every_entry:
-            d = plan.facts.geometry.n_columns
-            return cls(np.concatenate([sums[:d, :d].ravel(), sums[:d, -1]]).astype(np.int64), n_rows)
-        return cls(plan.moments.distinct(sums, n_rows, adjacency), n_rows if adjacency == "replace-one" else None)
-
-    def with_noise(self, plan: FunctionalPlan, draws: Draws) -> MomentValues:
-        """The next draw of noise added, and what must add up in every table made to add up again (not where every
-        entry has noise of its own: then w'Mw sees the symmetric part, and nothing else is done).
-        """
-        if plan.every_entry:
-            return _whole_matrix(plan.moments, draws.add(self.values).astype(np.float64), float(self.n_rows or 0))
-        return consistent(plan.moments, draws.add(self.values).astype(np.float64), self.n_rows)
 
 
 @dataclass(frozen=True)
@@ -292,7 +218,7 @@ class FunctionalMechanism(Mechanism[QuadraticProblem, FunctionalPlan, ExactMomen
                     raise
         best = plans[0]
         for plan in plans[1:]:
-            if _expected_error(plan) < CLEARLY * _expected_error(best):
+            if expected_error(plan) < KIND_MARGIN * expected_error(best):
                 best = plan
         return best
 
@@ -487,17 +413,9 @@ class FunctionalMechanism(Mechanism[QuadraticProblem, FunctionalPlan, ExactMomen
         shown = columns @ reduced.basis
         sizes = np.sqrt(np.sum(columns**2, axis=1))
         directions = shown @ solution.directions
-        known = float(
-            np.max(
-                np.divide(
-                    solution.kept, solution.factors, out=np.zeros_like(solution.kept), where=solution.factors > 0
-                ),
-                initial=0.0,
-            )
-        )
-        curvature = np.minimum(
-            1 / np.maximum(solution.factors, 1e-300), STIFFEST * known
-        )  # pinned directions need no more than that
+        kept, factors = solution.kept, solution.factors
+        known = float(np.max(np.divide(kept, factors, out=np.zeros_like(kept), where=factors > 0), initial=0.0))
+        curvature = np.minimum(1 / np.maximum(factors, 1e-300), STIFFEST * known)
         matrix = (directions * curvature) @ directions.T
         start = half * np.asarray(np.linalg.lstsq(shown.T, solution.weights, rcond=None)[0], dtype=np.float64)
         strengths = penalty.strengths(max(n_rows, 1.0), automatic_penalty(sizes, half, noise))
@@ -510,81 +428,3 @@ class FunctionalMechanism(Mechanism[QuadraticProblem, FunctionalPlan, ExactMomen
         else:
             found = minimise_penalised(matrix, start, *used)
         return columns.T @ found.coefficients / half, strengths, found.gap
-
-
-def _whole_matrix(moments: Moments, noisy: Floats, n_rows: float) -> MomentValues:
-    """Moments whose matrix has noise on every entry, made symmetric."""
-    d = moments.geometry.n_columns
-    matrix = noisy[: d * d].reshape(d, d) / moments.unit
-    return MomentValues((matrix + matrix.T) / 2, noisy[d * d :] / (moments.unit * moments.target_weight), n_rows)
-
-
-def described_repair(repair: str, solution: Solution) -> Description:
-    """What was done to a noisy quadratic, and a caution where noise has hidden most of it."""
-    directions = len(solution.weights)
-    repairs = {
-        "kind": repair,
-        "ridge": solution.ridge,
-        "eigenvalues_changed": solution.eigenvalues_changed,
-        "directions_kept": solution.directions_kept,
-        "directions": directions,
-        "bounded": solution.bounded,
-    }
-    drowned = repair == "floor" and solution.directions_kept < directions / 2
-    return Description(repairs, (MOSTLY_NOISE,) if drowned else ())
-
-
-def automatic_penalty(sizes: Floats, half: float, noise: NoiseLevel) -> tuple[Floats, Floats]:
-    """The penalty that "auto" stands for, from public facts: the noise's level and the columns' units.
-
-    For |c_j|: a share of the standard deviation of the noise in the gradient, so that coefficients which noise alone
-    would explain go to zero. For c_j^2 / 2: a share of the size of the noise matrix, as encoded columns feel it. Both
-    shares were chosen on generated data.
-    """
-    gradient = math.hypot(noise.vector, noise.matrix * math.hypot(EXPECTED_WEIGHT_NORM, 0.5))
-    return AUTO_L1 * gradient * half * sizes, AUTO_L2 * noise.matrix * math.sqrt(len(sizes)) * sizes**2
-
-
-def noise_level(moments: Moments, event: Event, target_mean: float = 0.0) -> NoiseLevel:
-    """The standard deviations of the noise on the matrix's and the vector's entries, in units of 1."""
-    part = event.main[0]
-    assert isinstance(part, Additive)
-    first = last = part.sd
-    if isinstance(part, KNorm) and part.norm == "linf":
-        first, last = (part.block_sd(block) * part.scale / part.unit for block in (0, -1))
-    return NoiseLevel(first, last / moments.target_weight, target_mean)
-
-
-def noise_kind(event: Event) -> str:
-    """What `noise=` calls the noise of a release."""
-    return {"k-norm-linf": "linf", "k-norm-l2": "l2", "discrete-gaussian": "gaussian"}.get(event.kinds[0], "laplace")
-
-
-def _expected_error(plan: FunctionalPlan) -> float:
-    """The variance that `target_weight` makes small: what noise does to weights of the usual size."""
-    noise = noise_level(plan.moments, plan.event)
-    return noise.vector**2 + (noise.matrix * EXPECTED_WEIGHT_NORM) ** 2
-
-
-def target_weight(geometry: Geometry, kind: str = "laplace") -> float:
-    """How much finer the target's lattice is than the others', by a public rule.
-
-    An error e in X't moves the weights as e does, an error E in X'X as E w does. With the target's moments at weight t,
-    Laplace noise is proportional to D_x + t D_t in both, and the sum of squares (D_x + t D_t)^2 (1 / t^2 + |w|^2) is
-    least at t^3 = D_x / (D_t |w|^2). In L2 it is (D_x^2 + t^2 D_t^2) (1 / t^2 + |w|^2), least at t^4 = D_x^2 / (D_t^2
-    |w|^2). Cubes of p_x and p_t values have noise proportional to their sizes: (D_x + t D_t)^2 (p_t^2 / t^2 + p_x^2
-    |w|^2), least at t^3 = D_x p_t^2 / (D_t p_x^2 |w|^2). The norm of w, unknown and private, is replaced by a constant
-    chosen on generated data.
-    """
-    if kind == "linf":
-        features, target = linf_sensitivities(geometry, Fraction(1), "replace-one")
-        sizes = Moments(geometry).parts("replace-one")
-        ratio = float(features / target) * (sizes[-1] / sizes[0]) ** 2 if len(sizes) > 1 and target > 0 else 1.0
-        return float(min(max((ratio / EXPECTED_WEIGHT_NORM**2) ** (1 / 3), LEAST_TARGET_WEIGHT), MOST_TARGET_WEIGHT))
-    sensitivity = distinct_sensitivity if kind == "laplace" else squared_l2_sensitivity
-    features = sensitivity(geometry, Fraction(0), "replace-one")
-    target = sensitivity(geometry, Fraction(1), "replace-one") - features
-    if features <= 0 or target <= 0:
-        return 1.0
-    best = float(features / target) / EXPECTED_WEIGHT_NORM**2
-    return float(min(max(best ** (1 / 3 if kind == "laplace" else 1 / 4), 1.0), MOST_TARGET_WEIGHT))

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.mechanisms.base import Release
-from privfit.mechanisms.functional.functional import FunctionalMechanism, LinearFit, QuadraticProblem, noise_kind
+from privfit.mechanisms.functional.functional import FunctionalMechanism
+from privfit.mechanisms.functional.problem import LinearFit, QuadraticProblem, noise_kind
 from privfit.privacy import Event, SeededNoise, noised, seeded_generator
 from privfit.schema import Geometry
 from privfit.solvers import ReducedQuadratic, consistent, plausible_means, reduce_quadratic

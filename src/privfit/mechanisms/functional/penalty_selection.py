@@ -17,13 +17,8 @@ from numpy.typing import NDArray
 
 from privfit.losses import QuadraticLoss
 from privfit.mechanisms.base import Description, Mechanism, Numbers, PublicFacts, Release
-from privfit.mechanisms.functional.functional import (
-    ExactMoments,
-    FunctionalMechanism,
-    FunctionalPlan,
-    LinearFit,
-    QuadraticProblem,
-)
+from privfit.mechanisms.functional.functional import FunctionalMechanism
+from privfit.mechanisms.functional.problem import ExactMoments, FunctionalPlan, LinearFit, QuadraticProblem
 from privfit.privacy import Draws, Event, PrivacyError, exact
 from privfit.privacy.parts import RandomBits, Selection
 from privfit.rows import Rows

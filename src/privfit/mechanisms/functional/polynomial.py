@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from privfit.losses import PolynomialLoss, QuadraticLoss
 from privfit.mechanisms.base import Description, Mechanism, Numbers, PublicFacts, Release, ReleasePlan
-from privfit.mechanisms.functional.functional import (
+from privfit.mechanisms.functional.functional import FunctionalMechanism
+from privfit.mechanisms.functional.problem import (
     ExactMoments,
-    FunctionalMechanism,
     FunctionalPlan,
     LinearFit,
     QuadraticProblem,

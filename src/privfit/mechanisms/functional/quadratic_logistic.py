@@ -9,13 +9,8 @@ import numpy as np
 
 from privfit.losses import LOGISTIC, truncated_logistic
 from privfit.mechanisms.base import Description, Mechanism, Numbers, PublicFacts, Release
-from privfit.mechanisms.functional.functional import (
-    ExactMoments,
-    FunctionalMechanism,
-    FunctionalPlan,
-    LinearFit,
-    QuadraticProblem,
-)
+from privfit.mechanisms.functional.functional import FunctionalMechanism
+from privfit.mechanisms.functional.problem import ExactMoments, FunctionalPlan, LinearFit, QuadraticProblem
 from privfit.mechanisms.perturbation.problem import ERMFit, ERMProblem
 from privfit.privacy import Draws, PrivacyError
 from privfit.rows import Rows

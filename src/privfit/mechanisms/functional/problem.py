@@ -1,0 +1,145 @@
+"""What the functional mechanism minimises, plans, sums and fits; and the noise of its moments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.losses import QuadraticLoss
+from privfit.mechanisms.base import Description, ReleasePlan
+from privfit.mechanisms.functional import defaults
+from privfit.privacy import Draws, Event
+from privfit.privacy.parts import Additive, KNorm
+from privfit.solvers import (
+    NoiseLevel,
+    Penalty,
+    Solution,
+    consistent,
+)
+from privfit.statistics import (
+    Moments,
+    MomentValues,
+)
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+MOSTLY_NOISE = (
+    "noise drowned more than half of the directions: what is left is mostly a cautious guess; more rows, fewer columns "
+    "or a larger epsilon would help"
+)
+
+
+@dataclass(frozen=True)
+class QuadraticProblem:
+    """What is minimised: a loss of degree two, with or without an intercept, with or without a penalty on the
+    coefficients.
+
+    `spread` buys the sum of the target's squares besides, for intervals.
+    """
+
+    loss: QuadraticLoss
+    fit_intercept: bool = True
+    spread: bool = False
+    penalty: Penalty | None = None
+    probabilities: bool = False
+    """Whether the length of the coefficients is calibrated, so that scores are log-odds."""
+
+
+@dataclass(frozen=True)
+class LinearFit:
+    """Weights of the encoded columns, the intercept, and what it took to find them."""
+
+    weights: Floats
+    intercept: float
+    target_mean: float
+    solution: Solution
+    moments: MomentValues
+    penalty: tuple[Floats, Floats] | None = None
+    """What multiplied |c_j| and c_j^2 / 2, per column shown, where there was a penalty."""
+    gap: float = 0.0
+    length: float = 1.0
+    """By what the coefficients were stretched to become log-odds."""
+    at_edge: ClassVar[bool] = False
+    """A quadratic has no interval whose edge could matter."""
+
+
+@dataclass(frozen=True)
+class FunctionalPlan(ReleasePlan):
+    """The moments that are released, and what they are for."""
+
+    moments: Moments
+    problem: QuadraticProblem
+    every_entry: bool = False
+    """Whether all entries of X'X get noise of their own, equal ones too."""
+
+
+@dataclass(frozen=True)
+class ExactMoments:
+    """The moments of all rows that are released, without noise; `n_rows` is their number where it is public."""
+
+    values: Integers
+    n_rows: int | None
+
+    @classmethod
+    def of(cls, plan: FunctionalPlan, sums: Integers, n_rows: int) -> ExactMoments:
+        """The values that the plan releases, of exact sums over so many rows."""
+        adjacency = plan.facts.parameters.adjacency
+        if plan.every_entry:
+            d = plan.facts.geometry.n_columns
+            return cls(np.concatenate([sums[:d, :d].ravel(), sums[:d, -1]]).astype(np.int64), n_rows)
+        return cls(plan.moments.distinct(sums, n_rows, adjacency), n_rows if adjacency == "replace-one" else None)
+
+    def with_noise(self, plan: FunctionalPlan, draws: Draws) -> MomentValues:
+        """The next draw of noise added, and what must add up in every table made to add up again (not where every
+        entry has noise of its own: then w'Mw sees the symmetric part, and nothing else is done).
+        """
+        if plan.every_entry:
+            return _whole_matrix(plan.moments, draws.add(self.values).astype(np.float64), float(self.n_rows or 0))
+        return consistent(plan.moments, draws.add(self.values).astype(np.float64), self.n_rows)
+
+
+def _whole_matrix(moments: Moments, noisy: Floats, n_rows: float) -> MomentValues:
+    """Moments whose matrix has noise on every entry, made symmetric."""
+    d = moments.geometry.n_columns
+    matrix = noisy[: d * d].reshape(d, d) / moments.unit
+    return MomentValues((matrix + matrix.T) / 2, noisy[d * d :] / (moments.unit * moments.target_weight), n_rows)
+
+
+def noise_level(moments: Moments, event: Event, target_mean: float = 0.0) -> NoiseLevel:
+    """The standard deviations of the noise on the matrix's and the vector's entries, in units of 1."""
+    part = event.main[0]
+    assert isinstance(part, Additive)
+    first = last = part.sd
+    if isinstance(part, KNorm) and part.norm == "linf":
+        first, last = (part.block_sd(block) * part.scale / part.unit for block in (0, -1))
+    return NoiseLevel(first, last / moments.target_weight, target_mean)
+
+
+def noise_kind(event: Event) -> str:
+    """What `noise=` calls the noise of a release."""
+    return {"k-norm-linf": "linf", "k-norm-l2": "l2", "discrete-gaussian": "gaussian"}.get(event.kinds[0], "laplace")
+
+
+def described_repair(repair: str, solution: Solution) -> Description:
+    """What was done to a noisy quadratic, and a caution where noise has hidden most of it."""
+    directions = len(solution.weights)
+    repairs = {
+        "kind": repair,
+        "ridge": solution.ridge,
+        "eigenvalues_changed": solution.eigenvalues_changed,
+        "directions_kept": solution.directions_kept,
+        "directions": directions,
+        "bounded": solution.bounded,
+    }
+    drowned = repair == "floor" and solution.directions_kept < directions / 2
+    return Description(repairs, (MOSTLY_NOISE,) if drowned else ())
+
+
+def expected_error(plan: FunctionalPlan) -> float:
+    """The variance that `target_weight` makes small: what noise does to weights of the usual size."""
+    noise = noise_level(plan.moments, plan.event)
+    return noise.vector**2 + (noise.matrix * defaults.EXPECTED_WEIGHT_NORM) ** 2
