@@ -260,6 +260,21 @@ def test_a_duckdb_file_cannot_be_written_to(tmp_path: Path) -> None:
     assert len(numbers(f"{address}?table=people")) == 9
 
 
+def test_a_duckdb_file_that_is_written_to_between_passes_is_refused(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    address = duckdb_file(people(), tmp_path, "people")
+    opened = open_table(f"{address}?table=people")
+    assert opened.n_rows == 9
+    assert len(list(opened.batches(X, [0], 100))) == 1
+    with duckdb.connect(address.removeprefix("duckdb:///")) as connection:
+        with pytest.raises(DataError, match=r"open for writing.*give a relation"):
+            list(open_table(f"{address}?table=people").batches(X, [0], 100))
+        connection.execute("update people set x = 0.5")
+    with pytest.raises(DataError, match="DuckDB table changed after it was opened") as caught:
+        list(opened.batches(X, [0], 100))
+    assert_ours(caught.value)
+
+
 def test_views_and_queries_are_read_once_and_tables_again(tmp_path: Path) -> None:
     duckdb = pytest.importorskip("duckdb")
     address = duckdb_file(people(), tmp_path, "people")

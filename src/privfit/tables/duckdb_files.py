@@ -14,7 +14,7 @@ from privfit.tables.arrow_tables import record_batches
 from privfit.tables.database_urls import DatabaseUrl, quoted, second_pass
 from privfit.tables.drivers import driver
 from privfit.tables.errors import DataError, quietly
-from privfit.tables.files import changed_source, mark_of
+from privfit.tables.files import Mark, changed_source, mark_of
 from privfit.tables.kinds import arrow_kinds
 from privfit.tables.table import Batch, Table
 
@@ -24,8 +24,8 @@ PREFIX = "duckdb://"
 class DuckDBTable(Table):
     """A table, a view or a query of a DuckDB file.
 
-    A table hands out its rows in one order, and nobody can write to the file while it is open, so that it can be read
-    again. A view or a query may hand out its rows in another order each time, and is read once.
+    Every pass opens the file anew and must find it as it was. A table hands out its rows in one order, so that it can
+    be read again. A view or a query may hand out its rows in another order each time, and is run once.
     """
 
     runs_again = True
@@ -34,57 +34,70 @@ class DuckDBTable(Table):
         self.label = f"DuckDB {address.kind}"
         self._source = address.source
         self._path = _file_of(address)
-        self._mark = quietly(self.label, lambda: mark_of(self._path))
-        duckdb = driver("duckdb", "DuckDB", "duckdb")
-        self._connection = quietly(self.label, lambda: duckdb.connect(str(self._path), read_only=True))
-        self.names = self._fields = quietly(self.label, self._names)
-        self.passes_once = address.query is not None or not quietly(self.label, lambda: self._is_table(address))
-        self.n_rows = None if self.passes_once else quietly(self.label, self._count)
+        self._duckdb = driver("duckdb", "DuckDB", "duckdb")
+        self._mark = quietly(self.label, lambda: _marks(self._path))
+        with self._connected() as connection:
+            self.names = self._fields = quietly(self.label, lambda: tuple(connection.sql(self._select("*")).columns))
+            stored = address.query is None and quietly(self.label, lambda: _is_table(connection, address))
+            count = self._select("count(*)")
+            self.passes_once = not stored
+            self.n_rows = quietly(self.label, lambda: connection.execute(count).fetchone()[0]) if stored else None
         self._read = False
 
     def read(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
+        """The batches that the database makes."""
         if self._read and self.passes_once:
             raise second_pass(self.label)
         self._read = True
-        chosen = ", ".join(
-            f"{quoted(self._fields[position])} AS {quoted(str(place))}" for place, position in enumerate(positions)
-        )
+        asked = (f"{quoted(self._fields[position])} AS {quoted(str(i))}" for i, position in enumerate(positions))
         count = 0
-        self._check_mark()
-        with self._connection.cursor() as cursor:
-            reader = arrow_reader(cursor.sql(f"SELECT {chosen} FROM {self._source}"), rows)
+        self._check_unchanged()
+        with self._connected() as connection:
+            reader = arrow_reader(connection.sql(self._select(", ".join(asked))), rows)
             for batch in record_batches(reader, columns, range(len(columns)), rows):
                 count += len(batch[0])
                 yield batch
-        self._check_mark()
+        self._check_unchanged()
         if self.n_rows not in (None, count):
             raise changed_source(self.label)
 
     def kinds(self) -> pl.Schema:
         """The types of the columns."""
-        with self._connection.cursor() as cursor:
-            return arrow_kinds(arrow_reader(cursor.sql(f"SELECT * FROM {self._source} LIMIT 0"), 1).schema)
+        with self._connected() as connection:
+            return arrow_kinds(arrow_reader(connection.sql(f"{self._select('*')} LIMIT 0"), 1).schema)
 
-    def _names(self) -> tuple[str, ...]:
-        with self._connection.cursor() as cursor:
-            return tuple(cursor.sql(f"SELECT * FROM {self._source}").columns)
+    def _select(self, what: str) -> str:
+        return f"SELECT {what} FROM {self._source}"
 
-    def _is_table(self, address: DatabaseUrl) -> bool:
-        with self._connection.cursor() as cursor:
-            found = cursor.execute(
-                "SELECT count(*) FROM duckdb_tables() WHERE table_name = ? AND schema_name = coalesce(?, "
-                "current_schema()) AND database_name = current_database()",
-                [address.table, address.schema],
-            ).fetchone()
-        return bool(found[0])
+    def _connected(self) -> Any:
+        """A connection that cannot write; nobody else can while it is open."""
+        try:
+            return self._duckdb.connect(str(self._path), read_only=True)
+        except self._duckdb.Error as error:
+            kind = type(error).__name__
+        raise DataError(
+            f"The DuckDB file could not be opened for reading ({kind}), as when somebody has it open for writing. "
+            "Close that connection, or give a relation of it: connection.table('people'). Nothing was charged."
+        )
 
-    def _count(self) -> int:
-        with self._connection.cursor() as cursor:
-            return int(cursor.execute(f"SELECT count(*) FROM {self._source}").fetchone()[0])
-
-    def _check_mark(self) -> None:
-        if mark_of(self._path) != self._mark:
+    def _check_unchanged(self) -> None:
+        if _marks(self._path) != self._mark:
             raise changed_source(self.label)
+
+
+def _marks(path: Path) -> list[Mark]:
+    """What tells whether the file was changed, or the log beside it that is not yet part of it."""
+    log = path.with_name(f"{path.name}.wal")
+    return [mark_of(one) for one in (path, log) if one == path or one.exists()]
+
+
+def _is_table(connection: Any, address: DatabaseUrl) -> bool:
+    found = connection.execute(
+        "SELECT count(*) FROM duckdb_tables() WHERE table_name = ? AND schema_name = coalesce(?, current_schema()) "
+        "AND database_name = current_database()",
+        [address.table, address.schema],
+    ).fetchone()
+    return bool(found[0])
 
 
 def arrow_reader(relation: Any, rows: int) -> Any:
