@@ -77,8 +77,8 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
         Parameters
         ----------
         X : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
-            The table: a numpy array, a pandas or polars frame or lazy query, anything that Arrow can stream, a DuckDB
-            relation, or the path of a Parquet or CSV file.
+            The table: an array or sparse matrix, a pandas or polars frame or lazy query, anything that Arrow can
+            stream, a DuckDB relation, or the path or address of a file, a folder or a database (docs/engines.md).
         y : array-like or None, default=None
             The target, unless X has a column with the name of the schema's target.
 
