@@ -26,6 +26,8 @@ from privfit.rows import CachedDesign, MarginRows, Points, Rows, losses_of, one_
 from privfit.rows import on_lattice as points_on_lattice
 from privfit.schema import Geometry
 from privfit.tables import open_table
+from tests.mechanisms.test_genes import Scripted
+from tests.privacy.laws import most_told
 
 COLUMNS = [pf.Numeric("u", -1, 1), pf.Category("c", ["p", "q", "r"]), pf.Category("d", ["s", "t"])]
 TWO = pf.Schema(COLUMNS, pf.Category("y", ["a", "b"]))
@@ -324,6 +326,29 @@ def test_all_classes_share_one_budget(settings: dict, delta: float) -> None:
         assert sum(choices.each) == Fraction(7, 10)
         assert sum(part.epsilon for part in plan.event.parts) == pytest.approx(0.7)
     assert "for each of 3 classes" in plan.event.mechanism
+
+
+def test_three_searches_give_away_no_more_than_epsilon_together() -> None:
+    """All choices of one round for each class, by their exact law, for all rows that a table can differ by."""
+    epsilon, schema = 2.0, pf.Schema(COLUMNS[:1], THREE.target)
+    mechanism = PrivGene("enhanced", moves="genes", rounds=1, candidates=3, C=1.0)
+    problem = ERMProblem(hinge(), classes=3, coupling="one-vs-rest")
+    geometry = mechanism.geometry(schema, problem, "slope")
+    laws, seen = [], []
+    for row in itertools.product((-1.0, 1.0), "abc"):
+        table = pl.DataFrame([(0.2, "a")] * 3 + [row], schema=["u", "y"], orient="row")
+        law, asked = [], []
+        for script in itertools.product(range(3), repeat=3):
+            noise = Scripted(script)
+            terms = PrivacyParameters(Budget(epsilon))
+            release = mechanism.release(Rows(open_table(table), schema, geometry), terms, None, noise, problem)
+            law.append(noise.chance)
+            asked.append((noise.asked, release.value.weights.tolist(), release.event))
+        laws.append(law)
+        seen.append(asked)
+    assert all(asked == seen[0] for asked in seen)
+    worst = max(most_told(one, other) for one, other in itertools.combinations(laws, 2))
+    assert 0.1 * epsilon < worst <= epsilon * (1 + 1e-9)
 
 
 def test_rounds_follow_the_share_of_a_class() -> None:
