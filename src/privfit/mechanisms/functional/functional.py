@@ -20,11 +20,10 @@ from privfit.mechanisms.functional.defaults import (
     KIND_MARGIN,
     MOST_COLUMNS,
     SQUARE_WEIGHTS,
-    STIFFEST,
     USUAL_RERUNS,
-    automatic_penalty,
     target_weight,
 )
+from privfit.mechanisms.functional.penalised import penalised_minimum
 from privfit.mechanisms.functional.problem import (
     ExactMoments,
     FunctionalPlan,
@@ -41,20 +40,13 @@ from privfit.rows import Rows
 from privfit.schema import Geometry, Schema, SchemaError
 from privfit.solvers import (
     REPAIRS,
-    NoiseLevel,
-    Penalty,
-    ReducedQuadratic,
     Repair,
-    Solution,
     calibrate,
     is_bounded,
     minimise,
-    minimise_penalised,
     plausible_mean,
     plausible_means,
     reduce_quadratic,
-    shown_columns,
-    stationary_point,
 )
 from privfit.statistics import (
     STEP,
@@ -381,8 +373,8 @@ class FunctionalMechanism(Mechanism[QuadraticProblem, FunctionalPlan, ExactMomen
         stretch = loss.slope / (2 * loss.curvature)
         weights, strengths, gap = reduced.basis @ solution.weights, None, 0.0
         if problem.penalty is not None:
-            weights, strengths, gap = self._penalised(
-                problem.penalty, solution, reduced, geometry, noise, release.value.n_rows
+            weights, strengths, gap = penalised_minimum(
+                problem.penalty, solution, reduced, geometry, noise, release.value.n_rows, self.repair
             )
         weights = stretch * weights
         if not (fit_intercept and geometry.intercept):
@@ -394,37 +386,3 @@ class FunctionalMechanism(Mechanism[QuadraticProblem, FunctionalPlan, ExactMomen
     def describe(self, fit: LinearFit, schema: Schema, geometry: Geometry) -> Description:
         """How the noisy quadratic was repaired."""
         return described_repair(str(self.repair).lower(), fit.solution)
-
-    def _penalised(
-        self,
-        penalty: Penalty,
-        solution: Solution,
-        reduced: ReducedQuadratic,
-        geometry: Geometry,
-        noise: NoiseLevel,
-        n_rows: float,
-    ) -> tuple[Floats, tuple[Floats, Floats], float]:
-        """The penalised minimum in the units that a person sees, as encoded weights; the penalty used; and the
-        certified gap.
-        """
-        target = geometry.target
-        half = target.unit if target is not None and target.kind == "slope" else 1.0
-        columns = shown_columns(geometry)
-        shown = columns @ reduced.basis
-        sizes = np.sqrt(np.sum(columns**2, axis=1))
-        directions = shown @ solution.directions
-        kept, factors = solution.kept, solution.factors
-        known = float(np.max(np.divide(kept, factors, out=np.zeros_like(kept), where=factors > 0), initial=0.0))
-        curvature = np.minimum(1 / np.maximum(factors, 1e-300), STIFFEST * known)
-        matrix = (directions * curvature) @ directions.T
-        start = half * np.asarray(np.linalg.lstsq(shown.T, solution.weights, rcond=None)[0], dtype=np.float64)
-        strengths = penalty.strengths(max(n_rows, 1.0), automatic_penalty(sizes, half, noise))
-        used = penalty.in_units(strengths, sizes, half)
-        if self.repair is None and not solution.bounded:
-            raw = np.divide(
-                solution.kept, solution.factors, out=np.zeros_like(solution.kept), where=solution.factors != 0
-            )
-            found = stationary_point((directions * raw) @ directions.T, half * (shown @ reduced.vector), *used)
-        else:
-            found = minimise_penalised(matrix, start, *used)
-        return columns.T @ found.coefficients / half, strengths, found.gap

@@ -31,22 +31,31 @@ Integers = NDArray[np.int64]
 
 FOR_CHOICES = Fraction(8, 100)
 FOR_TABLES, FOR_EACH_TABLE, MOST_FOR_TABLES = Fraction(8, 100), Fraction(4, 100), Fraction(32, 100)
+"""What choosing and measuring have of epsilon together: a fixed share, and more for each term up to a limit. More
+leaves less for the weights. Chosen, not measured."""
 BESIDE_GAUSSIAN = Fraction(3, 2)
-MOST_CELLS = 500
-MOST_CHOICES = 5000
-ENOUGH_ROWS = 40_960
-MOST_LOOKS = 1 << 26
+"""So many times these shares beside Gaussian noise, with which pure steps compose at less cost. Chosen, not
+measured."""
+MOST_CELLS, MOST_CHOICES = 500, 5000
+"""Larger tables have more noise in all, more candidates take longer to compare. Chosen, not measured."""
+ENOUGH_ROWS, MOST_LOOKS = 40_960, 1 << 26
+"""Rows times epsilon that are looked at, and the most rows times candidates: more take longer to count."""
 LARGEST_CELL = 1 << 17
+"""Cells with more rows count as if they had so many, in the sum of slopes that is put down to chance."""
 UNIT = 1 << 14
+"""Integers that stand for a slope of 1: a coarser unit rounds more, a finer one leaves less room in 64 bits."""
 LITTLE_MORE = 1.1
-STEP_BITS = 8
-MOST_STEPS = 1 << 13
-SCORE_BITS = 36
-LARGEST_WEIGHT = 1 << 12
-NOT_BY_CHANCE = 0.6
-SOFT_COUNT = 25
-STEADY = 3.0
-FURTHEST = 1.5
+"""The sensitivity of slopes and curvatures together may be so many times that of slopes alone."""
+STEP_BITS, MOST_STEPS = 8, 1 << 13
+"""Slopes are looked up for scores in steps of 1/256, up to 16 either way."""
+SCORE_BITS, LARGEST_WEIGHT = 36, 1 << 12
+"""Bits of a score and the largest weight, so that sums over a row are exact in floats."""
+NOT_BY_CHANCE, SOFT_COUNT = 0.6, 25
+"""What is subtracted from the size of a cell's sum of slopes: 0.6 root(rows + 25) times the largest slope, so that
+pairs with many cells do not win by chance. Chosen, not measured."""
+STEADY, FURTHEST = 3.0, 1.5
+"""A Newton step is shortened where a curvature is below so many standard deviations of its noise, and is at most so
+long. Chosen, not measured."""
 OF_256 = 256
 """Rows are sampled so many times in 256: a byte of random bits for every row."""
 
