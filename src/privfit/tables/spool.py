@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ class Spool:
     def __init__(self, columns: Sequence[Column], batches: Iterable[Batch]) -> None:
         self._columns = [_read_as(column) for column in columns]
         self._file = tempfile.TemporaryFile(prefix="privfit-", dir=os.environ.get(CACHE))  # noqa: SIM115
+        weakref.finalize(self, self._file.close)  # or a warning would come at some later time, in somebody else's fit
         self._kinds: list[np.dtype[np.generic]] = []
         self._lengths: list[int] = []
         for batch in batches:
