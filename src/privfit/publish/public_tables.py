@@ -138,6 +138,23 @@ def _check_columns(tables: list[TableLike], names: Names, used: tuple[Column, ..
             )
 
 
+def check_settings(tau: object, synthetic_rows: object, weight_name: object) -> None:
+    """Refuse settings of weights that mean nothing, before anything is read."""
+    if not isinstance(tau, int | float) or isinstance(tau, bool) or not 0 <= tau <= 1:
+        raise PrivacyError(
+            f"tau={tau!r} was given; it is from 0, where all weights are equal, to 1. Use 1 if in doubt."
+        )
+    whole = hasattr(synthetic_rows, "__index__") and not isinstance(synthetic_rows, bool)
+    if not whole or int(synthetic_rows) < 1:  # type: ignore[call-overload]
+        raise PrivacyError(
+            f"synthetic_rows={synthetic_rows!r} was given; it is a whole number of at least 1. Use 20_000."
+        )
+    if not isinstance(weight_name, str) or not weight_name:
+        raise PrivacyError(
+            f"weight_name={weight_name!r} was given; it is the name of a column. Use 'weight' if in doubt."
+        )
+
+
 def refuse_same(private: TableLike, public: TableLike) -> None:
     """Refuse the private table itself in place of a public one: its rows would be published."""
     for table in public if isinstance(public, list | tuple) else [public]:

@@ -21,7 +21,7 @@ from privfit.models.inputs import Input
 from privfit.models.private import FitResult
 from privfit.privacy import Budget, Ledger, PrivacyError, PrivacyParameters, PrivacyWarning, Seed, seeded_generator
 from privfit.publish import diagnostics
-from privfit.publish.public_tables import PublicTables, Query, refuse_same
+from privfit.publish.public_tables import PublicTables, Query, check_settings, refuse_same
 from privfit.publish.publisher import WEIGHT, Publisher
 from privfit.schema import Geometry, Schema
 from privfit.tables import Frame, TableLike, in_memory, open_table, taken, with_column
@@ -196,22 +196,7 @@ class ImportanceWeights(Publisher[Reweighting, ReweightingProblem, ReweightingFi
     def _chosen_mechanism(self) -> Reweighting:
         if self.method not in METHODS:
             raise PrivacyError(f"method={self.method!r} was given; it is one of {METHODS}. Use 'tilting' if in doubt.")
-        if not isinstance(self.tau, int | float) or isinstance(self.tau, bool) or not 0 <= self.tau <= 1:
-            raise PrivacyError(
-                f"tau={self.tau!r} was given; it is from 0, where all weights are equal, to 1. Use 1 if in doubt."
-            )
-        if (
-            isinstance(self.synthetic_rows, bool)
-            or not hasattr(self.synthetic_rows, "__index__")
-            or self.synthetic_rows < 1
-        ):
-            raise PrivacyError(
-                f"synthetic_rows={self.synthetic_rows!r} was given; it is a whole number of at least 1. Use 20_000."
-            )
-        if not isinstance(self.weight_name, str) or not self.weight_name:
-            raise PrivacyError(
-                f"weight_name={self.weight_name!r} was given; it is the name of a column. Use 'weight' if in doubt."
-            )
+        check_settings(self.tau, self.synthetic_rows, self.weight_name)
         mechanism = self._tilting() if self.method == "tilting" else self._density_ratio()
         mechanism.check()
         return mechanism

@@ -24,6 +24,7 @@ from privfit.mechanisms.functional.defaults import (
     target_weight,
 )
 from privfit.mechanisms.functional.penalised import penalised_minimum
+from privfit.mechanisms.functional.printed import CALIBRATIONS, Calibration, printed_sensitivity
 from privfit.mechanisms.functional.problem import (
     ExactMoments,
     FunctionalPlan,
@@ -58,7 +59,6 @@ from privfit.statistics import (
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-CALIBRATIONS = ("tight", "paper", "paper-box")
 NoiseKind = Literal["auto", "laplace", "linf", "l2", "gaussian"]
 NORMS: dict[str, Norm] = {"laplace": "l1", "linf": "linf", "l2": "l2", "gaussian": "l2"}
 
@@ -119,7 +119,7 @@ class FunctionalMechanism(Mechanism[QuadraticProblem, FunctionalPlan, ExactMomen
     'discrete Laplace'
     """
 
-    calibration: Literal["tight", "paper", "paper-box"] = "tight"
+    calibration: Calibration = "tight"
     repair: Repair = "floor"
     loss: QuadraticLoss | None = None
     interval: float | Literal["auto"] = "auto"
@@ -304,7 +304,7 @@ class FunctionalMechanism(Mechanism[QuadraticProblem, FunctionalPlan, ExactMomen
         kind = kind or self._usual_kind
         sensitivity = moments.sensitivity(parameters.adjacency, NORMS[kind])
         if self._printed:
-            sensitivity = self._printed_sensitivity(moments, parameters, loss, sensitivity)
+            sensitivity = printed_sensitivity(self.calibration, moments, parameters, loss, sensitivity)
         mechanism = f"functional mechanism, {self.calibration} calibration"
         rows_per_person, n_values = int(parameters.rows_per_person), moments.n_values(parameters.adjacency)
         if self.calibration == "paper-box":
@@ -334,25 +334,6 @@ class FunctionalMechanism(Mechanism[QuadraticProblem, FunctionalPlan, ExactMomen
         if self.repair != "rerun":
             return event
         return replace(event, parts=(Repeat(parts=event.parts, one_in=USUAL_RERUNS),))
-
-    def _printed_sensitivity(
-        self, moments: Moments, parameters: PrivacyParameters, loss: QuadraticLoss, proved: int
-    ) -> int:
-        """The printed constant in lattice units, and never less than what is proved.
-
-        Guarantee: docs/proofs/moments.md, Paper calibration, and Theorem 6 for all entries of a box.
-        """
-        d = moments.geometry.n_columns
-        if self.calibration == "paper":  # of the coefficients that footnote 1 scales by 1 / sqrt(d)
-            return max(proved, math.ceil(loss.printed_sensitivity(d) * d / loss.curvature * moments.unit))
-        if parameters.adjacency == "add-remove" or moments.geometry.intercept:
-            raise PrivacyError(
-                "calibration='paper-box' was given under add-remove, or with a loss that has an offset; it is printed "
-                "for tables with as many rows and for squared errors. Use replace-one, or calibration='tight'. Nothing "
-                "was charged."
-            )
-        every = 2 * (d * d + moments.target_weight * d)
-        return math.ceil(max(loss.printed_sensitivity(d) / loss.curvature, every) * moments.unit)
 
     def solve(self, release: Release[MomentValues], geometry: Geometry, problem: QuadraticProblem) -> LinearFit:
         """The minimiser of the repaired noisy objective, as log-odds where those are wanted: post-processing."""
