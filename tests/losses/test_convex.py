@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import pickle
 from dataclasses import replace
@@ -15,7 +16,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.special import expit, logit
 
-from privfit.losses import LOGISTIC, ConvexLoss, hinge, robust, smooth_hinge, tempered_logistic
+from privfit.losses import LOGISTIC, ConvexLoss, hinge, is_ready_made, robust, smooth_hinge, tempered_logistic
 from tests.support.beats import assert_told_in_order
 
 CLASSES = np.array([-1.0, 1.0])
@@ -48,6 +49,20 @@ def test_ready_made_losses_pass_their_own_check_and_would_not_with_less(name: st
     assert loss.most_slope is not None
     with pytest.raises(ValueError, match="states most_slope"):
         replace(loss, most_slope=0.99 * loss.most_slope, taper=None).check(CLASSES)
+
+
+@pytest.mark.parametrize("loss", [*MARGINS.values(), robust(2.0)])
+def test_only_functions_of_ready_made_losses_are_called_without_a_guard(loss: ConvexLoss) -> None:
+    assert is_ready_made(loss.slope)
+    assert is_ready_made(pickle.loads(pickle.dumps(loss)).curvature)
+
+    @functools.wraps(loss.slope)
+    def wrapper(z: Any, y: Any) -> Any:
+        return loss.slope(z, y)
+
+    assert wrapper.__module__ == loss.slope.__module__
+    assert not is_ready_made(wrapper)
+    assert not is_ready_made(loss.scaled(0.0, 2.0).slope)
 
 
 @given(st.floats(1e-3, 1e3), st.floats(-100, 100), st.floats(1e-2, 1e2))

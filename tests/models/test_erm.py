@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -230,14 +232,45 @@ def test_parameters_are_kept_as_given_and_cloned() -> None:
     model = pf.ERM(LOGCOSH, 3.0, 0.7, schema=SCHEMA, delta=1e-7, rows_per_person=2)
     assert model.get_params()["loss"] is LOGCOSH
     assert (model.get_params()["penalty"], model.get_params()["epsilon"]) == (3.0, 0.7)
-    copy = clone(model)
-    assert copy.get_params() == {**model.get_params(), "loss": copy.loss}
-    assert (copy.loss.name, copy.loss.most_slope) == ("log-cosh loss", 1.0)
+    copied = clone(model)
+    assert copied.get_params() == {**model.get_params(), "loss": copied.loss}
+    assert (copied.loss.name, copied.loss.most_slope) == ("log-cosh loss", 1.0)
     assert model.set_params(penalty="auto", loss=None).penalty == "auto"
-    assert copy.penalty == 3.0
+    assert copied.penalty == 3.0
     X, y = line(100)
     numbers = regression(-5, 40, 1.0)
     np.testing.assert_array_equal(clone(numbers).fit(X, y).coef_, numbers.fit(X, y).coef_)
+
+
+def _sloped(sharpness: Callable[[], float]) -> pf.ConvexLoss:
+    """A logistic loss whose curvature is a quarter of its sharpness, and states a quarter."""
+    return pf.ConvexLoss(
+        slope=lambda z, y: -y / (1 + np.exp(np.clip(sharpness() * y * z, -500, 500))),
+        curvature=lambda z, y: sharpness() / (2 + 2 * np.cosh(np.clip(sharpness() * z, -500, 500))),
+        most_slope=1.0,
+        most_curvature=0.25,
+        link="slopes",
+    )
+
+
+def test_a_loss_that_has_changed_since_the_last_fit_is_checked_again() -> None:
+    table, _ = people(200)
+    sharpness = [1.0]
+    ledger = pf.Ledger(epsilon=10.0)
+    model = pf.ERM(_sloped(lambda: sharpness[0]), schema=SCHEMA, ledger=ledger).fit(table)
+    sharpness[0] = 50.0
+    for again in (model, clone(model)):
+        with pytest.raises(ValueError, match=r"curvature of 12\.5 and states most_curvature=0\.25"):
+            again.fit(table)
+    assert ledger.n_entries == 1
+
+
+def test_a_changed_copy_of_a_ready_made_loss_is_checked() -> None:
+    table, _ = people(200)
+    changed = copy.copy(LOGISTIC)
+    object.__setattr__(changed, "most_curvature", 1e-3)
+    with pytest.raises(ValueError, match="states most_curvature"):
+        pf.ERM(changed, schema=SCHEMA, ledger=pf.Ledger(epsilon=1.0)).fit(table)
 
 
 # -- ERM: saved ------------------------------------------------------------------------------------

@@ -104,6 +104,17 @@ def test_only_another_promise_warns(recwarn):
             ledger.check(other)
 
 
+def test_a_release_made_elsewhere_that_states_another_promise_warns_too():
+    ledger = pf.Ledger(epsilon=10.0)
+    ledger.charge(event())
+    for stated in ({"adjacency": "add-remove"}, {"rows_per_person": 2}):
+        with pytest.warns(pf.PrivacyWarning, match="do not add up to one guarantee"):
+            ledger.check(Event("outside", 0.1, elsewhere=True, **stated))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ledger.check(Event("outside", 0.1, elsewhere=True))
+
+
 def test_check_refuses_what_charge_would_refuse_and_charges_nothing():
     ledger = pf.Ledger(epsilon=0.5)
     ledger.check(event(0.5))

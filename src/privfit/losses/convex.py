@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,6 @@ Floats = NDArray[np.float64]
 Function = Callable[[Any, Any], Any]
 
 LINKS = ("identity", "logistic", "slopes")
-CHECKED, READY_MADE = "_checked_for", b"every target"
-"""Where a loss notes for which targets it was checked; changed copies do not inherit it."""
 
 
 @dataclass(frozen=True)
@@ -146,35 +144,6 @@ class ConvexLoss:
                     "leave it out."
                 )
         check_on_grid(self, targets)
-
-    def check_once(self, targets: Floats) -> None:
-        """Check the loss for these targets, unless this very loss was checked for them, or is ready made.
-
-        Parameters
-        ----------
-        targets : ndarray
-            The targets to check it for.
-
-        Raises
-        ------
-        ValueError
-            If its functions contradict what it states.
-        """
-        checked, kind = self.__dict__.setdefault(CHECKED, set()), targets.tobytes()
-        if READY_MADE not in checked and kind not in checked:
-            self.check(targets)
-            checked.add(kind)
-
-    def ready_made(self) -> Self:
-        """Return this loss, marked as one that tests have checked; a changed copy of it is not.
-
-        Returns
-        -------
-        Self
-            This loss.
-        """
-        self.__dict__.setdefault(CHECKED, set()).add(READY_MADE)
-        return self
 
     def found_smoothness(self) -> float:
         """Return a Lipschitz constant of the slope as a grid shows it: no bound.

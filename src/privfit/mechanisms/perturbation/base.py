@@ -158,11 +158,14 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, CachedDesign, ERMFit]):
         return tuple(kind for kind in self.kinds if not useless.get(kind))
 
     def _gradients(self, facts: PublicFacts, problem: ERMProblem) -> Gradients:
-        """The gradients of a loss that was checked, and of the rows of one person."""
+        """The gradients of a loss that is checked here, and of the rows of one person.
+
+        It is checked at every plan: its functions may use what has changed since the last fit.
+        """
         loss, target = problem.loss, facts.geometry.target
         is_number = target is not None and target.kind == "slope"
         targets = np.linspace(-1.0, 1.0, 9) if is_number else np.array([-1.0, 1.0])
-        loss.check_once(targets)
+        loss.check(targets)
         if loss.excess_at_zero is None:
             loss = replace(loss, likely_excess=loss.found_excess(targets))
         if loss.most_curvature is None and loss.jumps:

@@ -184,8 +184,8 @@ class Ledger(LedgerReading):
             If the event has another adjacency or other rows per person than the entries before.
         """
         with self._file.opened() as (_, state):
-            after = self._state_after(state, event)
-        if after.mixed:
+            self._state_after(state, event)
+        if state.mixed or state.promise not in (None, (event.adjacency, event.rows_per_person)):
             warnings.warn(
                 f"This ledger has entries with another adjacency or another rows_per_person than {event.adjacency!r} "
                 f"and {event.rows_per_person}. Their prices do not add up to one guarantee. Use one ledger for each.",
