@@ -3,11 +3,11 @@
 from privfit.tables.arranged import WithTarget, settled_box
 from privfit.tables.arrays import as_given, refuse_masked
 from privfit.tables.drafts import NUMBER_OF_A_DATE, draft_schema, public_schema
-from privfit.tables.errors import NOT_CHARGED, DataError, MissingValues, quietly
-from privfit.tables.files import FileTable
+from privfit.tables.errors import NOT_CHARGED, DataError, MissingValues
 from privfit.tables.kept_columns import DecodedTable, KeptColumn, kept_positions
 from privfit.tables.opening import is_frame, is_named, open_table
 from privfit.tables.pandas_frames import is_pandas
+from privfit.tables.polars_tables import FileTable
 from privfit.tables.public_frames import (
     Frame,
     column_numbers,
@@ -20,7 +20,7 @@ from privfit.tables.public_frames import (
     with_column,
     write_frame,
 )
-from privfit.tables.table import ABSENT, UNKNOWN, Batch, Table, TableLike, Values
+from privfit.tables.table import ABSENT, UNKNOWN, Batch, Table, TableLike, Values, quietly
 
 __all__ = [
     "ABSENT",

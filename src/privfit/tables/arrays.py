@@ -10,9 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.schema import Category, Column, Numeric
-from privfit.tables.errors import DataError, quietly, wrong_type
+from privfit.tables.errors import DataError, wrong_type
 from privfit.tables.kept_columns import KeptColumn, kept_array
-from privfit.tables.table import ABSENT, UNKNOWN, Batch, Table, TableLike, Values, codes_of_numbers, only_absent
+from privfit.tables.table import (
+    ABSENT,
+    UNKNOWN,
+    Batch,
+    Table,
+    TableLike,
+    Values,
+    codes_of_numbers,
+    only_absent,
+    quietly,
+)
 
 Array = NDArray[np.generic]
 

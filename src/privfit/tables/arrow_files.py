@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from privfit.schema import Column
 from privfit.tables.arrow_tables import record_batches
-from privfit.tables.files import FileTable, changed_file
+from privfit.tables.errors import changed_file
 from privfit.tables.kinds import arrow_kinds
+from privfit.tables.polars_tables import FileTable
 from privfit.tables.table import Batch
 
 

@@ -13,9 +13,9 @@ import polars as pl
 import pyarrow as pa
 
 from privfit.schema import Column
-from privfit.tables.errors import DataError, quietly
+from privfit.tables.errors import DataError
 from privfit.tables.polars_tables import PolarsTable, series_values
-from privfit.tables.table import Batch, Table, TableLike
+from privfit.tables.table import Batch, Table, TableLike, quietly
 
 
 class ArrowStream(Protocol):

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from privfit.schema import Category, Column, Numeric
 from privfit.tables.csv_lines import count_records, separator_of
-from privfit.tables.errors import DataError, quietly, wrong_type
-from privfit.tables.files import FileTable
+from privfit.tables.errors import DataError, wrong_type
 from privfit.tables.kept_columns import KeptColumn, kept_series
-from privfit.tables.polars_tables import query_batches, text_codes
-from privfit.tables.table import ABSENT, UNKNOWN, Batch, Values, codes_of_numbers
+from privfit.tables.polars_tables import FileTable, query_batches, text_codes
+from privfit.tables.table import ABSENT, UNKNOWN, Batch, Values, codes_of_numbers, quietly
 
 MISSING_TEXTS = ("", "NA", "N/A", "n/a", "<NA>", "NaN", "nan", "NULL", "null", "None")
 """What stands for a missing value in a CSV file, unless the schema lists it as a level."""

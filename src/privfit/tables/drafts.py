@@ -14,14 +14,14 @@ from privfit.schema import Category, Column, Numeric, Schema, SchemaError
 from privfit.schema.toml import value_text
 from privfit.tables.arrays import is_absent, plain_array
 from privfit.tables.datasets import is_dataset
-from privfit.tables.errors import DataError, quietly
+from privfit.tables.errors import DataError
 from privfit.tables.kinds import table_frame, table_kinds
 from privfit.tables.locations import is_location
 from privfit.tables.narwhals_frames import is_narwhals, native_table
 from privfit.tables.opening import is_named, open_table
 from privfit.tables.pandas_frames import is_pandas
 from privfit.tables.sparse import is_sparse
-from privfit.tables.table import TableLike
+from privfit.tables.table import TableLike, quietly
 
 if TYPE_CHECKING:
     import pandas as pd

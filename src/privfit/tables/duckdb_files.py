@@ -13,10 +13,10 @@ from privfit.schema import Column
 from privfit.tables.arrow_tables import record_batches
 from privfit.tables.database_urls import DatabaseUrl, quoted, second_pass
 from privfit.tables.drivers import driver
-from privfit.tables.errors import DataError, quietly
-from privfit.tables.files import Mark, changed_source, mark_of
+from privfit.tables.errors import DataError, changed_source
 from privfit.tables.kinds import arrow_kinds
-from privfit.tables.table import Batch, Table
+from privfit.tables.polars_tables import Mark, mark_of
+from privfit.tables.table import Batch, Table, quietly
 
 PREFIX = "duckdb://"
 

@@ -1,20 +1,8 @@
-"""Errors of tables: for the data owner, before any charge. They name columns and never quote a cell.
-
-Engines' own errors may quote cells. `quietly` drops them whole and keeps nothing but the name of their type. What an
-engine prints is out of reach: when a thread of polars panics, Rust writes its message to the process's standard error
-before Python hears of it, and polars has no switch for that. Redirecting file descriptor 2 meanwhile would swallow what
-other threads of the caller write. The message comes before any charge and may quote a cell, so docs/guide.md tells the
-data owner not to pass that stream on.
-"""
+"""Errors of tables: for the data owner, before any charge. They name columns and never quote a cell."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
-
 from privfit.schema import Category, Column
-
-Result = TypeVar("Result")
 
 NOT_CHARGED = " Nothing was charged."
 
@@ -54,24 +42,6 @@ class MissingValues(DataError):
         self.column = column
 
 
-def quietly(label: str, read: Callable[[], Result]) -> Result:
-    """What an engine reads. Its error is dropped whole, chain and all, before ours is raised.
-
-    A function and not a context manager: an error that is raised while a `with` block is left carries the other one.
-    Panics of Rust code (`pyo3_runtime.PanicException`) and exits that a generator or a cell asks for are no
-    `Exception`s, and are errors of reading all the same. Ctrl-C ends the fit, and carries nothing but that.
-    """
-    try:
-        return read()
-    except DataError:
-        raise
-    except BaseException as error:
-        interrupted, kind = isinstance(error, KeyboardInterrupt), type(error).__name__
-    if interrupted:
-        raise KeyboardInterrupt
-    raise unreadable(label, kind)
-
-
 def unreadable(label: str, kind: str) -> DataError:
     """The error for a table that an engine could not read to its end; `kind` is the type of the engine's own error."""
     return DataError(
@@ -89,4 +59,20 @@ def wrong_type(column: Column, found: str) -> DataError:
     return DataError(
         f"{fact} Convert the column, or correct the schema. Nothing was charged.",
         when_predicting=f"{fact} The schema is part of the model: convert the column.",
+    )
+
+
+def changed_source(label: str) -> DataError:
+    """The error for a source that is not what it was when it was opened, or hands out other rows than it said."""
+    return DataError(
+        f"The {label} changed after it was opened, or handed out another number of rows than it said it has. "
+        "Give a source that nobody writes to. Nothing was charged."
+    )
+
+
+def changed_file(label: str) -> DataError:
+    """The error for a file that is not what it was when it was opened."""
+    return DataError(
+        f"The file {label!r} was cut, replaced or written to after it was opened, so that its rows are not those of "
+        "one table. Give a copy that nobody writes to. Nothing was charged."
     )

@@ -7,9 +7,8 @@ from typing import Any, cast
 import polars as pl
 import pyarrow as pa
 
-from privfit.tables.errors import quietly
 from privfit.tables.kept_columns import KeptColumn
-from privfit.tables.table import Table
+from privfit.tables.table import Table, quietly
 
 FRAME_ROWS = 1 << 16
 

@@ -5,24 +5,14 @@ from __future__ import annotations
 import os
 from functools import partial
 from pathlib import Path
-from typing import TypeGuard
 
 from privfit.tables.arrow_files import ArrowFileTable
 from privfit.tables.csv_files import CsvTable
-from privfit.tables.errors import quietly
-from privfit.tables.files import FileTable, ParquetTable
-from privfit.tables.table import TableLike
+from privfit.tables.polars_tables import FileTable, ParquetTable
+from privfit.tables.table import quietly
 
 FILES: tuple[type[FileTable], ...] = (ParquetTable, CsvTable, ArrowFileTable)
 ENDINGS = tuple(ending for engine in FILES for ending in engine.endings)
-
-
-def is_local_file(table: TableLike) -> TypeGuard[str | os.PathLike[str]]:
-    """Whether this is the path of a file that can be read. What is wrong with others, locations.py finds out."""
-    try:
-        return isinstance(table, str | os.PathLike) and str(table).lower().endswith(ENDINGS) and Path(table).is_file()
-    except (OSError, ValueError, TypeError):  # too long, with a NUL, or no text at all
-        return False
 
 
 def local_file(given: str | os.PathLike[str], label: str | None = None) -> FileTable:

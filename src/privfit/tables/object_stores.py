@@ -22,10 +22,9 @@ import pyarrow.parquet as pq
 from privfit.schema import Column
 from privfit.tables.arrow_tables import record_batches
 from privfit.tables.drivers import driver
-from privfit.tables.errors import DataError, quietly
-from privfit.tables.files import changed_source
+from privfit.tables.errors import DataError, changed_source
 from privfit.tables.kinds import arrow_kinds
-from privfit.tables.table import Batch, Table
+from privfit.tables.table import Batch, Table, quietly
 
 BY_ARROW = ("s3", "gs", "gcs", "abfs", "abfss")
 """Schemes that pyarrow reads by itself; fsspec reads the others."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeGuard
 
 import polars as pl
 import pyarrow as pa
@@ -12,17 +14,15 @@ from privfit.tables.arrays import ArrayTable
 from privfit.tables.arrow_tables import StreamTable, arrow_table, is_stream
 from privfit.tables.datasets import DatasetTable, is_dataset
 from privfit.tables.duckdb_relations import RelationTable, is_relation
-from privfit.tables.errors import quietly
-from privfit.tables.local_files import is_local_file, local_file
+from privfit.tables.local_files import ENDINGS, FILES
 from privfit.tables.locations import is_location, open_location
 from privfit.tables.narwhals_frames import is_narwhals, native_table
 from privfit.tables.pandas_frames import PandasTable, is_pandas
 from privfit.tables.polars_tables import PolarsTable, QueryTable
 from privfit.tables.sparse import SparseTable, is_sparse
-from privfit.tables.table import Table, TableLike
+from privfit.tables.table import Table, TableLike, quietly
 
 ENGINES: tuple[tuple[Callable[[TableLike], bool], Callable[[Any], Table]], ...] = (
-    (is_local_file, local_file),
     (lambda table: isinstance(table, Table), lambda table: table),
     (is_narwhals, lambda table: open_table(native_table(table))),
     (is_location, open_location),
@@ -40,7 +40,19 @@ ENGINES: tuple[tuple[Callable[[TableLike], bool], Callable[[Any], Table]], ...] 
 
 def open_table(table: TableLike) -> Table:
     """The table behind any object or path that privfit can read."""
-    return quietly(type(table).__name__, lambda: engine_of(table)(table))
+    if not is_local_file(table):
+        return quietly(type(table).__name__, lambda: engine_of(table)(table))
+    path = Path(table)
+    engine = next(kind for kind in FILES if path.name.lower().endswith(kind.endings))
+    return quietly(path.name, lambda: engine(path))
+
+
+def is_local_file(table: TableLike) -> TypeGuard[str | os.PathLike[str]]:
+    """Whether this is the path of a file that can be read. What is wrong with others, locations.py finds out."""
+    try:
+        return isinstance(table, str | os.PathLike) and str(table).lower().endswith(ENDINGS) and Path(table).is_file()
+    except (OSError, ValueError, TypeError):  # too long, with a NUL, or no text at all
+        return False
 
 
 def engine_of(table: TableLike) -> Callable[[Any], Table]:

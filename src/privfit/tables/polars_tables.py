@@ -1,20 +1,28 @@
-"""Tables of polars: frames in memory, and queries that are read in batches to their very end or not at all."""
+"""Tables of polars: frames in memory, and queries and Parquet files that are read in batches, to their very end or not
+at all. Files of every kind must stay what they were when they were opened (`FileTable`).
+"""
 
 from __future__ import annotations
 
+import os
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from queue import Full, Queue
 from threading import Event, Thread, main_thread
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from privfit.schema import Category, Column, Numeric
-from privfit.tables.errors import quietly, unreadable, wrong_type
+from privfit.tables.errors import changed_file, unreadable, wrong_type
 from privfit.tables.kept_columns import KeptColumn, kept_series
-from privfit.tables.table import ABSENT, UNKNOWN, Batch, Table, Values, codes_of_numbers, only_absent
+from privfit.tables.table import ABSENT, UNKNOWN, Batch, Table, Values, codes_of_numbers, only_absent, quietly
+
+Mark = tuple[int, int, int, int]
 
 WAITING = 2
 """Batches that the engine may be ahead: enough that neither side waits for the other, and no more memory than that."""
@@ -54,6 +62,74 @@ class QueryTable(Table):
         names = [self._fields[position] for position in positions]
         for frame in query_batches(self._query.select(names), rows, self.label):
             yield [series_values(series, column) for series, column in zip(frame.get_columns(), columns, strict=True)]
+
+
+class FileTable(Table):
+    """A file of one table, read in batches and never held in memory whole.
+
+    Every pass must find the file that was opened, and all its rows.
+    """
+
+    kind: ClassVar[str]
+    endings: ClassVar[tuple[str, ...]]
+
+    def __init__(self, path: Path, label: str | None = None) -> None:
+        self.path, self.label = path, path.name if label is None else label
+        self._mark = mark_of(path)  # before anything is read of it
+
+    def check_unchanged(self) -> None:
+        """Refuse a file that is not what it was when it was opened."""
+        if mark_of(self.path) != self._mark:
+            raise changed_file(self.label)
+
+    @abstractmethod
+    def kinds(self) -> pl.Schema:
+        """The types of the columns."""
+
+    @abstractmethod
+    def whole(self) -> pl.DataFrame:
+        """All of the file: for public tables."""
+
+
+class ParquetTable(FileTable):
+    """A Parquet file. Its metadata says how many rows it has, and every pass must find as many."""
+
+    kind = "Parquet"
+    endings = (".parquet", ".pq")
+
+    def __init__(self, path: Path, label: str | None = None) -> None:
+        super().__init__(path, label)
+        self._scan = pl.scan_parquet(path, glob=False, low_memory=True)
+        self.names = self._fields = tuple(self._scan.collect_schema().names())
+        self.n_rows = int(self._scan.select(pl.len()).collect().item())
+
+    def read(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
+        """Batches of polars' streaming engine."""
+        self.check_unchanged()
+        count = 0
+        for frame in query_batches(self._scan.select([self._fields[place] for place in positions]), rows, self.label):
+            count += frame.height
+            yield [series_values(series, column) for series, column in zip(frame.get_columns(), columns, strict=True)]
+        self.check_unchanged()
+        if count != self.n_rows:
+            raise changed_file(self.label)
+
+    def kinds(self) -> pl.Schema:
+        """The types that the file states."""
+        return self._scan.collect_schema()
+
+    def whole(self) -> pl.DataFrame:
+        """All rows."""
+        frame = self._scan.collect()
+        if frame.height != self.n_rows:
+            raise changed_file(self.label)
+        return frame
+
+
+def mark_of(path: Path) -> Mark:
+    """What tells a file from any other, and from itself after it was written to."""
+    state = os.stat(path)
+    return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns
 
 
 def series_values(series: pl.Series, column: Column) -> Values:

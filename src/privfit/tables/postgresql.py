@@ -12,10 +12,9 @@ from privfit.schema import Column
 from privfit.tables.arrow_tables import record_batches
 from privfit.tables.database_urls import DatabaseUrl, quoted, second_pass
 from privfit.tables.drivers import driver
-from privfit.tables.errors import DataError, quietly
-from privfit.tables.files import changed_source
+from privfit.tables.errors import DataError, changed_source
 from privfit.tables.kinds import arrow_kinds
-from privfit.tables.table import Batch, Table
+from privfit.tables.table import Batch, Table, quietly
 
 PREFIXES = ("postgresql://", "postgres://")
 SNAPSHOT = (

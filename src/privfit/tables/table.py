@@ -1,16 +1,24 @@
-"""What every engine offers: batches of plain columns. One small file per engine does the rest."""
+"""What every engine offers: batches of plain columns. One small file per engine does the rest.
+
+Engines' own errors may quote cells. `quietly` drops them whole and keeps nothing but the name of their type. What an
+engine prints is out of reach: when a thread of polars panics, Rust writes its message to the process's standard error
+before Python hears of it, and polars has no switch for that. Redirecting file descriptor 2 meanwhile would swallow what
+other threads of the caller write. The message comes before any charge and may quote a cell, so docs/guide.md tells the
+data owner not to pass that stream on.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from numbers import Integral
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit.schema import Category, Column
-from privfit.tables.errors import DataError, quietly, wrong_type
+from privfit.tables.errors import DataError, unreadable, wrong_type
 from privfit.tables.names import reads_like_a_cell
 from privfit.tables.spool import Spool
 
@@ -20,6 +28,7 @@ looks at it; nothing else does.
 """
 Values = NDArray[np.float64] | NDArray[np.int32]
 Batch = list[Values]
+Result = TypeVar("Result")
 
 KEPT_ROWS = 1 << 16
 """Rows of a batch in the temporary file of a table that passes by once."""
@@ -146,6 +155,24 @@ class Table(ABC):
                 "polars.read_csv(path, has_header=False), pandas.read_csv(path, header=None). "
                 "Columns that are called so must be renamed. Nothing was charged."
             )
+
+
+def quietly(label: str, read: Callable[[], Result]) -> Result:
+    """What an engine reads. Its error is dropped whole, chain and all, before ours is raised.
+
+    A function and not a context manager: an error that is raised while a `with` block is left carries the other one.
+    Panics of Rust code (`pyo3_runtime.PanicException`) and exits that a generator or a cell asks for are no
+    `Exception`s, and are errors of reading all the same. Ctrl-C ends the fit, and carries nothing but that.
+    """
+    try:
+        return read()
+    except DataError:
+        raise
+    except BaseException as error:
+        interrupted, kind = isinstance(error, KeyboardInterrupt), type(error).__name__
+    if interrupted:
+        raise KeyboardInterrupt
+    raise unreadable(label, kind)
 
 
 def only_absent(absent: NDArray[np.bool_], found: str, column: Category) -> NDArray[np.int32]:
