@@ -389,6 +389,37 @@ def of_baselines() -> Iterator[Setting]:
             )
 
 
+def of_printed() -> Iterator[Setting]:
+    """Forms of the papers, to the letter."""
+    weights: list[dict[str, Any]] = [
+        {"method": "paper", "numeric": "slope", "expected_rows": 40},
+        {"method": "objective", "numeric": "slope", "expected_rows": 40},
+        {"method": "paper", "calibration": "paper", "expected_rows": 40, "weight_name": "importance"},
+    ]
+    for parameters in weights:
+        for adjacency in ADJACENCIES:
+            given = {**parameters, "synthetic_rows": 50}
+            yield _setting(pf.ImportanceWeights, "made-up rows", [GAPS[0], *GAPS[2:]], None, adjacency, given)
+    blocks = (
+        ("replace-one", pf.SampleAndAggregate(4, noise="laplace", cut=False, dealing="equal")),
+        ("add-remove", pf.SampleAndAggregate(4, noise="laplace", cut=False)),
+        ("replace-one", pf.SampleAndAggregate(4, ranges="inputs", translate=_bounds_of_the_first)),
+        ("add-remove", pf.SampleAndAggregate(4, ranges="inputs", translate=_bounds_of_the_first)),
+    )
+    for adjacency, mechanism in blocks:
+        own = {"function": _first_mean, "low": 0, "high": 1, "n_outputs": 1, "mechanism": mechanism}
+        yield _setting(pf.Aggregate, "cube", CUBE, None, adjacency, own)
+    for estimator in (pf.LinearRegression, pf.Ridge, pf.Lasso, pf.ElasticNet):
+        for repair in (None, "trim"):
+            box = pf.FunctionalMechanism(calibration="paper-box", repair=repair)  # type: ignore[arg-type]
+            more = {} if estimator is pf.LinearRegression else {"penalty_units": "scaled", "alpha": 0.1}
+            yield _setting(estimator, "small", SMALL, NUMBER, "replace-one", {"mechanism": box, **more})
+
+
+def _bounds_of_the_first(low: np.ndarray, high: np.ndarray) -> tuple[float, float]:
+    return float(low[0]), float(high[0])
+
+
 def all_settings() -> list[Setting]:
     """Every setting."""
     parts = (
@@ -402,6 +433,7 @@ def all_settings() -> list[Setting]:
         of_weights,
         of_publishers,
         of_baselines,
+        of_printed,
     )
     return [setting for part in parts for setting in part()]
 
