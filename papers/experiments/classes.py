@@ -3,11 +3,11 @@
     python papers/experiments/classes.py             some minutes of two cores: 24 tables for each number of classes
     python papers/experiments/classes.py --quick     a quarter of a minute: two small tables each, to see that it runs
 
-Tables are made as for classifiers.py (5,000 to 50,000 rows), but every class has an effect of its own in
-every column. Printed, in Markdown, by number of classes and epsilon: wrong classes in percent and log-loss in
-hundredths, means over tables; of each against the rest also the log-loss where chances of classes are divided by their
-sum ("chances"), in place of a softmax of their log-odds ("odds"); and how much softmax differs from the first, with its
-standard error over tables. Noise is seeded.
+Tables are made as for classifiers.py (5,000 to 50,000 rows), but every class has an effect of its own in every column.
+Printed, in Markdown, by number of classes and epsilon: wrong classes in percent and log-loss in hundredths, means over
+tables; of each against the rest also the log-loss where probabilities of classes are divided by their sum
+("probabilities"), in place of a softmax of their log-odds ("odds"); and how much softmax differs from the first, with
+its standard error over tables. Noise is seeded.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def make_table(seed: int, classes: int, most_rows: int) -> tuple[pl.DataFrame, p
 
 
 def measured(job: tuple[int, int, int]) -> list[tuple[int, float, list[float]]]:
-    """For each epsilon: errors and log-losses of one-vs-rest (odds, chances) and of softmax."""
+    """For each epsilon: errors and log-losses of one-vs-rest (odds, probabilities) and of softmax."""
     seed, classes, most_rows = job
     warnings.simplefilter("ignore")
     train, test, schema = make_table(seed, classes, most_rows)
@@ -117,7 +117,7 @@ def main() -> None:
             for classes, epsilon, numbers in rows:
                 found.setdefault((classes, epsilon), []).append(numbers)
     print(
-        "| classes | epsilon | errors, each against the rest | softmax | difference | log-loss, odds | chances | "
+        "| classes | epsilon | errors, each against the rest | softmax | difference | log-loss, odds | probabilities | "
         "softmax | softmax less odds |"
     )
     print("|---|---|---|---|---|---|---|---|---|")

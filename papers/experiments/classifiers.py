@@ -4,8 +4,8 @@
     python papers/experiments/classifiers.py --quick       a quarter of a minute: six small tables, to see that it runs
     python papers/experiments/classifiers.py --first 72 --only knots --only slope --only rule
         other tables, some settings: to check a rule that was chosen on the first 72
-    python papers/experiments/classifiers.py --crossed --only table
-        the same tables, but two pairs of columns have an effect that is no sum of theirs
+    python papers/experiments/classifiers.py --pairs --only interaction
+        the same tables, but two pairs of columns interact
 
 Every table has its own size (5,000 to 100,000 rows), number of columns, correlations, signal and balance of classes,
 and 20,000 rows of its own to test on. Six kinds take turns: categories with skewed frequencies, numbers with smooth
@@ -14,9 +14,8 @@ tables have classes of unequal size.
 
 Printed, in Markdown: the mean excess over a fit without noise (the same encoding, logistic loss, epsilon 1e4 and ridge
 1) of the share of wrong classes, in percentage points, and of the log-loss, in hundredths; the difference from the
-reference (the default, with 8 knots at any size and a sum over columns, without tables for pairs of them or for numbers
-in fine steps) on the same tables with its standard error over tables; and the same differences by n epsilon / k, with n
-rows and k columns. Noise is seeded.
+reference (the default, with 8 knots at any size and without interaction terms) on the same tables with its standard
+error over tables; and the same differences by n epsilon / k, with n rows and k columns. Noise is seeded.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ from privfit.tables import open_table
 EPSILONS = (0.1, 0.4, 1.6)
 FIRST_SEED = 1_000_000
 BANDS = (0.0, 60.0, 200.0, 600.0, 2000.0, 6000.0, np.inf)
-LEAST_CHANCE = 1e-15
+LEAST_PROBABILITY = 1e-15
 DEFAULT = "8 knots"
 RULE_IN_USE = "the rule in use"
 RULES: dict[str, tuple[tuple[float, ...], tuple[str, ...]]] = {
@@ -114,7 +113,7 @@ def ridge_factor(value: float) -> Setting:
 
 
 def undone(value: float) -> Setting:
-    """How much of what ridge and noise shrink is undone."""
+    """How much of the estimated shrinkage is corrected."""
     return Setting(f"{value:g} of shrinkage undone", patches=((problem, "UNDONE", value),))
 
 
@@ -127,15 +126,15 @@ SETTINGS = (
     Setting(RULE_IN_USE),
     *(ridge_factor(value) for value in (2.5, 4.0, 7.0, 10.0)),
     *(undone(value) for value in (0.0, 0.75, 1.0)),
-    *(objective(f"steepest {value:g}", steepest=value) for value in (0.35, 0.7, 1.0)),
+    *(objective(f"steepest={value:g}", steepest=value) for value in (0.35, 0.7, 1.0)),
     *(Setting(f"{knots} knots", knots=knots) for knots in (2, 3, 5, 6, 12)),
     *(Setting(f"numbers as {numeric}", {"numeric": numeric}) for numeric in ("bins", "slope")),
     Setting("every block of columns alone", patches=((objective_noise, "WIDE", 1),)),
     *(objective(f"noise {kind}", noise=kind) for kind in ("laplace", "mixed", "l2", "linf")),
-    *(Setting(f"{number} table{'s' * (number > 1)}", {"interactions": number}) for number in (1, 2, 3)),
-    Setting("tables by the rule in use", {"interactions": "auto"}),
-    Setting("delta 1e-6, no tables", {"delta": 1e-6}),
-    Setting("delta 1e-6, tables by the rule in use", {"delta": 1e-6, "interactions": "auto"}),
+    *(Setting(f"{number} interaction{'s' * (number > 1)}", {"interactions": number}) for number in (1, 2, 3)),
+    Setting("interactions by the rule in use", {"interactions": "auto"}),
+    Setting("delta 1e-6, no interactions", {"delta": 1e-6}),
+    Setting("delta 1e-6, interactions by the rule in use", {"delta": 1e-6, "interactions": "auto"}),
     Setting("mechanism functional", {"mechanism": "functional"}),
     Setting("mechanism output", {"mechanism": "output"}),
     Setting("mechanism genetic", {"mechanism": "genetic"}),
@@ -203,14 +202,14 @@ class Test:
             odds = model._log_odds(model.decision_function(self.table.test.drop("y")))
         else:
             odds = model._log_odds(self.encoded[names] @ model.coef_[0] + model.intercept_[0])
-        logs = np.maximum(log_expit(np.where(self.is_second, odds, -odds)), np.log(LEAST_CHANCE))
+        logs = np.maximum(log_expit(np.where(self.is_second, odds, -odds)), np.log(LEAST_PROBABILITY))
         return float(np.mean((odds > 0) != self.is_second)), float(-logs.mean())
 
 
-def measure(seed: int, most_rows: int, crossed: bool, names: Sequence[str]) -> list[Result]:
+def measure(seed: int, most_rows: int, pairs: bool, names: Sequence[str]) -> list[Result]:
     """The settings of these names on one table."""
     warnings.simplefilter("ignore")
-    table = make_table(seed, most_rows, crossed)
+    table = make_table(seed, most_rows, pairs)
     exact = pf.LogisticRegression(
         1e4,
         numeric="splines",
@@ -380,9 +379,7 @@ def main() -> None:
         default=[],
         help="settings whose names have this text, beside the reference; repeat for more",
     )
-    parser.add_argument(
-        "--crossed", action="store_true", help="tables in which two pairs of columns have effects of their own"
-    )
+    parser.add_argument("--pairs", action="store_true", help="tables in which two pairs of columns interact")
     given = parser.parse_args()
     tables, most_rows = (6, 2_000) if given.quick else (given.tables, 100_000)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -392,7 +389,7 @@ def main() -> None:
     seeds = range(given.first, given.first + tables)
     with ProcessPoolExecutor(2) as pool:
         measured = pool.map(
-            measure, seeds, [most_rows] * tables, [given.crossed] * tables, [(DEFAULT, *settings)] * tables
+            measure, seeds, [most_rows] * tables, [given.pairs] * tables, [(DEFAULT, *settings)] * tables
         )
         results = Results([result for found in measured for result in found])
     print(f"{tables} tables from seed {given.first} on, one fit of every setting and epsilon on each.")

@@ -29,11 +29,11 @@ class Table:
         return len(self.schema.features)
 
 
-def make_table(seed: int, most_rows: int = 100_000, crossed: bool = False) -> Table:
+def make_table(seed: int, most_rows: int = 100_000, pairs: bool = False) -> Table:
     """The table of this seed.
 
     Columns are correlated by one hidden factor; half of the tables have 5 to 25 percent in the second class. With
-    `crossed`, two pairs of columns have effects of their own.
+    `pairs`, two pairs of columns interact.
     """
     generator = seeded_generator(seed)
     kind = KINDS[seed % len(KINDS)]
@@ -54,7 +54,7 @@ def make_table(seed: int, most_rows: int = 100_000, crossed: bool = False) -> Ta
         data[f"x{i}"] = values
         features.append(column)
         signal += effect * generator.exponential()
-    if crossed:
+    if pairs:
         signal = unit(signal) + pair_effects(latents, seeded_generator(PAIRS_SEED + seed))
     signal *= generator.uniform(0.7, 2.5) / signal.std()
     share = 0.5 if seed // len(KINDS) % 2 == 0 else generator.uniform(0.05, 0.25)

@@ -1,4 +1,4 @@
-"""What kernel="rbf" needs to see what a kernel is for: how numbers enter, and how quickly it bends.
+"""What kernel="rbf" needs to see what a kernel is for: how numbers enter, and the width of the kernel.
 
     python papers/experiments/kernels.py             some minutes of two cores
     python papers/experiments/kernels.py --quick     seconds: two shapes, few rows, to see that it runs

@@ -95,8 +95,8 @@ def test_a_loss_with_continuous_slopes_and_endless_curvature_is_not_private_at_a
 
     The loss 2/3 |z|^1.5, straight beyond 1, has them, and is infinitely curved at 0.
 
-    Its tilted minimum lies in [-t, t] if b lies in [-(ridge t + sqrt t), ridge t + sqrt t]; without the row, if b lies
-    in [-ridge t, ridge t].
+    Its perturbed minimum lies in [-t, t] if b lies in [-(ridge t + sqrt t), ridge t + sqrt t]; without the row, if b
+    lies in [-ridge t, ridge t].
     """
     epsilon = 0.1
 
@@ -128,19 +128,19 @@ def test_a_solver_that_stops_early_gives_weights_that_only_one_of_two_tables_can
     """
     ridge = 1.0
 
-    def stopped(tilt: np.ndarray, x: float) -> np.ndarray:
+    def stopped(noise: np.ndarray, x: float) -> np.ndarray:
         """Steps of one over the largest curvature, for the row (x, +1) and a ridge, until the gradient is small; one
-        weight a tilt.
+        weight a noise vector.
         """
-        w, steps = np.zeros_like(tilt), ridge + x * x / 4
+        w, steps = np.zeros_like(noise), ridge + x * x / 4
         for _ in range(200):
-            gradient = ridge * w - x * expit(-x * w) + tilt
+            gradient = ridge * w - x * expit(-x * w) + noise
             w = np.where(np.abs(gradient) > tolerance, w - gradient / steps, w)
-        assert np.abs(ridge * w - x * expit(-x * w) + tilt).max() <= tolerance * (1 + 1e-9)
+        assert np.abs(ridge * w - x * expit(-x * w) + noise).max() <= tolerance * (1 + 1e-9)
         return w
 
-    tilts = np.concatenate([centre + tolerance * np.linspace(-3, 3, 6001) for centre in (0.0, 0.5)])
-    with_row, without = stopped(tilts, 1.0), stopped(tilts, 0.0)
+    noises = np.concatenate([centre + tolerance * np.linspace(-3, 3, 6001) for centre in (0.0, 0.5)])
+    with_row, without = stopped(noises, 1.0), stopped(noises, 0.0)
     low, high = tolerance / (ridge + 1 / 4) * 1.01, tolerance / ridge * 0.99
     assert ((low < with_row) & (with_row < high)).sum() > 100
     assert not ((low < without) & (without < high)).any()
@@ -157,8 +157,8 @@ def test_two_rows_pull_by_two_only_where_weights_are_endless(radius: float, most
     """
     turns = np.linspace(0, 2 * math.pi, 181)
     rows = np.column_stack([np.cos(turns), np.sin(turns)])  # a label of -1 is a turn by half
-    pulls = expit(-radius * rows[:, :1]) * rows
-    apart = max(float(np.linalg.norm(pulls - one, axis=1).max()) for one in pulls)
+    gradients = expit(-radius * rows[:, :1]) * rows
+    apart = max(float(np.linalg.norm(gradients - one, axis=1).max()) for one in gradients)
     assert apart == pytest.approx(most, abs=0.01)
     assert apart < 2
 

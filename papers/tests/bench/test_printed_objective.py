@@ -21,7 +21,7 @@ from privfit_papers.bench.printed_objective import (
     PrintedObjective,
     ball_noise,
     largest_loss,
-    tilted_minima,
+    perturbed_minima,
     two_column_loss,
 )
 from privfit_papers.bench.simulated import plan_in_ball
@@ -49,7 +49,8 @@ def test_the_printed_method_loses_far_more_than_its_epsilon_of_a_tenth(ridge, lo
 
 @pytest.mark.parametrize("ridge", [0.001, 0.1, 1.0])
 def test_one_record_against_nothing_breaks_the_printed_method_at_a_single_output(ridge) -> None:
-    """At w = 0 by hand: the record (1, +1) pulls by a half and bends by a quarter, the record (0, .) does neither."""
+    """At w = 0 by hand: the record (1, +1) has a slope of a half and a curvature of a quarter, the record (0, .) has
+    neither."""
     by_hand = math.log1p(1 / (4 * ridge)) - 0.1 / 4
     found = largest_loss(LOGISTIC, 2 / 0.1, ridge, np.array([[0.0], [1.0]]), np.array([[0.0]]))
     assert found == pytest.approx(by_hand, rel=1e-12)
@@ -161,16 +162,16 @@ def test_the_fit_minimises_the_objective_as_printed(ball) -> None:
     "loss", [LOGISTIC, tempered_logistic(0.5, 1.0), tempered_logistic(0.5, 20.0)], ids=lambda loss: f"{loss.taper:g}"
 )
 @pytest.mark.parametrize("length", [0.0, 1.0, 10.0])
-def test_all_tilts_are_minimised_together(ball, loss, length) -> None:
+def test_all_perturbed_objectives_are_minimised_together(ball, loss, length) -> None:
     features, labels = ball
     signed = features * labels[:, None]
-    tilts = length * ball_noise(3, 20, 1.0, np.random.default_rng(2))
-    weights = tilted_minima(signed, loss, 0.3, tilts)
+    noises = length * ball_noise(3, 20, 1.0, np.random.default_rng(2))
+    weights = perturbed_minima(signed, loss, 0.3, noises)
     gradients = np.stack(
-        [signed.T @ loss.slope(signed @ w, 1.0) + 0.3 * w + b for w, b in zip(weights.T, tilts.T, strict=True)]
+        [signed.T @ loss.slope(signed @ w, 1.0) + 0.3 * w + b for w, b in zip(weights.T, noises.T, strict=True)]
     )
     assert np.abs(gradients).max() < 1e-5
-    assert tilted_minima(signed, loss, 0.3, tilts, np.full(3, 4.0)) == pytest.approx(weights, abs=1e-4)
+    assert perturbed_minima(signed, loss, 0.3, noises, np.full(3, 4.0)) == pytest.approx(weights, abs=1e-4)
 
 
 def test_noise_has_the_printed_law() -> None:

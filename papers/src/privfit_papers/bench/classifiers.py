@@ -65,7 +65,7 @@ def _maker(**parameters: Any) -> Make:
 METHODS: Mapping[str, Make] = {
     DEFAULT: _maker(),
     "8 knots": _maker(numeric="splines"),
-    "no tables": _maker(interactions=0),
+    "no interactions": _maker(interactions=0),
     "delta 1e-6": _maker(delta=DELTA),
     "logistic loss": _maker(mechanism=ObjectivePerturbation(steepest=1.0)),
     "bins": _maker(numeric="bins"),
@@ -74,8 +74,8 @@ METHODS: Mapping[str, Make] = {
 }
 """The default, and what differs from it in one choice.
 
-"8 knots" has splines whatever the number of rows; "no tables" is a sum over columns; "logistic loss" is the one that is
-not tempered, a sum over columns too.
+"8 knots" has splines whatever the number of rows; "no interactions" is a sum over columns; "logistic loss" is the one
+that is not tempered, a sum over columns too.
 """
 WITHOUT_NOISE: Mapping[str, Make] = {
     NO_NOISE: _maker(
@@ -91,7 +91,7 @@ MEASURES = ("error", "auc", "log_loss")
 @dataclass(frozen=True)
 class Score:
     """How one fit does on test rows: the share of wrong classes, the area under the curve, and the mean of minus the
-    logarithm of the true class's chance.
+    logarithm of the true class's probability.
     """
 
     error: float
@@ -184,7 +184,7 @@ def peer_scores(peer: PeerClassifier, split: Split, epsilons: Sequence[float], s
     """diffprivlib's logistic regression on privfit's encoding with 8 knots, whose columns carry the constant: as it
     comes, and with the C that has the fewest test errors.
 
-    The latter is no private method: it is as well as any rule for C among PEER_CS could do. The norm it is told is the
+    The latter is no private method: it is as well as any rule for C among PEER_CS could do. The norm it is given is the
     largest that the schema allows.
     """
     geometry = split.schema.geometry(numeric="splines", intercept=False)

@@ -230,7 +230,7 @@ class PeerClusters:
 def peer_spreads(
     name: str, points: Floats, k: int, epsilons: Sequence[float], runs: int, peer: PeerClusters
 ) -> list[Spread]:
-    """diffprivlib's k-means on the same scaled rows. It spends more than the epsilon it is told."""
+    """diffprivlib's k-means on the same scaled rows. It spends more than the epsilon it is given."""
     spreads = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "X.npy"

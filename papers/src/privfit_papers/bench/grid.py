@@ -35,7 +35,7 @@ class Cell:
 
     @property
     def key(self) -> tuple[str, str, str, int]:
-        """What tells a cell from others of its paper."""
+        """What distinguishes a cell from others of its paper."""
         return (self.experiment, self.table, self.part, self.repetition)
 
     def seed(self, *purpose: object) -> int:

@@ -8,8 +8,8 @@ ridge * n plus the curvatures of all rows. The printed proof leaves the second f
 as much as r + 1/4, r = ridge * n, which is much where r is small: `largest_loss` computes how much.
 
 privfit's own rule (`pf.ObjectivePerturbation`) pays for that factor. From r = 2 / epsilon on there is nothing to pay,
-and the printed noise is enough: a record of slope p bends by p (1 - p) at most, log(1 + p (1 - p) / r) <= (1 - p) / r
-<= (1 - p) epsilon / 2, which is what its slope leaves of its half of epsilon.
+and the printed noise is enough: a record of slope p has a curvature of at most p (1 - p), log(1 + p (1 - p) / r) <= (1
+- p) / r <= (1 - p) epsilon / 2, which is what its slope leaves of its half of epsilon.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SMALL = 1e-8
 """A gradient of this length per row is none."""
 MOST_STEPS = 500
 CHUNK_ROWS = 1000
-STEEPEST_MARGIN = 1.2784645
+LARGEST_GRADIENT_MARGIN = 1.2784645
 """Where the logistic slope times the margin is largest: what a record can do at most to lengthen weights."""
 FARTHEST = 300.0
 
@@ -66,8 +66,8 @@ class PrintedObjective:
         if self.ledger is not None:
             raise PrivacyError(
                 "A ledger was given to objective perturbation as printed in 2008, which is not private: its proof "
-                "leaves out how much one row bends the objective, "
-                "and its true epsilon can be many times the stated one. A ledger takes private fits only. "
+                "leaves out the curvature of one row, and its true epsilon can be many times the stated one. "
+                "A ledger takes private fits only. "
                 "Leave it out here, or fit pf.LogisticRegression(..., mechanism='objective', ledger=ledger) instead."
             )
 
@@ -76,8 +76,8 @@ class PrintedObjective:
     ) -> PrintedFits:
         """One fit per draw of the noise, all at once. Labels are -1 and 1."""
         rows, columns = features.shape
-        tilts = ball_noise(columns, draws, 2 / self.epsilon, seeded_generator(random_state))
-        return PrintedFits(tilted_minima(features * labels[:, None], LOGISTIC, rows * self.ridge, tilts, start))
+        noises = ball_noise(columns, draws, 2 / self.epsilon, seeded_generator(random_state))
+        return PrintedFits(perturbed_minima(features * labels[:, None], LOGISTIC, rows * self.ridge, noises, start))
 
 
 def ball_noise(columns: int, draws: int, scale: float, generator: Any) -> Floats:
@@ -91,29 +91,31 @@ def ball_noise(columns: int, draws: int, scale: float, generator: Any) -> Floats
     return np.column_stack([direction / np.sqrt(direction @ direction) * length for direction, length in drawn])
 
 
-def tilted_minima(signed: Floats, loss: ConvexLoss, ridge: float, tilts: Floats, start: Floats | None = None) -> Floats:
-    """The minima of  sum of the loss of the margins + ridge/2 |w|^2 + b'w,  one for every column b of `tilts`, by
+def perturbed_minima(
+    signed: Floats, loss: ConvexLoss, ridge: float, noises: Floats, start: Floats | None = None
+) -> Floats:
+    """The minima of  sum of the loss of the margins + ridge/2 |w|^2 + b'w,  one for every column b of `noises`, by
     Newton's method for all of them together.
 
     `signed` are rows times their labels; the loss is logistic, tempered or not. Its curvature changes by at most its
-    taper times the step, relative to itself; steps of length log(1 + t) for a Newton step of length t (in that unit)
-    then always lead down (Sun and Tran-Dinh, Mathematical Programming 2019).
+    self-bound times the step, relative to itself; steps of length log(1 + t) for a Newton step of length t (in that
+    unit) then always lead down (Sun and Tran-Dinh, Mathematical Programming 2019).
     """
     tally = _Tally(signed, loss)
-    weights = np.zeros_like(tilts) if start is None else np.repeat(start[:, None], tilts.shape[1], axis=1)
-    left = np.arange(tilts.shape[1])
+    weights = np.zeros_like(noises) if start is None else np.repeat(start[:, None], noises.shape[1], axis=1)
+    left = np.arange(noises.shape[1])
     for _ in range(MOST_STEPS):
-        pulls, bends = tally(weights[:, left])
-        gradients = pulls + ridge * weights[:, left] + tilts[:, left]
+        totals, hessians = tally(weights[:, left])
+        gradients = totals + ridge * weights[:, left] + noises[:, left]
         far = np.sqrt((gradients**2).sum(axis=0)) > SMALL * len(signed)
         left, gradients = left[far], gradients[:, far]
         if not len(left):
             return weights
-        steps = np.linalg.solve(bends[far] + ridge * np.eye(len(weights)), gradients.T[:, :, None])[:, :, 0].T
+        steps = np.linalg.solve(hessians[far] + ridge * np.eye(len(weights)), gradients.T[:, :, None])[:, :, 0].T
         lengths = np.maximum(tally.change * np.sqrt((steps**2).sum(axis=0)), 1e-300)
         weights[:, left] -= steps * np.log1p(lengths) / lengths
     raise ArithmeticError(
-        f"{len(left)} of {tilts.shape[1]} tilted objectives were not minimised in {MOST_STEPS} steps."
+        f"{len(left)} of {noises.shape[1]} perturbed objectives were not minimised in {MOST_STEPS} steps."
     )
 
 
@@ -131,16 +133,16 @@ class _Tally:
 
     def __call__(self, weights: Floats) -> tuple[Floats, Floats]:
         """A column and a matrix per column of weights."""
-        pulls, upper = np.zeros_like(weights), np.zeros((len(self._first), weights.shape[1]))
+        totals, upper = np.zeros_like(weights), np.zeros((len(self._first), weights.shape[1]))
         for rows, products in self._chunks:
             slopes = self._slope(rows @ weights, 1.0)
-            pulls += rows.T @ slopes
+            totals += rows.T @ slopes
             upper += products.T @ np.minimum(
                 -slopes * (1 + slopes), self._taper * (self._cap + slopes)
             )  # the curvatures of such losses
-        bends = np.empty((weights.shape[1], len(weights), len(weights)))
-        bends[:, self._first, self._second] = bends[:, self._second, self._first] = upper.T
-        return pulls, bends
+        hessians = np.empty((weights.shape[1], len(weights), len(weights)))
+        hessians[:, self._first, self._second] = hessians[:, self._second, self._first] = upper.T
+        return totals, hessians
 
 
 def largest_loss(
@@ -164,12 +166,14 @@ def largest_loss(
     shared = np.zeros((0, columns)) if others is None else others
     margins = shared @ outputs.T
     times = np.ones((len(shared), 1)) if counts is None else counts[:, None]
-    pulls = ridge * outputs + (times * loss.slope(margins, 1.0)).T @ shared
-    bends = ridge * np.eye(columns) + np.einsum("rw,ri,rj->wij", times * loss.curvature(margins, 1.0), shared, shared)
-    inverses = np.linalg.inv(bends)
+    totals = ridge * outputs + (times * loss.slope(margins, 1.0)).T @ shared
+    hessians = ridge * np.eye(columns) + np.einsum(
+        "rw,ri,rj->wij", times * loss.curvature(margins, 1.0), shared, shared
+    )
+    inverses = np.linalg.inv(hessians)
     margins = records @ outputs.T
     volumes = np.log1p(loss.curvature(margins, 1.0) * np.einsum("ri,wij,rj->rw", records, inverses, records))
-    lengths = np.sqrt(((pulls + loss.slope(margins, 1.0)[:, :, None] * records[:, None, :]) ** 2).sum(axis=2))
+    lengths = np.sqrt(((totals + loss.slope(margins, 1.0)[:, :, None] * records[:, None, :]) ** 2).sum(axis=2))
     return float(np.ptp(volumes - lengths / scale, axis=0).max())
 
 
@@ -177,14 +181,14 @@ def two_column_loss(loss: ConvexLoss, scale: float, ridge: float, rows: int | No
     """The largest loss on tables of two columns that come close to the worst there is; of no more than so many rows, if
     given.
 
-    Many short records pull the weights far along the first column, up to where the ridge holds them. There a record
-    along the second column that leans slightly backwards is as steep as can be, and one the other way may have any
-    slope and bends the objective as much as it likes.
+    Many short records move the minimum far along the first column, up to where the ridge balances them. There a record
+    along the second column that leans slightly backwards has the largest slope, and one the other way may have any
+    slope and curvature as large as it likes.
     """
-    steepest_pull = -STEEPEST_MARGIN * float(loss.slope(STEEPEST_MARGIN, 1.0))
-    length = FARTHEST if rows is None else min(FARTHEST, math.sqrt(steepest_pull * (rows - 1) / ridge))
-    others = np.array([[STEEPEST_MARGIN / length, 0.0]])
-    counts = np.floor(np.array([ridge * length**2 / steepest_pull]))
+    largest_gradient = -LARGEST_GRADIENT_MARGIN * float(loss.slope(LARGEST_GRADIENT_MARGIN, 1.0))
+    length = FARTHEST if rows is None else min(FARTHEST, math.sqrt(largest_gradient * (rows - 1) / ridge))
+    others = np.array([[LARGEST_GRADIENT_MARGIN / length, 0.0]])
+    counts = np.floor(np.array([ridge * length**2 / largest_gradient]))
     side = np.linspace(0.0, 20.0, 41) / ridge
     lean = np.concatenate([-np.geomspace(1e-3, 1.5, 80), [0.0], np.geomspace(1e-3, 1.5, 80)])
     half = np.column_stack([np.sin(lean), np.cos(lean)])

@@ -22,7 +22,7 @@ from privfit.mechanisms.perturbation.problem import ERMPlan
 from privfit.models import LogisticRegression
 from privfit.privacy import Budget, PrivacyParameters, SeededNoise, noised, seeded_generator
 from privfit.schema import Schema
-from privfit_papers.bench.printed_objective import PrintedObjective, tilted_minima
+from privfit_papers.bench.printed_objective import PrintedObjective, perturbed_minima
 
 Floats = NDArray[np.float64]
 Kind = Literal["separable", "unseparable"]
@@ -41,7 +41,7 @@ STANDARD, SENSITIVITY, PRINTED, REPAIRED, HALVED, DEFAULT, BOXED = (
     "new method, repaired",
     "new method, slopes up to 1/2",
     "pf.LogisticRegression",
-    "the same, told a box only",
+    "the same, given a box only",
 )
 PAPER: dict[Kind, dict[str, tuple[float, float]]] = {
     "separable": {SENSITIVITY: (0.2962, 0.0617), PRINTED: (0.1426, 0.1284), STANDARD: (0.0, 0.0016)},
@@ -117,7 +117,7 @@ class Fold:
     @cached_property
     def exact(self) -> Floats:
         """The weights of regularised logistic regression, without noise."""
-        return tilted_minima(self.signed, LOGISTIC, self.sum_ridge, np.zeros((self.features.shape[1], 1)))[:, 0]
+        return perturbed_minima(self.signed, LOGISTIC, self.sum_ridge, np.zeros((self.features.shape[1], 1)))[:, 0]
 
     def errors(self, weights: Floats) -> Floats:
         """The share of test rows on the wrong side, for every column of weights."""
@@ -187,7 +187,7 @@ def plan_in_ball(mechanism: Perturbation, n_columns: int, epsilon: float, n_rows
 def box(n_columns: int) -> Schema:
     """What a schema says of points on the sphere: every coordinate lies in [-1, 1].
 
-    That they have length 1 an estimator is told by row_norm.
+    That they have length 1 an estimator knows by row_norm.
     """
     return Schema.box(-1.0, 1.0, n_features=n_columns, target=[-1, 1])
 
@@ -230,8 +230,8 @@ class Repaired:
         )
         noise = SeededNoise(seeded_generator([seed, fold.number]))
         zeros = np.zeros(columns, dtype=np.int64)
-        tilts = np.column_stack([noised(noise, zeros, plan.event.main) for _ in range(draws)]) / plan.event.unit
-        found = tilted_minima(fold.signed, plan.gradients.loss, plan.ridge, tilts, fold.exact)
+        noises = np.column_stack([noised(noise, zeros, plan.event.main) for _ in range(draws)]) / plan.event.unit
+        found = perturbed_minima(fold.signed, plan.gradients.loss, plan.ridge, noises, fold.exact)
         certificate = plan.certificate
         assert certificate is not None
         whole = np.rint(found * certificate.unit).astype(np.int64)
@@ -246,7 +246,7 @@ class Repaired:
 class Default:
     """privfit's estimator with its own ridge, loss and noise.
 
-    It is told what the paper's methods know: rows have length 1, and planes go through the origin; or a box only, and
+    It is given what the paper's methods know: rows have length 1, and planes go through the origin; or a box only, and
     it fits an intercept.
     """
 

@@ -162,7 +162,7 @@ def against_sklearn(repeats: int, folder: Path | None = None, rows: int = ADULT_
     one counts.
 
     scikit-learn has the same rows, columns and ridge, and the loosest tolerance (a power of ten) at which its gradient
-    is no longer than what ours is certified to be; where it gives up before, that is told. It minimises the logistic
+    is no longer than what ours is certified to be; where it gives up before, that is noted. It minimises the logistic
     loss without noise; ours is the tempered one with its random term, and reads and encodes the frame.
     """
     what, (frame, schema) = adult_or_alike(folder, rows)
@@ -303,7 +303,7 @@ class PeerClassifier:
 def classifier_against_peer(rows: int, repeats: int, environment: Path) -> Ratio:
     """A private logistic regression on an array against the closest peer's.
 
-    Ours bends in every column, by its default; the peer's does not.
+    Ours is non-linear in every column, by its default; the peer's does not.
     """
     X, y = generated(rows)
     labels = (y > 0).astype(np.int64)
@@ -397,7 +397,7 @@ def alternate(repeats: int, *sides: Callable[[], object]) -> list[float]:
 
 
 def _best(repeats: int, *sides: Callable[[], float]) -> list[float]:
-    """The same for sides that tell their own times."""
+    """The same for sides that measure their own times."""
     turns = [[side() for side in sides] for _ in range(repeats + 1)][1:]
     return [min(times) for times in zip(*turns, strict=True)]
 

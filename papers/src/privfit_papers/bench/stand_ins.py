@@ -27,7 +27,8 @@ SEED = 7
 DOLLARS_OF_1980 = 0.4
 """What the generated census pays with a dollar, in dollars of 1980, more or less."""
 LUCK = 0.6
-"""The spread of what no column tells about the class, beside a spread of one of what the columns tell."""
+"""The standard deviation of the part of the class's score that no column explains; that of the explained part is
+one."""
 
 
 # -- tables with classes ---------------------------------------------------------------------------
@@ -54,10 +55,10 @@ def brazil(rows: int = 38_000) -> Table:
 
 
 def labelled(schema: Schema, rows: int, share: float, seed: int) -> pl.DataFrame:
-    """Whole numbers and levels that fit a schema, tied together by a hidden trait, and a class that follows from all of
+    """Integers and levels that fit a schema, tied together by a hidden trait, and a class that follows from all of
     them.
 
-    Levels are not equally common; of two levels the second speaks for the second class, which has so large a share of
+    Levels are not equally common; of two levels the second favours the second class, which has so large a share of
     the rows.
     """
     generator = seeded_generator(seed)
@@ -154,7 +155,7 @@ def lifesci(rows: int = 26_733) -> Table:
 
 
 def house(rows: int = 33_925) -> Table:
-    """Fifteen round clusters of colours, in whole numbers."""
+    """Fifteen round clusters of colours, in integers."""
     schema = colour_schema()
     return mixture(schema, rows, 15, SEED + 6).select(pl.all().round(0)), schema
 

@@ -2,7 +2,7 @@
 and sex is left out.
 
 The rows are those of the R package arules, as in the paper, whose income is known for 32,561 people. Kept are 11
-columns with 72 items: all but sex and native-country (the paper speaks of 63 items of 12 features and does not list
+columns with 72 items: all but sex and native-country (the paper has 63 items of 12 features and does not list
 them); a missing workclass or occupation is a level of its own. Noise is seeded and distances are to what the private
 rows say, so nothing here is a private release.
 """

@@ -54,7 +54,7 @@ def classifiers(
     """Logistic regressions on test rows, by epsilon: wrong classes, AUC, log-loss.
 
     "privfit" is the default. Below it are fits that differ from it in one choice:
-    8 knots at any size, no tables for pairs of columns or numbers in fine
+    8 knots at any size, no interaction terms for pairs of columns or numbers in fine
     steps, a delta, the logistic loss without tempering, bins, or another
     mechanism. diffprivlib has privfit's 8 knots; "tuned" has the C with the
     fewest test errors in every run, which is NOT private. "No noise" is the

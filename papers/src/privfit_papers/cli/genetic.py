@@ -36,7 +36,7 @@ def genetic(
     """Wrong classes of genetic fits by five-fold cross-validation, by epsilon.
 
     "all patterns" is the default; "genes" is the algorithm of the PrivGene paper, whose
-    exponential mechanism is told from its enhanced one by the rule of selection.
+    exponential mechanism is distinguished from its enhanced one by the rule of selection.
     Means ± standard deviations over repetitions. Noise is seeded.
     """
     unknown = sorted(set(method or ()) - set(METHODS))

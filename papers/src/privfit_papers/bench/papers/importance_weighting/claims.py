@@ -91,7 +91,7 @@ def bias_grows(results: Results) -> Verdict:
 
 
 def own_deviation(results: Results) -> Verdict:
-    """The deviation of the private share over bootstraps follows from the number of rows: it is that of a coin."""
+    """The deviation of the private share over bootstraps follows from the number of rows: it is binomial."""
     found, truth = results.values(SHARE, OWN, EPSILON), results.middle(SHARE, TRUTH, results.xs(SHARE, TRUTH)[0])
     rows = round(float(np.sqrt(2)) / EPSILON / results.middle(SHARE, OWN, EPSILON, DIRECT))
     exact = float(np.sqrt(truth * (1 - truth) / rows))
@@ -119,7 +119,7 @@ def perturbed_rows(results: Results) -> Verdict:
 def trimmed_rows(results: Results) -> Verdict:
     """Trimmed to [0, 1], noisy values say nothing.
 
-    A value that is 0 or 1 with equal chance has a deviation of a half, not a quarter.
+    A value that is 0 or 1 with equal probability has a deviation of a half, not a quarter.
     """
     found = results.values(SHARE, LAPLACE, EPSILON, TRIMMED)
     half, still = abs(np.mean(found) - 0.5) < 0.01, np.std(found) < 1.5 * TRIMMED_DEVIATION

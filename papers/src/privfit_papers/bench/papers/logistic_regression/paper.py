@@ -56,7 +56,7 @@ QUICK_EPSILONS = (0.001, 0.002, 0.005, 0.01, 0.016, 0.019, 0.022, 0.05, 0.1, 0.5
 QUICK_DRAWS, QUICK_FITS = 40, 8
 """Restarts a fold of methods that are solved all at once, and of privfit's estimator, which is fitted one at a time."""
 TOLD = (*METHODS, Repaired(), Repaired("auto", HALVED))
-"""Methods that are told that points have length 1."""
+"""Methods that know that points have length 1."""
 ESTIMATORS = (Default(), Default(None, BOXED))
 TOGETHER = 3
 """Places that one cell fits the estimator at, in a full run."""
@@ -204,9 +204,9 @@ TITLES = {"separable": "Uniform, margin = 0.03", "unseparable": "Unseparable (no
 NAMES = (
     "The new method as printed is not private for small n * lambda; 'repaired' is the same with privfit's noise and "
     "ridge, and 'slopes up to 1/2' is what pf.ObjectivePerturbation releases "
-    "with the paper's lambda. pf.LogisticRegression has a ridge of its own, and is told what these know: that points "
-    "have length 1 (row_norm=1), and that planes go through the origin. 'Told a box "
-    "only' is told that ten numbers lie in [-1, 1] each, whose rows can be as long as the root of 10, and fits an "
+    "with the paper's lambda. pf.LogisticRegression has a ridge of its own, and is given what these know: that points "
+    "have length 1 (row_norm=1), and that planes go through the origin. 'Given a box "
+    "only' knows only that ten numbers lie in [-1, 1] each, whose rows can be as long as the root of 10, and fits an "
     "intercept. "
 )
 RESTARTS = (

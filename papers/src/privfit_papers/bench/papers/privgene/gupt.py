@@ -1,4 +1,4 @@
-"""GUPT as printed, for many epsilons on the same rows: blocks are dealt and fitted once, and their mean gets new noise
+"""GUPT as printed, for many epsilons on the same rows: blocks are formed and fitted once, and their mean gets new noise
 for every epsilon.
 
 Laplace noise for an equal share of epsilon on every answer, and no answer is cut at its bounds afterwards. Seeded noise

@@ -69,8 +69,8 @@ RATE_AXIS = Axis("misclassification rate")
 ITERATION_AXIS = Axis("number of iterations")
 
 US_NOTE = (
-    "US stands in for the paper's extract of 58 columns: ages and years of schooling are levels, which makes 47. All "
-    "that they tell is 14 points, from a majority of 47% to NoPrivacy's 33%. "
+    "US stands in for the paper's extract of 58 columns: ages and years of schooling are levels, which makes 47. "
+    "Their effect is 14 points in all, from a majority of 47% to NoPrivacy's 33%. "
 )
 GENES_NOTE = (
     "PrivGene is the paper's algorithm with bounds that are private: for hinge losses, those printed are half of what "
@@ -281,8 +281,8 @@ def _improvement(
         ITERATION_AXIS,
         RATE_AXIS,
         caption
-        + "PrivGene at epsilon 1 with one parent, as in the paper: EEM by how far a row can tell candidates apart, EM "
-        "by how far it can move a score, both with bounds that are private. "
+        + "PrivGene at epsilon 1 with one parent, as in the paper: EEM by how far a row can change the difference of "
+        "two scores, EM by how far it can change one score, both with bounds that are private. "
         "privfit, the default estimator, has no such iterations. Quick runs have one fold each of four splits.",
         default=OURS,
         claims=(

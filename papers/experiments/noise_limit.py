@@ -1,6 +1,6 @@
-"""Where reports of classifiers say that noise drowned them, and whether they are right.
+"""Where reports of classifiers say that noise dominates them, and whether they are right.
 
-    python papers/experiments/drowned.py [number of tables] [fits per setting]
+    python papers/experiments/noise_limit.py [number of tables] [fits per setting]
 
 Fits on generated tables, and on Adult where a folder with real data is found, for 100 to 40,000 rows and epsilon from
 0.001 to 1. What a fit is worth is (AUC - 1/2) / (best AUC - 1/2) on test rows, where the best is that of a fit with
@@ -106,13 +106,12 @@ def show(title: str, found: pl.DataFrame) -> None:
     }
     print(f"\n{title}: fits " + ", ".join(f"{name} {group.height}" for name, group in groups.items()))
     for limit in LIMITS:
-        told = [
+        noted = [
             float(np.mean(group["noise"].to_numpy() > limit)) if group.height else np.nan for group in groups.values()
         ]
-        chosen = "  <- DROWNED" if limit == DROWNED else ""
-        print(
-            f"  limit {limit:4g}   hits {told[0]:6.1%}   between {told[1]:6.1%}   false alarms {told[2]:6.1%}{chosen}"
-        )
+        chosen = "  <- the limit in use" if limit == DROWNED else ""
+        hits, between, alarms = (f"{share:6.1%}" for share in noted)
+        print(f"  limit {limit:4g}   hits {hits}   between {between}   false alarms {alarms}{chosen}")
 
 
 def main() -> None:
