@@ -6,6 +6,7 @@ many more, with neighbours of each, and looks at the samplers that releases use.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -90,6 +91,12 @@ def found_in(
 
 def form_of(place: int, length: int) -> str:
     return list(FORMS)[(place + place // 5 + length) % len(FORMS)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_is_left_of_other_tests() -> None:
+    """What other tests forgot to close warns when it is collected: not while a fit is watched."""
+    gc.collect()
 
 
 @pytest.mark.usefixtures("few_refits")

@@ -29,6 +29,7 @@ from privfit.rows.partition import GridColumn
 from privfit.rows.timed import answered_in_time, loadable
 from privfit.tables import open_table
 from tests.support.beats import assert_told_in_order
+from tests.support.effort import quick_or_full
 from tests.support.noise import RecordingNoise
 from tests.support.replays import furthest_moved
 
@@ -203,15 +204,16 @@ def pairs_of(count: int, adjacency: str) -> Iterator[tuple]:
         ("add-remove", pf.SampleAndAggregate(4, ranges="inputs", translate=of_age)),
     ],
 )
-def test_five_hundred_pairs_of_neighbours_cannot_be_told_apart(monkeypatch, adjacency: str, mechanism) -> None:
+@quick_or_full("many", quick=[120], full=[500])
+def test_hundreds_of_pairs_of_neighbours_cannot_be_told_apart(monkeypatch, adjacency: str, mechanism, many) -> None:
     model = aggregate(mechanism, epsilon=0.8, adjacency=adjacency)
 
     def fit(table) -> tuple:
         model.set_params(ledger=pf.Ledger(epsilon=1.0)).fit(table)
         return model.estimate_.tolist(), model.report_.to_dict() | {"receipt": None}
 
-    tried, furthest = furthest_moved(fit, pairs_of(500, adjacency), monkeypatch)
-    assert tried == 500
+    tried, furthest = furthest_moved(fit, pairs_of(many, adjacency), monkeypatch)
+    assert tried == many
     share = 0.5 if mechanism.ranges == "inputs" else 1.0
     assert 0.05 < furthest <= 0.8 * share * (1 + 1e-9)
 

@@ -21,6 +21,7 @@ from privfit.privacy import Budget, PrivacyParameters
 from privfit.rows import PublicRows, Rows
 from privfit.tables import open_table
 from tests.support.beats import assert_told_in_order
+from tests.support.effort import quick_or_full
 from tests.support.noise import RecordingNoise
 from tests.support.replays import furthest_moved
 
@@ -123,7 +124,8 @@ def pairs_of(count: int, adjacency: str) -> Iterator[tuple[pd.DataFrame, pd.Data
     ],
     ids=lambda form: "-".join(form.values()),
 )
-def test_five_hundred_pairs_of_neighbours_cannot_be_told_apart(monkeypatch, form: dict[str, str]) -> None:
+@quick_or_full("many", quick=[80], full=[250])
+def test_hundreds_of_pairs_of_neighbours_cannot_be_told_apart(monkeypatch, form: dict[str, str], many: int) -> None:
     for adjacency in ("replace-one", "add-remove"):
         model = pf.ImportanceWeights(0.5, schema=SCHEMA, adjacency=adjacency, expected_rows=9, alpha=0.02, **form)
 
@@ -131,8 +133,8 @@ def test_five_hundred_pairs_of_neighbours_cannot_be_told_apart(monkeypatch, form
             model.set_params(ledger=pf.Ledger(epsilon=1.0)).fit(table, PUBLIC)
             return model.weights_.tolist(), model.beta_.tolist(), model.report_.to_dict() | {"receipt": None}
 
-        tried, furthest = furthest_moved(fit, pairs_of(250, adjacency), monkeypatch)
-        assert tried == 250
+        tried, furthest = furthest_moved(fit, pairs_of(many, adjacency), monkeypatch)
+        assert tried == many
         if form["method"] == "paper":  # noise in an objective covers no distance of two minima
             assert 0.03 < furthest <= 0.5 * (1 + 1e-9)
 

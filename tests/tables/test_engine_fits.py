@@ -109,11 +109,24 @@ def expected() -> dict[str, list[np.ndarray]]:
     return {name: fit(pl.from_arrow(table())) for name, fit in FITS.items()}
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+FAR = ("s3 ", "hive")
+"""Engines that take a hundred times as long as a fit."""
+
+
+def on_every_engine(names: tuple[str, ...], few: tuple[str, ...]) -> pytest.MarkDecorator:
+    """Engines with the fits to make on them: on those that take long a few in `make test`, all in `make audit`."""
+    far = [engine for engine in ENGINES if engine.startswith(FAR)]
+    near = [(engine, names) for engine in ENGINES if engine not in far]
+    audit = [pytest.param(engine, names, marks=pytest.mark.slow) for engine in far]
+    return pytest.mark.parametrize(("engine", "names"), [*near, *((engine, few) for engine in far), *audit])
+
+
+@on_every_engine(tuple(FITS), few=("LinearRegression", "LogisticRegression", "KMeans", "ImportanceWeights"))
 def test_every_estimator_gives_the_same_bits_on_every_engine(
-    engine: str, expected: dict[str, list[np.ndarray]], tmp_path: Path
+    engine: str, names: tuple[str, ...], expected: dict[str, list[np.ndarray]], tmp_path: Path
 ) -> None:
-    for name, fit in FITS.items():
+    for name in names:
+        fit = FITS[name]
         if engine == "arrow reader" and name in ASK_FOR_ROWS:
             continue
         found = fit(ENGINES[engine](table(), tmp_path))
@@ -121,9 +134,12 @@ def test_every_estimator_gives_the_same_bits_on_every_engine(
             assert one.tobytes() == other.tobytes(), name
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@on_every_engine(
+    ("LinearRegression", "Ridge", "FunctionalClassifier", "FunctionalRegressor", "functional"),
+    few=("FunctionalRegressor",),
+)
 def test_every_sum_has_the_same_bits_on_every_engine(
-    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    engine: str, names: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All integer sums that estimators ask for, as they leave the rows."""
     seen: list[bytes] = []
@@ -136,7 +152,7 @@ def test_every_sum_has_the_same_bits_on_every_engine(
         return sums
 
     monkeypatch.setattr(Rows, "sum", watched)
-    for name in ("LinearRegression", "Ridge", "FunctionalClassifier", "FunctionalRegressor", "functional"):
+    for name in names:
         FITS[name](pl.from_arrow(table()))
         one, seen = list(seen), []
         FITS[name](ENGINES[engine](table(), tmp_path))
