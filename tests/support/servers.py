@@ -106,6 +106,13 @@ def object_store() -> tuple[Any, str]:
     return files, f"endpoint_override={host}:{port}&scheme=http&region=us-east-1"
 
 
+def web_address(path: str) -> str:
+    """The address of a path in the bucket as a web server has it, with a token in it."""
+    pytest.importorskip("aiohttp", reason="aiohttp, by which fsspec reads web servers, is not installed")
+    server = object_store()[1].partition("endpoint_override=")[2].partition("&")[0]
+    return f"http://{server}/people/{path}?token={SECRET}"
+
+
 def object_address(path: str) -> str:
     """The address of a path in the bucket, with the password in it."""
     return f"s3://anybody:{SECRET}@people/{path}?{object_store()[1]}"

@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.servers import fill_postgresql, object_address, object_store, postgresql
+from tests.support.servers import fill_postgresql, object_address, object_store, postgresql, web_address
 
 Source = Callable[[pa.Table, Path], Any]
 ODD = 'odd "name"; drop table people --ü'
@@ -101,6 +101,11 @@ def in_store(table: pa.Table, name: str, write: Callable[[pa.Table, Path], Any],
     return object_address(name)
 
 
+def on_web(table: pa.Table, name: str, write: Callable[[pa.Table, Path], Any], path: Path) -> str:
+    in_store(table, name, write, path)
+    return web_address(name)
+
+
 def store_folder(table: pa.Table, path: Path) -> str:
     name = f"folder{next(_numbers)}"
     for place, part in enumerate(thirds(table)):
@@ -135,6 +140,7 @@ SOURCES: dict[str, Source] = {
     "s3 file": lambda table, path: in_store(table, f"{next(_numbers)}.parquet", parquet_file, path),
     "s3 arrow file": lambda table, path: in_store(table, f"{next(_numbers)}.arrow", arrow_file, path),
     "s3 folder": store_folder,
+    "web file": lambda table, path: on_web(table, f"{next(_numbers)}.parquet", parquet_file, path),
     "s3 pattern": lambda table, path: store_folder(table, path).replace("?", "/*/*.parquet?", 1),
     "narwhals": lambda table, _: narwhals(table),
     "narwhals, lazy": lambda table, _: narwhals(pl.from_arrow(table).lazy()),  # type: ignore[union-attr]
@@ -143,4 +149,5 @@ CSV_SOURCES: dict[str, Source] = {
     "hive folder": hive,  # what stands in the name of a folder is text, as in a CSV file
     "folder, csv": lambda table, path: folder(table, path, ".csv", csv_file),
     "fsspec csv": in_memory_store,
+    "web csv": lambda table, path: on_web(table, f"{next(_numbers)}.csv", csv_file, path),
 }
