@@ -14,7 +14,7 @@ from privfit.schema import Category, Column, Numeric
 from privfit.tables.csv_lines import count_records, separator_of
 from privfit.tables.errors import DataError, wrong_type
 from privfit.tables.kept_columns import KeptColumn, kept_series
-from privfit.tables.polars_tables import FileTable, query_batches, text_codes
+from privfit.tables.polars_tables import FileTable, chosen_columns, query_batches, text_codes
 from privfit.tables.table import ABSENT, UNKNOWN, Batch, Values, codes_of_numbers, quietly
 
 MISSING_TEXTS = ("", "NA", "N/A", "n/a", "<NA>", "NaN", "nan", "NULL", "null", "None")
@@ -43,7 +43,7 @@ class CsvTable(FileTable):
         """Batches of polars' streaming engine, read out of texts."""
         self.check_unchanged()
         records, count = self._checked_records(), 0
-        query = self._scan(as_text=True).select([self._fields[place] for place in positions])
+        query = chosen_columns(self._scan(as_text=True), positions)
         for frame in query_batches(query, rows, self.label):
             count += frame.height
             yield [csv_values(series, column) for series, column in zip(frame.get_columns(), columns, strict=True)]
@@ -86,7 +86,7 @@ class CsvTable(FileTable):
 def csv_values(series: pl.Series, column: Column) -> Values:
     """One column of a CSV file. Everything in it is text, so that numbers are read out of texts, cell by cell."""
     if isinstance(column, KeptColumn):
-        return kept_series(series)
+        return kept_series(series, column.name)
     listed = column.levels if isinstance(column, Category) else ()
     strings = series.set(series.is_in([text for text in MISSING_TEXTS if text not in listed]), None)
     if isinstance(column, Numeric):

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from privfit.schema import Column
 from privfit.tables.arrow_tables import record_batches
+from privfit.tables.database_urls import quoted
 from privfit.tables.table import Batch, Table, TableLike
 
 if TYPE_CHECKING:
@@ -40,11 +41,6 @@ class RelationTable(Table):
         self.names = self._fields = tuple(relation.columns)
 
     def read(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
-        chosen = dict.fromkeys(_quoted(self._fields[position]) for position in positions)
-        reader = pa.RecordBatchReader.from_stream(self._relation.project(", ".join(chosen)))
-        yield from record_batches(reader, columns, range(len(chosen)), rows)
-
-
-def _quoted(name: str) -> str:
-    """A column's name in SQL."""
-    return '"' + name.replace('"', '""') + '"'
+        asked = (f"{quoted(self._fields[position])} AS {quoted(str(i))}" for i, position in enumerate(positions))
+        reader = pa.RecordBatchReader.from_stream(self._relation.project(", ".join(asked)))
+        yield from record_batches(reader, columns, range(len(positions)), rows)

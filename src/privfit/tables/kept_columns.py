@@ -27,13 +27,13 @@ class KeptColumn:
 def kept_array(values: NDArray[Any], name: str) -> Values:
     """An array's column as it is."""
     if values.dtype.kind in "biufMm":
-        return kept_series(pl.Series(name, values))
-    return kept_series(pl.Series(name, values.tolist(), strict=False))
+        return kept_series(pl.Series(name, values), name)
+    return kept_series(pl.Series(name, values.tolist(), strict=False), name)
 
 
-def kept_series(series: pl.Series) -> Values:
+def kept_series(series: pl.Series, name: str) -> Values:
     """A series in the place of what a schema's column is handed out as."""
-    return cast(Values, series)
+    return cast(Values, series.alias(name))
 
 
 def kept_positions(table: Table, keep: Sequence[str]) -> list[int]:

@@ -59,9 +59,15 @@ class QueryTable(Table):
         self.names = self._fields
 
     def read(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
-        names = [self._fields[position] for position in positions]
-        for frame in query_batches(self._query.select(names), rows, self.label):
+        for frame in query_batches(chosen_columns(self._query, positions), rows, self.label):
             yield [series_values(series, column) for series, column in zip(frame.get_columns(), columns, strict=True)]
+
+
+def chosen_columns(query: pl.LazyFrame, positions: Sequence[int]) -> pl.LazyFrame:
+    """The columns at these positions, called by their place: one may be asked for twice, and a name such as `*` or
+    `^x$` would stand for others.
+    """
+    return query.select(pl.nth(position).alias(str(place)) for place, position in enumerate(positions))
 
 
 class FileTable(Table):
@@ -107,7 +113,7 @@ class ParquetTable(FileTable):
         """Batches of polars' streaming engine."""
         self.check_unchanged()
         count = 0
-        for frame in query_batches(self._scan.select([self._fields[place] for place in positions]), rows, self.label):
+        for frame in query_batches(chosen_columns(self._scan, positions), rows, self.label):
             count += frame.height
             yield [series_values(series, column) for series, column in zip(frame.get_columns(), columns, strict=True)]
         self.check_unchanged()
@@ -135,7 +141,7 @@ def mark_of(path: Path) -> Mark:
 def series_values(series: pl.Series, column: Column) -> Values:
     """One polars column as numbers or as positions of levels."""
     if isinstance(column, KeptColumn):
-        return kept_series(series)
+        return kept_series(series, column.name)
     dtype = series.dtype
     if series.null_count() == len(series):  # nothing is there, and nothing is of every kind
         return (
