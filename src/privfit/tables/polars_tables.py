@@ -55,8 +55,7 @@ class QueryTable(Table):
 
     def __init__(self, query: pl.LazyFrame) -> None:
         self._query = query
-        self._fields = quietly(self.label, lambda: tuple(query.collect_schema().names()))
-        self.names = self._fields
+        self.names = quietly(self.label, lambda: tuple(query.collect_schema().names()))
 
     def read(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
         for frame in query_batches(chosen_columns(self._query, positions), rows, self.label):
@@ -106,7 +105,7 @@ class ParquetTable(FileTable):
     def __init__(self, path: Path, label: str | None = None) -> None:
         super().__init__(path, label)
         self._scan = pl.scan_parquet(path, glob=False, low_memory=True)
-        self.names = self._fields = tuple(self._scan.collect_schema().names())
+        self.names = tuple(self._scan.collect_schema().names())
         self.n_rows = int(self._scan.select(pl.len()).collect().item())
 
     def read(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
