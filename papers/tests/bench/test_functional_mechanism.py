@@ -214,8 +214,12 @@ def test_the_lines_of_the_figures_are_those_of_one_call(small: Tasks, kind, repa
 
 def test_kept_sums_are_for_seeded_noise_only(small: Tasks) -> None:
     task = small.task("linear", 5)
+    model = pf.LinearRegression(1.0, schema=task.schema, mechanism=FunctionalOnce())
+    assert not model.fit(task.frame).report_.private
+    ledger = pf.Ledger(epsilon=2.0)
     with pytest.raises(PrivacyError, match="seeded"):
-        pf.LinearRegression(1.0, schema=task.schema, mechanism=FunctionalOnce()).fit(task.frame)
+        model.set_params(ledger=ledger).fit(task.frame)
+    assert ledger.spent.epsilon == 0
 
 
 # -- tables ----------------------------------------------------------------------------------------
