@@ -10,7 +10,6 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
-from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -33,20 +32,16 @@ MODELS = ("linear", "logistic", "svm", "kmeans")
 
 
 def sklearn_model(name: str) -> BaseEstimator:
-    """scikit-learn's own, with its defaults; logistic regression with enough steps to converge. Some are imported here,
+    """scikit-learn's own, with its defaults; logistic regression with enough steps to converge. They are imported here,
     because they take long to load.
     """
+    from sklearn import cluster, linear_model, svm
+
     if name == "linear":
-        return LinearRegression()
+        return linear_model.LinearRegression()
     if name == "logistic":
-        return LogisticRegression(max_iter=1000)
-    if name == "svm":
-        from sklearn.svm import LinearSVC
-
-        return LinearSVC()
-    from sklearn.cluster import KMeans
-
-    return KMeans(n_init=10)
+        return linear_model.LogisticRegression(max_iter=1000)
+    return svm.LinearSVC() if name == "svm" else cluster.KMeans(n_init=10)
 
 
 @dataclass(frozen=True)
