@@ -137,13 +137,25 @@ def test_a_table_without_rows_has_no_predictions(run: Run, model: pf.LinearRegre
     assert run("predict", "model.json", "empty.parquet", "--keep", "code").stdout == "code,prediction\n"
 
 
-def test_a_model_with_intervals_adds_their_ends(parts: pl.DataFrame) -> None:
+def test_a_model_with_intervals_adds_their_ends(run: Run, parts: pl.DataFrame) -> None:
     model = pf.LinearRegression(2.0, schema="linear.toml", random_state=1).fit(parts)
-    batches = list(prediction_batches(model, "data", rows=700))
+    batches = list(prediction_batches(model, "data", rows=700, intervals=True))
     assert len(batches) > 3
     ends = model.predict_interval(parts)
+    model.save("model.json")
+    assert run("predict", "model.json", "data", "--intervals", "-o", "out.parquet").exit_code == 0
+    written = pl.read_parquet("out.parquet")
     for name, expected in (("lower", ends[:, 0]), ("upper", ends[:, 1])):
         np.testing.assert_allclose(np.concatenate([batch[name] for batch in batches]), expected, rtol=1e-9)
+        np.testing.assert_allclose(written[name].to_numpy(), expected, rtol=1e-5, atol=0.01)
+
+
+def test_intervals_that_a_model_does_not_have_are_refused(run: Run, parts: pl.DataFrame) -> None:
+    clusters = pf.KMeans(2, epsilon=1.0, schema=pf.Schema([pf.Numeric("age", 0, 99)]), random_state=1).fit(parts)
+    clusters.save("clusters.json")
+    result = run("predict", "clusters.json", "data", "--intervals")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "asked of a KMeans that has none" in result.stderr
 
 
 def test_predictions_take_little_memory_at_a_time(model: pf.LinearRegression) -> None:

@@ -213,8 +213,10 @@ def test_a_saved_model_keeps_its_penalty_and_its_intervals(ours, settings, tmp_p
         np.testing.assert_allclose(loaded.alpha_, fitted.alpha_)
         np.testing.assert_allclose(loaded.coef_interval_, fitted.coef_interval_)
         assert loaded.dual_gap_ == fitted.dual_gap_
-        with pytest.raises(AttributeError, match="loaded from a file"):
-            loaded.confidence_intervals(0.5)
+        np.testing.assert_allclose(loaded.confidence_intervals(0.5)[0], fitted.confidence_intervals(0.5)[0], rtol=1e-4)
+        np.testing.assert_allclose(
+            loaded.predict_interval(table(9), of="target"), fitted.predict_interval(table(9), of="target"), rtol=1e-4
+        )
 
 
 def test_a_delta_that_protects_nobody_is_remarked_on() -> None:

@@ -43,15 +43,18 @@ def predict(
         list[str] | None,
         typer.Option("--keep", metavar="COLUMN", help="A column to carry along, as an id; can be given several times."),
     ] = None,
+    intervals: Annotated[
+        bool, typer.Option("--intervals", help="Add the ends of the 90% interval of the mean of such rows.")
+    ] = False,
     form: Annotated[Format, typer.Option("--format", help="What files in a folder are written as.")] = Format.parquet,
 ) -> None:
     """Predict for every row of a table, in the table's order.
 
     Writes a column `prediction`; for a logistic model also one column
-    `probability_CLASS` per class, for a model with intervals `lower` and
-    `upper`. Columns named by --keep come first. Rows are read and written in
-    batches, so that memory stays small. This costs no budget: the model is
-    already private. The predictions themselves say something about the rows.
+    `probability_CLASS` per class, with --intervals `lower` and `upper`. Columns
+    named by --keep come first. Rows are read and written in batches, so that
+    memory stays small. This costs no budget: the model is already private. The
+    predictions themselves say something about the rows.
 
     \b
     Examples:
@@ -69,7 +72,7 @@ def predict(
     fitted = load_model(model)
     opened = open_table(table)
     with counting_rows(f"Predicting for {shown_source(table)}", opened.n_rows):
-        frames = _frames(fitted, opened, keep or [])
+        frames = _frames(fitted, opened, keep or [], intervals)
         if output is None:
             write_stdout(frames)
             return
@@ -78,10 +81,10 @@ def predict(
     hint(f"{rows:,} predictions are in {output}.")
 
 
-def _frames(model: Any, table: Table, keep: list[str]) -> Iterator[pl.DataFrame]:
+def _frames(model: Any, table: Table, keep: list[str], intervals: bool) -> Iterator[pl.DataFrame]:
     """The predictions in frames; of a table without rows, one without rows."""
     empty = True
-    for batch in prediction_batches(model, table, keep):
+    for batch in prediction_batches(model, table, keep, intervals=intervals):
         empty = False
         yield pl.DataFrame(batch)
     if empty:

@@ -30,6 +30,10 @@ USUAL_CONFIDENCE = 0.9
 """Of intervals where none is given: a convention, common in reports."""
 MOST_SAVED_INTERVALS = 200
 """Models with more coefficients are saved without intervals, so that saving does not wait for their bootstrap."""
+MOST_SAVED_DRAWS = 50
+"""Models with more coefficients are saved without the draws that intervals of predictions are made from: 200 numbers of
+8 digits per coefficient.
+"""
 
 
 @documented
@@ -195,7 +199,7 @@ class LinearRegression(RegressorMixin, MomentModel[MomentMechanism, LinearFit]):
         Raises
         ------
         AttributeError
-            If the model was loaded from a file, or its mechanism has no intervals.
+            If its mechanism has no intervals, or the model was loaded from a file that has none.
         """
         if of not in ("mean", "target"):
             raise PrivacyError(
@@ -222,11 +226,19 @@ class LinearRegression(RegressorMixin, MomentModel[MomentMechanism, LinearFit]):
             coef, intercept = self.confidence_intervals()
         except AttributeError:
             return {}
-        return {"coef_interval": coef.tolist(), "intercept_interval": intercept.tolist()}
+        facts: JSONObject = {"coef_interval": coef.tolist(), "intercept_interval": intercept.tolist()}
+        if len(self.coef_) <= MOST_SAVED_DRAWS:
+            weights, intercepts, variance = self._bootstrapped()
+            draws = np.column_stack([weights, intercepts]).tolist()
+            facts["bootstrap"] = {"draws": [[_short(value) for value in draw] for draw in draws], "variance": variance}
+        return facts
 
     def _restore_facts(self, facts: JSONObject) -> None:
         if "coef_interval" in facts:
             self._saved_intervals = (np.array(facts["coef_interval"]), np.array(facts["intercept_interval"]))
+        if "bootstrap" in facts:
+            draws = np.array(facts["bootstrap"]["draws"], dtype=np.float64)
+            self._bootstrap = (draws[:, :-1], draws[:, -1], float(facts["bootstrap"]["variance"]))
 
     def _errors(self) -> tuple[Floats, Floats]:
         """Bootstrap errors of the coefficients (one row per draw) and of the intercepts, in the units of the table."""
@@ -238,6 +250,8 @@ class LinearRegression(RegressorMixin, MomentModel[MomentMechanism, LinearFit]):
         )
 
     def _bootstrapped(self) -> tuple[Floats, Floats, float]:
+        if self._bootstrap is not None:
+            return self._bootstrap
         result = self._result
         if result is None or result.released.value.target_square is None:
             raise AttributeError(
@@ -245,10 +259,9 @@ class LinearRegression(RegressorMixin, MomentModel[MomentMechanism, LinearFit]):
                 "mechanism has a loss, calibration or release of its own. "
                 "Fit it with mechanism='auto' or 'functional', and ask before saving."
             )
-        if self._bootstrap is None:
-            functional = cast("FunctionalMechanism", result.mechanism)  # the only one that releases the target's square
-            made = bootstrap(functional, result.released, result.fit, self._geometry, result.problem)
-            self._bootstrap = (made.weights, made.intercepts, made.residual_variance)
+        functional = cast("FunctionalMechanism", result.mechanism)  # the only one that releases the target's square
+        made = bootstrap(functional, result.released, result.fit, self._geometry, result.problem)
+        self._bootstrap = (made.weights, made.intercepts, made.residual_variance)
         return self._bootstrap
 
     def _spread(self) -> float:
@@ -264,6 +277,11 @@ class LinearRegression(RegressorMixin, MomentModel[MomentMechanism, LinearFit]):
         tags.target_tags.required = True
         tags.regressor_tags.poor_score = True  # at epsilon 1, noise dominates the 200 rows of scikit-learn's check
         return tags
+
+
+def _short(value: float) -> float:
+    """A number with as many digits as an interval needs."""
+    return float(f"{value:.8g}")
 
 
 def _checked(confidence: float) -> float:

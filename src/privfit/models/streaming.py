@@ -17,12 +17,12 @@ Columns = dict[str, Any]
 
 
 def prediction_batches(
-    model: Any, X: TableLike, keep: Sequence[str] = (), rows: int = BATCH_ROWS, intervals: bool = True
+    model: Any, X: TableLike, keep: Sequence[str] = (), rows: int = BATCH_ROWS, intervals: bool = False
 ) -> Iterator[Columns]:
     """What a model says about every row of a table, a batch at a time, after the columns that are kept of it.
 
-    A classifier with probabilities adds one column for every class, a model with intervals the ends of those of the
-    prediction's mean.
+    A classifier with probabilities adds one column for every class, and `intervals` the ends of the 90% interval of
+    the mean of such rows.
     """
     parts = _batches(model, X, keep, rows, intervals)
     while (part := _next(parts)) is not None:
@@ -55,16 +55,24 @@ def _batches(model: Any, X: TableLike, keep: Sequence[str], rows: int, intervals
         report_progress(count)
 
 
-def predicted_columns(model: Any, table: TableLike, intervals: bool = True) -> Columns:
-    """The model's predictions; for a classifier the probability of every class, and intervals where there are any."""
+def predicted_columns(model: Any, table: TableLike, intervals: bool = False) -> Columns:
+    """The model's predictions; for a classifier the probability of every class, and intervals if they are asked for."""
     columns = {PREDICTION: model.predict(table)}
     if hasattr(model, "predict_proba"):
         probabilities = model.predict_proba(table)
         columns |= {f"probability_{label}": probabilities[:, place] for place, label in enumerate(model.classes_)}
-    if intervals and hasattr(model, "predict_interval"):
-        try:
-            ends = model.predict_interval(table)
-        except AttributeError:  # this fit has none
-            return columns
+    if intervals:
+        ends = _intervals(model, table)
         columns |= {LOWER: ends[:, 0], UPPER: ends[:, 1]}
     return columns
+
+
+def _intervals(model: Any, table: TableLike) -> Any:
+    try:
+        return model.predict_interval(table)
+    except AttributeError:
+        pass
+    raise DataError(
+        f"Intervals were asked of a {type(model).__name__} that has none. A linear regression by the functional "
+        "mechanism has them, if it was saved with at most 50 coefficients. Leave them out."
+    )
