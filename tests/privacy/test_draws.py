@@ -494,3 +494,40 @@ def test_one_recipe_drawn_over_and_over() -> None:
 def test_simulations_noise_every_value(parts: tuple) -> None:
     with pytest.raises(PrivacyError):
         noised(SeededNoise(6), THREE, parts)
+
+
+# -- after a failure -------------------------------------------------------------------------------
+
+
+class Failing(SeededNoise):
+    """Fails in the second of several parts, or at once."""
+
+    def linf(self, values, scale):
+        raise MemoryError
+
+
+WIDE, NARROW = Laplace(size=3, scale=100.0), Laplace(size=3, scale=0.01)
+FAILURES = {
+    "another size": lambda draws: draws.add(THREE[:2]),
+    "a scale of its own": lambda draws: draws.add(THREE, scale=5.0),
+    "a float in pieces": lambda draws: draws.add_in_pieces(THREE * 1.0),
+    "an end in the middle": lambda draws: draws.add(np.arange(5)),
+}
+
+
+@pytest.mark.parametrize("failing", FAILURES.values(), ids=FAILURES)
+def test_after_a_draw_that_failed_the_next_part_is_not_handed_out(failing) -> None:
+    draws = draws_of(WIDE, NARROW)
+    with pytest.raises(PrivacyError):
+        failing(draws)
+    for going_on in (lambda: draws.add(THREE), lambda: draws.add_in_pieces(THREE), draws.finish):
+        with pytest.raises(PrivacyError, match="after a draw that failed"):
+            going_on()
+
+
+def test_nothing_is_drawn_after_a_sampler_has_failed() -> None:
+    draws = draws_of(KNorm(norm="linf", size=3, scale=9.0), NARROW, sampler=Failing(0))
+    with pytest.raises(MemoryError):
+        draws.add(THREE)
+    with pytest.raises(PrivacyError, match="after a draw that failed"):
+        draws.add(THREE)

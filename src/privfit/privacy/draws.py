@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +27,28 @@ from privfit.privacy.samplers.threshold import laplace, lifted
 
 Integers = NDArray[np.int64]
 Kind = TypeVar("Kind", bound=Part)
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
+
+
+def _whole(request: Callable[Concatenate[Draws, Given], Made]) -> Callable[Concatenate[Draws, Given], Made]:
+    """A request that fails after it has taken a part is the last one: a mechanism that went on would get the next
+    part, whose noise is for something else.
+    """
+
+    @wraps(request)
+    def asked(self: Draws, /, *args: Given.args, **kwargs: Given.kwargs) -> Made:
+        if self._half_way:
+            raise self._wrong("more after a draw that failed", self._left[0] if self._left else None)
+        made = request(self, *args, **kwargs)
+        self._half_way = False
+        return made
+
+    return asked
 
 
 class Draws:
-    """The parts of one event, in order, drawn from one sampler."""
+    """The parts of one event, in order, drawn from one sampler. After a draw that failed there are no others."""
 
     def __init__(self, event: Event, sampler: Sampler, *, paid: bool = False) -> None:
         self.event = event
@@ -37,6 +56,7 @@ class Draws:
         self._left: deque[Part] = deque(event.parts)
         self._taken: list[Part] = []
         self._paid = paid
+        self._half_way = False
         self._begun: Repeat | None = None
         self._accepts = self._goes_on = False
         """Of a repetition with random stopping that has begun: whether its parts were drawn and nothing is decided
@@ -47,6 +67,7 @@ class Draws:
         """Say that the event is charged: from now on noise can be drawn."""
         self._paid = True
 
+    @_whole
     def switch(self, event: Event) -> None:
         """Go on with another event, that of the final plan; random bits that were taken already are not taken again."""
         if self._paid:
@@ -61,6 +82,7 @@ class Draws:
 
     # -- what a mechanism asks for -----------------------------------------------------------------
 
+    @_whole
     def add(self, values: Integers, *, scale: float | None = None, at_most: bool = False) -> Integers:
         """The values with the noise of the next part; with that of several parts, where it takes several to cover them.
 
@@ -83,6 +105,7 @@ class Draws:
         found = noisy[0] if len(noisy) == 1 else np.concatenate(noisy)
         return np.asarray(found.reshape(values.shape), dtype=np.int64)
 
+    @_whole
     def add_in_pieces(self, values: Integers) -> Integers:
         """A long list of values with the independent noise of the next part, drawn some at a time to save memory."""
         part = self._next(Laplace)
@@ -96,16 +119,19 @@ class Draws:
         """The place of one of the scores."""
         return self.select_each([scores], scale=scale)[0]
 
+    @_whole
     def select_each(self, menus: Sequence[Sequence[int]], *, scale: float | None = None) -> list[int]:
         """The place of one of the scores of every menu: together one choice."""
         part = self._next_selection()
         return self._sampler.select_each(menus, self._scale(part.scale, scale, part), part.rule)
 
+    @_whole
     def pattern(self, chains: Sequence[Chain], *, scale: float | None = None) -> tuple[int, tuple[int, ...]]:
         """One of the chains, and a sign for each of its levels."""
         part = self._next_selection()
         return self._sampler.pattern(chains, self._scale(part.scale, scale, part))
 
+    @_whole
     def passing(self, counts: Sequence[int], draws: int) -> tuple[list[int], dict[int, int]]:
         """Noisy counts of cells that are not empty (at least `draws` numbers are drawn), and the cells that would pass
         the threshold if they were empty, with their noisy counts.
@@ -116,28 +142,33 @@ class Draws:
         noisy = laplace(self._sampler, values, part.scale).tolist()
         return noisy, lifted(part.size, part.threshold, part.scale, self._sampler)
 
+    @_whole
     def random_bits(self) -> KeyedBits:
         """A keyed stream of random bits, for every row some."""
         self._next(RandomBits)
         return self._sampler.keyed_bits()
 
+    @_whole
     def random_integers(self) -> Source:
         """A source of random integers that hide nothing: which rows form a block, how candidates mutate."""
         self._next(RandomBits)
         return RandomIntegers(self._sampler)
 
+    @_whole
     def accept(self) -> None:
         """Go on behind a repetition whose last draw is accepted."""
         self._drawn_repeat("an end of repetitions")
         self._left.popleft()
         self._begun = None
 
+    @_whole
     def gives_up(self) -> bool:
         """Whether a repetition stops, with probability one in so many, without a draw that is accepted."""
         ends = self._sampler.one_in(self._drawn_repeat("random stopping").one_in)
         self._goes_on = not ends
         return ends
 
+    @_whole
     def finish(self) -> None:
         """Refuse to leave parts undrawn: what was charged for and described was drawn."""
         if self._left:
@@ -159,6 +190,7 @@ class Draws:
         if not self._paid:
             self._taken.append(part)
         self._left.popleft()
+        self._half_way = True
         return part
 
     def _drawn_repeat(self, asked: str) -> Repeat:
