@@ -457,9 +457,9 @@ def test_the_theorems_as_printed_are_at_hand() -> None:
 
 GOOD = {"rows": 100, "columns": 3, "epsilon": 1.0, "reference_norm": 2.0}
 REFUSALS = {
-    "rows": ({"rows": 0}, ["rows=0", "whole number", "Give the number of rows"]),
-    "rows in half": ({"rows": 10.5}, ["rows=10.5", "whole number", "Give the number of rows"]),
-    "columns": ({"columns": True}, ["columns=True", "whole number", "Give the number of encoded columns"]),
+    "rows": ({"rows": 0}, ["rows=0", "integer", "Give the number of rows"]),
+    "rows in half": ({"rows": 10.5}, ["rows=10.5", "integer", "Give the number of rows"]),
+    "columns": ({"columns": True}, ["columns=True", "integer", "Give the number of encoded columns"]),
     "epsilon": ({"epsilon": -1.0}, ["epsilon=-1.0", "positive", "1.0 is a common start"]),
     "ridge": ({"ridge": 0.0}, ["ridge=0.0", "positive", "best_ridge"]),
     "reference": ({"reference_norm": math.inf}, ["reference_norm=inf", "finite", "a guess will do"]),

@@ -183,7 +183,7 @@ def _missing(columns: tuple[Any, ...], n: int, rng: Generator) -> tuple[list[Row
 
 
 def _whole(columns: tuple[Any, ...], n: int, rng: Generator) -> tuple[list[Row], Row]:
-    """Whole numbers only, which files and lists read as integers; and one number that is not."""
+    """Integers only, which files and lists read as integers; and one number that is not."""
     rows = [
         tuple(
             int(np.clip(round(value), -(2**53), 2**53)) if isinstance(value, float) and np.isfinite(value) else value
@@ -216,7 +216,7 @@ ADVERSARIAL: tuple[tuple[str, Maker], ...] = (
     ("two rows over and over", _twins),
     ("at edges", _edges),
     ("missing cells", _missing),
-    ("whole numbers", _whole),
+    ("integers", _whole),
     ("in order", _sorted),
 )
 

@@ -32,7 +32,7 @@ EPSILON = 1.0
 
 
 def worst_pair(features: list, fit_intercept: bool):
-    """Two tables of a few columns that differ as much as any two can, as the whole numbers that are released."""
+    """Two tables of a few columns that differ as much as any two can, as the integers that are released."""
     schema = pf.Schema(features, target=pf.Numeric("y", -1, 1))
     geometry = schema.geometry(intercept=fit_intercept)
     moments = pf.FunctionalMechanism().statistic(geometry, QuadraticProblem(SQUARED))

@@ -1,4 +1,4 @@
-"""Losses on a lattice: whole numbers that fall, as steep as the loss and no steeper, and bounds that are those of the
+"""Losses on a lattice: integers that fall, as steep as the loss and no steeper, and bounds that are those of the
 table itself.
 """
 

@@ -198,7 +198,7 @@ def test_an_unknown_name_is_told_all_known_ones() -> None:
 def test_rounds_that_mean_nothing_are_refused(rounds) -> None:
     with pytest.raises(pf.PrivacyError) as caught:
         pf.AdaSSP(rounds=rounds).check()
-    assert_told_in_order(str(caught.value), ["was given", "it is a whole number", "Use 1"])
+    assert_told_in_order(str(caught.value), ["was given", "it is an integer", "Use 1"])
 
 
 @pytest.mark.parametrize("bound", [0, -0.5, 1.5, np.nan, np.inf, True, "wide", None])

@@ -113,7 +113,7 @@ def any_is_a(rows):
 
 
 def sums_of(table, places, blocks, unit, function) -> np.ndarray:
-    """The whole numbers that noise is put on."""
+    """The integers that noise is put on."""
     noise = RecordingNoise()
     plan = plan_of(blocks, places.shape[1], unit=unit)
     answers = np.full((blocks, 2), np.nan)

@@ -102,10 +102,10 @@ def test_not_even_the_farthest_candidate_leaves_the_bounds(low, high) -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"candidates": 1}, "candidates=1 was given; it is a whole number of at least 2"),
+        ({"candidates": 1}, "candidates=1 was given; it is an integer of at least 2"),
         ({"candidates": 2.5}, "candidates=2.5 was given"),
         ({"candidates": True}, "candidates=True was given"),
-        ({"parents": 0}, "parents=0 was given; it is a whole number of at least 1"),
+        ({"parents": 0}, "parents=0 was given; it is an integer of at least 1"),
         ({"candidates": 3, "parents": 3}, "parents=3 of candidates=3 were given; fewer are selected than there are"),
         ({"mutation": 0.0}, "mutation=0.0 was given; it is above 0 and at most 1"),
         ({"mutation": float("nan")}, "mutation=nan was given"),

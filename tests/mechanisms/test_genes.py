@@ -175,7 +175,7 @@ def test_predictors_are_no_larger_and_no_farther_apart_than_public_facts_say(see
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("crowd", CROWDS)
 def test_what_moves_change_adds_up_to_the_losses_themselves(crowd, name) -> None:
-    """Candidates that move one level of the first are scored by the change alone: the same whole numbers, duplicates
+    """Candidates that move one level of the first are scored by the change alone: the same integers, duplicates
     and weights at the bounds among them.
     """
     rng = np.random.default_rng(3)

@@ -162,7 +162,7 @@ def test_the_event_is_short_where_rounds_are_alike(options, before) -> None:
         *(
             (
                 {"candidates": wrong, "moves": moves},
-                "candidates=.* was given; it is 'all', 'auto' or a whole number of at least 2",
+                "candidates=.* was given; it is 'all', 'auto' or an integer of at least 2",
             )
             for wrong in (1, 2.5, True, "many", None)
             for moves in ("columns", "genes")
@@ -179,7 +179,7 @@ def test_the_event_is_short_where_rounds_are_alike(options, before) -> None:
         ),
         ({"last_step": float("nan")}, "last_step=nan was given"),
         *(
-            ({"rounds": wrong}, "rounds=.* was given; it is 'auto' or a whole number from 1 to")
+            ({"rounds": wrong}, "rounds=.* was given; it is 'auto' or an integer from 1 to")
             for wrong in (0, 1.5, "few", True, 10**6)
         ),
     ],

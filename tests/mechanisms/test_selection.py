@@ -84,7 +84,7 @@ def test_scores_are_minus_the_squared_errors_but_for_a_constant() -> None:
 
 @pytest.mark.parametrize("intercept", [True, False])
 def test_no_row_tells_two_candidates_apart_by_more_than_claimed(intercept: bool) -> None:
-    """Corners and random rows, on the whole numbers that are compared."""
+    """Corners and random rows, on the integers that are compared."""
     geometry = SCHEMA.geometry(intercept=intercept)
     moments = Moments(geometry, target_units=1 << 17)
     rng = np.random.default_rng(2)

@@ -76,7 +76,7 @@ def test_the_report_names_the_chosen_setting_and_that_it_saw_a_part_of_the_rows(
     assert "over its part of the rows" in report.notes[0]
     assert (
         report.notes[1]
-        == f"chosen privately, by mistakes on other rows: {GOOD!r}; the noise told is the largest of all candidates"
+        == f"chosen privately, by mistakes on other rows: {GOOD!r}; the noise stated is the largest of all candidates"
     )
     assert repr(GOOD) in str(report)
 

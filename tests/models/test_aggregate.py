@@ -393,9 +393,9 @@ def test_a_classifier_can_be_saved(tmp_path) -> None:
         ({"low": 1, "high": 1}, ["were given", "low is below high", "Give public bounds"]),
         ({"low": -np.inf}, ["were given", "every bound is a number", "Give public bounds"]),
         ({"low": [0, 0], "high": [1, 1, 1]}, ["were given", "two numbers with n_outputs"]),
-        ({"n_outputs": 0}, ["n_outputs=0 was given", "whole number", "Or give"]),
+        ({"n_outputs": 0}, ["n_outputs=0 was given", "integer", "Or give"]),
         ({"mechanism": "objective"}, ["mechanism='objective' was given", "it knows", "Use 'auto'"]),
-        ({"mechanism": pf.SampleAndAggregate(0)}, ["blocks=0 was given", "whole number", "Use 'auto'"]),
+        ({"mechanism": pf.SampleAndAggregate(0)}, ["blocks=0 was given", "integer", "Use 'auto'"]),
     ],
 )
 def test_parameters_that_mean_nothing_are_refused_in_three_beats(parameters, beats) -> None:

@@ -287,7 +287,7 @@ REFUSED = [
     ({"numeric": "splines"}, {"moves": "coordinates"}, "splines"),
     ({}, {"selection": "best"}, "selection='best' was given; it is one of"),
     ({}, {"selection": "best", "moves": "genes"}, "selection='best' was given; it is one of"),
-    ({}, {"rounds": 0}, "rounds=0 was given; it is 'auto' or a whole number from 1"),
+    ({}, {"rounds": 0}, "rounds=0 was given; it is 'auto' or an integer from 1"),
     ({}, {"first_step": 100}, "first_step=100 was given"),
     ({}, {"candidates": 1}, "candidates=1 was given"),
     ({}, {"candidates": "many", "moves": "genes"}, "candidates='many' was given"),

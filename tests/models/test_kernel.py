@@ -160,7 +160,7 @@ REFUSED = {
     "an unknown kernel": ({"kernel": "poly"}, ["kernel='poly' was given", "it is one of", "'linear' if in doubt"]),
     "a gamma of nothing": ({"gamma": 0.0}, ["gamma=0.0 was given", "a positive number", "Leave it out"]),
     "a gamma of text": ({"gamma": "scale"}, ["gamma='scale' was given", "a positive number", "Leave it out"]),
-    "no components": ({"n_components": 0}, ["n_components=0 was given", "a positive whole number", "Leave it out"]),
+    "no components": ({"n_components": 0}, ["n_components=0 was given", "a positive integer", "Leave it out"]),
 }
 
 

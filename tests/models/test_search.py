@@ -218,7 +218,7 @@ def test_a_delta_never_makes_choices_blunter(ledger, selection) -> None:
         ({"low": "a"}, TABLE, pf.PrivacyError, "two numbers with n_parameters, or two arrays"),
         ({"low": [0.0, 0.0], "high": [1.0, 1.0, 1.0]}, TABLE, pf.PrivacyError, "two arrays"),
         ({"low": [[0.0]], "high": [[1.0]]}, TABLE, pf.PrivacyError, "Give public bounds"),
-        ({"n_parameters": 0}, TABLE, pf.PrivacyError, "n_parameters=0 was given; it is a whole number of at least 1"),
+        ({"n_parameters": 0}, TABLE, pf.PrivacyError, "n_parameters=0 was given; it is an integer of at least 1"),
         ({"n_parameters": 2.0}, TABLE, pf.PrivacyError, "n_parameters=2.0 was given"),
         ({"n_parameters": 3, "low": [0.0, 0.0], "high": [1.0, 1.0]}, TABLE, pf.PrivacyError, "n_parameters"),
         ({"start": [[1.0, 2.0]]}, TABLE, pf.PrivacyError, "start has the shape"),

@@ -21,7 +21,7 @@ SCALES = (0.3, 1.0, 3.7, 40.0)
 
 
 def law(kind: str, scale: float) -> tuple[np.ndarray, np.ndarray]:
-    """The exact probabilities of whole numbers, as far as doubles reach."""
+    """The exact probabilities of integers, as far as doubles reach."""
     k = np.arange(-int(60 * scale) - 60, int(60 * scale) + 61)
     exponent = -np.abs(k) / scale if kind == "laplace" else -(k**2) / (2 * scale**2)
     weights = np.exp(exponent)

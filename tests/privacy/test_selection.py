@@ -38,7 +38,7 @@ def test_choices_follow_the_exact_law(noise, scores) -> None:
 @RULES
 @pytest.mark.parametrize("scale", [2.0, 0.7, 1.3], ids=str)
 def test_each_menu_of_a_batch_follows_the_exact_law_of_the_rule(noise, rule, scale) -> None:
-    """Menus of different lengths in one call; scales that are whole numbers, not, and below one."""
+    """Menus of different lengths in one call; scales that are integers, not, and below one."""
     menus = [[0, 1, 2], [5, 5, 4, 3], [-9], [10**30, 10**30 + 1]]
     drawn = np.array(noise.select_each(menus * DRAWS, scale, rule)).reshape(DRAWS, len(menus))
     for place, menu in enumerate(menus):

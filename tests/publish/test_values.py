@@ -134,7 +134,7 @@ def test_the_number_of_rows_is_told_so_it_has_to_be_public() -> None:
     ledger = pf.Ledger(epsilon=1.0)
     with pytest.raises(pf.PrivacyError) as refusal:
         LaplacePublisher(schema=SCHEMA, adjacency="add-remove", ledger=ledger).fit(frame_of(REST))
-    assert_told_in_order(str(refusal.value), ["add-remove", "tells how many", "replace-one", "Nothing was charged"])
+    assert_told_in_order(str(refusal.value), ["add-remove", "reveals how many", "replace-one", "Nothing was charged"])
     assert float(ledger.spent) == 0.0
 
 

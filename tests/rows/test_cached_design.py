@@ -1,6 +1,6 @@
 """Kept rows: sums over many passes are those of the dense design, whatever holds the table.
 
-Encoded entries are whole multiples of 2^-16. With whole-number weights and responses every sum here is exact in
+Encoded entries are whole multiples of 2^-16. With integer weights and responses every sum here is exact in
 float64: most tests ask for equal numbers, not close ones.
 """
 

@@ -76,7 +76,7 @@ def test_centres_are_counted_in_their_own_cells() -> None:
 
 @pytest.mark.parametrize(("columns", "cells"), [(3, 4), (9, 100), (12, 10), (20, 1000), (40, 7)])
 def test_cells_of_any_number(columns, cells) -> None:
-    """Up to 10^60 cells: numbered by exact whole numbers, and found again."""
+    """Up to 10^60 cells: numbered by exact integers, and found again."""
     rng = np.random.default_rng(columns)
     places = rng.integers(0, cells, (50, columns))
     places[:10] = places[0]

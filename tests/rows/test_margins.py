@@ -1,4 +1,4 @@
-"""What a move of one column gains, against scoring every row of every candidate anew: equal whole numbers, however the
+"""What a move of one column gains, against scoring every row of every candidate anew: equal integers, however the
 rows are held.
 """
 
@@ -84,7 +84,7 @@ def total_loss(loss: MarginLoss, rows, sides, weights: np.ndarray) -> int:
     values, total = loss.values.astype(np.int64).tolist(), 0
     for row, side in zip(rows, sides, strict=True):
         margin = side * sum(entry * weight for entry, weight in zip(row, weights.tolist(), strict=True) if entry)
-        assert margin.denominator == 1, "margins are whole numbers of lattice steps"
+        assert margin.denominator == 1, "margins are integers of lattice steps"
         total += values[int(margin) + loss.reach]
     return total
 

@@ -1,4 +1,4 @@
-"""Points: whole-number sums that are exact, the same in any order and any batches, and made of what each row adds
+"""Points: integer sums that are exact, the same in any order and any batches, and made of what each row adds
 alone.
 """
 
@@ -62,7 +62,7 @@ def test_a_sum_is_the_sum_of_what_each_row_adds_alone(total) -> None:
 
 
 def lattice(table: np.ndarray) -> list[list[int]]:
-    """The definition, in Python's whole numbers."""
+    """The definition, in Python's integers."""
     found = []
     for row in table.tolist():
         scaled = [

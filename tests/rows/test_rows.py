@@ -1,4 +1,4 @@
-"""Rows are whole numbers within their bounds, and their sums are exact: the same bits however the table is cut,
+"""Rows are integers within their bounds, and their sums are exact: the same bits however the table is cut,
 shuffled or typed.
 """
 

@@ -162,9 +162,9 @@ REFUSALS = {
     "a NaN level": (lambda: Category("c", [1, math.nan]), ["mixes kinds", "finite numbers", "Write"]),
     "a level twice": (lambda: Category("c", ["a", "a"]), ["lists a level twice", "one thing", "list it once"]),
     "one and true": (lambda: Category("c", [1, True]), ["lists a level twice", "one thing", "list it once"]),
-    "whole numbers that floats merge": (
+    "integers that floats merge": (
         lambda: Category("c", [2**53, 2**53 + 1]),
-        ["2^53 or more", "told apart", "as texts"],
+        ["2^53 or more", "no longer distinguished", "as texts"],
     ),
     "a level beyond floats": (lambda: Category("c", [1, 10**400]), ["mixes kinds", "finite numbers", "Write"]),
     "a fill that is no level": (

@@ -87,7 +87,7 @@ def test_the_smallest_eigenvalue_is_right_to_a_step_in_exact_arithmetic(seed: in
 
 
 def by_hand(encoded: list[list[int]], weights: tuple[int, ...], bound: float) -> list[int]:
-    """The moments of residuals in Python's whole numbers, row by row.
+    """The moments of residuals in Python's integers, row by row.
 
     The target is last in a row, on the fine lattice.
     """

@@ -219,7 +219,7 @@ def test_the_paper_encoding_moves_no_further_than_claimed(indicators: int, share
             assert moved[about_target].max() == target
 
 
-# -- the whole numbers that are released -----------------------------------------------------------
+# -- the integers that are released -----------------------------------------------------------
 
 MIXED = Schema(
     [Numeric("a", -1, 1), Numeric("b", -2, 0.5), Numeric("d", 0, 3), Category("e", [0, 1, 2]), Category("f", [0, 1])],

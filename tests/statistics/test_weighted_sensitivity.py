@@ -58,7 +58,7 @@ def statistic_of(
 
 
 def encoded_rows(statistic: WeightedMonomials, rng: np.random.Generator, extra: int = 40) -> np.ndarray:
-    """Every corner with the targets at which a weighting is largest, and rows from inside, as whole numbers; one column
+    """Every corner with the targets at which a weighting is largest, and rows from inside, as integers; one column
     per row.
     """
     geometry, step = statistic.geometry, statistic.step
@@ -293,7 +293,7 @@ def test_no_function_of_the_target_moves_the_values_further_than_claimed(seed: i
 
 @pytest.mark.parametrize("degree", [2, 3, 4])
 def test_whole_chunks_of_the_largest_rows_are_summed_exactly(degree: int) -> None:
-    """As many rows as a chunk holds, all next to one corner: whole numbers of Python are the judge."""
+    """As many rows as a chunk holds, all next to one corner: integers of Python are the judge."""
     statistic = statistic_of(0, 1, 2, True, degree, "line")
     step, units = statistic.step, statistic.target_units
     kinds = np.array([[step, step, step, step, units], [step, -step, step, 1 - step, -units]], dtype=np.float64).T

@@ -119,7 +119,7 @@ def whole_weights(columns: int, classes: int, seed: int = 1) -> np.ndarray:
 
 
 def whole(scores: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """A response that is a whole number, of the predictor and of the target."""
+    """A response that is an integer, of the predictor and of the target."""
     known = (
         np.rint(4 * target) if scores.ndim == 1 else np.rint(4 * target)[:, None] * np.arange(1, scores.shape[1] + 1)
     )

@@ -193,7 +193,7 @@ def named_engine(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Co
 
 
 def by_hand(columns: Columns, intercept: bool = True) -> list[list[int]]:
-    """Every row encoded without privfit, in exact arithmetic: whole numbers, 2^16 to one."""
+    """Every row encoded without privfit, in exact arithmetic: integers, 2^16 to one."""
 
     def number(value: float | None, low: str, high: str, fill: float | None = None) -> int:
         given = fill if value is None else value

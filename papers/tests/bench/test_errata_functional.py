@@ -107,7 +107,7 @@ def test_the_likelihoods_of_theorem_1_have_minus_signs() -> None:
 
 @pytest.mark.parametrize("tries", [1, 5])
 def test_the_number_of_draws_tells_more_than_two_draws_cost(tries: int) -> None:
-    """Section 6: whole-number Laplace noise that costs log 2 a draw, drawn until the curvature is positive.
+    """Section 6: integer Laplace noise that costs log 2 a draw, drawn until the curvature is positive.
 
     Curvatures of 0 and 1 are neighbours.
 

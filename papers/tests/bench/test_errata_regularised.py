@@ -19,13 +19,13 @@ from privfit_papers.bench.printed import printed_sensitivity
 # -- what is computed from noisy coefficients ------------------------------------------------------
 
 DECAY = Fraction(1, 2)
-"""e^(-epsilon) for coefficients that move by 1 in all: one value of whole-number Laplace noise costs log 2."""
+"""e^(-epsilon) for coefficients that move by 1 in all: one value of integer Laplace noise costs log 2."""
 REACH = 6
 """Noisy values beyond are taken as this, which is done to both tables alike."""
 
 
 def noisy(value: int) -> dict[int, Fraction]:
-    """The exact law of a whole number with discrete Laplace noise, cut at the ends."""
+    """The exact law of an integer with discrete Laplace noise, cut at the ends."""
     law: dict[int, Fraction] = {}
     for place in range(-REACH + 1, REACH):
         law[place] = (1 - DECAY) / (1 + DECAY) * DECAY ** abs(place - value)

@@ -62,7 +62,7 @@ def privfit(
          privfit schema --check schema.toml people.csv
     2. Set a budget, once per table of people.
          privfit ledger budget.db --create --epsilon 1
-    3. Fit. The model may leave the house; the table stays.
+    3. Fit. The model may be released; the table stays.
          privfit fit people.csv --schema schema.toml --model linear \\
              --epsilon 0.5 --ledger budget.db -o model.json
     4. Use the model, and see what is left of the budget.

@@ -18,7 +18,7 @@ from privfit.cli.errors import CommandError, in_one_sentence
 
 GROUP = "privfit.commands"
 OF_THE_PAPERS = ("reproduce", "bench")
-"""Commands of the distribution privfit-papers, so that whoever lacks it is told where they are."""
+"""Commands of the distribution privfit-papers, so that whoever lacks it learns where they are."""
 
 
 class Commands(TyperGroup):

@@ -97,7 +97,7 @@ EpsilonOption = Annotated[
 DeltaOption = Annotated[
     float,
     typer.Option(
-        help="The chance that the promise may fail. Above 0, Gaussian noise is used where it is less.",
+        help="The probability that the guarantee may fail. Above 0, Gaussian noise is used where it is less.",
         rich_help_panel=PRIVACY,
     ),
 ]
@@ -114,7 +114,7 @@ NumericOption = Annotated[
     NumericStyle,
     typer.Option(
         metavar="KIND",
-        help="Numbers as lines (slope), steps (bins), bent lines (splines), or auto.",
+        help="Numbers as lines (slope), steps (bins), linear splines (splines), or auto.",
         rich_help_panel=MODEL,
     ),
 ]
@@ -166,7 +166,7 @@ KernelOption = Annotated[
     Kernel | None,
     typer.Option(
         metavar="KIND",
-        help="For logistic and svm: linear, or rbf, which bends in all columns together.",
+        help="For logistic and svm: linear, or rbf, which is non-linear in all columns together.",
         show_default="linear",
         rich_help_panel=MODEL,
     ),

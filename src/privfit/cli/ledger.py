@@ -50,7 +50,7 @@ def show(
     ] = None,
     delta: Annotated[
         float | None,
-        typer.Option(help="With --create: the chance, over all fits, that the promise fails.", show_default="0"),
+        typer.Option(help="With --create: the probability, over all fits, that the guarantee fails.", show_default="0"),
     ] = None,
     last: _Last = None,
     form: Annotated[Form, typer.Option("--format", help="How to print it.")] = Form.TABLE,

@@ -12,7 +12,7 @@ PRIVACY = "Privacy"
 
 
 class Adjacency(StrEnum):
-    """Which two tables the promise makes hard to tell apart."""
+    """Which two tables the guarantee makes hard to distinguish."""
 
     replace_one = "replace-one"
     add_remove = "add-remove"

@@ -94,7 +94,9 @@ WeightNameOption = Annotated[
     typer.Option(metavar="NAME", help="The name of the column of weights in the output.", rich_help_panel=WEIGHTS),
 ]
 TauOption = Annotated[float, typer.Option(help="From 0 (all weights equal) to 1.", rich_help_panel=WEIGHTS)]
-DeltaOption = Annotated[float, typer.Option(help="The chance that the promise may fail.", rich_help_panel=PRIVACY)]
+DeltaOption = Annotated[
+    float, typer.Option(help="The probability that the guarantee may fail.", rich_help_panel=PRIVACY)
+]
 Seed = Annotated[
     int | None,
     typer.Option(

@@ -150,7 +150,7 @@ def _check(path: Path, table: str | None, as_json: bool) -> None:
 def _misfits(schema: Schema, file: Table) -> list[str]:
     """What the file contradicts, in sentences: names, types, missing values and levels, of all columns at once.
 
-    No value is told.
+    No value is shown.
     """
     table: Table = file
     if schema.any_width:

@@ -28,7 +28,7 @@ _CURES = {
     "epsilon": "Smaller is more private; 1.0 is a common start.",
     "ridge": "Give the sum-form ridge (rows times the paper's lambda), or ask best_ridge for one.",
     "reference_norm": "Give the length of the weights to compare with, such as 5.0; a guess will do.",
-    "slope": "Use the loss's steepest slope: 1.0 for the logistic loss.",
+    "slope": "Use the loss's Lipschitz constant: 1.0 for the logistic loss.",
     "curvature": "Use the loss's largest second derivative: 0.25 for the logistic loss.",
     "norm": "Use the length that rows are clipped to, such as 1.0.",
     "excess": "Give the loss above the reference's that you can accept, such as 0.05.",
@@ -170,7 +170,7 @@ class Setting:
 
 
 def lowest(f: Callable[[float], float], low: float, high: float) -> float:
-    """Where f is least between two positive numbers, as far as a grid of their logarithms tells."""
+    """Where f is least between two positive numbers, on a grid of their logarithms."""
     places = np.linspace(math.log(low), math.log(high), GRID)
     heights = [f(math.exp(place)) for place in places]
     at = int(np.argmin(heights))
@@ -212,7 +212,7 @@ def positive(name: str, value: object) -> float:
 
 def whole(name: str, value: object) -> int:
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name}={value!r} was given; {name} is a whole number from 1 on. {_CURES[name]}")
+        raise ValueError(f"{name}={value!r} was given; {name} is an integer from 1 on. {_CURES[name]}")
     return int(value)
 
 

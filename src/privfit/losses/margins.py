@@ -1,4 +1,4 @@
-"""Losses of a margin as whole numbers on a lattice: a look-up, exact, and as steep as it says."""
+"""Losses of a margin as integers on a lattice: a look-up, exact, with the Lipschitz constant that it states."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ PER_STEP = 1 << 15
 class MarginLoss:
     """A loss that falls with the margin, for margins of at most `reach` lattice steps either way.
 
-    It is built from the slopes of a convex loss between lattice points, rounded to whole numbers: it falls everywhere,
-    and its steepest step is that of the loss.
+    It is built from the slopes of a convex loss between lattice points, rounded to integers: it falls everywhere,
+    and its largest step is the Lipschitz constant of the loss.
     """
 
     loss: ConvexLoss
@@ -36,7 +36,7 @@ class MarginLoss:
 
     @cached_property
     def values(self) -> Floats:
-        """The loss at every margin from -reach to reach: whole numbers, zero at the last."""
+        """The loss at every margin from -reach to reach: integers, zero at the last."""
         middles = (np.arange(-self.reach, self.reach) + 0.5) / GRAIN
         falls = np.rint(-np.asarray(self.loss.slope(middles, np.ones_like(middles)), dtype=np.float64) * PER_STEP)
         values = np.zeros(2 * self.reach + 1)
@@ -44,7 +44,7 @@ class MarginLoss:
         return values
 
     def spread(self, within: int, step: int) -> int:
-        """The most by which moves of at most `step` can be told apart by a row whose margin is at most `within`.
+        """The largest difference of scores between moves of at most `step`, for a row whose margin is at most `within`.
 
         Guarantee: docs/proofs/selection.md, Lemma 6.
         """

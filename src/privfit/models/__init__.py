@@ -51,7 +51,8 @@ SavedModel = (
     | KMeans
     | ClassModel[Any, Any, Any]
 )
-"""What `load_model` returns. ClassModel stands for the baselines that can be saved: they are in a room above this."""
+"""What `load_model` returns. ClassModel stands for the baselines that can be saved: they are in a package above this
+one."""
 
 
 def load_model(path: str | Path) -> SavedModel:

@@ -174,7 +174,7 @@ class Aggregate(PrivateModel[SampleAndAggregate, BlockAnswers, BlockFit]):
 
     def _aged(self, aged: TableLike, n_rows: int) -> AgedAnswers:
         if isinstance(n_rows, bool) or not hasattr(n_rows, "__index__") or int(n_rows) < 2:
-            raise PrivacyError(f"n_rows={n_rows!r} was given; it is a whole number of at least 2. Write n_rows=10_000.")
+            raise PrivacyError(f"n_rows={n_rows!r} was given; it is an integer of at least 2. Write n_rows=10_000.")
         parameters = PrivacyParameters(
             Budget(self.epsilon, self.delta),
             self.adjacency,  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ def checked_bounds(
     """
     if size is not None and (isinstance(size, bool) or not hasattr(size, "__index__") or size < 1):
         raise PrivacyError(
-            f"{counted_by}={size!r} was given; it is a whole number of at least 1. Or give bounds as arrays."
+            f"{counted_by}={size!r} was given; it is an integer of at least 1. Or give bounds as arrays."
         )
     if np.ndim(low) and np.ndim(high) and np.shape(low) != np.shape(high):
         raise PrivacyError(

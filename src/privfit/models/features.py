@@ -25,7 +25,7 @@ USUAL_GAMMA, LEVELS_WEIGH = 4.0, 3
 2, two numbers between -1 and 1 at one of 2/3 on average. A larger gamma follows the rows more closely, and needs more
 of them. Chosen on generated data: python papers/experiments/kernels.py."""
 MOST_GAMMA = 1e6
-"""Above this a kernel tells all rows apart; frequencies stay far from the largest floats."""
+"""Above this a kernel separates all rows; frequencies stay far from the largest floats."""
 MOST_COMPONENTS = 10_000
 """Limits memory: the design has so many columns of floats."""
 SHORTEST, LONGEST, MOST_NORM = 1e-3, 1e6, 1e300
@@ -50,8 +50,8 @@ def _check_positive(name: str, value: object, most: float, whole: bool) -> None:
     kinds = int | np.integer if whole else int | np.integer | float | np.floating
     if isinstance(value, bool) or not isinstance(value, kinds) or not 0 < value <= most:
         raise PrivacyError(
-            f"{name}={value!r} was given; it is a positive {'whole ' * whole}number up to {most:g}, chosen without "
-            "looking at the rows. Leave it out if in doubt."
+            f"{name}={value!r} was given; it is a positive {'integer' if whole else 'number'} up to {most:g}, chosen "
+            "without looking at the rows. Leave it out if in doubt."
         )
 
 
@@ -78,8 +78,8 @@ def short_rows(model: AnyPerturbedModel, mechanism: ERMMechanism, schema: Schema
     bound = _common_bound(norm, schema)
     if norm < SHORTEST * bound:
         raise PrivacyError(
-            f"row_norm={norm!r} was given with bounds of {bound:g}, beside which such rows can hardly be told from "
-            "zero. Give bounds near row_norm: no number of a row can exceed it."
+            f"row_norm={norm!r} was given with bounds of {bound:g}, beside which such rows can hardly be distinguished "
+            "from zero. Give bounds near row_norm: no number of a row can exceed it."
         )
     return ShortenedRows(len(schema.features), min(float(norm), LONGEST * bound) / bound, bool(model.fit_intercept))
 

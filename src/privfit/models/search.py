@@ -80,7 +80,7 @@ class GeneticSearch(PrivateModel[GeneticMechanism, Search, Floats]):
 
     Notes
     -----
-    A crossover and a mutation of the user's own never see a row, and must not be told of one by the fitness: see
+    A crossover and a mutation of the user's own never see a row, and must not get one from the fitness: see
     docs/sharp-edges.md.
 
     The score of `best_` on private rows is private, and is not reported.

@@ -43,7 +43,7 @@ MOST_SCALE = 2.0**62
 
 @dataclass(frozen=True)
 class NoiseSummary:
-    """What a report tells of the main parts of an event.
+    """What a report describes the main parts of an event.
 
     `sensitivity` is what a person can change: the sum over parts, or of Gaussian parts the largest. `scale` and `unit`,
     lattice steps per unit of the statistic, are those of the first part. `sd` is the standard deviation on one value of
@@ -221,8 +221,8 @@ class Event:
 
     @cached_property
     def main(self) -> tuple[Part, ...]:
-        """What a report tells of: the noise and choices for the release itself; where no part is said to be, those with
-        the purpose of the first of them.
+        """What a report describes: the noise and choices for the release itself; where no part is said to be, those
+        with the purpose of the first of them.
         """
         drawn = [part for part in self.flat() if isinstance(part, Additive | Selection | Threshold)]
         drawn = [part for part in drawn if part.purpose not in (CANDIDATE, CERTIFICATE)]

@@ -1,5 +1,5 @@
-"""Functions of the user's own (fitness, blocks, losses), called so that how a call ends tells nothing of the rows that
-it saw.
+"""Functions of the user's own (fitness, blocks, losses), called so that how a call ends reveals nothing about the rows
+that it saw.
 
 Whether a function raised, warned or returned something else than numbers depends on its rows, and no noise hides it. So
 every such call goes through `attempted`: a failure of any kind, `SystemExit` and `KeyboardInterrupt` included, is a
@@ -48,9 +48,8 @@ def attempted(call: Callable[[], Made]) -> Made | None:
 
 
 def tried(call: Callable[[], Made]) -> tuple[Made | None, BaseException | None]:
-    """What a call returns, or what it raised: for made-up rows and other public facts alone, of which an error may
-    tell.
-    """
+    """What a call returns, or what it raised: for made-up rows and other public facts alone, which an error may
+    show."""
 
     def task(_: object) -> tuple[Made | None, BaseException | None]:
         try:
@@ -260,7 +259,7 @@ _shown_before: Callable[..., None] = warnings.showwarning
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """While this is open in any thread, nobody is warned: a warning would tell of the rows.
+    """While this is open in any thread, nobody is warned: a warning would reveal something about the rows.
 
     `warnings.catch_warnings` cannot do this: of two that overlap in two threads, the first to close ends the quiet of
     the other, and the second to close restores it for ever. Here they are counted; the last to close puts the filters

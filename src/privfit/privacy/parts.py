@@ -30,7 +30,7 @@ CERTIFICATE = "certificate"
 """The purpose of noise that covers how far a solver may stop from its minimum."""
 CANDIDATE = "candidate"
 """The purpose of noise on fits that a later choice of the same event is among, besides the one with the most noise: a
-report tells of that one."""
+report describes that one."""
 
 
 @dataclass(frozen=True, kw_only=True)

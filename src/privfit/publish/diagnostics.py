@@ -24,7 +24,8 @@ MUCH = 0.5
 
 
 def effective_rows(weights: Floats) -> float:
-    """How many rows of equal weight would tell as much about a mean (Kish): the squared sum over the sum of squares."""
+    """How many rows of equal weight would estimate a mean as precisely (Kish): the squared sum over the sum of
+    squares."""
     return float(weights.sum() ** 2 / (weights**2).sum())
 
 

@@ -16,7 +16,7 @@ from privfit.mechanisms.histograms.noisy_histogram import (
     Counting,
     NoisyHistogram,
     along_columns,
-    told_cells,
+    described_cells,
 )
 from privfit.models._docs import documented
 from privfit.models.inputs import Input
@@ -103,8 +103,8 @@ class HistogramPublisher(Publisher[MechanismT, Counting, CellTableT]):
             return int(self.cells)
         if not (isinstance(self.cells, str) and self.cells == "auto"):
             raise PrivacyError(
-                f"cells={self.cells!r} was given to {type(self).__name__}; it is a whole number of cells along every "
-                f"number, from 2 to {MOST_ALONG}, or 'auto'. "
+                f"cells={self.cells!r} was given to {type(self).__name__}; it is an integer number of cells along "
+                f"every number, from 2 to {MOST_ALONG}, or 'auto'. "
                 "Columns with bins of their own keep those."
             )
         if not any(isinstance(column, Numeric) and column.bins is None for column in schema.columns):
@@ -126,7 +126,7 @@ class HistogramPublisher(Publisher[MechanismT, Counting, CellTableT]):
         """How many cells there are, and how many are published."""
         grid, published = CellGrid(self._geometry), len(result.fit.cells)
         return Description(
-            notes=(f"{told_cells(grid.n_cells)} cells ({along_columns(grid)}), {published:,} of them published",)
+            notes=(f"{described_cells(grid.n_cells)} cells ({along_columns(grid)}), {published:,} of them published",)
         )
 
 

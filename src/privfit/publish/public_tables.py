@@ -111,7 +111,7 @@ class PublicTables:
 
 
 def _check_columns(tables: list[TableLike], names: Names, used: tuple[Column, ...], given: Input) -> None:
-    """Refuse tables that share no column, or whose columns cannot be told apart."""
+    """Refuse tables that share no column, or whose columns cannot be distinguished."""
     columns = given.schema.columns
     if not used:
         raise DataError(
@@ -146,9 +146,7 @@ def check_settings(tau: object, synthetic_rows: object, weight_name: object) -> 
         )
     whole = hasattr(synthetic_rows, "__index__") and not isinstance(synthetic_rows, bool)
     if not whole or int(synthetic_rows) < 1:  # type: ignore[call-overload]
-        raise PrivacyError(
-            f"synthetic_rows={synthetic_rows!r} was given; it is a whole number of at least 1. Use 20_000."
-        )
+        raise PrivacyError(f"synthetic_rows={synthetic_rows!r} was given; it is an integer of at least 1. Use 20_000.")
     if not isinstance(weight_name, str) or not weight_name:
         raise PrivacyError(
             f"weight_name={weight_name!r} was given; it is the name of a column. Use 'weight' if in doubt."

@@ -88,7 +88,7 @@ class Publisher(PrivateModel[MechanismT, ProblemT, FitT]):
         check_is_fitted(self)
         held = np.maximum(self.weights_, 0.0)
         if isinstance(n_rows, bool) or not hasattr(n_rows, "__index__") or n_rows < 1:
-            raise PrivacyError(f"n_rows={n_rows!r} was given; it is a whole number of at least 1. Write draw(10_000).")
+            raise PrivacyError(f"n_rows={n_rows!r} was given; it is an integer of at least 1. Write draw(10_000).")
         if not held.sum() > 0:
             raise PrivacyError(
                 "No row has a positive weight: all counts are dominated by noise. Use a larger epsilon, or fewer "

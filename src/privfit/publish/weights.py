@@ -249,7 +249,7 @@ class ImportanceWeights(Publisher[Reweighting, ReweightingProblem, ReweightingFi
         few = diagnostics.weight_of_few(self.weights_)
         if few > diagnostics.MUCH:
             warnings.warn(
-                f"{few:.0%} of all weight is on the heaviest hundredth of the public rows: the weighted table tells as "
+                f"{few:.0%} of all weight is on the heaviest hundredth of the public rows: the weighted table says as "
                 f"much as {self.effective_rows_:.0f} rows. "
                 "Use a public table that is more like the private one, a larger epsilon, or tau below 1.",
                 UserWarning,
@@ -304,7 +304,7 @@ class ImportanceWeights(Publisher[Reweighting, ReweightingProblem, ReweightingFi
         """
         check_is_fitted(self)
         if isinstance(n_rows, bool) or not hasattr(n_rows, "__index__") or n_rows < 1:
-            raise PrivacyError(f"n_rows={n_rows!r} was given; it is a whole number of at least 1. Write draw(10_000).")
+            raise PrivacyError(f"n_rows={n_rows!r} was given; it is an integer of at least 1. Write draw(10_000).")
         places = seeded_generator(random_state).choice(
             len(self.weights_), size=int(n_rows), p=self.weights_ / self.weights_.sum()
         )

@@ -1,4 +1,4 @@
-"""Rows: tables encoded into bounded whole numbers, and the one way to read them."""
+"""Rows: tables encoded into bounded integers, and the one way to read them."""
 
 from privfit.rows.cached_design import CachedDesign, SampledDesign
 from privfit.rows.contingency import CellGrid, cell_geometry, count_cells

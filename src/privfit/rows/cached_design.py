@@ -341,6 +341,6 @@ def _too_many_levels() -> DataError:
 
 def _too_wide(columns: int) -> DataError:
     return DataError(
-        f"A table with {columns:,} encoded columns was given, more than places in 32 bits can tell. Leave out columns "
-        "or join levels. Nothing was charged."
+        f"A table with {columns:,} encoded columns was given, more than 32-bit positions can address. Leave out "
+        "columns or join levels. Nothing was charged."
     )

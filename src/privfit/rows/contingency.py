@@ -1,6 +1,6 @@
 """Rows counted in the cells of a contingency table: numbers in the cells between public edges, categories by level.
 
-Cells are numbered by whole numbers of any size, and only those that hold a row are kept: a table may have 10^12 cells,
+Cells are numbered by integers of any size, and only those that hold a row are kept: a table may have 10^12 cells,
 or 10^30.
 """
 
@@ -69,7 +69,7 @@ class CellGrid:
         """Where numbered cells lie along every column."""
         found: list[Integers] = []
         left = np.array(cells, dtype=object if self.n_cells > _MOST_DIGIT else np.int64)
-        for digit in reversed(self.digits):  # whole numbers of any size only where they are needed
+        for digit in reversed(self.digits):  # integers of any size only where they are needed
             base = math.prod(self.sizes[digit])
             rest = np.asarray(left % base).astype(np.int64)
             left = left // base

@@ -1,8 +1,8 @@
-"""From a batch of columns to bounded whole numbers: fill, clip, scale, round.
+"""From a batch of columns to bounded integers: fill, clip, scale, round.
 
 Every encoded entry is an integer-valued float of at most `step` in size (the target: of at most `target_units`), so
 that products and sums of them are exact in float64 and the same bits on every engine. Scaling happens element by
-element in one fixed order of operations; no sum of floats that are not whole numbers is ever taken.
+element in one fixed order of operations; no sum of floats that are not integers is ever taken.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CACHED_VALUES = 1 << 16
 class Encoder:
     """Encodes batches as the geometry says: one row of the result per encoded column, the target last.
 
-    `step` is the whole number that stands for 1 in a feature, `target_units` the one that stands for 1 in the target.
+    `step` is the integer that stands for 1 in a feature, `target_units` the one that stands for 1 in the target.
     """
 
     geometry: Geometry
@@ -54,7 +54,7 @@ class Encoder:
             units = self.target_units if run[0] is self.geometry.target else self.step
             if run[0].kind == "spline":
                 raise TypeError(
-                    "Lines between knots are for gradients; the sums here are of whole numbers, whose bounds know no "
+                    "Lines between knots are for gradients; the sums here are of integers, whose bounds know no "
                     "such block."
                 )
             if run[0].kind in ("slope", "share"):
@@ -107,7 +107,7 @@ def encode_numbers(blocks: list[Block], columns: Sequence[Values], out: Floats, 
 
 def _scaled(values: Floats, centers: Floats, stretch: Floats, least: Floats, most: Floats, out: Floats) -> bool:
     """Write (values - centers) * stretch, clipped and rounded, to `out`, and say whether a NaN is among them."""
-    with np.errstate(over="ignore"):  # a warning would tell of a single huge value
+    with np.errstate(over="ignore"):  # a warning would reveal a single huge value
         np.subtract(values, centers, out=out)
         np.multiply(out, stretch, out=out)
     np.clip(out, least, most, out=out)

@@ -1,4 +1,4 @@
-"""Rows as cells of pairs of columns: whole-number sums over the cells of a pair, and what tables of cells add to a
+"""Rows as cells of pairs of columns: integer sums over the cells of a pair, and what tables of cells add to a
 score.
 
 A column's cells are the levels of a category; a number with knots has as many equal cells between its bounds as it has
@@ -93,9 +93,9 @@ class Interactions:
 
 
 class InteractionCells:
-    """Some of the rows of a table, as cells, each with a whole-number score.
+    """Some of the rows of a table, as cells, each with a integer score.
 
-    Hands out whole-number sums over the cells of pairs; never a row.
+    Hands out integer sums over the cells of pairs; never a row.
 
     Guarantee: a row's cells and score depend on that row and on released numbers alone, to the bit;
     docs/proofs/pairs.md, Lemma 1.
@@ -121,7 +121,7 @@ class InteractionCells:
         self._scores = self._scores + table[self._numbers(pair)]
 
     def sums(self, pairs: Sequence[Pair], responses: Integers, shift: int) -> list[Integers]:
-        """For every pair, the sum over the rows of each of its cells of a response: whole numbers, exact below 2^53.
+        """For every pair, the sum over the rows of each of its cells of a response: integers, exact below 2^53.
 
         `responses` has a line for either class, the first for rows on the negative side, and a column for each step of
         2^shift of the score, the middle one for those from 0 on.

@@ -56,7 +56,7 @@ CODED = ("levels", "sign", "spline")
 
 def fine_of(places: Floats, out: FineCells) -> FineCells:
     """The fine cells of numbers at these places between their bounds, from 0 to 1: the whole part of so many steps, of
-    which the last ends just below the next whole number.
+    which the last ends just below the next integer.
     """
     return np.multiply(places, math.nextafter(FINE_CELLS, 0.0), out=out, casting="unsafe")
 
@@ -228,7 +228,7 @@ class Layout:
         if together is not None:
             few = 2 * few_rows(len(columns))
             widths = np.array([member.block.width - 1 for member in self.members], dtype=np.float64)
-            for begin in range(0, rows, few):  # whole numbers far below 2^53: the product is exact
+            for begin in range(0, rows, few):  # integers far below 2^53: the product is exact
                 places = self._narrow_places(together[begin : begin + few])
                 if fine is not None:
                     fine_of(places, fine[begin : begin + few])
@@ -271,7 +271,7 @@ class Layout:
         columns = [member.block.column for member in self.members]
         low = np.array([column.low for column in columns if isinstance(column, Numeric)])
         high = np.array([column.high for column in columns if isinstance(column, Numeric)])
-        with np.errstate(over="ignore"):  # a warning would tell of a single huge value
+        with np.errstate(over="ignore"):  # a warning would reveal a single huge value
             places: Floats = values - low
             places /= high - low
         np.clip(places, 0.0, 1.0, out=places)
@@ -376,7 +376,7 @@ class Layout:
     def _cell_tables(self) -> list[list[NDArray[np.uint16]]]:
         """For every code of a group, the cell of each of its members.
 
-        No block has more levels than 16 bits can tell (LARGEST_BLOCK).
+        No block has more levels than 16 bits can address (LARGEST_BLOCK).
         """
         return [
             [member.cells(np.arange(size) // member.stride % member.levels).astype(np.uint16) for member in group]

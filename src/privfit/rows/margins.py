@@ -1,8 +1,8 @@
 """How far every row is on its own side of a linear predictor, kept up to date as the predictor moves in one column at a
 time.
 
-All margins are whole numbers of lattice steps, and a loss is a look-up, so that scores are exact. What a move of one
-column gains is a count over rows; only that column is touched.
+All margins are integer multiples of a lattice step, and a loss is a look-up, so that scores are exact. What a move of
+one column gains is a count over rows; only that column is touched.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def _total(kept: CachedDesign, task: Callable[[tuple[int, Chunk]], list[Floats]]
 def losses_of(kept: CachedDesign, loss: LatticeLoss, candidates: Integers) -> Integers:
     """The loss of every candidate over all rows; candidates are weights in lattice steps, (columns, candidates).
 
-    Exact: also numbers are whole numbers of 2^-16 steps.
+    Exact: also numbers are integer multiples of 2^-16.
     """
     few = range(0, candidates.shape[1], CANDIDATES_AT_ONCE)
     return np.concatenate(

@@ -1,4 +1,4 @@
-"""Rows that are dealt to blocks, each of which one function sees: for answers that are made block by block.
+"""Rows that are partitioned into blocks, each of which one function sees: for answers that are made block by block.
 
 A row may be in several blocks. What is made of a block depends on the rows of that block alone, so that a row can
 change the answers of its own blocks only.
@@ -50,7 +50,7 @@ class PartitionedRows:
     Rows are plain values as in PlainRows, or, `encoded`, as linear models see them: one entry per encoded column, a
     class as -1 or 1, or as its place if there are more than two.
 
-    Guarantee: the answer of a block is a function of the rows dealt to it, in their order; docs/proofs/aggregate.md,
+    Guarantee: the answer of a block is a function of the rows assigned to it, in their order; docs/proofs/aggregate.md,
     Lemma 1.
     """
 
@@ -151,8 +151,8 @@ class PartitionedRows:
 
 
 def answered(function: BlockFunction, block: Floats | Callable[[], Floats], size: int) -> Floats:
-    """So many numbers from a function, or NaN in all places if there are no rows or it fails in any way: how, would
-    tell of its rows.
+    """So many numbers from a function, or NaN in all places if there are no rows or it fails in any way: how would
+    reveal something about its rows.
     """
 
     def call() -> Floats:
@@ -166,7 +166,7 @@ def answered(function: BlockFunction, block: Floats | Callable[[], Floats], size
 
 
 def answered_apart(function: BlockFunction, rows: Floats, size: int) -> Floats:
-    """The same in another process, which has a report of crashes of its own: that would tell of rows."""
+    """The same in another process, which has a report of crashes of its own: that would reveal something about rows."""
     faulthandler.disable()
     return answered(function, rows, size)
 

@@ -35,7 +35,7 @@ class PlainRows(CachedRows[Floats]):
             yield np.column_stack(columns).astype(np.float64)
 
     def sum(self, scores: Callable[[Floats], Integers]) -> Integers:
-        """The sum over rows of whole-number scores: `scores` gives one row of them per row."""
+        """The sum over rows of integer scores: `scores` gives one row of them per row."""
         total = None
         for chunk in self._every_chunk():
             part = scores(chunk).sum(axis=0, dtype=np.int64)

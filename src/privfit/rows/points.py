@@ -1,7 +1,7 @@
 """Rows as points of a lattice, for clusters: numbers only, scaled by their public bounds to [-1, 1] and rounded to a
 2^16th.
 
-Differences and distances of points are whole numbers far below 2^53. Floats hold them exactly, in whatever order they
+Differences and distances of points are integers far below 2^53. Floats hold them exactly, in whatever order they
 are added, so what a row adds to a sum depends on that row alone, to the bit.
 """
 
@@ -103,7 +103,7 @@ class Points(CachedRows[Lattice]):
         total = np.zeros(self.n_columns + (1 if pooled else self.n_columns) + 1, dtype=np.int64)
         for part in self._parts(1):
             squares = part * part
-            if pooled:  # the mean of whole numbers, divided once
+            if pooled:  # the mean of integers, divided once
                 squares = squares.sum(axis=0, keepdims=True) / self.n_columns
             bent = np.rint(squares * (2.0 / STEP)) - STEP
             total += np.array([*part.sum(axis=1), *bent.sum(axis=1), STEP * part.shape[1]], dtype=np.int64)
@@ -205,7 +205,7 @@ def scaled_points(table: Table, schema: Schema, geometry: Geometry) -> Floats:
 def _partial_distances(centres: Floats, points: Floats) -> Floats:
     """Squared distances of all points (columns) to all centres (rows), less the points' squared lengths.
 
-    Whole numbers below 2^53, hence exact.
+    Integers below 2^53, hence exact.
     """
     return np.asarray((centres * centres).sum(axis=1)[:, None] - 2.0 * (centres @ points), dtype=np.float64)
 

@@ -53,7 +53,7 @@ def on_progress(report: Callable[[int], None]) -> Iterator[None]:
 
 
 def report_progress(rows: int) -> None:
-    """Tell whoever asked for it that so many rows were read."""
+    """Report to whoever asked for it that so many rows were read."""
     report = _progress.get()
     if report is not None:
         report(rows)
@@ -151,14 +151,14 @@ class Rows:
     def batches(self) -> Iterator[Batch]:
         """The table's columns, batch by batch, as the schema lists them.
 
-        For this room only: nothing outside reads rows.
+        For this package only: nothing outside reads rows.
         """
         return self._table.batches(self._columns, self._positions, self._batch_rows)
 
     def pieces(self, size: int) -> Iterator[tuple[int, Batch]]:
         """One pass: the number of the first row of every piece, and its columns, at most so many rows of them.
 
-        There are as many rows as the table says, and as many in every pass. Progress is told in the first.
+        There are as many rows as the table says, and as many in every pass. Progress is reported in the first.
         """
         report = None if self._was_read else _progress.get()
         seen = 0

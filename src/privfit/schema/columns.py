@@ -31,7 +31,7 @@ LOG_SCALE_FROM = 1000.0
 LEAST_DISTANCE = 1e-290
 """Bounds that are closer could not be divided by their distance in floats."""
 EXACT_WHOLE = 1 << 53
-"""Numbers of this size are no longer told apart exactly in floats."""
+"""Numbers of this size are no longer distinguished exactly in floats."""
 
 
 def _checked_name(name: object) -> str:
@@ -48,7 +48,7 @@ def _is_number(value: object) -> bool:
         return False
     try:
         return math.isfinite(value)
-    except OverflowError:  # a whole number beyond every float
+    except OverflowError:  # an integer beyond every float
         return False
 
 
@@ -375,8 +375,8 @@ class Category:
             )
         if any(not isinstance(level, str) and abs(level) >= EXACT_WHOLE for level in listed):
             raise SchemaError(
-                f"Column {self.name!r} lists a level of 2^53 or more in size, where numbers are no longer told apart "
-                "exactly. "
+                f"Column {self.name!r} lists a level of 2^53 or more in size, where numbers are no longer "
+                "distinguished exactly. "
                 "Hold such codes as texts, in the table and in the schema."
             )
         if len(set(levels)) != len(levels):

@@ -136,7 +136,7 @@ def level_labels(column: Column, edges: tuple[float, ...]) -> tuple[str, ...]:
 
 
 def _told_apart(numbers: tuple[float, ...]) -> list[str]:
-    """Numbers as short texts, with as many digits as it takes to tell them apart."""
+    """Numbers as short texts, with as many digits as it takes to distinguish them."""
     texts: list[str] = []
     for digits in range(6, 18):
         texts = [f"{number:.{digits}g}" for number in numbers]

@@ -103,7 +103,7 @@ class Schema:
         width = 1 if n_features is None else n_features
         if not isinstance(width, Integral) or isinstance(width, bool) or width < 1:
             raise SchemaError(
-                f"Schema.box was given n_features={n_features!r}; it is a whole number of at least 1. Leave it out for "
+                f"Schema.box was given n_features={n_features!r}; it is an integer of at least 1. Leave it out for "
                 "any width."
             )
         schema = cls([Numeric(f"x{i}", low, high) for i in range(int(width))], _box_target(target))

@@ -1,8 +1,8 @@
-"""Ridge regression with a ridge that adapts to the noise and to how well the columns can be told apart.
+"""Ridge regression with a ridge that adapts to the noise and to how far the columns are from collinear.
 
 Wang: Revisiting differentially private linear regression, UAI 2018 (AdaSSP). The ridge makes up for what the smallest
-eigenvalue lacks of the size that the noise in the matrix is expected to have; columns that are told apart well are not
-shrunk at all.
+eigenvalue lacks of the size that the noise in the matrix is expected to have; columns that are far from collinear are
+not shrunk at all.
 """
 
 from __future__ import annotations

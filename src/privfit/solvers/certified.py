@@ -2,7 +2,7 @@
 
 Limited-memory BFGS, started and preconditioned by the curvature of a sample. Only gradients of the whole objective
 decide, so that a poor sample costs passes and nothing else. Step lengths are found from directional derivatives: near
-the minimum differences of values drown in rounding, derivatives do not.
+the minimum differences of values are lost in rounding, derivatives do not.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def newton_on_sample(
 def solver_of(matrices: Floats, ridge: float, shifts_are_free: bool = False) -> Gradient:
     """Solves with each matrix plus the ridge, for the column of its own.
 
-    Where `shifts_are_free`, the objective does not bend when all columns move alike, as softmax does not: only the
+    Where `shifts_are_free`, the objective has no curvature along equal shifts of all columns, as with softmax: only the
     ridge acts on what they share.
     """
     factors = []

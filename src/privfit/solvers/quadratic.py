@@ -104,10 +104,10 @@ def _shrinkage(values: Floats, along: Floats, noise: NoiseLevel) -> tuple[Floats
 
 
 def plausible_mean(mean: float, noise_sd: float) -> float:
-    """A noisy mean of a target in [-1, 1], pulled to the middle of its bounds as far as it is noise.
+    """A noisy mean of a target in [-1, 1], shrunk towards the middle of its bounds as far as it is noise.
 
     As if the mean were normal around the middle with a standard deviation of half the half-width: next to nothing
-    happens to a mean that is known well, and one that is drowned in noise cannot leave the bounds or wander far.
+    happens to a mean that is known well, and one that is dominated by noise cannot leave the bounds or wander far.
     """
     trust = EXPECTED_MEAN**2 / (EXPECTED_MEAN**2 + noise_sd**2)
     return float(np.clip(trust * mean, -1.0, 1.0))

@@ -1,4 +1,4 @@
-"""The smallest eigenvalue of the moments of encoded rows: how well the columns can be told apart."""
+"""The smallest eigenvalue of the moments of encoded rows: how far the columns are from collinear."""
 
 from __future__ import annotations
 

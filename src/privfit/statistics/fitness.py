@@ -1,5 +1,5 @@
-"""Fitting functions for a private search: what they score, and how far one row can move a score or tell two candidates
-apart.
+"""Fitting functions for a private search: what they score, and how far one row can change a score or the difference of
+two scores.
 """
 
 from __future__ import annotations
@@ -245,9 +245,10 @@ class Dampening:
     """
 
     by_change: float
-    """Twice the most by which a row moves a score: the exponential mechanism's (Delta_1 of the PrivGene paper)."""
+    """Twice the most by which a row changes a score: the exponential mechanism's (Delta_1 of the PrivGene paper)."""
     by_spread: float
-    """Twice the most by which a row tells two candidates apart (its Delta_2); once, where a row comes or goes."""
+    """Twice the most by which a row's scores of two candidates differ (its Delta_2); once, where a row comes or
+    goes."""
     by_range: float
     """The most by which a row can change the difference of two scores: never more than either."""
 

@@ -13,7 +13,7 @@ from privfit.losses import ConvexLoss
 from privfit.schema import Norm
 
 LARGEST_EXPONENT = 700.0
-"""exp overflows beyond; a log-determinant term that may cost more than this needs no ridge to speak of."""
+"""exp overflows beyond; a log-determinant term that may cost more than this needs hardly any ridge."""
 UNSTATED = 2.0
 """A safety factor on a smoothness or an excess that a grid finds: it costs a factor of sqrt(2) in passes of a solver
 that is hardly ever used (`solvers/accelerated.py`).

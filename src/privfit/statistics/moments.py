@@ -35,7 +35,7 @@ class MomentValues:
 class Moments:
     """The distinct second moments of a geometry, on one lattice.
 
-    Features live on whole numbers of at most `step`, the target on whole numbers of at most `target_units`. The ratio
+    Features live on integers of at most `step`, the target on integers of at most `target_units`. The ratio
     of the two weighs the target's moments against the others: all of them receive the same noise, so a finer target
     means a less noisy one.
     """
@@ -44,13 +44,13 @@ class Moments:
     target_units: int = STEP
     step: int = STEP
     square_units: int = 0
-    """The whole number that stands for 1 in the target when its square is summed; 0 leaves the square out."""
+    """The integer that stands for 1 in the target when its square is summed; 0 leaves the square out."""
     needs_rows: bool = False
     """Whether the number of rows is needed although no product is constant."""
 
     @property
     def unit(self) -> int:
-        """The whole number that stands for 1 in a product of two features."""
+        """The integer that stands for 1 in a product of two features."""
         return self.step * self.step
 
     @property
@@ -114,7 +114,7 @@ class Moments:
         return int(self.geometry.products[:d, :d].max(initial=-1)) + 1
 
     def distinct(self, sums: NDArray[np.int64], n_rows: int, adjacency: Adjacency) -> NDArray[np.int64]:
-        """The values to release, as one vector of whole numbers: products of features, the number of rows if it is one
+        """The values to release, as one vector of integers: products of features, the number of rows if it is one
         of the
         values, products with the target, and the target's square if it is one."""
         values = sums[self._places]

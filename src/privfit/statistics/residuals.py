@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 WEIGHT_STEP = 1 << 15
 LARGEST_WEIGHT = 1 << 10
 FINE = STEP * WEIGHT_STEP
-"""The whole number that stands for 1 in a residual before it is cut."""
+"""The integer that stands for 1 in a residual before it is cut."""
 CUT_BITS = 16
 _EXACT = 1 << 53
 
@@ -27,8 +27,8 @@ _EXACT = 1 << 53
 class ResidualMoments:
     """The sums over rows of x r, where r = y - x'w is cut to [-bound, bound] and rounded, row by row.
 
-    The weights w are whole numbers, WEIGHT_STEP to 1 (the intercept's first, if there is one), so that x'w is a whole
-    number whatever the order of summation. They have been released, or are public.
+    The weights w are integers, WEIGHT_STEP to 1 (the intercept's first, if there is one), so that x'w is an integer
+    whatever the order of summation. They have been released, or are public.
     """
 
     geometry: Geometry
@@ -48,12 +48,12 @@ class ResidualMoments:
 
     @property
     def step(self) -> int:
-        """The whole number that stands for 1 in a feature."""
+        """The integer that stands for 1 in a feature."""
         return STEP
 
     @property
     def target_units(self) -> int:
-        """The whole number that stands for 1 in the target."""
+        """The integer that stands for 1 in the target."""
         return FINE
 
     @property
@@ -72,7 +72,7 @@ class ResidualMoments:
 
     @property
     def unit(self) -> int:
-        """The whole number that stands for 1 in a sum."""
+        """The integer that stands for 1 in a sum."""
         return STEP * (FINE >> self.shift)
 
     @property
@@ -81,7 +81,7 @@ class ResidualMoments:
         return STEP * self.cut
 
     def residuals(self, encoded: Floats) -> Floats:
-        """One whole number per row, of at most `cut` in size."""
+        """One integer per row, of at most `cut` in size."""
         left = encoded[-1] - np.array(self.weights, dtype=np.float64) @ encoded[:-1]
         return np.asarray(np.clip(np.rint(left / (1 << self.shift)), -self.cut, self.cut), dtype=np.float64)
 
@@ -104,7 +104,7 @@ class AbsoluteResidual(ResidualMoments):
 
     @property
     def unit(self) -> int:
-        """The whole number that stands for 1 in the sum."""
+        """The integer that stands for 1 in the sum."""
         return FINE >> self.shift
 
     @property

@@ -77,9 +77,9 @@ def _corner_distance(c: int, k: int, m: int, e: int, h: int, square: Fraction, k
     return levels + numbers + square * (c + k + m - kept * (c + e + h))
 
 
-def _likely_kept_levels(k: int, pull: Fraction) -> set[int]:
-    """The whole numbers next to where the concave  -e(e+1)/2 + pull e  is largest, within 0..k."""
-    around = pull - Fraction(1, 2)
+def _likely_kept_levels(k: int, linear: Fraction) -> set[int]:
+    """The integers next to where the concave  -e(e+1)/2 + linear e  is largest, within 0..k."""
+    around = linear - Fraction(1, 2)
     return {min(max(e, 0), k) for e in (math.floor(around), math.ceil(around))}
 
 

@@ -36,7 +36,7 @@ Places = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class TargetLattice:
-    """The values that the encoded target can take, whole numbers from -units to units, and the targets that they stand
+    """The values that the encoded target can take, integers from -units to units, and the targets that they stand
     for.
     """
 
@@ -46,7 +46,7 @@ class TargetLattice:
 
     @classmethod
     def of(cls, block: Block) -> TargetLattice:
-        """Every whole number for a numeric target, in the user's units; -1 and 1 for two classes."""
+        """Every integer for a numeric target, in the user's units; -1 and 1 for two classes."""
         if block.kind == "sign":
             return cls(1, np.array([-1, 1]), np.array([-1.0, 1.0]))
         points = np.arange(-TARGET_UNITS, TARGET_UNITS + 1)
@@ -60,7 +60,7 @@ class TargetLattice:
 
 @dataclass(frozen=True, eq=False)
 class Weighting:
-    """A function of the target in whole numbers, one for every point of its lattice, and the degree of the monomials
+    """A function of the target in integers, one for every point of its lattice, and the degree of the monomials
     that it multiplies.
     """
 
@@ -129,17 +129,17 @@ class WeightedMonomials:
 
     @property
     def step(self) -> int:
-        """The whole number that stands for 1 in a feature."""
+        """The integer that stands for 1 in a feature."""
         return STEPS[self.degree]
 
     @property
     def target_units(self) -> int:
-        """The whole number that stands for 1 in the target."""
+        """The integer that stands for 1 in the target."""
         return self.lattice.units
 
     @property
     def units(self) -> list[int]:
-        """The whole number that stands for 1 in the values of each weighting."""
+        """The integer that stands for 1 in the values of each weighting."""
         return [weighting.top * self.step**weighting.degree for weighting in self.weightings]
 
     @property
@@ -149,7 +149,7 @@ class WeightedMonomials:
 
     @property
     def unit(self) -> int:
-        """The whole number that stands for 1 in the values that have the largest one."""
+        """The integer that stands for 1 in the values that have the largest one."""
         return self.largest
 
     def __call__(self, encoded: Floats) -> Floats:

@@ -88,7 +88,7 @@ def column_values(values: Array, column: Column) -> Values:
     if isinstance(column, KeptColumn):
         return kept_array(values, column.name)
     if values.dtype.kind in "biuf":
-        with np.errstate(over="ignore"):  # a warning would tell of a single huge value
+        with np.errstate(over="ignore"):  # a warning would reveal a single huge value
             numbers = values.astype(np.float64, copy=False)
         if isinstance(column, Numeric):
             return numbers

@@ -37,7 +37,7 @@ def arrow_table(table: pa.Table | pa.RecordBatch) -> PolarsTable:
     whole = pa.Table.from_batches([table]) if isinstance(table, pa.RecordBatch) else table
     if len(set(whole.column_names)) != len(whole.column_names):
         raise DataError(
-            "The Arrow table has two columns of one name, and the schema cannot tell them apart. Rename one. Nothing "
+            "The Arrow table has two columns of one name, and the schema cannot distinguish them. Rename one. Nothing "
             "was charged."
         )
     frame = quietly("Arrow table", lambda: pl.from_arrow(whole))
@@ -73,7 +73,7 @@ class StreamTable(Table):
 
 def _refuse_polars_stream(stream: object) -> None:
     """Refuse what `LazyFrame.collect_batches` returns: it ends without an error where its query fails, and nobody could
-    tell.
+    notice.
     """
     if type(stream).__module__.partition(".")[0] == "polars":
         raise DataError(

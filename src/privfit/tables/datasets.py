@@ -62,7 +62,7 @@ class DatasetTable(Table):
 
 
 def _marks(dataset: Any) -> list[tuple[str, int | None, int | None]]:
-    """What tells whether a file of the dataset was changed: its size, and when it was written."""
+    """What shows whether a file of the dataset was changed: its size, and when it was written."""
     if isinstance(dataset, ds.UnionDataset):
         return [mark for child in dataset.children for mark in _marks(child)]
     if not isinstance(dataset, ds.FileSystemDataset):

@@ -132,7 +132,7 @@ def draft_schema(path: str | Path, target: str | None = None) -> str:
     """TOML with a table's column names and types, and question marks where public facts must be filled in.
 
     No bound or level enters the draft: only names, and whether a column is read as numbers, as dates or as something
-    else. (Of a CSV file the first rows tell that: a draft is for the data owner.) Names that look like a row are
+    else. (Of a CSV file the first rows show that: a draft is for the data owner.) Names that look like a row are
     refused: a file without a header would have its first person drafted.
     """
     table = open_table(path)

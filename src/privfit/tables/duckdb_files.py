@@ -86,7 +86,7 @@ class DuckDBTable(Table):
 
 
 def _marks(path: Path) -> list[Mark]:
-    """What tells whether the file was changed, or the log beside it that is not yet part of it."""
+    """What shows whether the file was changed, or the log beside it that is not yet part of it."""
     log = path.with_name(f"{path.name}.wal")
     return [mark_of(one) for one in (path, log) if one == path or one.exists()]
 

@@ -16,7 +16,7 @@ ENDINGS = tuple(ending for engine in FILES for ending in engine.endings)
 
 
 def local_file(given: str | os.PathLike[str], label: str | None = None) -> FileTable:
-    """The file at this path; `label` is what it is called where its own name shall not be told."""
+    """The file at this path; `label` is what it is called where its own name shall not be shown."""
     path = Path(given)
     engine = file_engine(path.name)
     assert engine is not None

@@ -1,6 +1,6 @@
 """Names of columns.
 
-What the schema lists is public; any other name may be a value out of a row, and is used but never told.
+What the schema lists is public; any other name may be a value out of a row, and is used but never shown.
 
 A CSV file without a header has its first person's cells where names should be, and so has a frame that was read from
 it. Names that the schema does not list therefore stay here: no error, attribute, model or report repeats them.

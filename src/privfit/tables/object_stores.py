@@ -59,7 +59,7 @@ class Place:
         return self.files.get_file_info(self.path)
 
     def mark(self) -> tuple[int | None, int | None]:
-        """What tells whether the file was changed."""
+        """What shows whether the file was changed."""
         now = self.info()
         return now.size, now.mtime_ns
 

@@ -132,7 +132,7 @@ class ParquetTable(FileTable):
 
 
 def mark_of(path: Path) -> Mark:
-    """What tells a file from any other, and from itself after it was written to."""
+    """What distinguishes a file from any other, and from itself after it was written to."""
     state = os.stat(path)
     return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns
 
@@ -190,7 +190,7 @@ def query_batches(query: pl.LazyFrame, rows: int, label: str) -> Iterator[pl.Dat
     left = Event()
 
     def hand_on(frame: pl.DataFrame) -> bool:
-        """Called by the engine. True tells it that nobody reads any more."""
+        """Called by the engine. True means that nobody reads any more."""
         return not _put(handed, frame, left)
 
     def run() -> None:

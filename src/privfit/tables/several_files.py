@@ -147,6 +147,6 @@ def _constant(value: str | None, column: Column, rows: int) -> Values:
 
 
 def _typed(texts: pl.Series) -> pl.Series:
-    """Texts as whole numbers, if they all are."""
+    """Texts as integers, if they all are."""
     numbers = texts.cast(pl.Int64, strict=False)
     return numbers if numbers.null_count() == texts.null_count() else texts

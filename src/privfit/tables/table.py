@@ -3,7 +3,7 @@
 Engines' own errors may quote cells. `quietly` drops them whole and keeps nothing but the name of their type. What an
 engine prints is out of reach: when a thread of polars panics, Rust writes its message to the process's standard error
 before Python hears of it, and polars has no switch for that. Redirecting file descriptor 2 meanwhile would swallow what
-other threads of the caller write. The message comes before any charge and may quote a cell, so docs/guide.md tells the
+other threads of the caller write. The message comes before any charge and may quote a cell, so docs/guide.md asks the
 data owner not to pass that stream on.
 """
 
@@ -53,7 +53,7 @@ class Table(ABC):
     labels: tuple[object, ...] | None = None
     """The names as the user's frame has them, where they may be no texts."""
     n_rows: int | None = None
-    """The number of rows, or None when only reading it will tell."""
+    """The number of rows, or None when only reading it will show."""
     width: int = 0
     """The number of columns, where they have no names."""
     in_memory: bool = False

@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 LEAST_BLOCKS = 2
 STEPS_PER_OCTAVE = 2
 """Numbers of blocks that are tried, from 2 to half of the rows: finer steps change the error by a few percent, which is
-less than aged rows can tell.
+less than aged rows can resolve.
 """
 SHUFFLE_SEED = 20_120_521
 LEAST_EPSILON, MOST_EPSILON = 1e-6, 1e6

@@ -63,7 +63,7 @@ class AggregatedWeights(Mechanism[ERMProblem, BlockPlan, PartitionedRows, Floats
         largest = f"{self.settings.largest_weight:g}"
         told = (
             f"averages weights that minimise the {fit.loss.name} of a block each, between -{largest} and {largest}; "
-            "noise is told as a share of that range"
+            "noise is stated as a share of that range"
         )
         return Description(notes=(told,))
 

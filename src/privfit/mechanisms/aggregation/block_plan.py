@@ -124,7 +124,7 @@ class BlockPlan(ReleasePlan):
         return np.clip(estimate, low, high) if self.cut else np.asarray(estimate, dtype=np.float64)
 
     def _on_lattice(self, answers: Floats, low: Floats, high: Floats) -> Integers:
-        """Answers as whole numbers from 0, at the lower end of their range, to `unit`."""
+        """Answers as integers from 0, at the lower end of their range, to `unit`."""
         with np.errstate(all="ignore"):
             share = np.clip((answers - low) / (high - low), 0.0, 1.0)
         return np.asarray(np.rint(np.where(np.isnan(share), 0.5, share) * self.unit), dtype=np.int64)

@@ -110,7 +110,7 @@ class SampleAndAggregate(Mechanism[BlockAnswers, BlockPlan, PartitionedRows, Flo
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at
     most `rows_per_person` rows; docs/proofs/aggregate.md, Theorem 1. The function is trusted to see its own rows only:
     it keeps nothing from block to block (global generators of random numbers are kept: make one inside the function),
-    and tells nobody what it sees.
+    and passes on nothing of what it sees.
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
 
     References
@@ -148,13 +148,13 @@ class SampleAndAggregate(Mechanism[BlockAnswers, BlockPlan, PartitionedRows, Flo
         """Refuse parameters that mean nothing, before anything is read."""
         if self.blocks != "auto" and not _is_count(self.blocks, MOST_BLOCKS):
             raise PrivacyError(
-                f"blocks={self.blocks!r} was given; it is 'auto' or a whole number from 1 to {MOST_BLOCKS}, chosen "
+                f"blocks={self.blocks!r} was given; it is 'auto' or an integer from 1 to {MOST_BLOCKS}, chosen "
                 "without looking at the rows. Use 'auto' if in doubt."
             )
         most = MOST_COPIES if self.blocks == "auto" else min(MOST_COPIES, int(self.blocks))
         if not _is_count(self.resampling, most):
             raise PrivacyError(
-                f"resampling={self.resampling!r} was given; it is a whole number from 1 to {most}: a row is in as many "
+                f"resampling={self.resampling!r} was given; it is an integer from 1 to {most}: a row is in as many "
                 "blocks. Use 1 if in doubt."
             )
         for name, value, known in (
@@ -356,10 +356,10 @@ class SampleAndAggregate(Mechanism[BlockAnswers, BlockPlan, PartitionedRows, Flo
 
 
 def notes_of(event: Event) -> tuple[str, ...]:
-    """Lines for the report: in which unit noise is told, and whether anything is left beside it. From public facts."""
-    told = (
-        f"noise is told as a share of the range {'chosen for' if 'ranges by' in event.mechanism else 'of'} each answer"
-    )
+    """Lines for the report: in which unit noise is stated, and whether anything is left beside it. From public
+    facts."""
+    which = "chosen for" if "ranges by" in event.mechanism else "of"
+    told = f"noise is stated as a share of the range {which} each answer"
     if event.noise_sd < MOSTLY_NOISE:
         return (told,)
     return (

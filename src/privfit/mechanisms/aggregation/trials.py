@@ -1,6 +1,6 @@
 """A trial of a user's function on rows that nobody has: made up from the schema, before anything is charged.
 
-What it raises there may be told, in its own words: no row of the table is in it.
+What it raises there may be shown as it is: no row of the table is in it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def try_out(
     time_limit: float | None = None,
 ) -> None:
     """Refuse a function that works on none of a few tables made up from the schema: it would fail in every block, and
-    nobody could be told after the charge.
+    nothing could be reported after the charge.
     """
     if time_limit is not None and _is_in_time(function, size, geometry, n_rows, time_limit):
         return

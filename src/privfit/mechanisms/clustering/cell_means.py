@@ -61,7 +61,7 @@ class CellClusterer(ScheduledClusterer):
         return _linf_sd(size) / (facts.signal * float(self.moments_share)) / 2 >= self.noise_of_moments
 
     def n_cells(self, facts: ClusteringFacts) -> int:
-        """As many cells as can be told from noise."""
+        """As many cells as can be distinguished from noise."""
         wanted = (
             self.per_cell * facts.signal * float(self.cells_share) / (_linf_sd(facts.columns + 1) * self.first_width)
         )
@@ -87,7 +87,7 @@ class CellClusterer(ScheduledClusterer):
         return centres
 
     def _moments(self, points: Points, schedule: QuerySchedule, draws: Draws) -> tuple[Floats, Floats]:
-        """The mean and the variance of every column, pulled towards what is usual as far as they are noise."""
+        """The mean and the variance of every column, shrunk towardswards what is usual as far as they are noise."""
         facts, query, pooled = schedule.facts, schedule.queries[0], self.pools(schedule.facts)
         exact_sums = schedule.unit // STEP * points.moments(pooled)
         drawn = schedule.drawn(draws, exact_sums[:-1] if facts.knows_rows else exact_sums)

@@ -59,7 +59,7 @@ class Clusterer(Mechanism[Clusters, PlanT, Data, ClusterFit]):
         k: Any = problem.n_clusters
         if isinstance(k, bool) or not hasattr(k, "__index__") or not 1 <= int(k) <= MOST_CLUSTERS:
             raise PrivacyError(
-                f"n_clusters={k!r} was given; it is a whole number from 1 to {MOST_CLUSTERS}. Write n_clusters=8."
+                f"n_clusters={k!r} was given; it is an integer from 1 to {MOST_CLUSTERS}. Write n_clusters=8."
             )
         return point_geometry(schema)
 

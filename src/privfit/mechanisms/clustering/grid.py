@@ -106,8 +106,8 @@ class HybridClusterer(GridClusterer):
     """A grid for three fifths of epsilon, then one step of Lloyd's for the rest, whose sums are cut at the width of
     each cluster.
 
-    Su et al. take half each and cut at the bounds; cutting at a width that the grid tells makes the noise of the step
-    far smaller.
+    Su et al. take half each and cut at the bounds; cutting at a width estimated from the grid makes the noise of the
+    step far smaller.
 
     Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows;
     docs/proofs/clustering.md, Lemmas 2 and 3 and Theorem 1.

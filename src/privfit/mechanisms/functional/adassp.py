@@ -119,7 +119,7 @@ class AdaSSP(Mechanism[QuadraticProblem, AdaptivePlan, AdaptiveSums, Adapted]):
         """Refuse parameters that mean nothing, before anything is read."""
         if not isinstance(self.rounds, int) or isinstance(self.rounds, bool) or not 1 <= self.rounds <= MOST_ROUNDS:
             raise PrivacyError(
-                f"rounds={self.rounds!r} was given; it is a whole number from 1 to {MOST_ROUNDS}. Use 1 for AdaSSP, "
+                f"rounds={self.rounds!r} was given; it is an integer from 1 to {MOST_ROUNDS}. Use 1 for AdaSSP, "
                 f"{BOOSTED_ROUNDS} for its boosted form."
             )
         bound = self.residual_bound

@@ -241,7 +241,7 @@ class FunctionalMechanism(Mechanism[QuadraticProblem, FunctionalPlan, ExactMomen
             if is_bounded(reduced.matrix):
                 draws.accept()
                 return value
-            if draws.gives_up():  # a coin and not a count: giving up is then as private as the rest
+            if draws.gives_up():  # a Bernoulli trial and not a count: giving up is then as private as the rest
                 raise PrivacyError(
                     f"repair='rerun' gave up; it tries about {USUAL_RERUNS} draws, and none gave a bounded problem: "
                     "the noise is far larger than the signal. The charge stands. Use repair='floor', or a larger "

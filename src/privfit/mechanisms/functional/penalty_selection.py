@@ -56,8 +56,8 @@ class SelectedMoments(MomentValues):
 
 @dataclass(frozen=True)
 class PenaltySelection(Mechanism[QuadraticProblem, FunctionalPlan, SplitMoments, MomentValues]):
-    """The functional mechanism on the rows whose coin shows tails, and a private choice among penalties by the rows
-    that show heads.
+    """The functional mechanism on the rows whose random bit is 0, and a private choice among penalties by the rows
+    whose bit is 1.
 
     Every row takes part in one of the two, so that both together cost what the dearer one costs.
 
@@ -181,7 +181,7 @@ def held_out_score(moments: Moments, held: NDArray[np.int64], weights: list[int]
     """Minus the sum of squared errors on the rows held out, but for the sum of the targets' squares, which all
     candidates share.
 
-    Exact in whole numbers up to the last step, which rounds down to a lattice of SCORE_UNIT steps to 1.
+    Exact in integers up to the last step, which rounds down to a lattice of SCORE_UNIT steps to 1.
     """
     d = len(weights)
     w = np.array(weights, dtype=object)
@@ -192,7 +192,7 @@ def held_out_score(moments: Moments, held: NDArray[np.int64], weights: list[int]
 
 
 def score_range(candidates: list[list[int]], geometry: Geometry) -> Fraction:
-    """The most by which one row can tell two candidates' scores apart, in units of 1.
+    """The most by which one row can change the difference of two candidates' scores, in units of 1.
 
     Guarantee: docs/proofs/selection.md, Lemma 2.
     """

@@ -28,8 +28,8 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 MOSTLY_NOISE = (
-    "noise drowned more than half of the directions: what is left is mostly a cautious guess; more rows, fewer columns "
-    "or a larger epsilon would help"
+    "noise dominates more than half of the directions: what is left is mostly a cautious guess; more rows, fewer "
+    "columns or a larger epsilon would help"
 )
 
 

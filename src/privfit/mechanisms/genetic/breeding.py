@@ -46,7 +46,7 @@ class Breeding:
         for name, value, least in (("candidates", self.candidates, 2), ("parents", self.parents, 1)):
             if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < least:
                 raise PrivacyError(
-                    f"{name}={value!r} was given; it is a whole number of at least {least}. Leave it out if in doubt."
+                    f"{name}={value!r} was given; it is an integer of at least {least}. Leave it out if in doubt."
                 )
         if self.parents >= self.candidates:
             raise PrivacyError(
@@ -72,7 +72,7 @@ class Breeding:
         return self.mutation * self.decay**breeding
 
     def rehearse(self, low: Floats, high: Floats) -> None:
-        """Try the user's functions on made-up candidates, as many as a round has: what they raise is told."""
+        """Try the user's functions on made-up candidates, as many as a round has: what they raise is reported."""
         try_operators(self.crossover, self.mutate, self._wanted(self.parents), Setting(low, high, 0, self.step(0)))
 
     def offspring(self, parents: Floats, low: Floats, high: Floats, breeding: int, source: Source) -> Floats:

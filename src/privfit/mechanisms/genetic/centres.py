@@ -1,7 +1,7 @@
-"""PrivGene for k-means: sets of centres, selected, crossed over and mutated.
+"""PrivGene for k-means: sets of centres, with selection, crossover and mutation.
 
 Zhang, Xiao, Yang, Zhang, Winslett: PrivGene, SIGMOD 2013, section 5.3. The paper finds no useful bound on how far a row
-can tell two sets of centres apart; there is one, far smaller than the bound on a score.
+can change the difference of two sets' scores; there is one, far smaller than the bound on a score.
 """
 
 from __future__ import annotations

@@ -70,12 +70,12 @@ class Crossover(Protocol):
     Any function of this form is one; nothing has to be inherited. It never sees a row, so that whatever it does keeps
     the privacy of the search: what it returns is clipped to the search box, NaN counts as the entry that was given, and
     where it fails the candidates stay as they were. It is tried on made-up candidates before the table is read, and
-    what it raises there is told.
+    what it raises there is reported.
 
     See Also
     --------
     Mutate : The other operator.
-    Generation : What it is told.
+    Generation : What it is given.
     PrivGene : Takes it as `crossover`.
     GeneticSearch : Takes it as `crossover`.
 
@@ -121,12 +121,12 @@ class Mutate(Protocol):
     Any function of this form is one; nothing has to be inherited. It never sees a row, so that whatever it does keeps
     the privacy of the search: what it returns is clipped to the search box, NaN counts as the entry that was given, and
     where it fails the candidates stay as they were. It is tried on made-up candidates before the table is read, and
-    what it raises there is told.
+    what it raises there is reported.
 
     See Also
     --------
     Crossover : The other operator.
-    Generation : What it is told.
+    Generation : What it is given.
     PrivGene : Takes it as `mutate`.
     GeneticSearch : Takes it as `mutate`.
 
@@ -219,7 +219,7 @@ def _shaped(found: object, given: Floats) -> Floats:
 def try_operators(crossover: Crossover | None, mutate: Mutate | None, candidates: int, setting: Setting) -> None:
     """Refuse a crossover or a mutation that fails on made-up candidates, before anything is read.
 
-    What it raises there may be told, in its own words: nothing private is in it.
+    What it raises there may be shown as it is: nothing private is in it.
     """
     random = seeded_generator(TRIAL_SEED)
     low, high = setting.low, setting.high

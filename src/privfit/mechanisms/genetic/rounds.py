@@ -129,6 +129,6 @@ def check_rounds(rounds: object) -> None:
     whole = hasattr(rounds, "__index__") and not isinstance(rounds, bool)
     if rounds != "auto" and not (whole and 1 <= int(rounds) <= MOST_ROUNDS):  # type: ignore[call-overload]
         raise PrivacyError(
-            f"rounds={rounds!r} was given; it is 'auto' or a whole number from 1 to {MOST_ROUNDS}, chosen without "
+            f"rounds={rounds!r} was given; it is 'auto' or an integer from 1 to {MOST_ROUNDS}, chosen without "
             "looking at the rows. Use 'auto' if in doubt."
         )

@@ -22,7 +22,7 @@ LEAST_ROUNDS = 3
 MOST_ROUNDS = 2000
 MANY_COLUMNS = 16
 STEP_GRAIN = 8
-"""Steps are whole numbers of eighths of a knot's share."""
+"""Steps are integer multiples of eight lattice steps, so that eighths of a knot's share stay integers."""
 MOST_MARGIN = 1 << 22
 """The largest margin, in lattice steps, that all steps of a plan may lead to."""
 

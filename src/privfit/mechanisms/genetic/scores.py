@@ -22,7 +22,7 @@ from privfit.tables import DataError
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Told = TypeVar("Told")
+Stated = TypeVar("Stated")
 
 STEP_BITS = 24
 """Scores lie on a lattice of about 2^24 steps to what a row can do."""
@@ -52,7 +52,7 @@ class ScoreSensitivity:
 
 
 class Scorer:
-    """Whole-number scores of candidates, and how far one row can change a difference of two."""
+    """Integer scores of candidates, and how far one row can change a difference of two."""
 
     def rehearsed(self, made_up: Floats, candidates: Floats) -> Floats:
         """The scores of public rows.
@@ -125,7 +125,7 @@ class SumScorer(Scorer):
             """
             found = each_row(lambda places: fitness.scored(rows[places], candidates), len(rows))
             scores = found.filled(-LARGEST, (len(rows), len(candidates)))
-            with np.errstate(all="ignore"):  # a warning would tell of a row
+            with np.errstate(all="ignore"):  # a warning would reveal something about a row
                 np.nan_to_num(scores, copy=False, nan=-LARGEST, posinf=LARGEST, neginf=-LARGEST)
                 if limits is not None:
                     scores = np.clip(scores, *limits)
@@ -219,7 +219,7 @@ class TableScorer(Scorer):
     def __call__(self, candidates: Floats, sensitivity: ScoreSensitivity) -> tuple[Integers, int]:
         unit = _unit(sensitivity.most)
         scores = self._plain.every_row(lambda rows: self._scored(rows, candidates))
-        with np.errstate(all="ignore"):  # a warning would tell of the rows
+        with np.errstate(all="ignore"):  # a warning would reveal something about the rows
             scaled = np.nan_to_num(scores * unit, nan=-FAR, posinf=FAR, neginf=-FAR)
         return np.rint(np.clip(scaled, -FAR, FAR)).astype(np.int64), _on_lattice(sensitivity.most, unit)
 
@@ -247,11 +247,11 @@ def _on_lattice(sensitivity: float, unit: float, size: float = 0.0) -> int:
     return math.ceil((sensitivity * (1 + 2.0**-40) + size * 2.0**-48) * unit) + 4
 
 
-def _stated(call: Callable[[], Told]) -> Told:
+def _stated(call: Callable[[], Stated]) -> Stated:
     """What a fitness states about candidates, which are public or were chosen privately.
 
-    Where it fails there is nothing to calibrate by: that depends on rows through the choices alone, and is told without
-    words.
+    Where it fails there is nothing to calibrate by: that depends on rows through the choices alone, and is reported
+    without details.
     """
     found = attempted(lambda: (call(),))
     if found is None:

@@ -84,7 +84,7 @@ class GeneticMechanism(Mechanism[Search, SearchPlan, Scorer, Floats]):
 
     def read(self, rows: Rows, plan: SearchPlan, problem: Search, draws: Draws) -> Scorer:
         """Try the fitness on made-up rows and the operators on made-up candidates, then read: the last words of a
-        user's function are told before a row is read.
+        user's function are reported before a row is read.
         """
         plan.rounds.breeding.rehearse(problem.low, problem.high)
         plain, parameters = PlainRows(rows), plan.facts.parameters

@@ -36,8 +36,8 @@ class Choices:
     parameters: PrivacyParameters
     rule: Rule
     by_range: bool
-    """Whether scores may be compared by how far one row can tell candidates apart, and not only by how far it can move
-    a score.
+    """Whether scores may be compared by how far one row can change their differences, and not only by how far it can
+    change a score.
     """
     each: tuple[Fraction, ...]
     """The epsilon of every choice."""
@@ -90,7 +90,7 @@ def plan_choices(
     usual: Rule = "permute-and-flip",
 ) -> Choices:
     """The choices that this budget can pay for, each with its share of epsilon; `usual` is the rule of "auto" where a
-    delta does not speak for the exponential one.
+    delta does not make the exponential one better.
 
     With a delta, the exponential rule is charged in zCDP where that is sharper: there a choice at epsilon costs
     epsilon^2 / 8. Permute-and-flip, at a sum of epsilons, leaves the delta alone.

@@ -40,7 +40,7 @@ def check_settings(gene: PrivGene) -> None:
             _refuse(name, value, f"'auto' or a number from {low:g} to {high:g}", "auto")
     many = gene.candidates
     if many not in ("all", "auto") and (isinstance(many, bool) or not hasattr(many, "__index__") or int(many) < 2):
-        _refuse("candidates", many, "'all', 'auto' or a whole number of at least 2", "auto")
+        _refuse("candidates", many, "'all', 'auto' or an integer of at least 2", "auto")
     _check_together(gene)
 
 

@@ -1,4 +1,4 @@
-"""PrivGene as it is printed: a population of weight vectors, selected, crossed over and mutated.
+"""PrivGene as it is printed: a population of weight vectors, with selection, crossover and mutation.
 
 Zhang, Xiao, Yang, Zhang, Winslett: PrivGene, SIGMOD 2013, Algorithms 1 and 2 and section 5. The dampening factor is the
 range bound of the candidates, or the paper's own constants.
@@ -29,7 +29,7 @@ FARTHEST = 5.0
 CONSTANTS = 0.05
 """The share of first candidates that predict one class for all rows; as many predict the other."""
 EXACT = 1 << 53
-"""Sums of whole numbers up to here are exact in floats, in any order."""
+"""Sums of integers up to here are exact in floats, in any order."""
 HINGE_WEIGHT = 10.0
 """C of the paper, section 6: how much a hinge loss weighs beside half the squared weights."""
 
@@ -123,7 +123,7 @@ class WeightScorer(Scorer):
 
     def _changes(self, parent: Integers, column: Integers, step: Integers) -> Integers:
         """What the loss of all rows changes by where one level of the parent moves: a row in it moves by the step, the
-        others not at all. Sums of whole numbers, exact in floats.
+        others not at all. Sums of integers, exact in floats.
         """
         if not len(step):
             return step

@@ -17,7 +17,7 @@ from privfit.mechanisms.histograms.noisy_histogram import (
     Counting,
     along_columns,
     count_sensitivity,
-    told_cells,
+    described_cells,
 )
 from privfit.privacy import Draws, Event, PrivacyError, PrivacyParameters, exact
 from privfit.privacy.event import laplace_scale
@@ -84,7 +84,7 @@ class FilteredSample(Mechanism[Counting, FilterPlan, CellCounts, SampledCells]):
             whole = hasattr(value, "__index__") and not isinstance(value, bool) and value >= 1
             if not (isinstance(value, str) and value == "auto") and not whole:
                 raise PrivacyError(
-                    f"{name}={value!r} was given to FilterPriority; it is a whole number of at least 1, chosen without "
+                    f"{name}={value!r} was given to FilterPriority; it is an integer of at least 1, chosen without "
                     "looking at the rows, or 'auto'. "
                     "Use 'auto' if in doubt."
                 )
@@ -160,7 +160,7 @@ def filtered(data: CellCounts, threshold: int, draws: Draws) -> CellTable:
     noisy, lifted = draws.passing(list(counts.values()), data.n_draws)
     passed = {cell: value for cell, value in lifted.items() if cell not in counts}
     passed |= {cell: value for cell, value in zip(counts, noisy, strict=False) if value >= threshold}
-    order = sorted(passed)  # by number: the order in which they were found would tell which were empty
+    order = sorted(passed)  # by number: the order in which they were found would reveal which were empty
     return CellTable(order, np.array([passed[cell] for cell in order], dtype=np.float64))
 
 
@@ -194,7 +194,7 @@ def _check_threshold(grid: CellGrid, threshold: int, scale: float) -> None:
         )
     if math.log(grid.n_cells) - threshold / scale > math.log(MOST_LIFTED):
         raise PrivacyError(
-            f"threshold={threshold} was given to FilterPriority, and the table has {told_cells(grid.n_cells)} "
+            f"threshold={threshold} was given to FilterPriority, and the table has {described_cells(grid.n_cells)} "
             f"cells ({along_columns(grid)}): more than {MOST_LIFTED:,} empty ones "
             "would pass by noise alone. Use a larger threshold, a smaller sample_size, or 'auto' for both. Nothing "
             "was charged."

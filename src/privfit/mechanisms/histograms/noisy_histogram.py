@@ -95,8 +95,8 @@ class NoisyHistogram(Mechanism[Counting, ReleasePlan, Integers, CellTable]):
         grid = CellGrid(facts.geometry)
         if grid.n_cells > MOST_CELLS:
             raise SchemaError(
-                f"The table has {told_cells(grid.n_cells)} cells ({along_columns(grid)}), and DPME noises every one of "
-                f"them: it takes at most {MOST_CELLS:,}. "
+                f"The table has {described_cells(grid.n_cells)} cells ({along_columns(grid)}), and DPME noises every "
+                f"one of them: it takes at most {MOST_CELLS:,}. "
                 "Use fewer columns, join levels, give fewer cells=... or bins, or use FilterPriority, which never "
                 "lists the empty ones. Nothing was charged."
             )
@@ -118,7 +118,7 @@ class NoisyHistogram(Mechanism[Counting, ReleasePlan, Integers, CellTable]):
         return CellTable(kept.tolist(), noisy[kept].astype(np.float64))
 
 
-def told_cells(cells: int) -> str:
+def described_cells(cells: int) -> str:
     """So many cells, in words."""
     return f"{cells:,}" if cells < 10**12 else f"about 10^{math.log10(cells):.1f}"
 

@@ -72,12 +72,12 @@ class NoisyValues(Mechanism[None, ReleasePlan, Integers, Integers]):
         )
 
     def plan(self, facts: PublicFacts, problem: None = None) -> ReleasePlan:
-        """Noise on every value of every row: the number of rows is told, so it has to be public."""
+        """Noise on every value of every row: the number of rows is revealed, so it has to be public."""
         parameters = facts.parameters
         if parameters.adjacency != "replace-one" or facts.n_rows is None:
             raise PrivacyError(
                 f"adjacency={parameters.adjacency!r} was given to LaplacePublisher, which publishes one row per row "
-                "and so tells how many there are. "
+                "and so reveals how many there are. "
                 "Use adjacency='replace-one', where their number is public, or DPME. Nothing was charged."
             )
         event = Event.laplace(
@@ -101,7 +101,7 @@ class NoisyValues(Mechanism[None, ReleasePlan, Integers, Integers]):
 
     def draw(self, data: Integers, plan: ReleasePlan, draws: Draws) -> Integers:
         """Noise on every value. Rows are then sorted by what comes out: a table may come sorted by what it holds, and
-        noisy values tell their own order only.
+        noisy values reveal their own order only.
         """
         noisy = draws.add_in_pieces(data.ravel()).reshape(data.shape)
         return noisy[np.lexsort(noisy.T[::-1])]

@@ -41,7 +41,7 @@ def minimised(plan: ERMPlan, rows: CachedDesign, term: Floats) -> Floats:
     Guarantee: docs/proofs/perturbation.md, Theorem 6.
     """
     precision = plan.precision
-    with quietly():  # a warning would tell of the rows
+    with quietly():  # a warning would reveal something about the rows
         found = _usual_minimum(plan, rows, term)
         if precision.solves and (
             found is None or not found.gradient_norm + _rounding(plan, rows, found.weights, term) <= precision.slack
@@ -73,7 +73,7 @@ def _usual_minimum(plan: ERMPlan, rows: CachedDesign, term: Floats) -> Minimum |
     except (DataError, PrivacyError, OSError):
         raise  # of reading: functions of the user's own raise none of these
     except Exception:
-        return None  # it knows of the rows, and must not be told; nor how much memory a dense sample of them takes
+        return None  # it knows of the rows, and must not be shown; nor how much memory a dense sample of them takes
 
 
 def _descended(plan: ERMPlan, rows: CachedDesign, term: Floats, found: Minimum | None) -> Floats:

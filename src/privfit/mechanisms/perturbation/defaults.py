@@ -34,7 +34,8 @@ AUTOMATIC_SLOPE = 0.5
 """The Lipschitz constant of the tempered logistic loss. Noise is proportional to it; below a half, rows at the decision
 boundary would have smaller gradients too: classifiers.py --only steepest."""
 MOST_TAPER = 50.0
-"""A limit of that loss's taper, so that its smoothness stays bounded where the ridge is large. Chosen, not measured."""
+"""A limit of that loss's self-bound, so that its smoothness stays bounded where the ridge is large. Chosen, not
+measured."""
 SOFTMAX_FROM = 3
 """Softmax is used from so many classes on, one class against the rest below: python papers/experiments/classes.py."""
 
@@ -58,19 +59,19 @@ estimate: classifiers.py --only undone."""
 LEAST_STRETCH, MOST_STRETCH = 0.6, 1.25
 """Limits of the factor that undoes it, because the estimate takes levels as equally frequent. Chosen, not measured."""
 
-# -- interaction terms: classifiers.py --crossed --only table --------------------------------------
+# -- interaction terms: classifiers.py --pairs --only interaction --------------------------------------
 
 ONE_TERM_FROM, TWO_TERMS_FROM = 20_000, 40_000
 """Rows times epsilon from which on one and two interaction terms pay for their share of epsilon."""
 WORTH_BESIDE_GAUSSIAN = 2
-"""Beside Gaussian noise pure steps cost less: half as many rows will do: classifiers.py --crossed --only delta."""
+"""Beside Gaussian noise pure steps cost less: half as many rows will do: classifiers.py --pairs --only delta."""
 
 # -- the report ------------------------------------------------------------------------------------
 
 DROWNED = 0.3
-"""A classifier is called drowned above this relative noise. A larger limit misses more useless fits, a smaller one
-calls more good ones drowned: 93% and 6% of them are called so at 0.3, on Adult all and none: python
-papers/experiments/drowned.py."""
+"""A classifier is called dominated by noise above this relative noise. A larger limit misses more useless fits, a
+smaller one calls more good ones so: 93% and 6% of them are called so at 0.3, on Adult all and none: python
+papers/experiments/noise_limit.py."""
 
 
 def automatic_numbers(parameters: PrivacyParameters, columns: int, n_rows: int | None) -> tuple[Numbers, int]:

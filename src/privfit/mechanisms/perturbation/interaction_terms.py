@@ -41,7 +41,7 @@ MOST_CELLS, MOST_CHOICES = 500, 5000
 ENOUGH_ROWS, MOST_LOOKS = 40_960, 1 << 26
 """Rows times epsilon that are looked at, and the most rows times candidates: more take longer to count."""
 LARGEST_CELL = 1 << 17
-"""Cells with more rows count as if they had so many, in the sum of slopes that is put down to chance."""
+"""Cells with more rows count as if they had so many, in the sum of slopes that is put down to noise."""
 UNIT = 1 << 14
 """Integers that stand for a slope of 1: a coarser unit rounds more, a finer one leaves less room in 64 bits."""
 LITTLE_MORE = 1.1
@@ -52,7 +52,7 @@ SCORE_BITS, LARGEST_WEIGHT = 36, 1 << 12
 """Bits of a score and the largest weight, so that sums over a row are exact in floats."""
 NOT_BY_CHANCE, SOFT_COUNT = 0.6, 25
 """What is subtracted from the size of a cell's sum of slopes: 0.6 root(rows + 25) times the largest slope, so that
-pairs with many cells do not win by chance. Chosen, not measured."""
+pairs with many cells do not win by noise alone. Chosen, not measured."""
 STEADY, FURTHEST = 3.0, 1.5
 """A Newton step is shortened where a curvature is below so many standard deviations of its noise, and is at most so
 long. Chosen, not measured."""
@@ -105,14 +105,15 @@ class IntegerGradients:
 
     @cached_property
     def by_chance(self) -> Integers:
-        """What the sum of slopes of a cell may be by chance, by the number of its rows."""
+        """What the sum of slopes of a cell may be without any effect, by the number of its rows."""
         largest = int(np.abs(self.slopes).max())
         return np.asarray(
             np.floor(NOT_BY_CHANCE * largest * np.sqrt(np.arange(LARGEST_CELL + 1) + float(SOFT_COUNT))), dtype=np.int64
         )
 
     def score(self, sums: Integers, counts: Integers) -> int:
-        """How far the fit misses the cells of a pair: the sum over cells of slopes, as far as it is not by chance."""
+        """How far the fit misses the cells of a pair: the sum over cells of slopes, as far as it exceeds sampling
+        noise."""
         return int(np.maximum(np.abs(sums) - self.by_chance[np.minimum(counts, LARGEST_CELL)], 0).sum())
 
     @property

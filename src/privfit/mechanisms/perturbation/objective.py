@@ -62,8 +62,8 @@ class ObjectivePerturbation(Perturbation):
     ridge : float or 'auto', default='auto'
         Factor of half the squared weights, beside the sum of the loss over rows. "auto" follows a public rule: a share
         of the noise. For logistic regression with two classes it also debiases the weights of each column by half of
-        the shrinkage that ridge and noise cause, as far as the released weights tell. A ridge below what privacy, or a
-        solver that must not fail, needs is raised, and the report says so.
+        the shrinkage that ridge and noise cause, as far as the released weights show it. A ridge below what privacy, or
+        a solver that must not fail, needs is raised, and the report says so.
     noise : {'auto', 'laplace', 'l2', 'linf', 'mixed', 'gaussian'}, default='auto'
         The distribution of the random term. "laplace", "l2" and "linf" protect the L1, L2 and L-infinity norm of a
         gradient. "mixed" is K-norm noise with a block norm: blocks of columns (the levels of a category, the knots of a
@@ -137,7 +137,7 @@ class ObjectivePerturbation(Perturbation):
         )
         if not whole and number != "auto":
             raise PrivacyError(
-                f"interactions={self.interactions!r} was given; it is 'auto' or a whole number from 0 to "
+                f"interactions={self.interactions!r} was given; it is 'auto' or an integer from 0 to "
                 f"{MOST_INTERACTIONS}: how many pairs of columns, or numbers by themselves, get a table. Use 'auto' if "
                 "in doubt."
             )

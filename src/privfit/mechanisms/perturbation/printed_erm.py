@@ -116,7 +116,7 @@ class PrintedObjective(PrintedERM, ObjectivePerturbation):
     length 1.
 
     Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows, in real
-    arithmetic, up to a chance below 2^-64: the printed constants are larger than needed. docs/proofs/baselines.md,
+    arithmetic, up to a probability below 2^-64: the printed constants are larger than needed. docs/proofs/baselines.md,
     Theorem 1.
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
@@ -141,7 +141,7 @@ class PrintedOutput(PrintedERM, OutputPerturbation):
     length 1.
 
     Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows, in real
-    arithmetic, up to a chance below 2^-64; docs/proofs/baselines.md, Theorem 2.
+    arithmetic, up to a probability below 2^-64; docs/proofs/baselines.md, Theorem 2.
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
@@ -167,7 +167,7 @@ class Tuned(TunedPerturbation):
     """Algorithm 3 of the paper, for its own mechanisms.
 
     Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows, in real
-    arithmetic, up to a chance below 2^-64; docs/proofs/baselines.md, Theorem 3.
+    arithmetic, up to a probability below 2^-64; docs/proofs/baselines.md, Theorem 3.
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
@@ -182,7 +182,7 @@ class Tuned(TunedPerturbation):
         """A line for the report, with the Lambda that was chosen."""
         given = ", ".join(f"{candidate.regularisation:g}" for candidate in self.candidates)
         return (
-            f"Lambda {regularisation:g} was chosen among {given} by mistakes on other rows; the noise told is the "
+            f"Lambda {regularisation:g} was chosen among {given} by mistakes on other rows; the noise stated is the "
             f"largest of all of them; {PRINTED}"
         )
 

@@ -41,7 +41,7 @@ class PrintedSVM(OutputPerturbation):
     to exp(-n epsilon |b| / (2 C K)), or twice as steep for add-remove.
 
     Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows, in real
-    arithmetic, up to a chance below 2^-64: the printed constant is larger than needed. docs/proofs/baselines.md,
+    arithmetic, up to a probability below 2^-64: the printed constant is larger than needed. docs/proofs/baselines.md,
     Theorem 4.
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """

@@ -147,7 +147,7 @@ class ERMFit:
         notes = [f"minimises the {self.loss.name} {over}, plus {self.ridge:.4g} / 2 times the squared weights"]
         if self.setting:
             notes.append(
-                f"chosen privately, by mistakes on other rows: {self.setting}; the noise told is the largest of all "
+                f"chosen privately, by mistakes on other rows: {self.setting}; the noise stated is the largest of all "
                 "candidates"
             )
         if self.stretches:

@@ -184,8 +184,8 @@ class TunedPerturbation(Perturbation):
 
 
 def _parts_of(plan: ERMPlan, told: bool, rows_per_person: int) -> list[Part]:
-    """What a candidate draws, without shares of the price, because candidates have rows of their own; a report tells of
-    one of them.
+    """What a candidate draws, without shares of the price, because candidates have rows of their own; a report
+    describes one of them.
     """
     found: list[Part] = []
     for part in plan.event.parts:

@@ -2,7 +2,7 @@
 
 Read them in this order:
 
-- base.py: the problem (which rows are weighted) and what every fit of it can tell: weights, notes for the report,
+- base.py: the problem (which rows are weighted) and what every fit of it provides: weights, notes for the report,
   variances, and the fit of a reference without noise.
 - level_shares.py: weights that give public rows the released shares of levels; post-processing only.
 - exponential_tilting.py: the mechanism that releases these shares, its sensitivity and its noise.

@@ -1,4 +1,4 @@
-"""What is reweighted, and what every fit of it can tell: all post-processing of a release and of public rows."""
+"""What is reweighted, and what every fit of it provides: all post-processing of a release and of public rows."""
 
 from __future__ import annotations
 

@@ -185,9 +185,9 @@ class DensityRatio(Mechanism[ReweightingProblem, DensityRatioPlan, CachedDesign,
         the paper does: NOT private, and refused by ledgers.
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at
-    most `rows_per_person` rows, in real arithmetic, up to a chance below 2^-64; docs/proofs/weights.md, Theorem 1. The
-    number of rows is public, or a public guess stands for it. None with rows="printed".
-    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
+    most `rows_per_person` rows, in real arithmetic, up to a probability below 2^-64; docs/proofs/weights.md, Theorem 1.
+    The number of rows is public, or a public guess stands for it. None with rows="printed". Domain: at least one row,
+    no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     alpha: float = 0.1

@@ -92,7 +92,7 @@ class ExponentialTilting(Mechanism[ReweightingProblem, TiltingPlan, LevelSums, L
     ----------
     pairs : "auto" (a public rule), "all", "none", or pairs of column names.
     spread : how far the logarithm of a level's weight is expected from zero. Levels that are drowned in noise are
-        pulled to where the public table has them.
+        shrunk towards where the public table has them.
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP where Gaussian noise is less, replace-one or add-remove, for persons
     with at most `rows_per_person` rows; docs/proofs/weights.md, Theorem 2.

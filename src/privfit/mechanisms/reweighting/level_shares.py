@@ -53,7 +53,7 @@ class LevelShares:
 
 @dataclass(frozen=True)
 class TiltingFit(ReweightingFit):
-    """Weights of public rows that have the released shares, as far as the noise lets one tell.
+    """Weights of public rows that have the released shares, as far as the noise permits.
 
     `ridge` was laid on every entry of beta; `spread` is how far the log-weight of a level is expected from zero.
     """

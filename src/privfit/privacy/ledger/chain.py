@@ -3,7 +3,7 @@
 Every entry's hash covers all that it says and the hash of the entry before it; the first one's covers the budget. Every
 entry has a random nonce, so that no two charges have the same hash: not equal ones in the same second, not those of a
 copy of the file, and not those of a file that was rolled back and charged again alike. So whoever knows the hash of
-entry k (its *head*) can tell whether entries 1 to k and the budget are still the same. There is no secret: who can
+entry k (its *head*) can check whether entries 1 to k and the budget are still the same. There is no secret: who can
 write the file can write another chain, and is found out by heads kept elsewhere, in reports, saved models and live
 `Ledger` objects. docs/guide.md says what this protects from.
 

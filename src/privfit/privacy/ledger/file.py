@@ -302,7 +302,7 @@ def _lock(path: Path, seconds: float) -> int:
         descriptor, kind = os.open(path, os.O_RDONLY | os.O_NONBLOCK), fcntl.F_RDLCK  # may be read, not charged
     try:
         end, pause = time.monotonic() + seconds, _FIRST_PAUSE
-        while True:  # a call that blocks could not be told to give up
+        while True:  # a call that blocks could not be interrupted
             try:
                 _request(descriptor, kind)
                 return descriptor

@@ -64,7 +64,7 @@ class Ledger(LedgerReading):
     Guarantee: all releases charged to a ledger are together (epsilon, delta)-DP, its whole budget, however they were
     chosen, for the adjacency and the rows per person that they share; docs/proofs/composition.md, Theorem 1. `check`,
     which every fit calls before it reads rows, warns of a guarantee that differs from the ones before; `charge` by
-    itself does not, and `has_mixed_promises` tells afterwards.
+    itself does not, and `has_mixed_promises` shows it afterwards.
 
     Examples
     --------
@@ -325,7 +325,7 @@ def process_ledger() -> Ledger:
 
 
 def warn_of_running_total(ledger: Ledger) -> None:
-    """Tell the user of a process-wide ledger what all fits so far cost together, from the second fit on."""
+    """Warn the user of a process-wide ledger what all fits so far cost together, from the second fit on."""
     fits = ledger.n_entries
     if fits > 1:
         warnings.warn(

@@ -1,4 +1,4 @@
-"""What a ledger tells: its budget, what is spent and left, its entries, and whether they are in order."""
+"""What a ledger shows: its budget, what is spent and left, its entries, and whether they are in order."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ choices noisier, more make fits so."""
 @dataclass(frozen=True)
 class KeyedBits:
     """A random bit for every row number, one about one time in five or as often as asked, from a key: nobody who does
-    not know the key can tell them.
+    not know the key can predict them.
     """
 
     key: bytes = field(repr=False)
