@@ -250,6 +250,15 @@ def test_seeded_noise_with_a_ledger_is_refused_before_anything() -> None:
     assert not released(mechanism, None, SeededNoise(0)).private
 
 
+def test_a_mechanism_used_directly_refuses_parameters_without_a_meaning() -> None:
+    ledger, parameters = pf.Ledger(epsilon=1.0), PrivacyParameters(Budget(0.5))
+    mechanism = pf.SampleAndAggregate(blocks=2, dealing="Equal")  # type: ignore[arg-type]
+    rows = Rows(open_table(VALUES), SCHEMA, SCHEMA.geometry(intercept=False, target=False))
+    with pytest.raises(pf.PrivacyError, match="dealing='Equal'"):
+        mechanism.release(rows, parameters, ledger, SecureNoise(), None)  # type: ignore[arg-type]
+    assert ledger.n_entries == 0
+
+
 def test_a_mechanism_with_reasons_is_not_private_and_refuses_a_ledger() -> None:
     mechanism, ledger = Mean(reasons=("its constants are as printed",)), pf.Ledger(epsilon=1.0)
     with pytest.raises(pf.PrivacyError, match="as printed"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -157,6 +158,16 @@ def test_a_ledger_takes_the_printed_noise_where_the_number_of_rows_is_public() -
     model = pf.ImportanceWeights(0.5, schema=SCHEMA, method="paper", calibration="paper", ledger=ledger)
     assert model.fit(PRIVATE, PUBLIC).report_.private
     assert ledger.spent.epsilon == 0.5
+
+
+def test_only_a_plan_that_refuses_a_ledger_knows_the_private_number_of_rows() -> None:
+    parameters = PrivacyParameters(Budget(0.5), "add-remove")
+    for rows in ("public", "mistyped"):
+        mechanism = DensityRatio(0.1, encoding="slope", calibration="paper", rows=rows)  # type: ignore[arg-type]
+        problem = replace(problem_of(mechanism), printed_rows=1000)
+        assert not mechanism.reasons_not_private(problem)
+        with pytest.raises(pf.PrivacyError, match="without expected_rows"):
+            mechanism.plan(PublicFacts(mechanism.geometry(SCHEMA), parameters, None), problem)
 
 
 # -- the printed number of rows --------------------------------------------------------------------

@@ -341,10 +341,11 @@ class Mechanism(ABC, Generic[Problem, PlanT, Data, Value]):
         Raises
         ------
         PrivacyError
-            If a ledger is given and the release is not private. Nothing is charged.
+            If a parameter has no meaning, or a ledger is given and the release is not private. Nothing is charged.
         BudgetExceeded
             If the ledger has less left than the event costs. Nothing is charged and nothing is drawn.
         """
+        self.check()
         account = NullLedger() if ledger is None else ledger
         reasons = self.reasons_not_private(problem)
         refuse_ledger(ledger, reasons if sampler.private else (SEEDED, *reasons))

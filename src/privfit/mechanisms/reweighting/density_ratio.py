@@ -244,7 +244,7 @@ class DensityRatio(Mechanism[ReweightingProblem, DensityRatioPlan, CachedDesign,
     def plan(self, facts: PublicFacts, problem: ReweightingProblem) -> DensityRatioPlan:
         """Ridge, noise and price, from public facts."""
         public = problem.public.n_rows
-        n_rows = facts.n_rows if self.rows == "public" else problem.printed_rows
+        n_rows = problem.printed_rows if self.reasons_not_private(problem) else facts.n_rows
         if n_rows is None:
             raise PrivacyError(
                 "The density ratio was asked for under add-remove without expected_rows; it divides by the number of "
