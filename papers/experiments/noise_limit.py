@@ -22,7 +22,7 @@ import polars as pl
 from generated import make_table
 from sklearn.metrics import roc_auc_score
 
-from privfit.mechanisms.perturbation.defaults import DROWNED
+from privfit.mechanisms.perturbation.defaults import NOISE_LIMIT
 from privfit.models import LinearSVC, LogisticRegression
 from privfit.schema import Category, Schema
 from privfit_papers.bench.classes import adult
@@ -33,7 +33,7 @@ EPSILONS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 NO_NOISE = 1e4
 TEST_ROWS = 6_000
 USELESS, GOOD = 0.25, 0.65
-LIMITS = (0.1, 0.2, 0.25, DROWNED, 0.4, 0.5, 1.0)
+LIMITS = (0.1, 0.2, 0.25, NOISE_LIMIT, 0.4, 0.5, 1.0)
 MODELS: dict[str, Any] = {
     "logistic": LogisticRegression(),
     "logistic, output": LogisticRegression(mechanism="output"),
@@ -109,7 +109,7 @@ def show(title: str, found: pl.DataFrame) -> None:
         noted = [
             float(np.mean(group["noise"].to_numpy() > limit)) if group.height else np.nan for group in groups.values()
         ]
-        chosen = "  <- the limit in use" if limit == DROWNED else ""
+        chosen = "  <- the limit in use" if limit == NOISE_LIMIT else ""
         hits, between, alarms = (f"{share:6.1%}" for share in noted)
         print(f"  limit {limit:4g}   hits {hits}   between {between}   false alarms {alarms}{chosen}")
 

@@ -13,7 +13,7 @@ import pytest
 import privfit as pf
 from privfit.features import RowNorms
 from privfit.losses import LOGISTIC
-from privfit.mechanisms.perturbation.defaults import DROWNED
+from privfit.mechanisms.perturbation.defaults import NOISE_LIMIT
 from privfit.mechanisms.perturbation.problem import ERMFit
 from privfit.models.perturbed import NOISY_NOTE
 from privfit.privacy import Event
@@ -52,7 +52,7 @@ def fitted(kind: str, epsilon: float, rows: int, **parameters: Any) -> Any:
 
 
 def is_told(model: Any) -> bool:
-    assert (model.report_.repairs["relative_noise"] > DROWNED) == (NOISY_NOTE in model.report_.notes)
+    assert (model.report_.repairs["relative_noise"] > NOISE_LIMIT) == (NOISY_NOTE in model.report_.notes)
     return NOISY_NOTE in str(model.report_)
 
 

@@ -26,7 +26,7 @@ from privfit.rows.cached_design import CHUNK_ROWS, LARGEST_BLOCK, MANY_CHUNKS, S
 from privfit.rows.layout import MOST_CODES, STEP, Layout
 from privfit.schema import Category, Numeric, Schema
 from privfit.tables import DataError, open_table
-from tests.support.kept_tables import (
+from tests.support.cached_tables import (
     FEATURES,
     TARGETS,
     by_hand,

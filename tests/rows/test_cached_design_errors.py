@@ -17,8 +17,8 @@ from threadpoolctl import threadpool_info
 
 from privfit.schema import Numeric, Schema
 from privfit.tables import DataError
+from tests.support.cached_tables import csv, kept_from, logistic_sums, mixed, parquet, schema_for
 from tests.support.chains import told_by
-from tests.support.kept_tables import csv, kept_from, logistic_sums, mixed, parquet, schema_for
 
 
 def spoilt(frame: pd.DataFrame, how: str) -> pd.DataFrame:

@@ -16,7 +16,7 @@ from privfit.rows.cached_design import CHUNK_ROWS, MANY_CHUNKS, USUAL_ROWS
 from privfit.rows.layout import Chunk, Layout
 from privfit.schema import Category, Numeric, Schema
 from privfit.tables import DataError
-from tests.support.kept_tables import by_hand, kept_from, mixed, number, schema_for, whole_weights
+from tests.support.cached_tables import by_hand, kept_from, mixed, number, schema_for, whole_weights
 
 
 def exact_sums(design: np.ndarray, target: np.ndarray, weights: np.ndarray, threshold: float) -> list[Fraction]:
@@ -152,8 +152,8 @@ def test_matrices_of_a_part_of_a_chunk_copy_nothing() -> None:
     np.testing.assert_array_equal(layout.transposed(chunk) @ pull, whole.T @ pull)
 
 
-def test_more_places_than_32_bits_tell_are_refused_before_a_row_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_columns_than_32_bits_address_are_refused_before_a_row_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("privfit.rows.cached_design.MOST_PLACES", 100)
     schema = Schema([Category("a", list(range(90))), Category("b", list(range(90)))])
-    with pytest.raises(DataError, match="32 bits"):
+    with pytest.raises(DataError, match="32-bit"):
         kept_from(pd.DataFrame({"a": [0], "b": [0]}), schema, schema.geometry())

@@ -12,7 +12,7 @@ from privfit.losses import ConvexLoss
 from privfit.mechanisms import ERMFit, ERMProblem
 from privfit.mechanisms.base import AnyMechanism, Description, Numbers
 from privfit.mechanisms.named import PERTURBATIONS, ERMMechanism, MechanismChoice
-from privfit.mechanisms.perturbation.defaults import DROWNED, automatic_numbers, coupling_for
+from privfit.mechanisms.perturbation.defaults import NOISE_LIMIT, automatic_numbers, coupling_for
 from privfit.models.base import PrivateLinearModel
 from privfit.models.features import USUAL_COMPONENTS, fourier_features, short_rows
 from privfit.models.inputs import Input, predict_table, predicting
@@ -149,7 +149,7 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
             level = result.mechanism.relative_noise(result.fit, result.released.event, self._geometry)
             if level is not None:
                 repairs["relative_noise"] = level
-                notes += [NOISY_NOTE] * (level > DROWNED)
+                notes += [NOISY_NOTE] * (level > NOISE_LIMIT)
         return Description(repairs, tuple(notes))
 
     @property

@@ -298,14 +298,14 @@ class SampleAndAggregate(Mechanism[BlockAnswers, BlockPlan, PartitionedRows, Flo
         """Read the rows, and try the function on made-up ones."""
         return self.read_blocks(PartitionedRows(rows), rows.geometry, plan)
 
-    def read_blocks(self, dealt: PartitionedRows, geometry: Geometry, plan: BlockPlan) -> PartitionedRows:
+    def read_blocks(self, rows: PartitionedRows, geometry: Geometry, plan: BlockPlan) -> PartitionedRows:
         """Read rows that will be assigned to blocks.
 
         A function of the user's own is first tried on as many made-up rows as a block has.
 
         Parameters
         ----------
-        dealt : PartitionedRows
+        rows : PartitionedRows
             The rows.
         geometry : Geometry
             How rows are encoded.
@@ -323,14 +323,14 @@ class SampleAndAggregate(Mechanism[BlockAnswers, BlockPlan, PartitionedRows, Flo
                 "workers='processes' was given in a process that may have none of its own. Use workers='one'. Nothing "
                 "was charged."
             )
-        dealt.read()
+        rows.read()
         if answers.of_user:
-            known = (plan.facts.n_rows if plan.facts.counted else dealt.n_rows) or USUAL_ROWS
+            known = (plan.facts.n_rows if plan.facts.counted else rows.n_rows) or USUAL_ROWS
             block_rows = max(1, round(known * plan.copies / self.n_blocks(known)))
             if self.translate is not None:
                 check_translation(self.translate, InputColumns.of(geometry), answers)
             try_out(answers.function, len(answers.low), geometry, block_rows, apart, self.time_limit)
-        return dealt
+        return rows
 
     def draw(self, data: PartitionedRows, plan: BlockPlan, draws: Draws) -> Floats:
         """Deal the rows to blocks, run the function on every block, and average with noise."""

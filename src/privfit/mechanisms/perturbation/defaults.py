@@ -68,7 +68,7 @@ WORTH_BESIDE_GAUSSIAN = 2
 
 # -- the report ------------------------------------------------------------------------------------
 
-DROWNED = 0.3
+NOISE_LIMIT = 0.3
 """A classifier is called dominated by noise above this relative noise. A larger limit misses more useless fits, a
 smaller one calls more good ones so: 93% and 6% of them are called so at 0.3, on Adult all and none: python
 papers/experiments/noise_limit.py."""

@@ -29,7 +29,7 @@ Integers = NDArray[np.int64]
 
 PAIR_NOISE = 0.1
 """Pairs of levels are released where the noise on them is at most this share of the rows that a pair has on average:
-more pairs fit more of how columns go together, and drown single levels in noise; `privfit bench weights` shows it."""
+more pairs fit more of how columns go together, and add noise to single levels; `privfit bench weights` shows it."""
 MOST_PAIRS = 1 << 16
 """The most products of levels that "auto" releases: the public table gets a column for each."""
 MOST_COLUMNS = 1 << 12
@@ -91,7 +91,7 @@ class ExponentialTilting(Mechanism[ReweightingProblem, TiltingPlan, LevelSums, L
     Parameters
     ----------
     pairs : "auto" (a public rule), "all", "none", or pairs of column names.
-    spread : how far the logarithm of a level's weight is expected from zero. Levels that are drowned in noise are
+    spread : how far the logarithm of a level's weight is expected from zero. Levels dominated by noise are
         shrunk towards where the public table has them.
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP where Gaussian noise is less, replace-one or add-remove, for persons

@@ -303,7 +303,7 @@ def not_much_worse(measure: str) -> Check:
 
 
 def _cases(results: Results, measure: str, right: Callable[[dict[str, float]], bool]) -> Verdict:
-    """A check of the printed method's errors in the three cases; tilting's are told too."""
+    """A check of the printed method's errors in the three cases; tilting's are shown too."""
     errors, ours = (
         {case: results.middle(case, method, EPSILON, measure) for case in (SAME, SKEWED, UNIFORM)}
         for method in (PRINTED, TILTING)

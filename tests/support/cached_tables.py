@@ -1,4 +1,4 @@
-"""A table of every kind of column, its encoded rows by hand, and rows kept from it."""
+"""A table of every kind of column, its encoded rows by hand, and its cached design."""
 
 from __future__ import annotations
 

@@ -1,0 +1,101 @@
+"""The words of the field (docs/glossary.md): private metaphors do not come back in prose, docstrings or messages."""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+BANNED = {
+    r"octahedr\w+": "K-norm noise with a block norm",
+    r"cubes?": "L-infinity noise",
+    r"balls?": "L2 noise, or a ball where that is meant",
+    r"tilt(?:s|ed)?": "objective noise",
+    r"coins?": "random bits, or a Bernoulli trial",
+    r"chances?": "probability, or sampling error",
+    r"whole[\s-]+numbers?": "integer",
+    r"pull(?:s|ed)?": "gradient, or shrunk",
+    r"ben(?:d|ds|t)": "curvature, or non-linear",
+    r"tapers?": "self-bounded curvature",
+    r"(?:steepest|sharpest)": "Lipschitz constant, smoothness",
+    r"(?:dealt|crossed|hats)": "partition, interactions, linear B-splines",
+    r"(?:tells?|told|telling)": "shows, reveals, reported, distinguished",
+    r"speaks?": "strong effect, represents",
+    r"drown(?:s|ed)?": "dominated by noise",
+    r"unshrunk": "debiased",
+    r"(?:rooms?|houses?)": "package, library",
+}
+ALLOWED = (
+    r"pull requests?",
+    r"cube (?:root )?of",
+    r"Balle\b",
+    r"House\b",
+    r"(?:money and a|Lifesci,|lifesci or) house",
+    r"households?|Priv-house-serv",
+    r"house type",
+    r"room (?:for|in)|has room",
+    r"exponential(?:ly)? tilt\w+|tilted ones",
+    r"(?:unit|L-infinity|L1|k equal|the|The|a|A|its|ball in \d) balls?\b|ball (?:of|in \d)|in the ball|\bball :",
+    r"(?:steepest|taper)(?:=| :| \()",
+    r"--only steepest",
+    r"\"drowned\"",
+    r"taper at least 1",
+)
+"""Ordinary or mathematical meanings, names of data sets and people, and public parameters."""
+WORDS = re.compile(rf"\b(?:{'|'.join(BANNED)})\b", re.IGNORECASE)
+EXCEPTIONS = re.compile("|".join(ALLOWED))
+CODE = re.compile(r"```.*?```|``[^`]*``|`[^`]*`|\{[^{}]*\}|\]\([^)]*\)|^ {4}.*?$", re.DOTALL | re.MULTILINE)
+NAMES = re.compile(r"[rbfRBF]*(?P<quote>\"\"\"|'''|\"|')[\w.-]*(?P=quote)")
+"""Strings of one word: keys, values of parameters and what ledgers and models hold."""
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *sorted(ROOT.glob("*.md"))]
+SOURCES = [*sorted((ROOT / "src").rglob("*.py")), *sorted((ROOT / "papers/src").rglob("*.py"))]
+
+
+def banned_words(text: str) -> list[str]:
+    return WORDS.findall(EXCEPTIONS.sub(" ", text))
+
+
+def prose_of(page: str) -> str:
+    """A page without code and addresses of links."""
+    return CODE.sub(" ", page)
+
+
+def texts_of(source: str) -> Iterator[str]:
+    """Comments, docstrings and messages, without names in backticks and what is put into a message."""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and not NAMES.fullmatch(token.string)):
+            yield re.sub(r"``[^`]*``|`[^`]*`|\{[^{}]*\}|>>>.*", " ", token.string)
+        elif tokenize.tok_name[token.type] == "FSTRING_MIDDLE":  # from Python 3.12 on
+            yield token.string
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_pages_have_the_words_of_the_field(path: Path) -> None:
+    assert banned_words(prose_of(path.read_text(encoding="utf-8"))) == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_sources_have_the_words_of_the_field(path: Path) -> None:
+    source = path.read_text(encoding="utf-8")
+    assert [word for text in texts_of(source) for word in banned_words(text)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Noise is drawn in a cube.", ["cube"]),
+        ("the cube of the ridge", []),
+        ("Rows with heads, by coins.", ["coins"]),
+        ("before a pull request", []),
+        ("a row that pulls", ["pulls"]),
+        ("whole\nnumbers", ["whole\nnumbers"]),
+        ("Told by `steepest=`", ["Told"]),
+    ],
+)
+def test_what_counts_as_a_banned_word(text: str, found: list[str]) -> None:
+    assert banned_words(prose_of(text)) == found
