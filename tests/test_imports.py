@@ -16,6 +16,7 @@ HEAVY = (
     "pyspark",
     "sklearn.feature_selection",
     "sklearn.cluster",
+    "sklearn.linear_model",
     "sklearn.svm",
 )
 
