@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 
 import privfit as pf
-from privfit.features import RowNorms
 from privfit.losses import tempered_logistic
 from privfit.mechanisms.perturbation import problem
 from privfit.mechanisms.perturbation.problem import ERMFit, stretch
+from privfit.schema import RowNorms
 
 LOSS = tempered_logistic(0.5, 3.0)
 BLOCKS = RowNorms(6.0, math.sqrt(3), 1.0, 10, singles=(0,), blocks=((1, 4), (4, 10)))

@@ -13,13 +13,13 @@ import pytest
 from scipy.optimize import minimize
 
 import privfit as pf
-from privfit.features import RowNorms
 from privfit.losses import LOGISTIC
 from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.reweighting.base import ReweightingProblem
 from privfit.mechanisms.reweighting.density_ratio import DensityRatio, OneSided
 from privfit.privacy import Budget, PrivacyParameters, SeededNoise
 from privfit.rows import CachedDesign, PublicRows, Rows
+from privfit.schema import RowNorms
 from privfit.tables import open_table
 from tests.support.audit import epsilon_at_least
 from tests.support.noise import RecordingNoise

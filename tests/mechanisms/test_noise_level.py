@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import privfit as pf
-from privfit.features import RowNorms
 from privfit.losses import LOGISTIC
 from privfit.mechanisms.perturbation.defaults import NOISE_LIMIT
 from privfit.mechanisms.perturbation.problem import ERMFit
 from privfit.models.perturbed import NOISY_NOTE
 from privfit.privacy import Event
 from privfit.privacy.parts import CERTIFICATE, RELEASE, Laplace, Selection
+from privfit.schema import RowNorms
 
 RNG = np.random.default_rng(5)
 X = RNG.uniform(-1, 1, (20_000, 6))

@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privfit as pf
-from privfit.features import RowNorms
 from privfit.losses import LOGISTIC, ConvexLoss
 from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE
 from privfit.mechanisms.perturbation.objective import Price, objective_noise
@@ -23,6 +22,7 @@ from privfit.mechanisms.perturbation.problem import ERMProblem
 from privfit.privacy import PrivacyError, SeededNoise
 from privfit.privacy.samplers.norms import block_norm_sd
 from privfit.rows import CachedDesign, Rows
+from privfit.schema import RowNorms
 from privfit.tables import open_table
 from tests.support.beats import assert_told_in_order
 from tests.support.lengths import length

@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privfit as pf
-from privfit.features import RowNorms
 from privfit.losses import LOGISTIC, ConvexLoss, hinge, robust, smooth_hinge
 from privfit.mechanisms import ERMProblem, Perturbation
 from privfit.mechanisms.base import PublicFacts
@@ -28,6 +27,7 @@ from privfit.mechanisms.perturbation.defaults import (
 from privfit.mechanisms.perturbation.objective import FOR_GRADIENTS, Price, objective_noise
 from privfit.privacy import Budget, PrivacyParameters, SeededNoise
 from privfit.rows import Rows
+from privfit.schema import RowNorms
 from privfit.statistics import Gradients
 from privfit.tables import open_table
 from tests.support.beats import assert_told_in_order

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import privfit as pf
-from privfit.features import FourierFeatures, RowNorms
+from privfit.features import FourierFeatures
 from privfit.losses import LOGISTIC, ConvexLoss, robust, tempered_logistic
 from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.perturbation import certified_minimum as minima
@@ -19,6 +19,7 @@ from privfit.mechanisms.perturbation.objective import Price, objective_noise
 from privfit.mechanisms.perturbation.problem import ERMProblem
 from privfit.privacy import Budget, PrivacyParameters
 from privfit.rows import CachedDesign
+from privfit.schema import RowNorms
 from privfit.statistics import Gradients
 from tests.support.beats import assert_told_in_order
 from tests.support.effort import quick_or_full

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from scipy.special import gammaincc
 
 import privfit as pf
-from privfit.features import RowNorms
 from privfit.losses import LOGISTIC, ConvexLoss, hinge, robust, smooth_hinge, tempered_logistic
 from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.perturbation import certified_minimum as minima
@@ -31,6 +30,7 @@ from privfit.mechanisms.perturbation.precision import (
 from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem
 from privfit.privacy import Budget, PrivacyParameters, SeededNoise
 from privfit.rows import CachedDesign, Rows
+from privfit.schema import RowNorms
 from privfit.statistics import Gradients
 from privfit.tables import open_table
 from tests.support.objective_noise import MIXED, drawn, gradients_of, planned

@@ -13,13 +13,13 @@ import pytest
 from scipy.optimize import minimize
 
 import privfit as pf
-from privfit.features import RowNorms
 from privfit.losses import LOGISTIC
 from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.reweighting.base import ReweightingProblem
 from privfit.mechanisms.reweighting.density_ratio import DensityRatio, OneSided
 from privfit.privacy import Budget, PrivacyParameters
 from privfit.rows import PublicRows, Rows
+from privfit.schema import RowNorms
 from privfit.tables import open_table
 from tests.support.beats import assert_told_in_order
 from tests.support.effort import quick_or_full

@@ -19,12 +19,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privfit.features import FourierFeatures, RowNorms
+from privfit.features import FourierFeatures
 from privfit.losses import LOGISTIC
 from privfit.rows import CachedDesign, Encoder, Rows, on_progress
 from privfit.rows.cached_design import CHUNK_ROWS, LARGEST_BLOCK, MANY_CHUNKS, SHORT_ROWS, USUAL_ROWS
 from privfit.rows.layout import MOST_CODES, STEP, Layout
-from privfit.schema import Category, Numeric, Schema
+from privfit.schema import Category, Numeric, RowNorms, Schema
 from privfit.tables import DataError, open_table
 from tests.support.cached_tables import (
     FEATURES,

@@ -15,9 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import softmax
 
-from privfit.features import RowNorms
 from privfit.losses import LOGISTIC, ConvexLoss, hinge, robust, smooth_hinge, tempered_logistic
-from privfit.schema import Category, Numeric, Schema
+from privfit.schema import Category, Numeric, RowNorms, Schema
 from privfit.statistics import Coupling, Gradients, Norm
 
 NORMS: list[Norm] = ["l1", "l2", "linf"]

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 
 import privfit as pf
-from privfit.features import RowNorms
 from privfit.losses import LOGISTIC, ConvexLoss
 from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.perturbation.defaults import coupling_for
@@ -16,6 +15,7 @@ from privfit.mechanisms.perturbation.objective_noise import ObjectiveNoise
 from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem
 from privfit.privacy import Budget, PrivacyParameters, Sampler, SeededNoise, noised
 from privfit.privacy.parts import RELEASE, Additive
+from privfit.schema import RowNorms
 from privfit.statistics import Gradients
 
 LOGCOSH = ConvexLoss(

@@ -3,12 +3,12 @@
 - feature_map.py: FeatureMap, what a map offers, and the norms that its rows have at most.
 - splines.py: linear B-splines, a number as the shares of its two nearest knots.
 - fourier.py: random Fourier features, behind which a linear model has a Gaussian kernel.
-- row_norms.py: the largest norms of a row, and rows that are shortened to a public length.
+- shortened_rows.py: rows that are shortened to a public length.
 """
 
 from privfit.features.feature_map import FeatureMap
 from privfit.features.fourier import FourierFeatures
-from privfit.features.row_norms import RowNorms, ShortenedRows
+from privfit.features.shortened_rows import ShortenedRows
 from privfit.features.splines import linear_splines
 
-__all__ = ["FeatureMap", "FourierFeatures", "RowNorms", "ShortenedRows", "linear_splines"]
+__all__ = ["FeatureMap", "FourierFeatures", "ShortenedRows", "linear_splines"]

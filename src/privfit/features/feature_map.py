@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.features.row_norms import RowNorms
+from privfit.schema import RowNorms
 
 Floats = NDArray[np.float64]
 

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.features.row_norms import RowNorms
 from privfit.privacy import seeded_generator
+from privfit.schema import RowNorms
 
 Floats = NDArray[np.float64]
 

@@ -44,8 +44,8 @@ Options = ParamSpec("Options")
 Answer = TypeVar("Answer")
 
 PUBLIC = "public"
-CALLERS = 12
-"""How many calls up a selector of columns is searched for. It is three above `fit`; the rest is for wrappers of it."""
+CALLERS = 13
+"""How many calls up a selector of columns is searched for. It is four above `fit_input`; others may wrap it."""
 NO_TARGET = "requires y to be passed, but the target y is None"
 
 
@@ -54,21 +54,24 @@ class Input:
     """A table ready to be read, and the schema that describes it.
 
     `strict_names` is whether predicting insists on the same names in the same order, `by_position` whether columns have
-    no names but their position: those under a box of open width, which lists no names.
+    no names but their position: those under a box of open width, which lists no names. `selector` is the selector of
+    columns that calls the fit, if there is one.
     """
 
     table: Table
     schema: Schema
     strict_names: bool = False
     by_position: bool = False
+    selector: RFE | SelectFromModel | None = None
 
 
 def fit_input(model: AnyModel, X: TableLike, y: ArrayLike | None, many_classes: bool) -> Input:
     """The table and the schema of a fit; sets n_features_in_, feature_names_in_ for named columns, and classes_ for a
     classifier. `many_classes` says whether more than two can be fitted.
     """
+    selector = calling_selector(model)
     if isinstance(model.schema, str) and model.schema == PUBLIC:
-        given = _public_input(model, X, y)
+        given = replace(_public_input(model, X, y), selector=selector)
         return _with_sorted_classes(model, given, many_classes) if model._is_classifier else given
     settled = _given_schema(model, model.schema)
     if model._target == "ignored":
@@ -86,7 +89,7 @@ def fit_input(model: AnyModel, X: TableLike, y: ArrayLike | None, many_classes: 
     model.__dict__.pop("feature_names_in_", None)
     if named:
         model.feature_names_in_ = np.array([column.name for column in settled.features], dtype=object)
-    given = Input(table, settled, by_position=placed)
+    given = Input(table, settled, by_position=placed, selector=selector)
     return _with_sorted_classes(model, given, many_classes) if model._is_classifier else given
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_expit, log_softmax
 
-from privfit.losses import LOGISTIC, ConvexLoss, tempered_logistic
+from privfit.losses import LOGISTIC, tempered_logistic
 from privfit.mechanisms import ERMFit, ERMProblem, ObjectivePerturbation
 from privfit.mechanisms.base import AnyMechanism
 from privfit.mechanisms.named import CLASSIFIERS, ERMMechanism
@@ -83,6 +83,7 @@ class LogisticRegression(ClassModel[ERMMechanism, ERMProblem, ERMFit], Perturbed
     """
 
     _mechanisms = CLASSIFIERS
+    _loss = LOGISTIC
 
     def __init__(
         self,
@@ -138,9 +139,6 @@ class LogisticRegression(ClassModel[ERMMechanism, ERMProblem, ERMFit], Perturbed
 
     def _instead(self) -> str:
         return "Use mechanism='objective', which fits any number of classes, or join classes in the schema."
-
-    def _convex_loss(self, schema: Schema) -> ConvexLoss:
-        return LOGISTIC
 
     def _keep(self, result: ERMResult) -> None:
         super()._keep(result)

@@ -22,6 +22,7 @@ from privfit.models.saving import ModelFileError
 from privfit.privacy import PrivacyParameters
 from privfit.rows import Interactions, Pair, count_rows, feature_scores
 from privfit.schema import AUTO_KNOTS, Category, Geometry, Numeric, Schema
+from privfit.statistics import Coupling
 from privfit.tables import TableLike
 
 Floats = NDArray[np.float64]
@@ -62,6 +63,8 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
 
     _choices: ClassVar[dict[str, tuple[object, ...]]] = PrivateLinearModel._choices | {"kernel": ("linear", "rbf")}
     _mechanisms: ClassVar[MechanismChoice[AnyMechanism]] = PERTURBATIONS
+    _loss: ClassVar[ConvexLoss]
+    """The loss of a model that has a single one."""
     kernel: str = "linear"
     gamma: float | str = "auto"
     n_components: int = USUAL_COMPONENTS
@@ -72,7 +75,7 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
 
     def _convex_loss(self, schema: Schema) -> ConvexLoss:
         """The loss, of a target scaled to [-1, 1] or of the classes -1 and 1."""
-        raise NotImplementedError
+        return self._loss
 
     def _encoded(
         self, mechanism: ERMMechanismT, given: Input, parameters: PrivacyParameters
@@ -89,8 +92,11 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
             return "slope", AUTO_KNOTS  # a kernel is nonlinear by itself, and a norm is one of slopes
         if not mechanism.chooses_encoding:
             return mechanism.numbers(self.numeric, mechanism.numeric), AUTO_KNOTS
-        replaced = parameters.adjacency == "replace-one"
-        known = count_rows(given.table, given.schema) if replaced else parameters.expected_rows
+        known = parameters.expected_rows
+        if parameters.adjacency == "replace-one":
+            known = given.table.n_rows
+            if known is None or given.table.passes_once:
+                known = count_rows(given.table, given.schema)
         return automatic_numbers(parameters, len(given.schema.features), known)
 
     def _problem(
@@ -104,8 +110,8 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
             features = short_rows(self, mechanism, schema)
         elif self.kernel != "linear":
             features = fourier_features(self, schema, numeric, knots)
-        intercept = bool(self.fit_intercept)
-        return ERMProblem(loss, intercept, classes, coupling_for(loss, classes), features, knots)
+        coupling: Coupling = "one" if classes == 1 else coupling_for(loss, classes)
+        return ERMProblem(loss, bool(self.fit_intercept), classes, coupling, features, knots)
 
     def _check_parameters(self, schema: Schema) -> None:
         super()._check_parameters(schema)
@@ -139,7 +145,7 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
         self.intercept_ = weights[:, 0].copy() if rows.constant else np.zeros(len(weights))
 
     def _described(self, result: FitResult[ERMMechanismT, ERMProblem, ERMFitT]) -> Description:
-        described = super()._described(result)
+        described = result.mechanism.describe(result.fit, self.schema_, self._geometry)
         repairs, notes = dict(described.repairs), list(described.notes)
         if self.row_norm is not None:
             notes.insert(

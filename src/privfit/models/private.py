@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 import numpy as np
@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 
 from privfit.mechanisms import Release
 from privfit.mechanisms.base import AnyMechanism, Description, refuse_ledger
-from privfit.models.inputs import PUBLIC, Input, advising_about_target, calling_selector, fit_input
+from privfit.models.inputs import PUBLIC, Input, advising_about_target, fit_input
 from privfit.models.report import JSONObject, Report, filled_target_note, make_report, qualifications
 from privfit.models.selectors import check_selector
 from privfit.privacy import (
@@ -101,11 +101,12 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
             )
             mechanism, sampler = self._chosen_mechanism(), noise_source(self.random_state)
             reasons = self._reasons_not_private()
-            refuse_ledger(self.ledger, reasons)
+            if reasons:
+                refuse_ledger(self.ledger, reasons)
             given = self._prepared(fit_input(self, X, y, mechanism.many_classes), mechanism)
             problem, geometry = self._encoded(mechanism, given, parameters)
-            if self._check_selectors and (selector := calling_selector(self)) is not None:
-                check_selector(selector, self, mechanism, geometry, given)
+            if given.selector is not None and self._check_selectors:
+                check_selector(given.selector, self, mechanism, geometry, given)
             reasons = tuple(dict.fromkeys((*reasons, *mechanism.reasons_not_private(problem))))
             ledger = self._chosen_ledger(reasons, given.schema)
             rows = Rows(given.table, given.schema, geometry)
@@ -115,7 +116,7 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
             result = FitResult(mechanism, problem, release, fit)
             self.schema_, self._geometry = given.schema, geometry
             self._strict_names, self._by_position = given.strict_names, given.by_position
-            self._public_array = self.schema == PUBLIC and given.table.names is None
+            self._public_array = isinstance(self.schema, str) and given.table.names is None and self.schema == PUBLIC
             self._keep(result)
             public_rows = rows.n_rows if parameters.adjacency == "replace-one" else parameters.expected_rows
             self.report_ = self._report(result, reasons, public_rows, ledger)
@@ -223,8 +224,8 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
                 f"ledger={type(self.ledger).__name__} was given; it is a pf.Ledger or None. Write "
                 "ledger=pf.Ledger('people.db', epsilon=1.0)."
             )
-        refuse_ledger(self.ledger, reasons)
         if reasons:
+            refuse_ledger(self.ledger, reasons)
             return None
         ledger: Ledger = process_ledger() if self.ledger is None else self.ledger
         return ledger.describing(model=type(self).__name__, target=schema.target.name if schema.target else "")
@@ -252,7 +253,7 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
             Description(described.repairs, tuple(notes)),
             public=self._public_facts(),
             reasons=reasons,
-            receipt={} if receipt is None else receipt.to_dict(),
+            receipt={} if receipt is None else asdict(receipt),
             cautions=() if reasons else qualifications(event, public_rows, unlimited),
         )
 

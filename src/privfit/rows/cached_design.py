@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,8 +70,9 @@ class CachedDesign(CachedRows[Chunk]):
     def __init__(
         self, rows: Rows, features: FeatureMap | None = None, most_bytes: int | None = None, fine: bool = False
     ) -> None:
-        super().__init__(rows, most_bytes)
         self._layout, self._features = Layout(rows.geometry), features
+        self._dense = self._layout.dense if features is None else attrgetter("numbers")
+        super().__init__(rows, most_bytes)
         self._fine = fine and features is None
         groups = len(self._layout.groups)
         self.n_columns = rows.geometry.n_columns if features is None else features.n_columns
@@ -198,9 +200,6 @@ class CachedDesign(CachedRows[Chunk]):
             yield chunk.of(slice(first, None, step))
             first = (first - len(chunk.target)) % step
 
-    def _dense(self, chunk: Chunk) -> Floats:
-        return chunk.numbers if self._features is not None else self._layout.dense(chunk)
-
     @property
     def hessian_rows(self) -> int:
         """From how many rows `hessian` estimates: as many as take no longer than a few passes over all of them.
@@ -306,10 +305,10 @@ def _joined(chunks: Iterator[Chunk], least: int) -> Iterator[Chunk]:
         short.append(chunk)
         length += len(chunk.target)
         if length >= least:
-            yield Chunk.joined(short)
+            yield short[0] if len(short) == 1 else Chunk.joined(short)
             short, length = [], 0
     if short:
-        yield Chunk.joined(short)
+        yield short[0] if len(short) == 1 else Chunk.joined(short)
 
 
 def pairwise_sum(parts: Iterator[list[Floats]]) -> list[Floats]:

@@ -96,8 +96,6 @@ class Chunk:
     @classmethod
     def joined(cls, chunks: list[Chunk]) -> Chunk:
         """The rows of several, one after the other."""
-        if len(chunks) == 1:
-            return chunks[0]
         codes, numbers, target = (
             np.concatenate(parts)
             for parts in zip(*((one.codes, one.numbers, one.target) for one in chunks), strict=True)

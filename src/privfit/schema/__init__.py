@@ -2,7 +2,7 @@
 
 from privfit.schema.columns import AUTO_KNOTS, MISSING, OTHER, Category, Column, Level, Numeric
 from privfit.schema.errors import SchemaError
-from privfit.schema.geometry import CONSTANT, ZERO, Block, Geometry, Norm, level_labels, make_block
+from privfit.schema.geometry import CONSTANT, ZERO, Block, Geometry, Norm, RowNorms, level_labels, make_block
 from privfit.schema.schema import Schema
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Level",
     "Norm",
     "Numeric",
+    "RowNorms",
     "Schema",
     "SchemaError",
     "level_labels",

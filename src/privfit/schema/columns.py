@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from numbers import Real
@@ -97,12 +97,15 @@ class Numeric:
     high: float = None  # type: ignore[assignment]
     bins: Bins | Sequence[float] = None
     fill: float | Literal["missing"] | None = None
+    is_wide: bool = field(init=False, repr=False, compare=False)
+    """Whether this column's scale is a logarithm: its range has several orders of magnitude."""
 
     def __post_init__(self) -> None:
         _checked_name(self.name)
         self._check_bounds()
         object.__setattr__(self, "low", float(self.low))
         object.__setattr__(self, "high", float(self.high))
+        object.__setattr__(self, "is_wide", self.high - self.low > LOG_SCALE_FROM)
         object.__setattr__(self, "bins", self._checked_bins())
         self._check_fill()
         if _is_number(self.fill):
@@ -212,17 +215,6 @@ class Numeric:
         steps = [start + (stop - start) * i / (count - 1) for i in range(1, count - 1)]
         return (self.low, *(map(self._off_scale, steps) if self.is_wide else steps), self.high)
 
-    @property
-    def is_wide(self) -> bool:
-        """Whether this column's scale is a logarithm.
-
-        Returns
-        -------
-        bool
-            True for a range of several orders of magnitude.
-        """
-        return self.high - self.low > LOG_SCALE_FROM
-
     def between(self, steps: int) -> tuple[float, ...]:
         """Return the values halfway between this many even steps on this column's scale.
 
@@ -329,6 +321,8 @@ class Category:
     levels: Sequence[Level] = ()
     other: bool = False
     fill: Level | None = None
+    is_text: bool = field(init=False, repr=False, compare=False)
+    """Whether the levels are texts; otherwise they are numbers."""
 
     def __post_init__(self) -> None:
         _checked_name(self.name)
@@ -336,6 +330,7 @@ class Category:
         if self.other and OTHER not in levels:
             levels = (*levels, OTHER)
         object.__setattr__(self, "levels", levels)
+        object.__setattr__(self, "is_text", all(isinstance(level, str) for level in levels))
         object.__setattr__(self, "other", OTHER in levels)
         object.__setattr__(self, "fill", _plain(self.fill))
         if len(levels) < 2:
@@ -384,17 +379,6 @@ class Category:
                 f"Column {self.name!r} lists a level twice. Each level stands for one thing: list it once."
             )
         return levels
-
-    @property
-    def is_text(self) -> bool:
-        """Whether the levels are texts; otherwise they are numbers.
-
-        Returns
-        -------
-        bool
-            True for texts.
-        """
-        return all(isinstance(level, str) for level in self.levels)
 
 
 Column = Numeric | Category

@@ -242,3 +242,40 @@ class Geometry:
             else:
                 coef.extend(own)
         return np.array(coef), float(intercept)
+
+
+@dataclass(frozen=True)
+class RowNorms:
+    """The largest norms that a row of features can have: public facts."""
+
+    l1: float
+    l2: float
+    linf: float
+    columns: int
+    singles: tuple[int, ...] = ()
+    """Columns that are blocks of their own, each at most one in size: numbers, signs and the intercept."""
+    blocks: tuple[tuple[int, int], ...] = ()
+    """Where the other columns' blocks begin and end: entries that are not negative and add up to exactly one in every
+    row.
+    """
+
+    entries: int = field(init=False, repr=False, compare=False)
+    """How many products a predictor adds up: one per block, or one per column of features that are dense."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "entries", len(self.singles) + len(self.blocks) or self.columns)
+
+    @classmethod
+    def of(cls, geometry: Geometry) -> RowNorms:
+        """Those of encoded rows.
+
+        Noise relies on what blocks add up to, so that a kind that may add up to less is refused.
+        """
+        if geometry.count("indicators"):
+            raise TypeError("Indicators without a column for the last level do not add up to one; encode levels.")
+        singles = tuple([0] * geometry.intercept + [block.start for block in geometry.blocks if block.width == 1])
+        blocks = tuple((block.start, block.stop) for block in geometry.blocks if block.width > 1)
+        return cls(geometry.l1, geometry.l2, geometry.linf, geometry.n_columns, singles, blocks)
+
+    def __getitem__(self, norm: Norm) -> float:
+        return {"l1": self.l1, "l2": self.l2, "linf": self.linf}[norm]

@@ -40,6 +40,10 @@ class Schema:
     """
 
     _read_public: ClassVar[Callable[..., Schema] | None] = None
+    columns: tuple[Column, ...]
+    """All columns, the target last."""
+    any_width: bool
+    """Whether the number of features is still open, as in Schema.box(low, high)."""
 
     def __init__(self, features: Iterable[Column], target: Column | None = None) -> None:
         if not isinstance(features, Iterable):
@@ -48,8 +52,8 @@ class Schema:
                 "Write, for example, Schema([Numeric('age', 0, 120)])."
             )
         self.features: tuple[Column, ...] = tuple(features)
-        self.target = target
         self._box: tuple[float, float] | None = None
+        self._set_target(target)
         for column in (*self.features, *([target] if target is not None else [])):
             if not isinstance(column, Numeric | Category):
                 raise SchemaError(
@@ -108,8 +112,8 @@ class Schema:
             )
         schema = cls([Numeric(f"x{i}", low, high) for i in range(int(width))], _box_target(target))
         if n_features is None:
-            schema.features = ()
-            schema._box = (float(low), float(high))
+            schema.features, schema._box = (), (float(low), float(high))
+            schema._set_target(schema.target)
         return schema
 
     @classmethod
@@ -202,27 +206,11 @@ class Schema:
             )
         return cls._read_public(table, target)
 
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """All columns, the target last.
-
-        Returns
-        -------
-        tuple of Numeric and Category
-            The columns.
-        """
-        return self.features if self.target is None else (*self.features, self.target)
-
-    @property
-    def any_width(self) -> bool:
-        """Whether the number of features is still open, as in Schema.box(low, high).
-
-        Returns
-        -------
-        bool
-            True for a box of open width.
-        """
-        return self._box is not None
+    def _set_target(self, target: Column | None) -> None:
+        """Keep the target, and what follows from it and from features and box."""
+        self.target = target
+        self.columns = self.features if target is None else (*self.features, target)
+        self.any_width = self._box is not None
 
     def with_features(self, names: Sequence[str]) -> Schema:
         """Return this schema with its open width settled: one column of the box per name.
@@ -256,7 +244,8 @@ class Schema:
             The new schema.
         """
         changed = Schema.__new__(Schema)
-        changed.features, changed.target, changed._box = self.features, target, self._box
+        changed.features, changed._box = self.features, self._box
+        changed._set_target(target)
         changed._check_names()
         return changed
 

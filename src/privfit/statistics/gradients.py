@@ -5,12 +5,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
-from privfit.features import RowNorms
 from privfit.losses import ConvexLoss
-from privfit.schema import Norm
+from privfit.schema import Norm, RowNorms
 
 LARGEST_EXPONENT = 700.0
 """exp overflows beyond; a log-determinant term that may cost more than this needs hardly any ridge."""
@@ -38,11 +37,28 @@ class Gradients:
     coupling: Coupling = "one"
     rows_per_person: int = 1
     replace: bool = True
+    values: int = field(init=False, repr=False, compare=False)
+    """How many weights there are."""
+    offset: float = field(init=False, repr=False, compare=False)
+    """How far from zero the predictors of a row are computed, in L2."""
+    excess_at_zero: float = field(init=False, repr=False, compare=False)
+    """The most by which a row's loss at zero weights exceeds its infimum; infinite where the loss does not say."""
+    likely_excess: float = field(init=False, repr=False, compare=False)
+    """The same, or where it is not stated, twice what a grid finds: how long minima are planned to be."""
 
-    @property
-    def values(self) -> int:
-        """How many weights there are."""
-        return self.norms.columns * self.classes
+    def __post_init__(self) -> None:
+        loss, several = self.loss, self.coupling == "one-vs-rest"
+        excess = math.inf if loss.excess_at_zero is None else self.classes * loss.excess_at_zero
+        excess = math.log(self.classes) if self.coupling == "softmax" else excess
+        found = math.inf if loss.likely_excess is None else UNSTATED * self.classes * loss.likely_excess
+        derived = {
+            "values": self.norms.columns * self.classes,
+            "offset": loss.offset * (math.sqrt(self.classes) if several else 1.0),
+            "excess_at_zero": excess,
+            "likely_excess": min(excess, found),
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
 
     # -- first derivatives -------------------------------------------------------------------------
 
@@ -124,23 +140,3 @@ class Gradients:
             return self.classes - 1, 1 / self.classes
         curvature = self.loss.most_curvature
         return self.classes, math.inf if curvature is None else curvature
-
-    # -- values: how long minima can be, and what rounding does ------------------------------------
-
-    @property
-    def offset(self) -> float:
-        """How far from zero the predictors of a row are computed, in L2."""
-        return self.loss.offset * (math.sqrt(self.classes) if self.coupling == "one-vs-rest" else 1.0)
-
-    @property
-    def excess_at_zero(self) -> float:
-        """The most by which a row's loss at zero weights exceeds its infimum; infinite where the loss does not say."""
-        if self.coupling == "softmax":
-            return math.log(self.classes)
-        return math.inf if self.loss.excess_at_zero is None else self.classes * self.loss.excess_at_zero
-
-    @property
-    def likely_excess(self) -> float:
-        """The same, or where it is not stated, twice what a grid finds: how long minima are planned to be."""
-        likely = self.loss.likely_excess
-        return self.excess_at_zero if likely is None else min(self.excess_at_zero, UNSTATED * self.classes * likely)

@@ -17,7 +17,6 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.features import RowNorms
 from privfit.losses import LOGISTIC
 from privfit.losses.convex import is_positive
 from privfit.mechanisms.base import Description, Mechanism, Numbers, PublicFacts
@@ -29,7 +28,7 @@ from privfit.privacy import Draws, Event, PrivacyError, PrivacyWarning, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import Additive
 from privfit.rows import CachedDesign, Rows
-from privfit.schema import Geometry, Schema
+from privfit.schema import Geometry, RowNorms, Schema
 from privfit.statistics import Gradients
 
 Floats = NDArray[np.float64]
@@ -176,7 +175,8 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, CachedDesign, ERMFit]):
                 f"The {loss.name} has a slope that jumps, so that no gradient certifies a minimum. Round the corner, "
                 "as pf.losses.hinge() does. Nothing was charged."
             )
-        parameters, norms = facts.parameters, problem.norms(facts.geometry)
+        parameters = facts.parameters
+        norms = RowNorms.of(facts.geometry) if problem.features is None else problem.features.norms
         people, replaced = int(parameters.rows_per_person), parameters.adjacency == "replace-one"
         return Gradients(norms, loss, problem.classes, problem.coupling, people, replaced)
 
@@ -195,7 +195,8 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, CachedDesign, ERMFit]):
     def read(self, rows: Rows, plan: ERMPlan, problem: ERMProblem, draws: Draws) -> CachedDesign:
         """A cached design of all rows."""
         design = CachedDesign(rows, problem.features, fine=plan.fine)
-        check_number(design.n_rows, plan.facts.parameters)
+        if plan.facts.parameters.adjacency == "add-remove":
+            check_number(design.n_rows, plan.facts.parameters)
         return design
 
     def warn(self, plan: ERMPlan) -> None:

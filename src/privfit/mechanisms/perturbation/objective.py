@@ -44,7 +44,7 @@ from privfit.mechanisms.perturbation.precision import (
 from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem
 from privfit.privacy import Draws, Event, PrivacyError
 from privfit.rows import CachedDesign, is_alone
-from privfit.schema import Geometry
+from privfit.schema import Geometry, RowNorms
 from privfit.statistics import Gradients
 
 Floats = NDArray[np.float64]
@@ -312,7 +312,7 @@ class ObjectivePerturbation(Perturbation):
             return fit
         if problem.loss != LOGISTIC or problem.coupling != "one":
             return fit
-        return fit.debiased(problem.norms(geometry), geometry.intercept, event.usual_sd)
+        return fit.debiased(RowNorms.of(geometry), geometry.intercept, event.usual_sd)
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.features import FeatureMap, RowNorms
+from privfit.features import FeatureMap
 from privfit.losses import ConvexLoss
 from privfit.mechanisms.base import ReleasePlan
 from privfit.mechanisms.perturbation.defaults import LEAST_STRETCH, MOST_STRETCH, UNDONE, usual_curvature
 from privfit.privacy import Event
 from privfit.privacy.parts import Laplace
 from privfit.rows import is_alone
-from privfit.schema import AUTO_KNOTS, Geometry, Schema
+from privfit.schema import AUTO_KNOTS, RowNorms, Schema
 from privfit.statistics import Coupling, Gradients
 
 if TYPE_CHECKING:
@@ -43,10 +43,6 @@ class ERMProblem:
     coupling: Coupling = "one"
     features: FeatureMap | None = None
     knots: int = AUTO_KNOTS
-
-    def norms(self, geometry: Geometry) -> RowNorms:
-        """The largest norms of a row."""
-        return RowNorms.of(geometry) if self.features is None else self.features.norms
 
 
 @dataclass(frozen=True)

@@ -43,8 +43,6 @@ STATED = COLUMNS.index("stated")
 MOST_ENTRIES = 2**63 - 1  # the largest number that SQLite can look up
 _KINDS = {"id": int, "epsilon": float, "delta": float}
 _NONCE_BYTES = 16  # two of 2^40 entries have the same one with probability below 2^-48
-# characters of one text of an entry: far longer than any name of ours, and the millionth entry is still read in no time
-LONGEST = 2_000
 # Raise it with any change to composition.order_for, composition._fixed_part or the rule of composition.History: the
 # Renyi order is not stored but computed anew at each charge, and the proof needs one order for all charges to a file.
 VERSION = 2
@@ -186,23 +184,6 @@ def digest(*values: Value) -> str:
 def is_row(row: Row) -> bool:
     """Whether what was read from a file has the types of an entry."""
     return all(type(value) is _KINDS.get(name, str) for name, value in zip(COLUMNS, row, strict=True))
-
-
-def checked_text(name: str, value: object) -> str:
-    """A text that an entry can hold, and every file and terminal."""
-    if not isinstance(value, str):
-        given = f"of type {type(value).__name__}"
-    elif len(value) > LONGEST or "\0" in value:
-        with_nul = ", a NUL among them" if "\0" in value else ""
-        given = f"of {len(value):,} characters{with_nul}"
-    elif value.encode(errors="ignore").decode() != value:
-        given = "that is no valid Unicode"
-    else:
-        return value
-    raise LedgerError(
-        f"An entry of a ledger was given a {name} {given}; it is a text of at most {LONGEST:,} characters, without a "
-        "NUL. Write a shorter or a plainer one. Nothing was charged."
-    )
 
 
 # -- reading ---------------------------------------------------------------------------------------

@@ -14,12 +14,16 @@ from pathlib import Path
 from privfit.privacy.composition import stated_epsilon
 from privfit.privacy.errors import BudgetExceeded, LedgerError, PrivacyWarning
 from privfit.privacy.event import Event
-from privfit.privacy.ledger.chain import Receipt, State, checked_text
+from privfit.privacy.ledger.chain import Receipt, State
 from privfit.privacy.ledger.file import LedgerFile, Seen, open_file
 from privfit.privacy.ledger.making import make_file, resolved_place, temporary_place
 from privfit.privacy.ledger.reading import LedgerReading, left
 from privfit.privacy.parameters import Budget, exact, number
 from privfit.version import VERSION
+
+LONGEST = 2_000
+"""Characters of one text of an entry: far longer than any name of ours, and the millionth entry is still read in no
+time."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,23 @@ class About:
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
             checked_text(name, value)
+
+
+def checked_text(name: str, value: object) -> str:
+    """A text that an entry can hold, and every file and terminal."""
+    if not isinstance(value, str):
+        given = f"of type {type(value).__name__}"
+    elif len(value) > LONGEST or "\0" in value:
+        with_nul = ", a NUL among them" if "\0" in value else ""
+        given = f"of {len(value):,} characters{with_nul}"
+    elif value.encode(errors="ignore").decode() != value:
+        given = "that is no valid Unicode"
+    else:
+        return value
+    raise LedgerError(
+        f"An entry of a ledger was given a {name} {given}; it is a text of at most {LONGEST:,} characters, without a "
+        "NUL. Write a shorter or a plainer one. Nothing was charged."
+    )
 
 
 class Ledger(LedgerReading):
@@ -79,7 +100,8 @@ class Ledger(LedgerReading):
     """
 
     _about: About
-    _last: Receipt | None
+    last_receipt: Receipt | None
+    """Receipt of the last charge that was made through this very object; None if there was none."""
 
     def __init__(
         self,
@@ -98,7 +120,7 @@ class Ledger(LedgerReading):
             raise LedgerError(
                 "A ledger was asked for without a budget. Say how much may be spent in all: Ledger(epsilon=1.0)."
             )
-        self._about, self._last = About(owner=owner), None
+        self._about, self.last_receipt = About(owner=owner), None
         place = temporary_place() if path is None else resolved_place(path)
         if not place.exists():
             if epsilon is None:
@@ -151,19 +173,8 @@ class Ledger(LedgerReading):
         view = type(self).__new__(type(self))
         view.__dict__.update(self.__dict__)
         view._about = replace(self._about, **{name: text for name, text in given.items() if text is not None})
-        view._last = None
+        view.last_receipt = None
         return view
-
-    @property
-    def last_receipt(self) -> Receipt | None:
-        """Receipt of the last charge that was made through this very object.
-
-        Returns
-        -------
-        Receipt or None
-            The receipt; None if there was no charge.
-        """
-        return self._last
 
     def check(self, event: Event) -> None:
         """Refuse now what `charge` would refuse later, so that no long read is wasted.
@@ -245,8 +256,8 @@ class Ledger(LedgerReading):
         )
         with self._file.opened(write=True) as (connection, state):
             self._state_after(state, event)
-            self._last = self._file.append(connection, state, row, event)
-        return self._last
+            self.last_receipt = self._file.append(connection, state, row, event)
+        return self.last_receipt
 
     def _state_after(self, state: State, event: Event) -> State:
         """The state with this event charged; refuses an event that the budget, or an entry, cannot hold."""
@@ -288,7 +299,7 @@ def _reopen(
     Whether its file is still there, still the same, and not rolled back is looked at when it is used.
     """
     ledger = Ledger.__new__(Ledger)
-    ledger._file, ledger._about, ledger._last = (
+    ledger._file, ledger._about, ledger.last_receipt = (
         LedgerFile(Path(path), identity, *budget, Seen(*seen)),
         About(**(about or {})),
         None,

@@ -1,4 +1,4 @@
-"""The largest norms of rows, and rows of numbers whose length is public: a gradient is no longer than its row."""
+"""Rows of numbers whose length is public: a gradient is no longer than its row."""
 
 from __future__ import annotations
 
@@ -8,48 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.schema import Geometry, Norm
+from privfit.schema import RowNorms
 
 Floats = NDArray[np.float64]
 
 JUST_BELOW = 1 - 2.0**-40
 """Rows are shortened to a little less than they may have, for what rounding adds again."""
-
-
-@dataclass(frozen=True)
-class RowNorms:
-    """The largest norms that a row of features can have: public facts."""
-
-    l1: float
-    l2: float
-    linf: float
-    columns: int
-    singles: tuple[int, ...] = ()
-    """Columns that are blocks of their own, each at most one in size: numbers, signs and the intercept."""
-    blocks: tuple[tuple[int, int], ...] = ()
-    """Where the other columns' blocks begin and end: entries that are not negative and add up to exactly one in every
-    row.
-    """
-
-    @property
-    def entries(self) -> int:
-        """How many products a predictor adds up: one per block, or one per column of features that are dense."""
-        return len(self.singles) + len(self.blocks) or self.columns
-
-    @classmethod
-    def of(cls, geometry: Geometry) -> RowNorms:
-        """Those of encoded rows.
-
-        Noise relies on what blocks add up to, so that a kind that may add up to less is refused.
-        """
-        if geometry.count("indicators"):
-            raise TypeError("Indicators without a column for the last level do not add up to one; encode levels.")
-        singles = tuple([0] * geometry.intercept + [block.start for block in geometry.blocks if block.width == 1])
-        blocks = tuple((block.start, block.stop) for block in geometry.blocks if block.width > 1)
-        return cls(geometry.l1, geometry.l2, geometry.linf, geometry.n_columns, singles, blocks)
-
-    def __getitem__(self, norm: Norm) -> float:
-        return {"l1": self.l1, "l2": self.l2, "linf": self.linf}[norm]
 
 
 @dataclass(frozen=True)
