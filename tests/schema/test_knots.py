@@ -12,8 +12,8 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from privfit.features.splines import linear_splines
 from privfit.rows.encoding import on_knots
+from privfit.rows.layout import linear_splines
 from privfit.schema import Category, Numeric, Schema
 from privfit.tables import DataError
 

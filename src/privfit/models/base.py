@@ -12,11 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 from privfit.losses import QuadraticLoss
 from privfit.mechanisms import QuadraticProblem
 from privfit.mechanisms.base import AnyMechanism, Numbers
-from privfit.mechanisms.named import MechanismChoice, MomentMechanism
 from privfit.models import saving
 from privfit.models.importances import column_importances
 from privfit.models.inputs import Input, predict_table, predicting
-from privfit.models.private import FitT, MechanismT, PrivateModel, ProblemT
+from privfit.models.named import MomentMechanism
+from privfit.models.private import FitT, MechanismChoice, MechanismT, PrivateModel, ProblemT
 from privfit.privacy import Ledger, PrivacyError, PrivacyParameters, Seed
 from privfit.rows import Pair, linear_scores
 from privfit.schema import AUTO_KNOTS, Geometry, Schema

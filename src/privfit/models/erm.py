@@ -17,10 +17,10 @@ from privfit.losses import LOGISTIC, ConvexLoss, tempered_logistic
 from privfit.losses.convex import is_positive
 from privfit.mechanisms import ERMFit, ERMProblem, Perturbation
 from privfit.mechanisms.base import AnyMechanism
-from privfit.mechanisms.named import PERTURBATIONS
 from privfit.models._docs import documented
 from privfit.models.classes import log_probabilities, predicted_class, public_classes
 from privfit.models.inputs import predicting
+from privfit.models.named import PERTURBATIONS
 from privfit.models.perturbed import PerturbedModel
 from privfit.models.private import FitResult
 from privfit.models.report import JSONObject

@@ -8,7 +8,7 @@ import numpy as np
 
 from privfit.features import FourierFeatures, ShortenedRows
 from privfit.mechanisms.base import Numbers
-from privfit.mechanisms.named import ERMMechanism
+from privfit.models.named import ERMMechanism
 from privfit.privacy import PrivacyError
 from privfit.schema import Numeric, Schema
 

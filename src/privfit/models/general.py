@@ -14,11 +14,11 @@ from sklearn.utils.metaestimators import available_if
 from privfit.losses import LINKS, SQUARED, PolynomialLoss, logistic, squared
 from privfit.mechanisms import LinearFit, PolynomialFit, PolynomialMechanism, QuadraticProblem
 from privfit.mechanisms.base import AnyMechanism
-from privfit.mechanisms.named import MOMENTS
 from privfit.models._docs import documented
 from privfit.models.base import MomentModel
 from privfit.models.classes import ClassModel
 from privfit.models.inputs import predicting
+from privfit.models.named import MOMENTS
 from privfit.models.private import FitResult
 from privfit.models.report import JSONObject
 from privfit.privacy import Ledger, PrivacyError, Seed

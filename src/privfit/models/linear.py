@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from privfit.losses import SQUARED
 from privfit.mechanisms import FunctionalMechanism, LinearFit, QuadraticProblem, bootstrap
-from privfit.mechanisms.named import LEAST_SQUARES, MomentMechanism
 from privfit.models._docs import documented
 from privfit.models.base import MomentModel
 from privfit.models.inputs import predict_table, predicting
+from privfit.models.named import LEAST_SQUARES, MomentMechanism
 from privfit.models.private import FitResult
 from privfit.models.report import JSONObject
 from privfit.privacy import PrivacyError

@@ -11,11 +11,11 @@ from scipy.special import log_expit, log_softmax
 from privfit.losses import LOGISTIC, tempered_logistic
 from privfit.mechanisms import ERMFit, ERMProblem, ObjectivePerturbation
 from privfit.mechanisms.base import AnyMechanism
-from privfit.mechanisms.named import CLASSIFIERS, ERMMechanism
 from privfit.models._docs import documented
 from privfit.models.classes import ClassModel, log_probabilities
 from privfit.models.features import USUAL_COMPONENTS
 from privfit.models.inputs import predicting
+from privfit.models.named import CLASSIFIERS, ERMMechanism
 from privfit.models.perturbed import ERMResult, PerturbedModel
 from privfit.models.report import JSONObject
 from privfit.privacy import Ledger, PrivacyError, Seed

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from privfit.mechanisms import PenaltySelection, QuadraticProblem
 from privfit.mechanisms.base import AnyMechanism, Description
-from privfit.mechanisms.named import MOMENTS, MomentMechanism
 from privfit.models._docs import documented
 from privfit.models.linear import LinearRegression, LinearResult
+from privfit.models.named import MOMENTS, MomentMechanism
 from privfit.models.report import JSONObject
 from privfit.privacy import Ledger, PrivacyError, Seed
 from privfit.schema import Schema

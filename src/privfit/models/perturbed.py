@@ -11,12 +11,12 @@ from privfit.features import FourierFeatures, ShortenedRows
 from privfit.losses import ConvexLoss
 from privfit.mechanisms import ERMFit, ERMProblem
 from privfit.mechanisms.base import AnyMechanism, Description, Numbers
-from privfit.mechanisms.named import PERTURBATIONS, ERMMechanism, MechanismChoice
 from privfit.mechanisms.perturbation.defaults import NOISE_LIMIT, automatic_numbers, coupling_for
 from privfit.models.base import PrivateLinearModel
 from privfit.models.features import USUAL_COMPONENTS, fourier_features, short_rows
 from privfit.models.inputs import Input, predict_table, predicting
-from privfit.models.private import FitResult
+from privfit.models.named import PERTURBATIONS, ERMMechanism
+from privfit.models.private import FitResult, MechanismChoice
 from privfit.models.report import JSONObject
 from privfit.models.saving import ModelFileError
 from privfit.privacy import PrivacyParameters

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from privfit.mechanisms import Release
-from privfit.mechanisms.base import AnyMechanism, Description, refuse_ledger
+from privfit.mechanisms.base import AnyMechanism, Description, Mechanism, refuse_ledger
 from privfit.models.inputs import PUBLIC, Input, advising_about_target, fit_input
 from privfit.models.report import JSONObject, Report, filled_target_note, make_report, qualifications
 from privfit.models.selectors import check_selector
@@ -34,6 +34,7 @@ from privfit.tables import TableLike
 MechanismT = TypeVar("MechanismT", bound=AnyMechanism)
 ProblemT = TypeVar("ProblemT")
 FitT = TypeVar("FitT")
+MechanismT_co = TypeVar("MechanismT_co", bound=AnyMechanism, covariant=True)
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,37 @@ class FitResult(Generic[MechanismT, ProblemT, FitT]):
     problem: ProblemT
     released: Release[Any]
     fit: FitT
+
+
+@dataclass(frozen=True)
+class MechanismChoice(Generic[MechanismT_co]):
+    """The mechanisms that an estimator knows by name, the kinds of problems that it can state (`Mechanism.solves`), and
+    the classes whose instances it takes, as an error message lists them.
+    """
+
+    named: Mapping[str, AnyMechanism]
+    kinds: tuple[str, ...]
+    classes: str
+    forms: Mapping[tuple[type, str], Callable[[Any], AnyMechanism]] = field(default_factory=dict)
+    """How a mechanism for one kind of problem becomes one for another."""
+
+    def choose(self, given: object, model: str) -> MechanismT_co:
+        """The mechanism of this name, or the one given, in a form that solves a problem of this estimator; checked."""
+        found = self.named.get(given) if isinstance(given, str) else given
+        chosen = self._in_form(found) if isinstance(found, Mechanism) else None
+        if chosen is None:
+            raise PrivacyError(
+                f"mechanism={given!r} was given to {model}; it knows {', '.join(map(repr, self.named))}, and "
+                f"{self.classes}. Use 'auto' if in doubt."
+            )
+        chosen.check()
+        return cast("MechanismT_co", chosen)
+
+    def _in_form(self, found: AnyMechanism) -> AnyMechanism | None:
+        if found.solves in self.kinds:
+            return found
+        forms = (self.forms.get((base, kind)) for base in type(found).__mro__ for kind in self.kinds)
+        return next((form(found) for form in forms if form is not None), None)
 
 
 class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type: ignore[misc]

@@ -8,11 +8,11 @@ from typing import ClassVar
 from privfit.losses import ConvexLoss, hinge, smooth_hinge
 from privfit.mechanisms import ERMFit, ERMProblem, OutputPerturbation, PrivGene
 from privfit.mechanisms.base import AnyMechanism
-from privfit.mechanisms.named import WEIGHTS, ERMMechanism
 from privfit.models._docs import documented
 from privfit.models.classes import ClassModel
 from privfit.models.features import USUAL_COMPONENTS
 from privfit.models.inputs import PUBLIC
+from privfit.models.named import WEIGHTS, ERMMechanism
 from privfit.models.perturbed import PerturbedModel
 from privfit.privacy import Ledger, Seed
 from privfit.schema import Category, Schema

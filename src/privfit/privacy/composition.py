@@ -9,9 +9,8 @@ Proof: docs/proofs/composition.md.
 from __future__ import annotations
 
 import math
-import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -177,26 +176,6 @@ class History:
         order = order_for(epsilon if math.isfinite(epsilon) else 1.0, aside)
         fixed = Fraction(_fixed_part(order, aside))  # rounded up; what follows is exact
         return self.direct + self.rho * Fraction(order) + fixed
-
-    def to_dict(self) -> dict[str, str | bool | None]:
-        """The sums as plain values; fractions as text, which is exact."""
-        plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {name: str(value) if isinstance(value, Fraction) else value for name, value in plain.items()}
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, object]) -> History:
-        """The history that `to_dict` wrote. Raises ValueError or TypeError for anything else."""
-        given = dict(plain)
-        for name in ("direct", "rho", "stated", "delta", "counted", "first"):
-            text = given.get(name)
-            if isinstance(text, str) and re.fullmatch(r"[0-9]+(/[0-9]+)?", text):
-                given[name] = Fraction(text)
-            elif name != "first" or text is not None:
-                raise ValueError("a sum of prices is not a fraction of at least 0")
-        history = cls(**given)  # type: ignore[arg-type]
-        if not (isinstance(history.statable, bool) and isinstance(history.exposed, bool)):
-            raise TypeError("a mark of a history is neither true nor false")
-        return history
 
 
 def total(costs: Iterable[Cost], epsilon: float, delta: float) -> tuple[Fraction, Fraction]:

@@ -190,7 +190,7 @@ class CachedDesign(CachedRows[Chunk]):
         with one_blas_thread():
             parts = [(self._dense(part), part.target) for part in self._spread(most)]
         design, target = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
-        return SampledDesign(design, target, self.n_rows / len(target))
+        return SampledDesign(design, target, self.n_rows / len(target), len(target))
 
     def _spread(self, most: int) -> Iterator[Chunk]:
         """At most so many rows, spread evenly over the table."""
@@ -216,7 +216,7 @@ class CachedDesign(CachedRows[Chunk]):
         def task(part: Chunk) -> list[Floats]:
             return [
                 np.array(float(len(part.target))),
-                SampledDesign(self._dense(part), part.target, 1.0).hessian(weights, curvature),
+                SampledDesign(self._dense(part), part.target, 1.0, len(part.target)).hessian(weights, curvature),
             ]
 
         with one_blas_thread(), ThreadPoolExecutor(self._rows.threads) as pool:
@@ -270,11 +270,7 @@ class SampledDesign:
     _design: Floats
     _target: Floats
     weight: float
-
-    @property
-    def n_rows(self) -> int:
-        """How many they are."""
-        return len(self._target)
+    n_rows: int
 
     def gradient(self, weights: Floats, respond: RowResponse) -> Floats:
         """As CachedDesign.gradient, estimated."""

@@ -31,7 +31,7 @@ class DesignSubset(CachedDesign):
 
     def sample(self) -> SampledDesign:
         """Rows spread evenly over the part; none, if it has none."""
-        return super().sample() if self.n_rows else SampledDesign(np.zeros((0, self.n_columns)), np.zeros(0), 1.0)
+        return super().sample() if self.n_rows else SampledDesign(np.zeros((0, self.n_columns)), np.zeros(0), 1.0, 0)
 
     def rounding(self, weights: Floats, most_slope: float, most_curvature: float, offset: float = 0.0) -> float:
         """As for all rows, whose number of chunks a part has."""

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from scipy.linalg import block_diag
 from scipy.sparse import csc_array, csr_array
 
-from privfit.features.splines import linear_splines
 from privfit.rows.encoding import (
     absent_values,
     as_one_array,
@@ -40,16 +39,13 @@ STEP = 1 << 16
 """The integer that stands for 1 in a number: numbers are rounded to so many steps."""
 MOST_CODES = 1 << 12
 """Codes that joined categories have at most: fewer codes a row against longer look-up tables. The bound of rounding
-counts so many additions. No command varies it.
-"""
+counts so many additions. No command varies it."""
 STEPS_PER_KNOT = 8
 """Steps in which a spline is followed between knots: more codes against values that are rounded to a step. No command
-varies it.
-"""
+varies it."""
 FINE_CELLS = 500
 """Cells in which a number is looked at by itself, equal steps of its scale: finer ones hold fewer rows each. Others
-were tried with prototypes that are not kept: docs/classifiers.md.
-"""
+were tried with prototypes that are not kept: docs/classifiers.md."""
 CODED = ("levels", "sign", "spline")
 """Kinds of blocks that are held as codes; numbers with a slope are held as numbers."""
 
@@ -59,6 +55,14 @@ def fine_of(places: Floats, out: FineCells) -> FineCells:
     which the last ends just below the next integer.
     """
     return np.multiply(places, math.nextafter(FINE_CELLS, 0.0), out=out, casting="unsafe")
+
+
+def linear_splines(places: Floats, knots: int) -> Floats:
+    """The basis at every place, one row each: 1 at its knot, falling to 0 at the next ones.
+
+    Places are counted in knots: 0 is the first, 1 the second. Weights at the knots are joined by straight lines.
+    """
+    return np.maximum(0.0, 1.0 - np.abs(places[:, None] - np.arange(knots)))
 
 
 @dataclass(frozen=True)
@@ -384,15 +388,13 @@ class Layout:
 
 def _grouped(geometry: Geometry) -> tuple[tuple[Member, ...], ...]:
     """Blocks of levels in their order, in one group while all their levels together have few codes."""
-    groups: list[list[Member]] = []
-    size = MOST_CODES + 1
+    groups, size = list[list[Member]](), MOST_CODES + 1
     for block in geometry.blocks:
         if block.kind not in CODED:
             continue
         levels = (block.width - 1) * STEPS_PER_KNOT + 1 if block.kind == "spline" else len(block.labels)
         if size * levels > MOST_CODES:
-            groups.append([])
-            size = 1
+            groups, size = [*groups, []], 1
         groups[-1].append(Member(block, levels, size))
         size *= levels
     return tuple(map(tuple, groups))

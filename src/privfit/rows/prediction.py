@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.features import FeatureMap
-from privfit.features.splines import linear_splines
 from privfit.rows.encoding import absent_values, level_codes, on_knots
 from privfit.rows.interactions import Interactions, Pair
-from privfit.rows.layout import Chunk, Layout
+from privfit.rows.layout import Chunk, Layout, linear_splines
 from privfit.schema import Block, Geometry, Numeric, Schema
 from privfit.tables import Batch, Table
 

@@ -99,6 +99,8 @@ class Numeric:
     fill: float | Literal["missing"] | None = None
     is_wide: bool = field(init=False, repr=False, compare=False)
     """Whether this column's scale is a logarithm: its range has several orders of magnitude."""
+    auto_knots: tuple[float, ...] = field(init=False, repr=False, compare=False)
+    """The knots of this column as splines where nobody says how many."""
 
     def __post_init__(self) -> None:
         _checked_name(self.name)
@@ -106,6 +108,7 @@ class Numeric:
         object.__setattr__(self, "low", float(self.low))
         object.__setattr__(self, "high", float(self.high))
         object.__setattr__(self, "is_wide", self.high - self.low > LOG_SCALE_FROM)
+        object.__setattr__(self, "auto_knots", self.knots(AUTO_KNOTS))
         object.__setattr__(self, "bins", self._checked_bins())
         self._check_fill()
         if _is_number(self.fill):

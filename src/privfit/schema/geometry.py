@@ -25,7 +25,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.schema.columns import MISSING, Bins, Category, Column, Numeric
+from privfit.schema.columns import AUTO_KNOTS, MISSING, Bins, Category, Column, Numeric
 
 Norm = Literal["l1", "l2", "linf"]
 Kind = Literal["slope", "sign", "levels", "spline", "share", "indicators"]
@@ -105,7 +105,8 @@ def make_block(
     their own are scaled to [0, 1], with `knots` they become lines between so many.
     """
     if knots and isinstance(column, Numeric) and column.bins is None:
-        points = tuple(dict.fromkeys(column.knots(knots)))  # fewer where floats are hardly finer than the range
+        points = column.auto_knots if knots == AUTO_KNOTS else column.knots(knots)
+        points = tuple(dict.fromkeys(points))  # fewer where floats are hardly finer than the range
         return Block(
             column,
             "spline",

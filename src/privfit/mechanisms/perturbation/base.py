@@ -27,7 +27,7 @@ from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem
 from privfit.privacy import Draws, Event, PrivacyError, PrivacyWarning, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import Additive
-from privfit.rows import CachedDesign, Rows
+from privfit.rows import CachedDesign, Rows, is_alone
 from privfit.schema import Geometry, RowNorms, Schema
 from privfit.statistics import Gradients
 
@@ -212,7 +212,7 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, CachedDesign, ERMFit]):
 
     def describe(self, fit: ERMFit, schema: Schema, geometry: Geometry) -> Description:
         """What was minimised, and what was done to the weights afterwards."""
-        notes = fit.described(schema)
+        notes = _described(fit, schema)
         if isinstance(self.ridge, float | int) and fit.ridge > self.ridge:
             notes.append(
                 f"the ridge was raised from {self.ridge:g}: below that, curvature would cost more than its share of "
@@ -256,6 +256,32 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, CachedDesign, ERMFit]):
             The mechanism.
         """
         return self
+
+
+def _described(fit: ERMFit, schema: Schema) -> list[str]:
+    """What was minimised, what was chosen and what was done to the weights, in sentences for a report."""
+    over = "over its part of the rows" if fit.setting else "over all rows"
+    notes = [f"minimises the {fit.loss.name} {over}, plus {fit.ridge:.4g} / 2 times the squared weights"]
+    if fit.setting:
+        notes.append(
+            f"chosen privately, by mistakes on other rows: {fit.setting}; the noise stated is the largest of all "
+            "candidates"
+        )
+    if fit.stretches:
+        notes.append(
+            f"weights were stretched {min(fit.stretches):.3g} to {max(fit.stretches):.3g} times, column by "
+            "column, to undo half of what ridge and noise did to them; this costs nothing"
+        )
+    if fit.pairs:
+        columns = [column.name for column in schema.features]
+        chosen = [
+            f"{columns[one]} in fine steps" if is_alone((one, other)) else f"{columns[one]} x {columns[other]}"
+            for one, other in (table.columns for table in fit.pairs)
+        ]
+        notes.append(
+            f"adds tables of scores, chosen privately where the rest of the fit misses most: {', '.join(chosen)}"
+        )
+    return notes
 
 
 def least_noise(plans: list[ERMPlan]) -> ERMPlan:

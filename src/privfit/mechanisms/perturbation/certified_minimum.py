@@ -57,7 +57,7 @@ def _usual_minimum(plan: ERMPlan, rows: CachedDesign, term: Floats) -> Minimum |
     tolerance = precision.slack / 2 if precision.solves else OUTPUT_TOLERANCE * gradients.sensitivity("l2")
     softmax = gradients.coupling == "softmax"
     try:
-        sample = rows.sample()
+        many, sample = rows.hessian_rows, rows.sample()
         share = SAMPLE_TOLERANCE if sample.weight == 1 else 0.01 * math.sqrt(sample.weight / rows.n_rows)
         rough = rows.n_rows * gradients.gradient_norm("l2") * share
         with one_blas_thread():
@@ -67,7 +67,7 @@ def _usual_minimum(plan: ERMPlan, rows: CachedDesign, term: Floats) -> Minimum |
                 np.zeros_like(term),
                 rough,
             )
-        if rows.hessian_rows > sample.n_rows:
+        if many > sample.n_rows:
             solve = solver_of(rows.hessian(start, curvatures), ridge, shifts_are_free=softmax)
         return minimise_certified(lambda w: rows.gradient(w, slopes) + ridge * w + term, tolerance, start, solve)
     except (DataError, PrivacyError, OSError):

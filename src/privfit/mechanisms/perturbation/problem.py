@@ -17,8 +17,7 @@ from privfit.mechanisms.base import ReleasePlan
 from privfit.mechanisms.perturbation.defaults import LEAST_STRETCH, MOST_STRETCH, UNDONE, usual_curvature
 from privfit.privacy import Event
 from privfit.privacy.parts import Laplace
-from privfit.rows import is_alone
-from privfit.schema import AUTO_KNOTS, RowNorms, Schema
+from privfit.schema import AUTO_KNOTS, RowNorms
 from privfit.statistics import Coupling, Gradients
 
 if TYPE_CHECKING:
@@ -136,31 +135,6 @@ class ERMFit:
         if on_minimum:
             sd *= self.ridge + self.n_rows * usual_curvature(self.loss, self.coupling) * norms.l2**2 / norms.columns
         return sd * norms.l2 / (self.n_rows * lipschitz)
-
-    def described(self, schema: Schema) -> list[str]:
-        """What was minimised, what was chosen and what was done to the weights, in sentences for a report."""
-        over = "over its part of the rows" if self.setting else "over all rows"
-        notes = [f"minimises the {self.loss.name} {over}, plus {self.ridge:.4g} / 2 times the squared weights"]
-        if self.setting:
-            notes.append(
-                f"chosen privately, by mistakes on other rows: {self.setting}; the noise stated is the largest of all "
-                "candidates"
-            )
-        if self.stretches:
-            notes.append(
-                f"weights were stretched {min(self.stretches):.3g} to {max(self.stretches):.3g} times, column by "
-                "column, to undo half of what ridge and noise did to them; this costs nothing"
-            )
-        if self.pairs:
-            columns = [column.name for column in schema.features]
-            chosen = [
-                f"{columns[one]} in fine steps" if is_alone((one, other)) else f"{columns[one]} x {columns[other]}"
-                for one, other in (table.columns for table in self.pairs)
-            ]
-            notes.append(
-                f"adds tables of scores, chosen privately where the rest of the fit misses most: {', '.join(chosen)}"
-            )
-        return notes
 
 
 def stretch(square: float, width: int, ridge: float, sd: float, curvature: float) -> float:

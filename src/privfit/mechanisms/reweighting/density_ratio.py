@@ -320,9 +320,8 @@ class BesidePublic(CachedDesign):
         """Rows of both kinds, spread evenly."""
         own = super().sample()
         step = max(1, self._public.n_rows * self.n_columns // SAMPLE_VALUES)
-        return SampledBoth(
-            own._design, np.ones(len(own._target)), own.weight, self._public.design[::step], step * self._weight
-        )
+        public = self._public.design[::step]
+        return SampledBoth(own._design, np.ones(own.n_rows), own.weight, own.n_rows, public, step * self._weight)
 
     @property
     def hessian_rows(self) -> int:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import secrets
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -171,7 +172,7 @@ class State:
     def to_row(self) -> tuple[int, str, str, str]:
         """The row of the file: entries, head, sums, and a digest of these, so that no change in them goes unnoticed."""
         totals = json.dumps(
-            {"history": self.history.to_dict(), "promise": self.promise, "mixed": self.mixed}, sort_keys=True
+            {"history": history_fields(self.history), "promise": self.promise, "mixed": self.mixed}, sort_keys=True
         )
         return self.entries, self.head, totals, digest(self.budget.genesis, self.entries, self.head, totals)
 
@@ -179,6 +180,11 @@ class State:
 def digest(*values: Value) -> str:
     """SHA-256 of plain values, as canonical JSON: floats as Python writes them, texts in ASCII."""
     return hashlib.sha256(json.dumps(values, separators=(",", ":")).encode("ascii")).hexdigest()
+
+
+def history_fields(history: History) -> dict[str, str | bool | None]:
+    """The sums of a history as plain values; fractions as text, which is exact."""
+    return {name: str(value) if isinstance(value, Fraction) else value for name, value in vars(history).items()}
 
 
 def is_row(row: Row) -> bool:
@@ -206,11 +212,26 @@ def read_state(connection: sqlite3.Connection, budget: BudgetRow) -> State:
     try:
         plain = json.loads(totals)
         promise = None if plain["promise"] is None else (str(plain["promise"][0]), int(plain["promise"][1]))
-        state = State(budget, entries, head, History.from_dict(plain["history"]), promise, bool(plain["mixed"]))
+        state = State(budget, entries, head, read_history(plain["history"]), promise, bool(plain["mixed"]))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, ZeroDivisionError, RecursionError):
         raise Damaged from None
     _check_newest(connection, state)
     return state
+
+
+def read_history(plain: Mapping[str, object]) -> History:
+    """The history that `history_fields` wrote. Raises ValueError or TypeError for anything else."""
+    given = dict(plain)
+    for name in ("direct", "rho", "stated", "delta", "counted", "first"):
+        text = given.get(name)
+        if isinstance(text, str) and re.fullmatch(r"[0-9]+(/[0-9]+)?", text):
+            given[name] = Fraction(text)
+        elif name != "first" or text is not None:
+            raise ValueError("a sum of prices is not a fraction of at least 0")
+    history = History(**given)  # type: ignore[arg-type]
+    if not (isinstance(history.statable, bool) and isinstance(history.exposed, bool)):
+        raise TypeError("a mark of a history is neither true nor false")
+    return history
 
 
 def _check_newest(connection: sqlite3.Connection, state: State) -> None:
