@@ -101,3 +101,23 @@ def test_a_fit_is_traced_from_its_entry_to_the_sampler(tmp_path: Path) -> None:
     assert ours.frames >= 2
     assert (other.before_draw, other.frames) == (None, 0)
     assert all("/sklearn/" in path for path in other.files)
+
+
+MOST = {
+    "LogisticRegression": (272, 37, 146, 6),
+    "LinearRegression": (184, 31, 95, 6),
+}
+"""Functions, files, changes of file, frames to the sampler. To be lowered with what is reached, and never raised. A
+sampler that rejects more or less varies the first and the third by one or two.
+"""
+
+
+@pytest.mark.parametrize("name", MOST)
+def test_a_fit_enters_no_more_code_than_it_did(tmp_path: Path, name: str) -> None:
+    trace_fit = tool("trace_fit")
+    found = dict(trace_fit.fits(trace_fit.table(), tmp_path))[name]
+    functions, files, changes, _, frames = found.row()
+    reached = (functions, files, changes, frames)
+    assert all(own <= most for own, most in zip(reached, MOST[name], strict=True)), (
+        f"{reached}, at most {MOST[name]}: `python tools/trace_fit.py --list` names the functions in order"
+    )
