@@ -133,11 +133,7 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, CachedDesign, ERMFit]):
             raise PrivacyError("noise='gaussian' was given with delta=0; it needs a small delta. Give one: delta=1e-6.")
         laplace_scale(1, exact(budget.epsilon))  # refuses an epsilon that no noise can serve
         gradients = self._gradients(facts, problem)
-        useless = {
-            "mixed": not gradients.norms.blocks,
-            "gaussian": budget.delta <= 0 or gradients.rows_per_person > MANY_ROWS_PER_PERSON,
-        }
-        kinds = tuple(kind for kind in self.kinds if not useless.get(kind)) if noise == "auto" else (noise,)
+        kinds = self._candidates(gradients, budget.delta) if noise == "auto" else (noise,)
         found: dict[str, Calibration] = {}
         refused: dict[str, PrivacyError] = {}  # more noise, or other numbers, than a kind can hold
         with np.errstate(all="ignore"):
@@ -152,6 +148,14 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, CachedDesign, ERMFit]):
                 except (ArithmeticError, ValueError) as error:
                     refused[kind] = _refusal(error)
         raise refused[kinds[0]]
+
+    def _candidates(self, gradients: Gradients, delta: float) -> tuple[str, ...]:
+        """The kinds of noise that make sense for these gradients."""
+        useless = {
+            "mixed": not gradients.norms.blocks,
+            "gaussian": delta <= 0 or gradients.rows_per_person > MANY_ROWS_PER_PERSON,
+        }
+        return tuple(kind for kind in self.kinds if not useless.get(kind))
 
     def _gradients(self, facts: PublicFacts, problem: ERMProblem) -> Gradients:
         """The gradients of a loss that is checked here, and of the rows of one person.
