@@ -73,6 +73,7 @@ class Fitted:
         return self
 
 
+PRINTED_2008 = pf.ObjectivePerturbation(ridge=3.0, calibration="paper")
 NOT_PRIVATE = {
     "PrivGene as printed, hinge": Case(printed(), ERMProblem(HINGE), CLASSES, "slope"),
     "PrivGene as printed, several parents": Case(printed(parents=2), ERMProblem(HINGE), CLASSES, "slope"),
@@ -80,11 +81,16 @@ NOT_PRIVATE = {
     "PrivGene as printed, smooth hinge": Case(printed(), ERMProblem(pf.losses.smooth_hinge(0.5)), CLASSES, "slope"),
     "PrivGene as printed, k-means": Case(GeneticCentres(printed()), Clusters(2), NUMBERS),
     "PrivGene as printed, adapted to k-means": Case(clusterer(printed()), Clusters(2), NUMBERS),
+    "objective perturbation as printed in 2008": Case(PRINTED_2008, ERMProblem(LOGISTIC), CLASSES, "slope"),
+    "a choice that has it": Case(
+        pf.TunedPerturbation(candidates=(PRINTED_2008,)), ERMProblem(LOGISTIC), CLASSES, "slope"
+    ),
     "NoPrivacy": Case(AsItIs(Fitted(), True), CLASSES, CLASSES),
     "Truncated": Case(Noiseless(repair=None, noise="laplace"), QuadraticProblem(SQUARED), NUMBER, "slope"),
 }
 PRIVATE = {
     "PrivGene as printed, logistic": Case(printed(), ERMProblem(LOGISTIC), CLASSES, "slope"),
+    "objective perturbation": Case(pf.ObjectivePerturbation(ridge=3.0), ERMProblem(LOGISTIC), CLASSES, "slope"),
     "PrivGene, hinge": Case(PrivGene(moves="genes", rounds=2, candidates=6), ERMProblem(HINGE), CLASSES, "slope"),
     "PrivGene, k-means": Case(GeneticCentres(PrivGene(moves="genes", rounds=2, candidates=6)), Clusters(2), NUMBERS),
 }
@@ -123,6 +129,10 @@ def test_the_private_settings_beside_them_are_charged_and_called_private(case) -
     [
         (pf.LinearSVC(schema=CLASSES, loss="hinge", mechanism=printed()), "PrivGene as printed, hinge"),
         (KMeans(2, schema=NUMBERS, mechanism=printed()), "PrivGene as printed, k-means"),
+        (
+            pf.LogisticRegression(schema=CLASSES, mechanism=PRINTED_2008, numeric="slope"),
+            "objective perturbation as printed in 2008",
+        ),
         (pf.baselines.NoPrivacy(schema=CLASSES), "NoPrivacy"),
     ],
 )

@@ -5,27 +5,17 @@ computation.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.optimize import minimize
 from scipy.special import expit
 
 import privfit as pf
 from privfit.losses import LOGISTIC, ConvexLoss, tempered_logistic
-from privfit.privacy import SeededNoise
-from privfit_papers.bench.printed_objective import (
-    PrintedFits,
-    PrintedObjective,
-    ball_noise,
-    largest_loss,
-    perturbed_minima,
-    two_column_loss,
-)
-from privfit_papers.bench.simulated import plan_in_ball
-from tests.support.beats import assert_told_in_order
+from privfit.privacy import SeededNoise, seeded_generator
+from privfit_papers.bench.printed_objective import largest_loss, perturbed_minima, two_column_loss
+from privfit_papers.bench.simulated import Fold, Printed, box, plan_in_ball
 
 RIDGES = (0.001, 0.1, 1.0, 10.0, 100.0)
 OTHERS = [np.array(others)[:, None] for others in ([0.0], [1.0] * 5, [-1.0] * 5, [0.7, -0.3, 1.0, -1.0])]
@@ -78,11 +68,8 @@ def test_the_density_behind_the_loss_is_that_of_the_output() -> None:
     def density(w: float) -> float:
         return math.exp(-epsilon / 2 * abs(ridge * w - expit(-w))) * epsilon / 4 * (ridge + expit(w) * expit(-w))
 
-    weights = (
-        PrintedObjective(epsilon, ridge / 2)
-        .fits(np.array([[record], [0.0]]), np.array([1.0, 1.0]), 3, draws=20_000)
-        .weights[0]
-    )
+    features, labels = np.array([[record], [0.0]]), np.array([1.0, 1.0])
+    weights = Printed().weights(Fold(features, labels, features, labels, ridge=ridge / 2), epsilon, 20_000, 3)[0]
     assert quad(density, -400, 400, points=[0.0], limit=500)[0] == pytest.approx(1, abs=1e-6)
     for low, high in ((-5.0, 0.0), (0.0, 4.0), (4.0, 30.0)):
         share = quad(density, low, high, limit=200)[0]
@@ -147,15 +134,20 @@ def ball() -> tuple[np.ndarray, np.ndarray]:
     return features, np.where(features[:, 0] + 0.3 * rng.normal(size=150) > 0, 1.0, -1.0)
 
 
-def test_the_fit_minimises_the_objective_as_printed(ball) -> None:
+def test_the_figures_have_the_fit_of_the_public_call(ball) -> None:
+    """The same noise, and the minimum of the same objective."""
     features, labels = ball
-    weights = PrintedObjective(0.5, 0.02).fits(features, labels, 7).weights[:, 0]
-    tilt = ball_noise(3, 1, 2 / 0.5, np.random.default_rng(7))[:, 0]
-
-    def printed(w: np.ndarray) -> float:
-        return 0.01 * w @ w + tilt @ w / 150 + np.mean(np.logaddexp(0, -labels * (features @ w)))
-
-    assert weights == pytest.approx(minimize(printed, np.zeros(3), options={"gtol": 1e-9}).x, abs=1e-4)
+    (drawn,) = Printed().weights(Fold(features, labels, features, labels, ridge=0.02), 0.5, 1, 7).T
+    mechanism = pf.ObjectivePerturbation(ridge=0.02 * len(labels), calibration="paper")
+    model = pf.LogisticRegression(
+        0.5,
+        mechanism=mechanism,
+        schema=box(3),
+        row_norm=1.0,
+        fit_intercept=False,
+        random_state=seeded_generator([7, 0]),
+    )
+    assert model.fit(features, labels.astype(int)).coef_[0] == pytest.approx(drawn, rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -165,52 +157,11 @@ def test_the_fit_minimises_the_objective_as_printed(ball) -> None:
 def test_all_perturbed_objectives_are_minimised_together(ball, loss, length) -> None:
     features, labels = ball
     signed = features * labels[:, None]
-    noises = length * ball_noise(3, 20, 1.0, np.random.default_rng(2))
+    noise = SeededNoise(2)
+    noises = length * np.column_stack([noise.l2(np.zeros(3, dtype=np.int64), 1e6) for _ in range(20)]) / 1e6
     weights = perturbed_minima(signed, loss, 0.3, noises)
     gradients = np.stack(
         [signed.T @ loss.slope(signed @ w, 1.0) + 0.3 * w + b for w, b in zip(weights.T, noises.T, strict=True)]
     )
     assert np.abs(gradients).max() < 1e-5
     assert perturbed_minima(signed, loss, 0.3, noises, np.full(3, 4.0)) == pytest.approx(weights, abs=1e-4)
-
-
-def test_noise_has_the_printed_law() -> None:
-    lengths = np.sqrt((ball_noise(10, 50_000, 4.0, np.random.default_rng(0)) ** 2).sum(axis=0))
-    assert lengths.mean() == pytest.approx(40, rel=0.01)
-    assert lengths.var() == pytest.approx(160, rel=0.03)
-
-
-def test_noise_is_that_of_the_library_but_for_rounding() -> None:
-    noise = SeededNoise(9)
-    drawn = np.column_stack([noise.l2(np.zeros(4, dtype=np.int64), 1e6) for _ in range(3)])
-    assert np.abs(ball_noise(4, 3, 1e6, np.random.default_rng(9)) - drawn).max() < 0.5001
-
-
-# -- never taken for private -----------------------------------------------------------------------
-
-
-def test_a_ledger_is_refused_because_it_is_not_private() -> None:
-    ledger = pf.Ledger(epsilon=1.0)
-    with pytest.raises(pf.PrivacyError) as caught:
-        PrintedObjective(0.1, ledger=ledger)
-    beats = (
-        "A ledger was given to objective perturbation as printed",
-        "which is not private",
-        "A ledger takes private fits only",
-        "Leave it out",
-    )
-    assert_told_in_order(str(caught.value), beats)
-    assert ledger.entries() == []
-
-
-def test_a_ledger_cannot_be_slipped_in_later() -> None:
-    with pytest.raises(pf.PrivacyError):
-        replace(PrintedObjective(0.1), ledger=pf.Ledger(epsilon=1.0))
-
-
-def test_it_is_stamped_not_private(ball) -> None:
-    fits = PrintedObjective(0.1).fits(*ball, 0)
-    assert isinstance(fits, PrintedFits)
-    assert not fits.private
-    assert not PrintedObjective(0.1).private
-    assert "NOT private" in (PrintedObjective.__doc__ or "")

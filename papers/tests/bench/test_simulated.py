@@ -133,9 +133,10 @@ def released(mechanism, fold, epsilon: float, noise: SeededNoise) -> np.ndarray:
     [
         (Repaired(), pf.ObjectivePerturbation(20.0, "l2", 1.0)),
         (Repaired("auto"), pf.ObjectivePerturbation(20.0, "l2")),
+        (Printed(), pf.ObjectivePerturbation(20.0, calibration="paper")),
         (Sensitivity(), pf.OutputPerturbation(20.0, "l2")),
     ],
-    ids=["repaired", "halved", "sensitivity"],
+    ids=["repaired", "halved", "printed", "sensitivity"],
 )
 def test_fits_made_all_at_once_are_what_the_library_releases(fold, method, mechanism, epsilon) -> None:
     ours = method.weights(fold, epsilon, 1, seed=5)[:, 0]

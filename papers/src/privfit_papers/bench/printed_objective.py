@@ -1,28 +1,24 @@
-"""Objective perturbation as Chaudhuri and Monteleoni print it (NIPS 2008, Algorithm 2).
+"""What objective perturbation as Chaudhuri and Monteleoni print it (NIPS 2008, Algorithm 2) really loses.
 
-NOT private; for comparison only.
-
+pf.ObjectivePerturbation(ridge=..., calibration="paper") is that algorithm. It is NOT private, and for comparison only.
 It minimises  ridge/2 |w|^2 + b'w / n + mean of log(1 + exp(-y w'x))  for a random b of density proportional to
 exp(-epsilon |b| / 2). The density of its output w is that of the b that leads to w, times how much b changes with w:
 ridge * n plus the curvatures of all rows. The printed proof leaves the second factor out. One row changes it from r to
 as much as r + 1/4, r = ridge * n, which is much where r is small: `largest_loss` computes how much.
 
-privfit's own rule (`pf.ObjectivePerturbation`) pays for that factor. From r = 2 / epsilon on there is nothing to pay,
-and the printed noise is enough: a record of slope p has a curvature of at most p (1 - p), log(1 + p (1 - p) / r) <= (1
-- p) / r <= (1 - p) epsilon / 2, which is what its slope leaves of its half of epsilon.
+privfit's own rule (calibration="tight") pays for that factor. From r = 2 / epsilon on there is nothing to pay, and the
+printed noise is enough: a record of slope p has a curvature of at most p (1 - p), log(1 + p (1 - p) / r) <= (1 - p) / r
+<= (1 - p) epsilon / 2, which is what its slope leaves of its half of epsilon.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.losses import LOGISTIC, ConvexLoss
-from privfit.privacy import PrivacyError, seeded_generator
+from privfit.losses import ConvexLoss
 
 Floats = NDArray[np.float64]
 
@@ -36,59 +32,6 @@ CHUNK_ROWS = 1000
 LARGEST_GRADIENT_MARGIN = 1.2784645
 """Where the logistic slope times the margin is largest: what a record can do at most to lengthen weights."""
 FARTHEST = 300.0
-
-
-@dataclass(frozen=True)
-class PrintedFits:
-    """One column of weights per draw of the noise, and that none of them is private."""
-
-    weights: Floats
-    private: ClassVar[bool] = False
-
-
-@dataclass(frozen=True)
-class PrintedObjective:
-    """Algorithm 2, without the volume term. NOT private.
-
-    Parameters
-    ----------
-    epsilon : what the paper says that it costs.
-    ridge : the paper's lambda, which belongs to the mean over rows. Rows have length 1 at most.
-    ledger : refused.
-    """
-
-    epsilon: float
-    ridge: float = 0.01
-    ledger: object = None
-    private: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        if self.ledger is not None:
-            raise PrivacyError(
-                "A ledger was given to objective perturbation as printed in 2008, which is not private: its proof "
-                "leaves out the curvature of one row, and its true epsilon can be many times the stated one. "
-                "A ledger takes private fits only. "
-                "Leave it out here, or fit pf.LogisticRegression(..., mechanism='objective', ledger=ledger) instead."
-            )
-
-    def fits(
-        self, features: Floats, labels: Floats, random_state: Any, draws: int = 1, start: Floats | None = None
-    ) -> PrintedFits:
-        """One fit per draw of the noise, all at once. Labels are -1 and 1."""
-        rows, columns = features.shape
-        noises = ball_noise(columns, draws, 2 / self.epsilon, seeded_generator(random_state))
-        return PrintedFits(perturbed_minima(features * labels[:, None], LOGISTIC, rows * self.ridge, noises, start))
-
-
-def ball_noise(columns: int, draws: int, scale: float, generator: Any) -> Floats:
-    """Noise of density proportional to exp(-|b| / scale), one column a draw: a length from a gamma distribution, in a
-    direction that is uniform.
-
-    Drawn in the order of SeededNoise.l2: from the same seed, methods that are compared get the same noise but for its
-    scale.
-    """
-    drawn = [(generator.normal(size=columns), generator.gamma(columns, scale)) for _ in range(draws)]
-    return np.column_stack([direction / np.sqrt(direction @ direction) * length for direction, length in drawn])
 
 
 def perturbed_minima(

@@ -51,6 +51,11 @@ Floats = NDArray[np.float64]
 
 MOST_INTERACTIONS = 20
 """More interaction terms would share too little of epsilon to be measured."""
+CALIBRATIONS = ("tight", "paper")
+PRINTED_2008 = (
+    "calibration='paper' of objective perturbation: the proof of 2008 leaves out the curvature of one row, and the "
+    "true epsilon can be many times the stated one where the ridge is small"
+)
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,11 @@ class ObjectivePerturbation(Perturbation):
         "auto" is none where rows that are looked at times epsilon (over `rows_per_person`) are below 20,000, one from
         there on, and two from 40,000 on; half as many rows will do where noise is Gaussian. It is none where there are
         more than 5,000 candidates.
+    calibration : {'tight', 'paper'}, default='tight'
+        "paper" is Algorithm 2 of [1]_ as printed, for comparison: noise of density proportional to exp(-epsilon |b| /
+        2) for rows of norm 1, whatever the ridge, and a minimum that is taken to be exact. It is NOT private, and a
+        ledger is refused. It needs a ridge, n times the paper's lambda, and takes the loss as it is, "l2" noise and no
+        interactions.
 
     See Also
     --------
@@ -92,7 +102,7 @@ class ObjectivePerturbation(Perturbation):
     -----
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at
     most `rows_per_person` rows, in real arithmetic, up to a probability below 2^-64; docs/proofs/perturbation.md,
-    Theorems 1 to 3, and docs/proofs/pairs.md, Theorems 1 and 2, with interaction terms.
+    Theorems 1 to 3, and docs/proofs/pairs.md, Theorems 1 and 2, with interaction terms. None with calibration="paper".
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
 
     References
@@ -114,6 +124,7 @@ class ObjectivePerturbation(Perturbation):
 
     steepest: float | Literal["auto"] = "auto"
     interactions: int | str = field(default=0, repr=False)
+    calibration: Literal["tight", "paper"] = "tight"
 
     name = "objective"
     takes_interactions = True
@@ -141,6 +152,32 @@ class ObjectivePerturbation(Perturbation):
                 f"{MOST_INTERACTIONS}: how many pairs of columns, or numbers by themselves, get a table. Use 'auto' if "
                 "in doubt."
             )
+        if self.calibration not in CALIBRATIONS:
+            raise PrivacyError(
+                f"calibration={self.calibration!r} was given; it is one of {CALIBRATIONS}. Use 'tight' if in doubt."
+            )
+        if self.calibration == "paper":
+            self._check_printed()
+
+    def _check_printed(self) -> None:
+        """Refuse what Algorithm 2 of 2008 does not have."""
+        if self.ridge == "auto":
+            raise PrivacyError(
+                "calibration='paper' was given with ridge='auto'; the paper has no rule for it. Give the number of "
+                "rows times the paper's lambda, such as ridge=140.0."
+            )
+        if self.noise not in ("auto", "l2") or self.steepest not in ("auto", 1) or self.interactions != 0:
+            raise PrivacyError(
+                f"calibration='paper' was given with noise={self.noise!r}, steepest={self.steepest!r} and "
+                f"interactions={self.interactions!r}; the paper has noise 'l2', the loss as it is and no interactions. "
+                "Leave them out."
+            )
+
+    def reasons_not_private(self, problem: ERMProblem) -> tuple[str, ...]:
+        """Why its releases are not private, if they are not: the proof of 2008 leaves out the log-determinant term;
+        docs/papers.md, b1.
+        """
+        return (PRINTED_2008,) if self.calibration == "paper" else ()
 
     def with_loss_as_given(self) -> Self:
         """With the Lipschitz constant of the loss itself, unless another was asked for."""
@@ -155,6 +192,8 @@ class ObjectivePerturbation(Perturbation):
     def _calibrated(
         self, kind: str, gradients: Gradients, facts: PublicFacts, beside: tuple[float, ...]
     ) -> Calibration:
+        if self.calibration == "paper":
+            return self._as_printed(gradients, facts.parameters.budget.epsilon)
         budget, n_rows = facts.parameters.budget, facts.n_rows
         price = Price(budget.epsilon * (1 - FOR_CERTIFICATE) * SAFE, budget.delta, beside)
         if gradients.loss == LOGISTIC and gradients.coupling != "softmax" and self.steepest != 1:
@@ -177,6 +216,14 @@ class ObjectivePerturbation(Perturbation):
                 ridge = quiet_ridge(gradients, rows, ridge, noise, price.epsilon)
         return Calibration(gradients, ridge, noise.sd, noise.delta, noise)
 
+    def _as_printed(self, gradients: Gradients, epsilon: float) -> Calibration:
+        """All of epsilon for the linear term, nothing for curvature and the solver, the ridge as it is. NOT private.
+
+        The paper's tables have as many rows: its factor 2 serves add-remove too.
+        """
+        noise = pure_noise("l2", replace(gradients, replace=True), epsilon)
+        return Calibration(gradients, float(self.ridge), noise.sd, noise=noise)
+
     def _tempered(self, kind: str, gradients: Gradients, price: Price, n_rows: int | None) -> Gradients:
         """The logistic loss with smaller slopes, its curvature falling as quickly as costs nothing."""
         steepest = AUTOMATIC_SLOPE if self.steepest == "auto" else float(self.steepest)
@@ -195,14 +242,16 @@ class ObjectivePerturbation(Perturbation):
         rows = most_rows(parameters, facts.n_rows)
         ridge = solvable_ridge(gradients, rows, found.ridge, noise)
         precision = precision_of(gradients, rows, ridge, noise_bound(noise), OBJECTIVE_TOLERANCE)
-        certificate = certificate_part(gradients, ridge, precision, noise, parameters.budget.epsilon)
+        certificate, told = None, ", as printed in 2008"
+        if self.calibration != "paper":
+            certificate, told = certificate_part(gradients, ridge, precision, noise, parameters.budget.epsilon), ""
         event = Event(
-            "objective perturbation",
+            f"objective perturbation{told}",
             parameters.budget.epsilon,
             noise.delta,
             adjacency=parameters.adjacency,
             rows_per_person=int(parameters.rows_per_person),
-            parts=(*noise.parts(), certificate),
+            parts=noise.parts() if certificate is None else (*noise.parts(), certificate),
         )
         return ERMPlan(event, facts, problem, gradients, ridge, precision, noise.sd, noise, certificate)
 
@@ -213,7 +262,7 @@ class ObjectivePerturbation(Perturbation):
         if number or (facts.parameters.budget.delta and self.n_interactions(facts, problem, gaussian=True)):
             plan = self._with_interactions(number, facts, problem)
         else:
-            plan = self._least_noise(facts, problem, self.noise)
+            plan = self._least_noise(facts, problem, "l2" if self.calibration == "paper" else self.noise)
         if plan.terms is None and (facts.counted or not self.interactions):
             return plan
         return replace(plan, fine=any(map(is_alone, menu_for(facts.geometry, problem))))
@@ -290,10 +339,11 @@ class ObjectivePerturbation(Perturbation):
         """
         noise, certificate, problem = plan.noise, plan.certificate, plan.problem
         assert noise is not None
-        assert certificate is not None
         term = noise.by_column(draws.add(np.zeros(plan.gradients.values, dtype=np.int64)))
-        steps = np.rint(minimised(plan, data, term) * certificate.unit).astype(np.int64)
-        weights = np.asarray(draws.add(steps) / certificate.unit, dtype=np.float64)
+        weights = minimised(plan, data, term)
+        if certificate is not None:
+            steps = np.rint(weights * certificate.unit).astype(np.int64)
+            weights = np.asarray(draws.add(steps) / certificate.unit, dtype=np.float64)
         loss, n_rows = plan.gradients.loss, plan.facts.n_rows
         fit = ERMFit(weights, plan.ridge, loss, problem.coupling, problem.features, n_rows=n_rows)
         if plan.terms is None:

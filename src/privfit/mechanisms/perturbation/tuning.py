@@ -122,6 +122,10 @@ class TunedPerturbation(Perturbation):
                 )
             candidate.check()
 
+    def reasons_not_private(self, problem: ERMProblem) -> tuple[str, ...]:
+        """Those of its candidates."""
+        return tuple(dict.fromkeys(reason for one in self.candidates for reason in one.reasons_not_private(problem)))
+
     def plan(self, facts: PublicFacts, problem: ERMProblem) -> TunedPlan:
         """One plan a candidate, and the price of all of them together.
 
