@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 import tokenize
@@ -99,3 +100,36 @@ def test_sources_have_the_words_of_the_field(path: Path) -> None:
 )
 def test_what_counts_as_a_banned_word(text: str, found: list[str]) -> None:
     assert banned_words(prose_of(text)) == found
+
+
+# -- constants ---------------------------------------------------------------------------------------
+
+
+def bare_constants(source: str) -> list[str]:
+    """Numeric constants of a module that neither a docstring nor a comment explains."""
+    body, lines = ast.parse(source).body, source.splitlines()
+    return [
+        ast.unparse(node.targets[0])
+        for node, after in zip(body, [*body[1:], None], strict=True)
+        if isinstance(node, ast.Assign)
+        and _is_numeric(node)
+        and not (isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant))
+        and not any("#" in line for line in lines[max(0, node.lineno - 2) : node.lineno])
+    ]
+
+
+def _is_numeric(node: ast.Assign) -> bool:
+    names = [name.id for name in ast.walk(node.targets[0]) if isinstance(name, ast.Name)]
+    values = [part.value for part in ast.walk(node.value) if isinstance(part, ast.Constant)]
+    numbers = any(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+    return all(name.isupper() for name in names) and numbers and not any(isinstance(value, str) for value in values)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_constant_says_what_it_is_for(path: Path) -> None:
+    if path.is_relative_to(ROOT / "src"):
+        assert bare_constants(path.read_text(encoding="utf-8")) == []
+
+
+def test_a_bare_constant_is_found() -> None:
+    assert bare_constants('LIMIT = 5\nOTHER = 6\n"""Why."""\nTHIRD = 7  # why\nNAMES = ("a", 1)\n') == ["LIMIT"]

@@ -10,7 +10,7 @@ import pytest
 
 from privfit.mechanisms import SampleAndAggregate
 from privfit.mechanisms.aggregation.block_plan import (
-    GRID,
+    PERCENTILE_GRID,
     BlockAnswers,
     BlockPlan,
     quartile_scores,
@@ -82,7 +82,7 @@ def test_every_way_to_be_in_different_blocks_is_as_likely(blocks, copies) -> Non
 
 
 def test_many_rows_are_dealt_a_part_at_a_time(monkeypatch) -> None:
-    monkeypatch.setattr("privfit.mechanisms.aggregation.block_plan.DEALT_AT_ONCE", 10)
+    monkeypatch.setattr("privfit.mechanisms.aggregation.block_plan.ASSIGNED_AT_ONCE", 10)
     places = plan_of(4, 2).places(35, SeededNoise(0))
     assert places.shape == (35, 2)
     assert (places[:, 0] != places[:, 1]).all()
@@ -211,7 +211,7 @@ def test_the_exact_law_keeps_its_promise_and_that_of_equal_parts_does_not() -> N
 @pytest.mark.parametrize("blocks", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("moved", [1, 2])
 def test_percentile_scores_never_move_apart_by_more_than_is_claimed(blocks, moved) -> None:
-    points = (0, 1, 100, 101, GRID)
+    points = (0, 1, 100, 101, PERCENTILE_GRID)
     moved = min(moved, blocks)
     worst = 0
     for shared in combinations_with_replacement(points, blocks - moved):
@@ -234,7 +234,7 @@ def test_percentiles_are_best_where_they_are() -> None:
     assert np.flatnonzero(first == first.max()).tolist() == [24, 25]
     assert np.flatnonzero(third == third.max()).tolist() == [74, 75]
     assert first[0] == -(100 - 4)
-    assert first[GRID] == -(400 - 100)
+    assert first[PERCENTILE_GRID] == -(400 - 100)
 
 
 def test_percentiles_and_noise_share_epsilon() -> None:
@@ -257,14 +257,14 @@ def test_with_much_epsilon_percentiles_cut_and_the_rest_is_averaged() -> None:
     found = combined(plan, answers, SeededNoise(0))
     answers[0], answers[1] = (LOW + HIGH) / 2, [1.0, 10.0]
     wanted = [np.clip(column, *np.quantile(column, [0.25, 0.75])).mean() for column in answers.T]
-    assert np.allclose(found, wanted, atol=2 * (HIGH - LOW) / GRID)
+    assert np.allclose(found, wanted, atol=2 * (HIGH - LOW) / PERCENTILE_GRID)
 
 
 @pytest.mark.parametrize("where", [10.0, 30.0, 21.7])
 def test_answers_that_agree_leave_a_range_of_one_point(where) -> None:
     plan = planned(SampleAndAggregate(60, "percentiles"), 2, terms(1e6), 1000)
     found = combined(plan, np.tile([[0.0, where]], (60, 1)), SeededNoise(1))
-    assert np.allclose(found, [0.0, where], atol=1.01 * 20 / GRID)
+    assert np.allclose(found, [0.0, where], atol=1.01 * 20 / PERCENTILE_GRID)
 
 
 # -- the plan --------------------------------------------------------------------------------------

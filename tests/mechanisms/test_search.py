@@ -17,8 +17,8 @@ from hypothesis.extra.numpy import arrays
 
 import privfit as pf
 from privfit.mechanisms import Breeding, GeneticMechanism, Search
-from privfit.mechanisms.base import PublicFacts
-from privfit.mechanisms.genetic.rounds import USUAL_ROWS, automatic_rounds, check_rounds
+from privfit.mechanisms.base import USUAL_ROWS, PublicFacts
+from privfit.mechanisms.genetic.rounds import automatic_rounds, check_rounds
 from privfit.mechanisms.genetic.scores import SumScorer, _unit, scorer_of
 from privfit.mechanisms.genetic.search import SearchPlan
 from privfit.privacy import Budget, PrivacyError, PrivacyParameters, SeededNoise

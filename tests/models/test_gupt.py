@@ -16,7 +16,7 @@ import pytest
 
 import privfit as pf
 from privfit.mechanisms.aggregation.block_plan import (
-    GRID,
+    PERCENTILE_GRID,
     BlockAnswers,
     InputColumns,
     quartile_sensitivity,
@@ -371,4 +371,4 @@ def test_too_few_aged_rows_and_too_much_accuracy_are_refused() -> None:
         model.blocks_from(table_of(people(1)), 10_000)
     with pytest.raises(pf.PrivacyError, match="less accuracy"):
         model.epsilon_for(table_of(people(400)), 400, accuracy=0.9999, confidence=0.99)
-    assert GRID == 256
+    assert PERCENTILE_GRID == 256

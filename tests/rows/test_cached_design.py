@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from privfit.features import FourierFeatures
 from privfit.losses import LOGISTIC
 from privfit.rows import CachedDesign, Encoder, Rows, on_progress
-from privfit.rows.cached_design import CHUNK_ROWS, LARGEST_BLOCK, MANY_CHUNKS, SHORT_ROWS, USUAL_ROWS
+from privfit.rows.cached_design import CHUNK_ROWS, LARGEST_BLOCK, MANY_CHUNKS, PIECE_ROWS, SHORT_ROWS
 from privfit.rows.layout import MOST_CODES, STEP, Layout
 from privfit.schema import Category, Numeric, RowNorms, Schema
 from privfit.tables import DataError, open_table
@@ -132,7 +132,7 @@ def test_sums_equal_those_of_the_encoder_for_any_mixture_of_columns(
 
 
 def test_rows_of_many_chunks_and_batches_lose_nothing() -> None:
-    n = 3 * USUAL_ROWS + 1234
+    n = 3 * PIECE_ROWS + 1234
     schema, frame = schema_for("two classes"), mixed(n, "two classes")
     geometry = schema.geometry()
     batch = next(iter(Rows(open_table(frame), schema, geometry, batch_rows=n).batches()))
@@ -140,7 +140,7 @@ def test_rows_of_many_chunks_and_batches_lose_nothing() -> None:
     design, y = encoded[:, :-1] / STEP, encoded[:, -1]
     weights = whole_weights(geometry.n_columns, 1)
     wanted = dense_sums(design, y, weights, whole)
-    for batch_rows in (1000, USUAL_ROWS, 20_000, 10**6):
+    for batch_rows in (1000, PIECE_ROWS, 20_000, 10**6):
         np.testing.assert_array_equal(
             kept_from(frame, schema, geometry, batch_rows=batch_rows).gradient(weights, whole), wanted
         )
@@ -234,7 +234,7 @@ def test_a_table_that_does_not_fit_is_seen_as_it_is_at_every_pass() -> None:
 @pytest.mark.parametrize("most_bytes", [None, 0])
 @pytest.mark.parametrize("classes", [1, 3])
 def test_no_number_of_threads_changes_a_bit(most_bytes: int | None, classes: int) -> None:
-    schema, frame = schema_for("two classes"), mixed(5 * USUAL_ROWS // 2, "two classes")
+    schema, frame = schema_for("two classes"), mixed(5 * PIECE_ROWS // 2, "two classes")
     sums = [
         logistic_sums(
             kept_from(frame, schema, schema.geometry(), threads=threads, batch_rows=12_000, most_bytes=most_bytes),
@@ -262,7 +262,7 @@ def test_a_stream_that_does_not_fit_is_refused_before_anything_is_charged() -> N
         kept_from(pa.Table.from_pandas(frame).to_reader(), schema, schema.geometry(), most_bytes=100)
 
 
-@pytest.mark.parametrize("n", [1, 5000, MANY_CHUNKS * USUAL_ROWS, MANY_CHUNKS * CHUNK_ROWS + 77])
+@pytest.mark.parametrize("n", [1, 5000, MANY_CHUNKS * PIECE_ROWS, MANY_CHUNKS * CHUNK_ROWS + 77])
 @pytest.mark.parametrize("batch_rows", [900, 1 << 16, 10**7])
 def test_chunks_are_few_and_never_longer_than_rounding_allows_for(n: int, batch_rows: int) -> None:
     schema = Schema([Numeric("a", 0, 1)])
@@ -272,20 +272,20 @@ def test_chunks_are_few_and_never_longer_than_rounding_allows_for(n: int, batch_
     assert max(lengths) <= CHUNK_ROWS + SHORT_ROWS
     assert len(lengths) <= 2 * MANY_CHUNKS
     wide = Schema([Numeric(f"a{i}", 0, 1) for i in range(200)])
-    rows = min(n, 3 * USUAL_ROWS)
+    rows = min(n, 3 * PIECE_ROWS)
     kept = kept_from(np.broadcast_to(0.0, (rows, 200)), wide, wide.geometry(), batch_rows=batch_rows)
-    assert max(len(chunk.target) for chunk in kept._every_chunk()) <= USUAL_ROWS + SHORT_ROWS
+    assert max(len(chunk.target) for chunk in kept._every_chunk()) <= PIECE_ROWS + SHORT_ROWS
 
 
 def test_reading_tells_how_far_it_is() -> None:
     told: list[int] = []
     with on_progress(told.append):
         kept = kept_from(
-            np.zeros((USUAL_ROWS + 300, 1)), Schema([Numeric("a", 0, 1)]), Schema([Numeric("a", 0, 1)]).geometry()
+            np.zeros((PIECE_ROWS + 300, 1)), Schema([Numeric("a", 0, 1)]), Schema([Numeric("a", 0, 1)]).geometry()
         )
-        assert told == [USUAL_ROWS, USUAL_ROWS + 300]
+        assert told == [PIECE_ROWS, PIECE_ROWS + 300]
         kept.sample()
-    assert told == [USUAL_ROWS, USUAL_ROWS + 300]
+    assert told == [PIECE_ROWS, PIECE_ROWS + 300]
 
 
 # -- samples ---------------------------------------------------------------------------------------

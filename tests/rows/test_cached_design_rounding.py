@@ -12,7 +12,7 @@ import pytest
 from privfit.features import FourierFeatures
 from privfit.losses import robust
 from privfit.rows import CachedDesign
-from privfit.rows.cached_design import CHUNK_ROWS, MANY_CHUNKS, USUAL_ROWS
+from privfit.rows.cached_design import CHUNK_ROWS, MANY_CHUNKS, PIECE_ROWS
 from privfit.rows.layout import Chunk, Layout
 from privfit.schema import Category, Numeric, Schema
 from privfit.tables import DataError
@@ -70,7 +70,7 @@ def test_rounding_bounds_sums_of_a_target_far_from_zero(low: float, high: float,
     )
 
 
-@pytest.mark.parametrize("n", [4 * USUAL_ROWS, MANY_CHUNKS * CHUNK_ROWS])
+@pytest.mark.parametrize("n", [4 * PIECE_ROWS, MANY_CHUNKS * CHUNK_ROWS])
 @pytest.mark.parametrize("kind", ["number", "level"])
 def test_rounding_bounds_sums_whose_every_addition_is_rounded_the_same_way(kind: str, n: int) -> None:
     """Each row adds one, and just below half of the last place of half a usual chunk's sum: all that is lost."""

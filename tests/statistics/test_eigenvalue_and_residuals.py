@@ -11,7 +11,7 @@ import pytest
 
 from privfit.solvers.adaptive import whole_basis
 from privfit.statistics import Moments
-from privfit.statistics.eigenvalue import GRID, eigenvalue_sensitivity, smallest_eigenvalue
+from privfit.statistics.eigenvalue import EIGENVALUE_GRID, eigenvalue_sensitivity, smallest_eigenvalue
 from privfit.statistics.residuals import FINE, WEIGHT_STEP, AbsoluteResidual, ResidualMoments, whole_weights
 from tests.support.corners import MIXED, NUMBER, corners, geometry_of, rows_of
 
@@ -47,8 +47,8 @@ def test_no_row_moves_the_smallest_eigenvalue_further_than_claimed(
 def test_the_claim_about_the_smallest_eigenvalue_is_close() -> None:
     """One column without an intercept: a row adds its square, and nothing else can."""
     one, other = eigenvalues(NUMBER, False, [np.array([[0.5, 0.0], [x, 0.0]]) for x in (0.0, 1.0)])
-    assert other - one > 0.99 * GRID
-    assert eigenvalue_sensitivity(geometry_of(NUMBER, False)[1]) <= 1.01 * GRID + 1
+    assert other - one > 0.99 * EIGENVALUE_GRID
+    assert eigenvalue_sensitivity(geometry_of(NUMBER, False)[1]) <= 1.01 * EIGENVALUE_GRID + 1
 
 
 def positive(matrix: list[list[Fraction]]) -> bool:
@@ -79,8 +79,8 @@ def test_the_smallest_eigenvalue_is_right_to_a_step_in_exact_arithmetic(seed: in
     def less(t: Fraction) -> list[list[Fraction]]:
         return [[Fraction(int(products[i, j])) - (t if i == j else 0) for j in range(d)] for i in range(d)]
 
-    assert positive(less(Fraction(found, GRID) - error - Fraction(1, 2**40)))
-    assert not positive(less(Fraction(found + 1, GRID) + error))
+    assert positive(less(Fraction(found, EIGENVALUE_GRID) - error - Fraction(1, 2**40)))
+    assert not positive(less(Fraction(found + 1, EIGENVALUE_GRID) + error))
 
 
 # -- residuals -------------------------------------------------------------------------------------

@@ -16,8 +16,11 @@ from privfit.schema import SchemaError
 from privfit.tables import DataError
 
 FAILED = 1
+"""Exit code of any other error."""
 INCOMPLETE = 2
+"""Exit code of a command line that lacks something, as click has it."""
 OVERDRAWN = 3
+"""Exit code of a budget that does not suffice, so that scripts can distinguish it."""
 
 Options = ParamSpec("Options")
 

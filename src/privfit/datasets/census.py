@@ -18,7 +18,9 @@ from privfit.privacy import seeded_generator
 from privfit.schema import Category, Column, Numeric, Schema
 
 DEFAULT_ROWS = 50_000
+"""About as many as Adult has."""
 DEFAULT_SEED = 1980
+"""Public: the generated census is the same everywhere."""
 INCOME = "income"
 HIGH_INCOME = "high_income"
 HIGH_INCOME_FROM = 35_000

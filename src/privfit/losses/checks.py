@@ -35,6 +35,7 @@ LEAST_JUMP = 1e-3
 TRIED = np.concatenate([np.linspace(-40.0, 40.0, 4001), np.geomspace(41.0, 1e4, 40), -np.geomspace(41.0, 1e4, 40)])
 """Predictors, in units of the largest target: densely where usual losses curve, sparsely far beyond."""
 UNIT_TARGETS = np.array([-1.0, 0.0, 1.0])
+"""Targets at which stated constants are compared with what the loss does: both ends and the middle of the bounds."""
 
 
 def check_on_grid(loss: ConvexLoss, targets: Floats) -> None:

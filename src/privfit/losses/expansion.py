@@ -18,7 +18,9 @@ Floats = NDArray[np.float64]
 Function = Callable[[Any, Any], Any]
 
 NODES = 256
+"""Chebyshev nodes of an expansion: far more than any degree in use needs, so that aliasing is below rounding."""
 TAYLOR_NODES = 13
+"""Nodes for derivatives at a point: enough for degree 4, few enough that rounding is not amplified. Not measured."""
 
 
 def values(f: Function, z: Floats, y: Floats) -> Floats:

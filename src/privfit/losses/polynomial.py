@@ -28,8 +28,12 @@ Interval = float | tuple[float, float] | Literal["target"]
 
 LINKS: tuple[str, ...] = get_args(Link)
 DEGREES = (2, 3, 4)
-GRID = 2001
-SAME = 1e-7
+"""Higher degrees release more monomials than any table in use has budget for, and have no bound here."""
+ERROR_GRID = 2001
+"""Points at which the approximation error is evaluated: more take longer. Not measured."""
+SAME_COEFFICIENT = 1e-7
+"""Relative difference below which coefficients count as equal: far above rounding. It decides which of two private
+releases is made."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -266,7 +270,7 @@ class PolynomialLoss:
         targets = np.atleast_1d(np.asarray(y, dtype=np.float64))
         low, high = self.bounds
         centre, radius = low / 2 + high / 2, high / 2 - low / 2
-        scaled = np.linspace(-1.0, 1.0, GRID)
+        scaled = np.linspace(-1.0, 1.0, ERROR_GRID)
         coefficients = self.coefficients(targets, centre, radius)
         true = sum(values(part.value, centre + radius * scaled, targets) for part in self.parts)
         with np.errstate(invalid="ignore"):
@@ -295,7 +299,7 @@ class PolynomialLoss:
         """
         reach = self.reach
         _, first, second, *others = self.coefficients(y, 0.0, reach)
-        size = SAME * max(float(np.abs(first).max()), float(np.abs(second).max()))
+        size = SAME_COEFFICIENT * max(float(np.abs(first).max()), float(np.abs(second).max()))
         middle, tilt = np.linalg.lstsq(np.column_stack([np.ones(len(t)), t]), first, rcond=None)[0]
         if (
             np.ptp(second) > size

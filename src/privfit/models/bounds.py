@@ -10,6 +10,7 @@ from privfit.privacy import PrivacyError
 Floats = NDArray[np.float64]
 
 MOST_BOUND = 1e300
+"""Differences of two bounds stay finite below it."""
 
 
 def checked_bounds(

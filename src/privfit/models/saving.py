@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from privfit.models.private import AnyModel
 
 _FORMAT = 1
+"""The version of saved files; older ones stay readable."""
 _PARAMETERS = (
     "epsilon",
     "delta",

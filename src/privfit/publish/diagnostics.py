@@ -20,7 +20,9 @@ from privfit.privacy.parameters import exact
 Floats = NDArray[np.float64]
 
 FEW = 0.01
+"""The share of the heaviest rows whose weight is looked at."""
 MUCH = 0.5
+"""Above this share of all weight on them a warning says that estimates depend on few rows. Chosen, not measured."""
 
 
 def effective_rows(weights: Floats) -> float:

@@ -33,7 +33,7 @@ CHUNK_ROWS = 1 << 17
 
 No command varies the sizes here; they steer time, memory, and rounding within what `rounding` says.
 """
-USUAL_ROWS = 1 << 15
+PIECE_ROWS = 1 << 15
 """Rows that are encoded, or added up, at a time: the bound of rounding counts so many additions."""
 MANY_CHUNKS = 16
 """Chunks that a table is kept in at least, unless they would be shorter than SHORT_ROWS."""
@@ -56,6 +56,7 @@ VALUES_PER_PRODUCT = 100
 NUMBERS_PER_CODE = 16
 """Numbers that are multiplied in the time that is counted for looking up one code."""
 UNIT_ROUNDOFF = 2.0**-53
+"""The relative error of one floating-point operation."""
 EXACT_BITS = 36
 """Integer weights below 2^36 / columns times numbers in steps of 2^-16 add up exactly in floats, in any order."""
 
@@ -78,8 +79,8 @@ class CachedDesign(CachedRows[Chunk]):
         self.n_columns = rows.geometry.n_columns if features is None else features.n_columns
         self._width = groups + len(self._layout.number_columns) if features is None else self.n_columns
         wide = CHUNK_VALUES // max(1, self._width)
-        self._piece_rows = max(SHORT_ROWS, min(USUAL_ROWS, wide))  # several pieces wait in memory
-        longest = max(SHORT_ROWS, min(CHUNK_ROWS - USUAL_ROWS, wide))  # a chunk of so many rows takes no further piece
+        self._piece_rows = max(SHORT_ROWS, min(PIECE_ROWS, wide))  # several pieces wait in memory
+        longest = max(SHORT_ROWS, min(CHUNK_ROWS - PIECE_ROWS, wide))  # a chunk of so many rows takes no further piece
         if any(size > LARGEST_BLOCK for size in self._layout.sizes):
             raise _too_many_levels()
         if max((longest + self._piece_rows + SHORT_ROWS) * groups, self._layout.n_codes) > MOST_PLACES:
@@ -153,7 +154,7 @@ class CachedDesign(CachedRows[Chunk]):
         """
         total: list[Floats] = []
         first = 0
-        for part in chunk.parts(USUAL_ROWS):
+        for part in chunk.parts(PIECE_ROWS):
             own = slopes[first : first + len(part.target)]
             first += len(part.target)
             sums = [self._layout.transposed(part) @ own, part.numbers.T @ own]
@@ -255,7 +256,7 @@ class CachedDesign(CachedRows[Chunk]):
 
         Guarantee: docs/proofs/perturbation.md, Lemma 5.
         """
-        additions = USUAL_ROWS + SHORT_ROWS + 2 * math.log2(rows + 2) + MOST_CODES
+        additions = PIECE_ROWS + SHORT_ROWS + 2 * math.log2(rows + 2) + MOST_CODES
         predictor = (entries + 8) * norm * length + 4 * offset
         return 2 * UNIT_ROUNDOFF * rows * norm * ((additions + 16) * most_slope + most_curvature * predictor)
 

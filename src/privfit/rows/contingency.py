@@ -23,6 +23,7 @@ from privfit.tables import Batch
 Integers = NDArray[np.int64]
 
 _MOST_DIGIT = 1 << 62
+"""Numbers of cells are split into digits below this, so that 64 bits hold each."""
 
 
 def cell_geometry(schema: Schema, cells: int) -> Geometry:

@@ -22,7 +22,9 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 DOWN, UP = 0, 1
+"""The two directions in which a level moves."""
 CANDIDATES_AT_ONCE = 40
+"""Candidates whose margins are held in memory together: it trades memory for passes."""
 
 
 class LatticeLoss(Protocol):

@@ -31,7 +31,9 @@ Norm = Literal["l1", "l2", "linf"]
 Kind = Literal["slope", "sign", "levels", "spline", "share", "indicators"]
 
 ZERO = -1
+"""Marks a product that is zero in every row."""
 CONSTANT = -2
+"""Marks a product that is one in every row."""
 
 
 @dataclass(frozen=True)

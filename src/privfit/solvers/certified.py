@@ -19,11 +19,18 @@ Floats = NDArray[np.float64]
 Gradient = Callable[[Floats], Floats]
 
 MEMORY = 30
+"""Pairs of steps and gradients that BFGS keeps: more take memory, fewer take passes. Not measured."""
 FLAT_ENOUGH = 0.9
+"""A step is long enough when the directional derivative has fallen to this share (the Wolfe condition)."""
 MOST_TRIALS = 60
+"""Lengths tried for one step; halving so often leaves nothing of it."""
 MOST_PASSES = 2000
+"""Passes before accelerated descent with a proved number of steps takes over: it limits time, never what is
+released."""
 SAMPLE_STEPS = 50
+"""Newton steps on a sample, for a start: a poor one costs passes and nothing else."""
 SAMPLE_PRECISION = 1e-3
+"""The same: the sample is minimised to this, below its own sampling error."""
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,18 @@ from scipy.special import expit
 from privfit.statistics import MomentValues
 
 TAYLOR = 1 / 8
+"""The second-order coefficient of log(1 + e^z) at zero."""
 USUAL_INTERVAL = 4.0
-LONGEST = 2.0
-FARTHEST = 50.0
+"""The interval of the Chebyshev fit where none is given: a wider one fits the loss less well near zero. Chosen, not
+measured."""
+LONGEST_PREDICTOR = 2.0
+"""The largest length of the predictor that is assumed: best on Adult, docs/decisions.md."""
+LARGEST_INTERCEPT = 50.0
+"""Intercepts are sought within it: beyond, probabilities are 0 or 1 in floats."""
 RAREST = 1e-3
+"""Shares of a class are held this far from 0 and 1, so that the intercept is finite."""
 _NODES, _MASSES = np.polynomial.hermite_e.hermegauss(41)
+"""Gauss-Hermite quadrature for the mean over a normal predictor: exact to far below any noise."""
 _MASSES = _MASSES / _MASSES.sum()
 
 
@@ -65,7 +72,9 @@ def calibrate(
 
     def centre(length: float) -> float:
         return _bisect(
-            lambda middle: float(_MASSES @ expit(middle + length * deviation * _NODES)) - share, -FARTHEST, FARTHEST
+            lambda middle: float(_MASSES @ expit(middle + length * deviation * _NODES)) - share,
+            -LARGEST_INTERCEPT,
+            LARGEST_INTERCEPT,
         )
 
     length = _length(deviation, centre)
@@ -79,7 +88,7 @@ def _length(deviation: float, centre: Callable[[float], float]) -> float:
         probability = expit(centre(length) + length * deviation * _NODES)
         return float(4 * length * (_MASSES @ (probability * (1 - probability)))) - 1.0
 
-    return LONGEST if excess(LONGEST) < 0 else _bisect(excess, 0.0, LONGEST)
+    return LONGEST_PREDICTOR if excess(LONGEST_PREDICTOR) < 0 else _bisect(excess, 0.0, LONGEST_PREDICTOR)
 
 
 def _bisect(rising: Callable[[float], float], low: float, high: float) -> float:

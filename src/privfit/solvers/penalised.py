@@ -14,8 +14,11 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 TOLERANCE = 1e-10
+"""The relative duality gap at which the search stops: far below any noise."""
 MOST_ROUNDS = 2_000
+"""Rounds of the search: it limits the time."""
 NEWTON_STEPS = 20
+"""Steps between two checks of the gap."""
 
 
 @dataclass(frozen=True)

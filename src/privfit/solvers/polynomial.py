@@ -20,8 +20,12 @@ from privfit.solvers.reduction import ReducedQuadratic, reduce_quadratic
 from privfit.statistics import EXPECTED_SIZE, MomentValues, WeightedMonomials, products_of
 
 MOST_STEPS = 500
+"""Descent steps on the released polynomial: post-processing, so that this limits the time only."""
 LONGEST_STEP = 0.25
+"""Steps are at most so long, because the polynomial is fitted on an interval and may fall without end beyond it."""
 STIFFEST = 10.0
+"""Directions that are mostly noise have at most so many times the largest curvature that is known, as in the functional
+mechanism. Chosen, not measured."""
 
 Floats = NDArray[np.float64]
 Function = Callable[[Floats], tuple[float, Floats]]

@@ -15,10 +15,18 @@ Floats = NDArray[np.float64]
 
 
 EXPECTED_NORM = 0.5
+"""The length of the weights that shrinkage expects: python papers/experiments/constants.py varies it."""
 EXPECTED_MEAN = 0.5
+"""The standard deviation of the target's mean around the middle of its bounds, as a share of half their width. A guess:
+python papers/experiments/constants.py varies it and does not respond."""
 NORM_SPREAD = 2.0
+"""How uncertain that length is, on a logarithm: raised from 1 to 2 for wide target bounds, docs/decisions.md; python
+papers/experiments/constants.py varies it."""
 NOISE_SHARE = 0.7
+"""The share of the noise's variance that counts in shrinkage: less shrinks too little, more too much; python
+papers/experiments/constants.py varies it."""
 _SIZES = np.exp(np.linspace(np.log(1e-4), np.log(3.0), 60))[:, None]
+"""Sizes of weights that empirical Bayes averages over: a finer grid takes longer. Not measured."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from privfit.solvers.penalised import PenalisedSolution, minimise_penalised
 Floats = NDArray[np.float64]
 
 MOST_SWEEPS = 500
+"""Sweeps of coordinate descent on an objective that may have no minimum: it limits the time."""
 FARTHEST = 1e3
 """Times as far as a coefficient is from zero where its curvature is the largest: on its way to infinity."""
 

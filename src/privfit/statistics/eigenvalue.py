@@ -12,7 +12,7 @@ from privfit.schema import Geometry
 
 Floats = NDArray[np.float64]
 
-GRID = 1 << 8
+EIGENVALUE_GRID = 1 << 8
 """How many steps of the lattice of eigenvalues make 1."""
 
 
@@ -25,10 +25,10 @@ def smallest_eigenvalue(products: NDArray[np.int64], unit: int, basis: Floats) -
     iteration has converged.
     """
     matrix = basis.T @ (products.astype(np.float64) / unit) @ basis
-    low, high = 0, math.floor(float(matrix.diagonal().min()) * GRID) + 1
+    low, high = 0, math.floor(float(matrix.diagonal().min()) * EIGENVALUE_GRID) + 1
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if _is_positive(matrix, middle / GRID) else (low, middle)
+        low, high = (middle, high) if _is_positive(matrix, middle / EIGENVALUE_GRID) else (low, middle)
     return low
 
 
@@ -49,4 +49,4 @@ def eigenvalue_sensitivity(geometry: Geometry) -> int:
     Guarantee: docs/proofs/adassp.md, Lemma 1.
     """
     square = geometry.n_blocks + geometry.intercept
-    return math.ceil(GRID * square * (1 + Fraction((geometry.n_columns + 3) ** 2, 1 << 20))) + 1
+    return math.ceil(EIGENVALUE_GRID * square * (1 + Fraction((geometry.n_columns + 3) ** 2, 1 << 20))) + 1

@@ -16,11 +16,15 @@ from privfit.statistics.moments import STEP
 Floats = NDArray[np.float64]
 
 WEIGHT_STEP = 1 << 15
+"""Lattice steps to a weight of 1: predictors are then exact integers below 2^53."""
 LARGEST_WEIGHT = 1 << 10
+"""Weights are clipped to it, so that predictors stay exact; weights of encoded columns are far smaller."""
 FINE = STEP * WEIGHT_STEP
 """The integer that stands for 1 in a residual before it is cut."""
 CUT_BITS = 16
+"""Bits of a residual that are summed: rounding is then far below the noise."""
 _EXACT = 1 << 53
+"""Floats hold integers up to this exactly."""
 
 
 @dataclass(frozen=True)

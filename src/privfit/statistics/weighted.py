@@ -20,14 +20,22 @@ from privfit.privacy import Adjacency
 from privfit.schema import Block, Geometry, SchemaError
 from privfit.statistics.monomials import Monomial, distinct_monomials, n_distinct, occurs, replaced_numbers, row_counts
 
-LARGEST = 1 << 38
+LARGEST_VALUE = 1 << 38
+"""The largest released value of one row, so that sums over millions of rows fit 64 bits."""
 STEPS = {1: 1 << 16, 2: 1 << 13, 3: 1 << 9, 4: 1 << 7}
+"""Lattice steps to 1 in a feature, by degree: a monomial of that degree stays below LARGEST_VALUE."""
 TARGET_UNITS = 1 << 12
+"""Points of the target's lattice on either side of its middle: functions of the target are tabulated there."""
 MOST_VALUES = 200_000
+"""More released values are refused: the sensitivity is enumerated over them."""
 MOST_WEIGHT = 8.0
+"""The scales of two orders differ by at most this factor. Chosen, not measured."""
 EXPECTED_SIZE = 0.5
-SAME = 1e-9
+"""The size of the predictor that the orders' noise is balanced for. Chosen, not measured."""
+ZERO_COEFFICIENT = 1e-9
+"""Coefficients below this share of the largest are zero: far above rounding."""
 BLOCK_CELLS = 1 << 18
+"""Values worked on together: it changes time and memory only."""
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -111,7 +119,10 @@ class WeightedMonomials:
         _check_size(geometry, max(degrees))
         step = STEPS[max(degrees)]
         weights = _weights(geometry, degrees, mixture)
-        tops = [max(1, round(weight * LARGEST / step**degree)) for weight, degree in zip(weights, degrees, strict=True)]
+        tops = [
+            max(1, round(weight * LARGEST_VALUE / step**degree))
+            for weight, degree in zip(weights, degrees, strict=True)
+        ]
         tables = [np.rint(function * top).astype(np.int64) for function, top in zip(functions, tops, strict=True)]
         return cls(geometry, lattice, tuple(map(Weighting, tables, degrees)), mixture)
 
@@ -295,7 +306,7 @@ def _functions(coefficients: Floats, intercept: bool) -> tuple[list[Floats], lis
     functions: list[Floats] = []
     degrees: list[int] = []
     mixture = np.zeros((len(coefficients), len(coefficients)))
-    least = SAME * float(np.abs(coefficients).max())
+    least = ZERO_COEFFICIENT * float(np.abs(coefficients).max())
     for degree in range(len(coefficients), 0, -1):
         rest = coefficients[degree - 1]
         if intercept and functions:

@@ -27,6 +27,7 @@ from privfit.tables.table import (
 Array = NDArray[np.generic]
 
 _MISFIT = -3
+"""The code of a cell that is no level, no fill and not missing."""
 _NUMBERS = (float, int, np.bool_, Real, Decimal)
 """Cells that are numbers. What comes first is found at once: most cells are floats."""
 

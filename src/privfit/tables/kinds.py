@@ -11,6 +11,7 @@ from privfit.tables.kept_columns import KeptColumn
 from privfit.tables.table import Table, quietly
 
 FRAME_ROWS = 1 << 16
+"""Rows of a batch: it changes time and memory only."""
 
 
 def arrow_kinds(schema: pa.Schema) -> pl.Schema:

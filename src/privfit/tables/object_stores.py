@@ -38,6 +38,7 @@ AZURE = {
 BUFFER = 1 << 20
 """Bytes that are read together: with row groups of millions of rows, memory stays small (docs/engines.md)."""
 COPIED = 1 << 22
+"""Bytes that are copied at once."""
 
 
 def is_remote(given: str) -> bool:

@@ -29,6 +29,7 @@ SNAPSHOT = (
 on.
 """
 QUERY_SNAPSHOT = SNAPSHOT[:1]
+"""Of a query the order is the database's: only the snapshot."""
 STORED = ("r", "m")
 """Kinds of relations that are scanned page by page: tables and materialised views. Views, foreign and partitioned
 tables may come in another order each time.

@@ -23,13 +23,17 @@ from privfit.schema import Geometry
 Floats = NDArray[np.float64]
 
 LEAST_BLOCKS = 2
+"""The least number of blocks that has a spread."""
 STEPS_PER_OCTAVE = 2
 """Numbers of blocks that are tried, from 2 to half of the rows: finer steps change the error by a few percent, which is
 less than aged rows can resolve.
 """
 SHUFFLE_SEED = 20_120_521
+"""Public: aged rows are put into blocks in the same way everywhere."""
 LEAST_EPSILON, MOST_EPSILON = 1e-6, 1e6
-PRECISION = 1e-4
+"""Limits of the search for an epsilon: beyond them there is only noise, or none."""
+EPSILON_PRECISION = 1e-4
+"""The search for an epsilon ends when its logarithm is known to this: far finer than an epsilon is ever chosen."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ class AgedAnswers:
                 "charged."
             )
         low, high = math.log(LEAST_EPSILON), math.log(MOST_EPSILON)
-        while high - low > PRECISION:
+        while high - low > EPSILON_PRECISION:
             middle = (low + high) / 2
             low, high = (low, middle) if self.noise_sd(blocks, math.exp(middle)) <= wanted else (middle, high)
         return math.exp(high)

@@ -28,9 +28,13 @@ from privfit.schema import Geometry, Schema
 
 Floats = NDArray[np.float64]
 
-MOST_STEPS = 200
+BLOCK_STEPS = 200
+"""Steps of the solver for one block. Its answer need not be a minimum, so that this trades time for accuracy only. Not
+measured."""
 PUBLIC_SEED = 20_130_622
+"""Public: where Lloyd's algorithm starts in a block depends on no row of another."""
 RESTARTS, LLOYD_STEPS = 3, 20
+"""Starts and steps of k-means in one block: more take longer. Not measured."""
 ANY_ANSWERS = BlockAnswers(np.ravel, np.zeros(0), np.ones(0), of_user=False)
 """Whether sample and aggregate is private does not depend on what it averages."""
 
@@ -136,7 +140,7 @@ def _fitted(loss: ConvexLoss, design: Floats, side: Floats, ridge: float, most: 
         jac=True,
         method="L-BFGS-B",
         bounds=[(-most, most)] * columns,
-        options={"maxiter": MOST_STEPS},
+        options={"maxiter": BLOCK_STEPS},
     )
     return np.asarray(found.x, dtype=np.float64)
 

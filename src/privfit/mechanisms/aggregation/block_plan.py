@@ -23,12 +23,13 @@ Bounds = tuple[Floats, Floats]
 Translate = Callable[[Floats, Floats], Any]
 """From the lower and upper ends of the input columns, as bought, to those of the answers."""
 
-GRID = 256
+PERCENTILE_GRID = 256
 """Percentiles are chosen among so many evenly spaced points of the range, and its lower end.
 
 Every lattice has a multiple of it.
 """
-DEALT_AT_ONCE = 1 << 20
+ASSIGNED_AT_ONCE = 1 << 20
+"""Rows that are assigned to blocks at once: a few megabytes of random bits."""
 SORTED_BY = 1 << 40
 """Rows are put in a random order by numbers below this; ties go by position, which depends on no row either."""
 
@@ -85,7 +86,7 @@ class BlockPlan(ReleasePlan):
         if self.equal:
             return self._equal_places(rows, source)
         limits = np.arange(self.blocks, self.blocks - self.copies, -1, dtype=np.int64)
-        sizes = [min(DEALT_AT_ONCE, rows - first) for first in range(0, rows, DEALT_AT_ONCE)]
+        sizes = [min(ASSIGNED_AT_ONCE, rows - first) for first in range(0, rows, ASSIGNED_AT_ONCE)]
         drawn = np.concatenate([source.below(np.tile(limits, size)) for size in sizes]).reshape(rows, self.copies)
         for place in range(1, self.copies):
             for taken in np.sort(drawn[:, :place], axis=1).T:  # skip those that the row has
@@ -106,7 +107,9 @@ class BlockPlan(ReleasePlan):
         """
         menus = [menu for own in counts for menu in scores_of_counts(own, int(own.sum()))]
         first, width = _between(np.array(draws.select_each(menus)).reshape(-1, 2))
-        return translated(translate, *columns.within(first / GRID, (first + width) / GRID), self.answers)
+        return translated(
+            translate, *columns.within(first / PERCENTILE_GRID, (first + width) / PERCENTILE_GRID), self.answers
+        )
 
     def combined(self, found: Floats, draws: Draws, bounds: Bounds | None = None) -> Floats:
         """The noisy means of what blocks have found, cut at their ranges (those given, or `bounds`). Blocks without an
@@ -114,12 +117,12 @@ class BlockPlan(ReleasePlan):
         """
         low, high = (self.answers.low, self.answers.high) if bounds is None else bounds
         steps = self._on_lattice(found, low, high)
-        first, width = np.zeros(len(low)), np.full(len(low), float(GRID))
+        first, width = np.zeros(len(low)), np.full(len(low), float(PERCENTILE_GRID))
         if self.ranges == "percentiles":
             first, width = self._quartiles(steps, draws)
             steps = self._cut(steps, first, width)
         means = draws.add(steps.sum(axis=0)) / (self.blocks * self.unit)
-        share = (first + width * (np.clip(means, 0.0, 1.0) if self.cut else means)) / GRID
+        share = (first + width * (np.clip(means, 0.0, 1.0) if self.cut else means)) / PERCENTILE_GRID
         estimate = low * (1 - share) + high * share
         return np.clip(estimate, low, high) if self.cut else np.asarray(estimate, dtype=np.float64)
 
@@ -133,15 +136,15 @@ class BlockPlan(ReleasePlan):
         """For every answer the lower end and the width of what lies between its quartiles, chosen privately, in grid
         points. Widths are at least one.
         """
-        near = (2 * GRID * steps + self.unit) // (2 * self.unit)
+        near = (2 * PERCENTILE_GRID * steps + self.unit) // (2 * self.unit)
         menus = [menu for column in near.T for menu in quartile_scores(column, self.blocks)]
         return _between(np.array(draws.select_each(menus)).reshape(-1, 2))
 
     def _cut(self, steps: Integers, first: Floats, width: Floats) -> Integers:
         """Answers cut at the ranges that were chosen, each stretched to all of the lattice."""
-        point = self.unit // GRID
+        point = self.unit // PERCENTILE_GRID
         inside = np.clip(steps - first * point, 0.0, width * point)
-        return np.rint(inside * GRID / width).astype(np.int64)
+        return np.rint(inside * PERCENTILE_GRID / width).astype(np.int64)
 
 
 def quartile_sensitivity(moved: int, size: int) -> int:
@@ -159,7 +162,7 @@ def quartile_scores(near: Integers, blocks: int) -> tuple[list[int], list[int]]:
 
     Guarantee: docs/proofs/aggregate.md, Lemma 3.
     """
-    return scores_of_counts(np.bincount(near, minlength=GRID + 1), blocks)
+    return scores_of_counts(np.bincount(near, minlength=PERCENTILE_GRID + 1), blocks)
 
 
 def scores_of_counts(counts: Integers, total: int) -> tuple[list[int], list[int]]:
@@ -175,7 +178,7 @@ def scores_of_counts(counts: Integers, total: int) -> tuple[list[int], list[int]
 
 def _between(chosen: Integers) -> Bounds:
     """The lower ends and the widths between two grid points each; widths are at least one."""
-    lower = np.minimum(chosen.min(axis=1), GRID - 1)
+    lower = np.minimum(chosen.min(axis=1), PERCENTILE_GRID - 1)
     return lower.astype(np.float64), np.maximum(chosen.max(axis=1) - lower, 1).astype(np.float64)
 
 
@@ -208,7 +211,10 @@ class InputColumns:
     @property
     def grids(self) -> list[GridColumn]:
         """The grid that percentiles of each number are chosen on."""
-        return [GridColumn(place, float(self.low[place]), float(self.high[place]), GRID) for place in self.numbers]
+        return [
+            GridColumn(place, float(self.low[place]), float(self.high[place]), PERCENTILE_GRID)
+            for place in self.numbers
+        ]
 
     def within(self, first: Floats, last: Floats) -> Bounds:
         """The bounds of all columns, with those of numbers at these shares of them."""

@@ -29,9 +29,8 @@ from privfit.mechanisms.aggregation.block_plan import (
     quartile_sensitivity,
 )
 from privfit.mechanisms.aggregation.trials import try_out
-from privfit.mechanisms.base import Mechanism, Numbers, PublicFacts, Release
+from privfit.mechanisms.base import USUAL_ROWS, Mechanism, Numbers, PublicFacts, Release
 from privfit.mechanisms.genetic.selections import plan_choices
-from privfit.mechanisms.perturbation.defaults import USUAL_ROWS
 from privfit.privacy import Budget, Draws, Event, PrivacyError, PrivacyParameters
 from privfit.privacy.parts import Part, RandomBits
 from privfit.rows import PartitionedRows, Rows
@@ -44,11 +43,20 @@ DEALINGS = ("independent", "equal")
 NOISES = ("auto", "laplace", "linf", "gaussian")
 WORKERS = ("auto", "one", "threads", "processes")
 POWER = 0.4
+"""Blocks are the number of rows to this power, the rule of GUPT's authors. More blocks have less noise and poorer
+answers: papers/experiments/aggregate.py has this rule beside 1,000 blocks."""
 MOST_BLOCKS = 1 << 20
+"""More blocks would need more memory than the rows themselves."""
 MOST_COPIES = 100
+"""The most blocks that one row is in: the work grows with it, the noise does not."""
 LEAST_BITS, MOST_BITS, BITS = 16, 32, 20
-LONGEST = 86_400.0
+"""Bits of the lattice of answers: 20 and those of epsilon, within limits. Finer costs nothing up to what 64-bit sums
+hold; coarser adds rounding to the answers."""
+LONGEST_TIME = 86_400.0
+"""A day: the longest time limit of a block, in seconds."""
 MOSTLY_NOISE = 0.25
+"""A report calls answers mostly noise above this standard deviation, as a share of the range: a uniform guess has 0.29.
+Chosen, not measured."""
 
 
 # -- the mechanism ---------------------------------------------------------------------------------
@@ -183,11 +191,11 @@ class SampleAndAggregate(Mechanism[BlockAnswers, BlockPlan, PartitionedRows, Flo
             )
         limit = self.time_limit
         if limit is not None and (
-            isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 < limit <= LONGEST
+            isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 < limit <= LONGEST_TIME
         ):
             raise PrivacyError(
-                f"time_limit={limit!r} was given; it is a number of seconds above 0, up to {LONGEST:g}, or None. Leave "
-                "it out if in doubt."
+                f"time_limit={limit!r} was given; it is a number of seconds above 0, up to {LONGEST_TIME:g}, or None. "
+                "Leave it out if in doubt."
             )
         for name, number in (("largest_weight", self.largest_weight), ("ridge", self.ridge)):
             if isinstance(number, bool) or not isinstance(number, int | float) or not 1e-6 <= number <= 1e6:

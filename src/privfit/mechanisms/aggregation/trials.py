@@ -20,7 +20,9 @@ from privfit.schema import Geometry, Numeric
 Floats = NDArray[np.float64]
 
 MOST_TRIED = 10_000
+"""The most made-up rows of a trial: it limits the time before the charge."""
 TRIALS, TRIAL_SEED = 5, 20_120_520
+"""Made-up tables that a function is tried on, from a public seed: a function that fails on all of them is refused."""
 SCORED_ROWS = 1_000
 """So many made-up rows a fitness is tried on, and two at the ends of all bounds: enough to meet every level of a usual
 category, few enough to take no time.

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.mechanisms.base import Mechanism, Numbers, PublicFacts, ReleasePlan
+from privfit.mechanisms.base import USUAL_ROWS, Mechanism, Numbers, PublicFacts, ReleasePlan
 from privfit.mechanisms.clustering.schedule import ClusteringFacts, Query, QuerySchedule
 from privfit.privacy import Draws, PrivacyError
 from privfit.rows import Points, Rows, on_lattice, point_geometry
@@ -25,9 +25,8 @@ Floats = NDArray[np.float64]
 PlanT = TypeVar("PlanT", bound=ReleasePlan)
 Data = TypeVar("Data")
 
-USUAL_ROWS = 20_000
-"""Steers rules where the number of rows is private and no guess was given."""
 MOST_CLUSTERS = 1000
+"""More clusters have too few rows each at any budget in use; sums and noise grow with it."""
 HOPELESS, MANY_COLUMNS = 100.0, 5
 """Rows times epsilon below which, from so many columns on, a fit says that its centres are mostly noise."""
 HOPELESS_PER_CLUSTER = 10.0

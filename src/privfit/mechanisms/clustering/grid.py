@@ -28,6 +28,7 @@ from privfit.schema import Geometry, Schema, SchemaError
 Floats = NDArray[np.float64]
 
 MOST_CELLS = 1 << 16
+"""The most cells of a grid: it bounds memory and time. Not measured."""
 
 
 @dataclass(frozen=True)

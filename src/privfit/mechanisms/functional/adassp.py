@@ -35,13 +35,16 @@ from privfit.schema import Geometry, Schema
 from privfit.solvers import consistent, plausible_mean
 from privfit.solvers.adaptive import AdaptiveRidge, whole_basis
 from privfit.statistics import STEP, Moments
-from privfit.statistics.eigenvalue import GRID, eigenvalue_sensitivity, smallest_eigenvalue
+from privfit.statistics.eigenvalue import EIGENVALUE_GRID, eigenvalue_sensitivity, smallest_eigenvalue
 from privfit.statistics.residuals import ResidualMoments
 
 Floats = NDArray[np.float64]
 
 BOOSTED_ROUNDS = 4
+"""Rounds of the boosted form: more share epsilon among more releases, fewer cut residuals less tightly: python
+papers/experiments/adassp.py."""
 MOST_ROUNDS = 10
+"""Every round reads the table once more and has less of epsilon. Chosen, not measured."""
 PLAIN_SHARES = {"the moments": Fraction(9, 10), "the smallest eigenvalue": Fraction(1, 10)}
 BOOSTED_SHARES = {
     "the moments of features": Fraction(5, 20),
@@ -254,7 +257,7 @@ class AdaSSP(Mechanism[QuadraticProblem, AdaptivePlan, AdaptiveSums, Adapted]):
     def draw(self, data: AdaptiveSums, plan: AdaptivePlan, draws: Draws) -> Adapted:
         """Noise on the moments and the eigenvalue; then, round by round, sum residuals and add noise."""
         noisy = draws.add(data.exact.values).astype(np.float64)
-        eigenvalue = float(draws.add(np.array([data.smallest]))[0]) / GRID
+        eigenvalue = float(draws.add(np.array([data.smallest]))[0]) / EIGENVALUE_GRID
         value = Adapted(consistent(plan.moments, noisy, data.exact.n_rows), eigenvalue)
         return Boosting(self, data, plan, draws, value).drawn() if self.rounds > 1 else value
 

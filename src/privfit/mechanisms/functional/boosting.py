@@ -29,6 +29,8 @@ Floats = NDArray[np.float64]
 
 
 LEAST_CUT = 1.5
+"""Residuals are cut at this multiple of their mean size at least: a smaller one has less noise and more bias. Not
+measured."""
 CUT = 0.4
 """Residuals are cut at their mean size times this, over the root of what noise would do to predictions if they were not
 cut; times LEAST_CUT at least.
@@ -36,6 +38,7 @@ cut; times LEAST_CUT at least.
 SPREAD_MARGIN = 1.5
 """How many standard deviations of its noise are added to the mean size of residuals."""
 LEAST_BOUND = 2.0**-12
+"""The least cut, as a share of the target's range: below it the lattice of residuals would have no bits left."""
 
 
 @dataclass(frozen=True)

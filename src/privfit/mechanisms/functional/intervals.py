@@ -26,6 +26,8 @@ from privfit.statistics import Moments, MomentValues
 Floats = NDArray[np.float64]
 
 DRAWS = 200
+"""Bootstrap fits: more steady the ends of an interval and take longer. papers/experiments/coverage.py measures coverage
+with this number; others were not measured."""
 BOOTSTRAP_SEED = 20220328123
 """No secret: anybody may know it, the release is all there is. Long, so that it is nobody's random_state."""
 LEAST_SPREAD = 0.05

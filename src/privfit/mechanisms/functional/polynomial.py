@@ -32,6 +32,7 @@ from privfit.statistics import MomentValues, TargetLattice, WeightedMonomials
 Floats = NDArray[np.float64]
 
 FLAT = 1e-8
+"""Relative curvature below which a direction counts as flat: far above rounding."""
 
 
 @dataclass(frozen=True)

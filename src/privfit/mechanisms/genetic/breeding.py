@@ -16,7 +16,8 @@ from privfit.privacy.samplers.norms import Source
 
 Floats = NDArray[np.float64]
 
-FINE = 1 << 30
+UNIFORM_STEPS = 1 << 30
+"""Uniform numbers are integers up to this, divided by it: far finer than any step of a candidate."""
 
 
 @dataclass(frozen=True)
@@ -127,5 +128,5 @@ def _pairs(parents: int, pairs: int, source: Source) -> tuple[NDArray[np.int64],
 
 def scattered(count: int, low: Floats, high: Floats, source: Source) -> Floats:
     """Candidates anywhere in the domain, all places equally likely."""
-    drawn = source.below(np.full(count * len(low), FINE + 1, dtype=np.int64)).reshape(count, len(low))
-    return np.asarray(np.clip(low + (high - low) * (drawn / FINE), low, high), dtype=np.float64)
+    drawn = source.below(np.full(count * len(low), UNIFORM_STEPS + 1, dtype=np.int64)).reshape(count, len(low))
+    return np.asarray(np.clip(low + (high - low) * (drawn / UNIFORM_STEPS), low, high), dtype=np.float64)

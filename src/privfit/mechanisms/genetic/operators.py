@@ -22,7 +22,9 @@ from privfit.privacy.samplers.norms import Source
 Floats = NDArray[np.float64]
 
 SEED_WORDS, WORD_BITS = 4, 32
+"""128 bits seed the generator that a user's function is given."""
 TRIAL_SEED = 20_130_622
+"""Public: functions are tried on the same made-up candidates everywhere."""
 
 
 @dataclass(frozen=True)

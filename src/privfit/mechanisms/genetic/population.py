@@ -36,6 +36,7 @@ entries for each.
 """
 
 MOST_SUM = 1 << 62
+"""Sums of losses stay below it, so that 64 bits hold them and their differences."""
 
 
 @dataclass(frozen=True)

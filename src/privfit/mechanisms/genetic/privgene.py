@@ -27,9 +27,15 @@ from privfit.privacy import Draws, PrivacyError
 from privfit.rows import CachedDesign, Rows
 from privfit.schema import Geometry, Schema
 
-STEEPEST, TAPER = 0.5, 50.0
+LARGEST_SLOPE, SELF_BOUND = 0.5, 50.0
+"""The Lipschitz constant and the self-bound of the logistic loss that is scored. Smaller slopes have less sensitivity;
+chosen mainly on Adult, docs/genetic.md. No curvature is paid for here, so that the self-bound may be large."""
 FIRST_STEP, FIRST_STEP_OF_HINGES, LAST_STEP = 1.5, 1.0, 0.2
+"""Steps shrink from the first to the last: long ones find weights in few rounds, short ones refine them. Chosen mainly
+on Adult: docs/genetic.md."""
 LISTED = 200
+"""Candidates of a round where they are listed: fewer miss good ones, more take longer to score. docs/genetic.md has
+them beside all patterns."""
 
 
 @dataclass(frozen=True)
@@ -304,7 +310,7 @@ class PrivGene(Mechanism[ERMProblem, MovesPlan | PopulationPlan, CachedDesign, E
         usual = FIRST_STEP if problem.loss == LOGISTIC else FIRST_STEP_OF_HINGES
         first = usual if self.first_step == "auto" else float(self.first_step)
         planner = SchedulePlanner(
-            self._scored_loss(problem.loss, STEEPEST),
+            self._scored_loss(problem.loss, LARGEST_SLOPE),
             first,
             min(LAST_STEP, first) if self.last_step == "auto" else float(self.last_step),
             self.rounds,
@@ -320,7 +326,7 @@ class PrivGene(Mechanism[ERMProblem, MovesPlan | PopulationPlan, CachedDesign, E
         row can do; "genes" have the logistic loss itself.
         """
         steepest = usual if self.steepest == "auto" else float(self.steepest)
-        return tempered_logistic(steepest, TAPER) if loss == LOGISTIC else loss
+        return tempered_logistic(steepest, SELF_BOUND) if loss == LOGISTIC else loss
 
     # -- reading and drawing -----------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.mechanisms.base import USUAL_ROWS
 from privfit.mechanisms.genetic.breeding import Breeding
 from privfit.mechanisms.genetic.scores import Scorer
 from privfit.mechanisms.genetic.selections import Choices, SelectionRule, plan_choices
@@ -21,9 +22,9 @@ NumberOfRounds = int | Literal["auto"]
 
 ROUNDS_PER_ROW = 1.25e-3
 """The constant c of the paper, section 6: rounds for every row and unit of epsilon."""
-USUAL_ROWS = 20_000
-"""Stands for the number of rows where that is private and nobody has given a guess."""
 MOST_ROUNDS = 10_000
+"""Every round passes over the rows and has its share of epsilon; more would have none. The proof of PrivGene counts
+with it."""
 FIRST_CANDIDATES, OFFSPRING = "first candidates", "offspring"
 
 

@@ -8,19 +8,24 @@ from fractions import Fraction
 
 from privfit.losses import ConvexLoss
 from privfit.losses.margins import GRAIN, MarginLoss
-from privfit.mechanisms.base import PublicFacts
+from privfit.mechanisms.base import USUAL_ROWS, PublicFacts
 from privfit.mechanisms.genetic.moves import MoveSchedule
 from privfit.mechanisms.genetic.rounds import NumberOfRounds, name_of
 from privfit.mechanisms.genetic.selections import Choices, SelectionRule, plan_choices
-from privfit.mechanisms.perturbation.defaults import USUAL_ROWS
 from privfit.privacy import PrivacyError, PrivacyParameters
 from privfit.privacy.samplers.selection import Rule
 from privfit.schema import Geometry
 
 ROUND_FACTOR = 0.03
+"""Rounds per root of rows times epsilon times columns: more rounds are noisier choices, fewer stop short. Chosen on
+generated tables: docs/genetic.md."""
 LEAST_ROUNDS = 3
-MOST_ROUNDS = 2000
+"""Fewer rounds cannot leave zero. Chosen, not measured."""
+MOST_AUTOMATIC_ROUNDS = 2000
+"""It limits the time; with so many rounds weights no longer change. Chosen, not measured."""
 MANY_COLUMNS = 16
+"""Fewer columns count as so many in the number of rounds: with few columns every one needs several. Chosen, not
+measured."""
 STEP_GRAIN = 8
 """Steps are integer multiples of eight lattice steps, so that eighths of a knot's share stay integers."""
 MOST_MARGIN = 1 << 22
@@ -82,7 +87,8 @@ def automatic_rounds(geometry: Geometry, parameters: PrivacyParameters, n_rows: 
     """How many rounds "auto" stands for, with the share of epsilon that one predictor has. (The paper's number grows
     with rows times epsilon, for moves of one coordinate.)
     """
-    told = (n_rows or USUAL_ROWS) * parameters.budget.epsilon / int(parameters.rows_per_person) / classes
+    signal = (n_rows or USUAL_ROWS) * parameters.budget.epsilon / int(parameters.rows_per_person) / classes
     return max(
-        LEAST_ROUNDS, min(round(ROUND_FACTOR * math.sqrt(told * max(geometry.n_blocks, MANY_COLUMNS))), MOST_ROUNDS)
+        LEAST_ROUNDS,
+        min(round(ROUND_FACTOR * math.sqrt(signal * max(geometry.n_blocks, MANY_COLUMNS))), MOST_AUTOMATIC_ROUNDS),
     )

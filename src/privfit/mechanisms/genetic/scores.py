@@ -26,11 +26,12 @@ Stated = TypeVar("Stated")
 
 STEP_BITS = 24
 """Scores lie on a lattice of about 2^24 steps to what a row can do."""
-LARGEST = 1e300
+LARGEST_SCORE = 1e300
 """Scores of a row beyond this count as this, so that differences of two stay finite."""
 FAR = 2.0**61
 """Scores of a table and priors beyond this count as this, so that sums with those of rows fit 64 bits."""
 MOST_DOMAIN = 1 << 20
+"""The most rows of a finite domain: all of them are scored for every candidate."""
 SCORED_ALONE = 8
 """So many made-up rows are scored alone as well, to find scores that depend on the rows beside them: a few show it, and
 each is a call.
@@ -124,9 +125,9 @@ class SumScorer(Scorer):
             A row that fails, or a score that is no number, is worst.
             """
             found = each_row(lambda places: fitness.scored(rows[places], candidates), len(rows))
-            scores = found.filled(-LARGEST, (len(rows), len(candidates)))
+            scores = found.filled(-LARGEST_SCORE, (len(rows), len(candidates)))
             with np.errstate(all="ignore"):  # a warning would reveal something about a row
-                np.nan_to_num(scores, copy=False, nan=-LARGEST, posinf=LARGEST, neginf=-LARGEST)
+                np.nan_to_num(scores, copy=False, nan=-LARGEST_SCORE, posinf=LARGEST_SCORE, neginf=-LARGEST_SCORE)
                 if limits is not None:
                     scores = np.clip(scores, *limits)
                 short = scores.max(axis=1, keepdims=True) - scores

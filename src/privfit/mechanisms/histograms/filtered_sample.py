@@ -34,7 +34,9 @@ MOST_SCALES = 1_000_000
 MOST_CELL_BITS = 13_000
 """The number of cells is written to ledgers in decimal, and Python reads numbers of up to 4,300 digits."""
 USUAL_SAMPLE, LEAST_SAMPLE, MOST_SAMPLE = 10_000, 1_000, 1_000_000
+"""Published cells: as many as rows, within limits; the first where the number of rows is private. Not measured."""
 _UNIFORM_STEPS = 1 << 53
+"""Floats hold integers up to this exactly: priorities are multiples of 2^-53."""
 
 
 @dataclass(frozen=True)

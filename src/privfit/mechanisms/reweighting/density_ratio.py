@@ -35,6 +35,7 @@ from privfit.tables import Table
 Floats = NDArray[np.float64]
 
 SAMPLE_VALUES = 1 << 20
+"""Values of the sample that preconditions the solver: it trades time for passes, never the result."""
 MOST_PUBLIC = 1 << 26
 """More public rows than this would be added up in longer sums than the bound of rounding counts."""
 MORE_ROUNDING = 1.01

@@ -27,7 +27,9 @@ Floats = NDArray[np.float64]
 PAIR_SPREAD = 0.5
 """How far the log-weight of a pair is expected from zero, as a share of `spread`; `privfit bench weights`."""
 PRECISION = 1e-9
+"""The solver ends at this gradient: far below the noise on a share."""
 MOST_STEPS = 2000
+"""The most steps of the solver; what it has then is post-processing of the release like any other point."""
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,11 @@ from privfit.privacy.samplers.norms import Source
 Integers = NDArray[np.int64]
 
 DOWN, UP = 0, 1
+"""The two directions in which a level moves."""
 _DIGITS = Context(prec=70, Emin=MIN_EMIN, Emax=MAX_EMAX)  # ten digits more than 200 bits: rounding below 2^-150 in all
 _DRAWS, _DRAW_BITS = 4, 50  # a uniform number of 200 bits: the law is off by less than 2^-150
 _ALL = 1 << (_DRAWS * _DRAW_BITS)
+"""A uniform number of all draws' bits is below it."""
 
 
 @dataclass(frozen=True)
