@@ -27,6 +27,28 @@ def test_the_proof_of_a_guarantee_exists_and_is_listed(path, note) -> None:
     assert Path(note).name in (ROOT / "docs/proofs/README.md").read_text()
 
 
+STATEMENT = r"(Lemma|Theorem|Proposition)"
+NAMED = [
+    (path.relative_to(ROOT), note, kind, number)
+    for folder in ("src", "papers/src")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+    for guarantee in re.findall(r"Guarantee:.*?(?:\n\n|\"\"\")", path.read_text(), flags=re.S)
+    for note, said in re.findall(r"docs/proofs/([\w-]+\.md)([^.;]*)", " ".join(guarantee.split()))
+    for kind, first, last in re.findall(STATEMENT + r"s? (\d+)(?: (?:to|and) (\d+))?", said)
+    for number in range(int(first), int(last or first) + 1)
+]
+
+
+def test_guarantees_name_lemmas_and_theorems() -> None:
+    assert len(NAMED) >= 100
+
+
+@pytest.mark.parametrize(("path", "note", "kind", "number"), NAMED)
+def test_the_lemma_that_a_guarantee_names_exists(path, note, kind, number) -> None:
+    text = (ROOT / "docs/proofs" / note).read_text()
+    assert re.search(rf"^(?:#+ |\*\*){kind} {number}\b", text, flags=re.M), f"{path} names {kind} {number} of {note}"
+
+
 PROMISES = [
     (path.relative_to(ROOT), guarantee)
     for room in ("mechanisms", "models", "publish", "baselines")

@@ -17,6 +17,8 @@ from privfit.baselines.truncated import Noiseless
 from privfit.losses import LOGISTIC
 from privfit.losses.quadratic import SQUARED
 from privfit.mechanisms import Clusters, ERMProblem, GeneticCentres, PrivGene, QuadraticProblem, clusterer
+from privfit.mechanisms.reweighting.base import ReweightingProblem
+from privfit.mechanisms.reweighting.density_ratio import DensityRatio
 from privfit.models.kmeans import KMeans
 from privfit.privacy import Budget, PrivacyParameters, noise_source
 from privfit.rows import PlainRows, Rows
@@ -149,6 +151,27 @@ def test_an_estimator_says_what_its_mechanism_says(model, case) -> None:
     assert reason in str(error.value)
     fitted = model.set_params(ledger=None).fit(frame)
     assert fitted.report_.not_private_because == (reason,)
+
+
+MISSPELT = {
+    "PrivGene": Case(PrivGene(moves="genes", calibration="Paper", candidates=6), ERMProblem(HINGE), CLASSES, "slope"),
+    "GeneticCentres": Case(GeneticCentres(PrivGene(moves="genes", calibration="Paper")), Clusters(2), NUMBERS),
+    "DensityRatio": Case(DensityRatio(rows="exact"), ReweightingProblem(None, 40), NUMBERS),
+    "FunctionalMechanism": Case(
+        pf.FunctionalMechanism(calibration="box"), QuadraticProblem(SQUARED, fit_intercept=False), NUMBER, "slope"
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MISSPELT.values(), ids=MISSPELT)
+def test_a_setting_that_is_misspelt_is_refused_by_the_mechanism_itself(case, monkeypatch) -> None:
+    """It would mean the printed constants, or nothing that was proved, and nobody would say so."""
+    ledger, noise, rows = pf.Ledger(epsilon=5.0), RecordingNoise(), case.rows()
+    monkeypatch.setattr(Rows, "batches", lambda self: pytest.fail("rows were read"))
+    with pytest.raises(pf.PrivacyError, match="was given; it is"):
+        case.mechanism.release(rows, PrivacyParameters(Budget(1.0)), ledger, noise, case.objective)
+    assert ledger.entries() == []
+    assert noise.calls == []
 
 
 # -- noise that is not secret, with every mechanism there is ---------------------------------------

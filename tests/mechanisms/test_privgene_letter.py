@@ -376,3 +376,28 @@ def test_three_classes_are_learned_saved_and_charged_once(estimator: Any, settin
     if estimator is pf.LogisticRegression:
         np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
         np.testing.assert_allclose(again.predict_proba(X), model.predict_proba(X))
+
+
+def test_a_penalty_beyond_64_bits_never_wraps_a_score_round() -> None:
+    """With the smallest C, the widest box and more than a thousand levels half the squared weights pass 2^63 steps of
+    the loss. A score that wrapped round would go from the worst to the best because of one row.
+    """
+    schema = pf.Schema([pf.Category("c", [f"l{place}" for place in range(1200)])], pf.Category("y", ["a", "b"]))
+    mechanism, problem = PrivGene(moves="genes", box=1000.0, C=1e-3, candidates=4), ERMProblem(hinge())
+    mechanism.check()
+    geometry = mechanism.geometry(schema, problem)
+    population = mechanism.plan(PublicFacts(geometry, TERMS, 2), problem).population
+    candidates = np.zeros((2, geometry.n_columns))
+    for place in range(geometry.n_columns - 1):  # as near to 2^63 from below as a lattice of weights allows
+        left = 2**63 - 0.5 * np.sum(candidates[0] ** 2) / 1e-3 * population.loss.unit
+        candidates[0, 1 + place] = min(1000.0, np.floor(np.sqrt(2e-3 * left / population.loss.unit) * GRAIN) / GRAIN)
+
+    def apart(first: str) -> tuple[int, int]:
+        table = pl.DataFrame([("l0", first), ("l1", "b")], schema=["c", "y"], orient="row")
+        kept = CachedDesign(Rows(open_table(table), schema, geometry))
+        scorer = population.scorer(kept, geometry, mechanism.breeding)
+        scores, sensitivity = scorer(candidates, scorer.sensitivity(candidates, TERMS, True))
+        return int(scores[0]) - int(scores[1]), sensitivity
+
+    (one, sensitivity), (other, _) = apart("a"), apart("b")
+    assert abs(one - other) <= sensitivity

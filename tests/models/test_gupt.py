@@ -372,3 +372,11 @@ def test_too_few_aged_rows_and_too_much_accuracy_are_refused() -> None:
     with pytest.raises(pf.PrivacyError, match="less accuracy"):
         model.epsilon_for(table_of(people(400)), 400, accuracy=0.9999, confidence=0.99)
     assert PERCENTILE_GRID == 256
+
+
+def test_a_process_is_ended_once_because_its_number_may_be_anothers_later(monkeypatch) -> None:
+    ended: list[int] = []
+    real = os.killpg
+    monkeypatch.setattr(os, "killpg", lambda group, sent: (ended.append(group), real(group, sent)))
+    assert answered_in_time(loadable(np.sum), np.ones((2, 1)), 1, 1.5) == [2.0]
+    assert len(ended) == 1

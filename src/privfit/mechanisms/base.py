@@ -320,6 +320,8 @@ class Mechanism(ABC, Generic[Problem, PlanT, Data, Value]):
     ) -> Release[Value]:
         """Plan, check the ledger, read, charge durably, draw: the only place where a ledger is charged.
 
+        Parameters are checked first: a misspelt one must not mean something that nobody has proved.
+
         Parameters
         ----------
         rows : Rows

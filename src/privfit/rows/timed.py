@@ -96,7 +96,9 @@ class OneBlock:
         return np.frombuffer(in_time[0]).copy() if in_time else None
 
     def end(self) -> None:
-        """End the process, whatever it does."""
+        """End the process, whatever it does. A second call does nothing: its number may be another's by then."""
+        if self._process.returncode is not None:
+            return
         with suppress(OSError):
             os.killpg(self._process.pid, signal.SIGKILL) if hasattr(os, "killpg") else self._process.kill()
         self._process.wait()

@@ -289,7 +289,7 @@ class PrivGene(Mechanism[ERMProblem, MovesPlan | PopulationPlan, CachedDesign, E
             box,
             None if C is None else float(C),
             self.start == "auto",
-            None if self.calibration == "tight" else "logistic" if logistic else "hinge",
+            None if self.calibration != "paper" else "logistic" if logistic else "hinge",
         )
 
     def schedule(self, facts: PublicFacts, problem: ERMProblem) -> MoveSchedule:

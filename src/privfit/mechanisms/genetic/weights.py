@@ -30,6 +30,10 @@ CONSTANTS = 0.05
 """The share of first candidates that predict one class for all rows; as many predict the other."""
 EXACT = 1 << 53
 """Sums of integers up to here are exact in floats, in any order."""
+MOST_PENALTY = 2.0**62
+"""Larger penalties count as this, so that a score, whose losses add up to no more than that, fits 64 bits: one that
+wrapped round would be another's best because of one row.
+"""
 HINGE_WEIGHT = 10.0
 """C of the paper, section 6: how much a hinge loss weighs beside half the squared weights."""
 
@@ -99,7 +103,7 @@ class WeightScorer(Scorer):
         scores = -self._losses(whole)
         if self._C is not None:
             penalty = 0.5 * np.sum((whole[:, 1:] / GRAIN) ** 2, axis=1) / self._C
-            scores = scores - np.rint(penalty * self._loss.unit).astype(np.int64)
+            scores = scores - np.rint(np.minimum(penalty * self._loss.unit, MOST_PENALTY)).astype(np.int64)
         return scores, int(np.ceil(sensitivity.most * self._loss.unit * (1 + 2.0**-40)))
 
     def _losses(self, whole: Integers) -> Integers:

@@ -187,8 +187,8 @@ class DensityRatio(Mechanism[ReweightingProblem, DensityRatioPlan, CachedDesign,
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at
     most `rows_per_person` rows, in real arithmetic, up to a probability below 2^-64; docs/proofs/weights.md, Theorem 1.
-    The number of rows is public, or a public guess stands for it. None with rows="printed". Domain: at least one row,
-    no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
+    The number of rows is public, or a public guess stands for it. None with rows="printed".
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     alpha: float = 0.1
@@ -217,6 +217,11 @@ class DensityRatio(Mechanism[ReweightingProblem, DensityRatioPlan, CachedDesign,
             raise PrivacyError(
                 f"calibration={self.calibration!r} was given; it is 'tight' or 'paper'. Use 'tight' unless you compare "
                 "with the paper."
+            )
+        if self.rows not in ("public", "printed"):
+            raise PrivacyError(
+                f"rows={self.rows!r} was given; it is 'public' or 'printed'. Use 'public' unless you compare with the "
+                "paper."
             )
         if self.calibration == "paper" and self.perturbation != "output":
             raise PrivacyError(
