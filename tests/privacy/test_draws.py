@@ -421,11 +421,13 @@ def test_whoever_gives_up_cannot_draw_again() -> None:
 
 def test_one_repetition_may_follow_another() -> None:
     own = Repeat(parts=(Laplace(size=3, scale=1.0),), one_in=9)
-    draws = draws_of(own, own)
+    sampler = Listening()
+    draws = draws_of(own, own, sampler=sampler)
     for _ in range(2):
         draws.add(THREE)
         draws.accept()
     draws.finish()
+    assert sampler.asked == [("laplace", 3, 1.0)] * 2
 
 
 # -- the final plan --------------------------------------------------------------------------------
@@ -446,7 +448,8 @@ def test_the_final_event_takes_the_place_of_the_first() -> None:
 
 def test_random_bits_of_repetitions_are_not_taken_again() -> None:
     first = (Repeat(parts=(RandomBits(),), times=3), Laplace(size=1, scale=1.0))
-    draws = draws_of(*first, paid=False)
+    sampler = Listening()
+    draws = draws_of(*first, sampler=sampler, paid=False)
     draws.random_bits()
     draws.random_bits()
     draws.switch(Event("test", 1.0, parts=(*first[:1], Laplace(size=3, scale=2.0))))
@@ -454,6 +457,7 @@ def test_random_bits_of_repetitions_are_not_taken_again() -> None:
     draws.pay()
     draws.add(THREE)
     draws.finish()
+    assert sampler.asked == [("laplace", 3, 2.0)]
 
 
 @pytest.mark.parametrize(
