@@ -147,5 +147,11 @@ def on_disk() -> Iterator[Path]:
 
 
 @pytest.mark.slow
-def test_a_thousand_kills(on_disk):
-    assert check(on_disk / "ledger.db", 1_000, 1_500).hot > 0  # how many there are is a matter of the disk's speed
+def test_thousands_of_kills(on_disk):
+    """A thousand kills at a time, until more than 20 have hit a commit: how many do so is a matter of the disk."""
+    hot = 0
+    for turn in range(10):
+        hot += check(on_disk / f"ledger-{turn}.db", 1_000, 1_500).hot
+        if hot > 20:
+            break
+    assert hot > 20
