@@ -35,6 +35,7 @@ from privfit.schema import Category, Geometry, Numeric, Schema
 from privfit.tables import open_table
 from privfit_papers.bench.classes import adult
 from privfit_papers.bench.data import NoData, data_folder
+from privfit_papers.bench.memory import peak_gigabytes
 
 COLUMNS = 14
 WIDE = 500
@@ -377,13 +378,10 @@ def _read_file(path: Path) -> None:
 
 
 def _one_side(side: str, path: Path) -> None:
-    import resource
-
     X, y = generated(1000)
     LinearRegression(schema=Schema.box(-1, 1, target=(-1, 1)), ledger=bench_ledger()).fit(X, y)
     seconds = _seconds(lambda: _fit_file(path) if side == "fit" else _read_file(path))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
-    print(json.dumps({"seconds": seconds, "gigabytes": peak}))
+    print(json.dumps({"seconds": seconds, "gigabytes": peak_gigabytes()}))
 
 
 def bench_ledger() -> Ledger:

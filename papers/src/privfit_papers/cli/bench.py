@@ -19,6 +19,7 @@ from privfit_papers.bench import speed as speed_bench
 from privfit_papers.bench.genetic import against_naive
 from privfit_papers.cli.classifiers import classifiers
 from privfit_papers.cli.clusters import clusters
+from privfit_papers.cli.engines import engines
 from privfit_papers.cli.genetic import genetic
 from privfit_papers.cli.publishers import publishers
 from privfit_papers.cli.regularised import regularised
@@ -148,3 +149,4 @@ group.command()(in_one_sentence(clusters))
 group.command()(in_one_sentence(genetic))
 group.command()(in_one_sentence(weights))
 group.command()(in_one_sentence(publishers))
+group.command()(in_one_sentence(engines))
