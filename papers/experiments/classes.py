@@ -25,7 +25,7 @@ from scipy.special import expit, logsumexp
 
 import privfit as pf
 from privfit.losses import tempered_logistic
-from privfit.mechanisms.perturbation import defaults as rules
+from privfit.mechanisms.perturbation import problem as rules
 from privfit.privacy import seeded_generator
 from privfit.schema import Category, Column, Schema
 

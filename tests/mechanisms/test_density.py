@@ -59,7 +59,7 @@ def test_gradients_never_move_more_than_claimed_and_reach_it(adjacency: str, peo
         entering = [np.zeros(encoded.shape[1])] if adjacency == "add-remove" else [people * row for row in encoded]
         for other, s, t in itertools.product(entering, (0.0, 0.5, 1.0), (0.0, 0.5, 1.0)):
             worst = max(worst, float(np.linalg.norm(s * leaving - t * other)))
-    claimed = gradients.sensitivity("l2")
+    claimed = gradients.sensitivity["l2"]
     assert worst <= claimed * (1 + 1e-12)
     assert worst == pytest.approx(claimed)  # it is the best bound there is
     assert claimed == pytest.approx(people * math.sqrt(3) * (math.sqrt(2) if adjacency == "replace-one" else 1))

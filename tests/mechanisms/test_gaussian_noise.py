@@ -177,7 +177,7 @@ def densities(
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Densities of the minimum on a grid of weights, for both tables: h(-J'(w)) J''(w), by Lemma 3."""
     loss, ridge, sd = plan.gradients.loss, plan.ridge, plan.event.scale / plan.event.unit
-    reach = (14 * sd + len(stay + leave) * plan.gradients.slope_norm("linf")) / ridge
+    reach = (14 * sd + len(stay + leave) * plan.gradients.slope_norm["linf"]) / ridge
     w = np.linspace(-reach, reach, points)
 
     def density(rows: list) -> np.ndarray:

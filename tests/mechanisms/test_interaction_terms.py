@@ -17,7 +17,7 @@ import privfit as pf
 from privfit.losses import LOGISTIC, tempered_logistic
 from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.perturbation import interaction_terms as pairs
-from privfit.mechanisms.perturbation.defaults import FLAT_ROWS, FOR_CERTIFICATE, automatic_interactions
+from privfit.mechanisms.perturbation.defaults import FLAT_ROWS, FOR_CERTIFICATE
 from privfit.mechanisms.perturbation.gaussian_noise import losses_beside
 from privfit.mechanisms.perturbation.interaction_terms import (
     LARGEST_CELL,
@@ -30,6 +30,7 @@ from privfit.mechanisms.perturbation.interaction_terms import (
     menu_for,
     newton_step,
 )
+from privfit.mechanisms.perturbation.objective import automatic_interactions
 from privfit.mechanisms.perturbation.problem import ERMProblem
 from privfit.privacy import Budget, PrivacyParameters, exact
 from privfit.privacy.gaussian import gaussian_delta
@@ -187,7 +188,7 @@ def test_gaussian_weights_and_pure_steps_together_stay_within_delta(epsilon: flo
     e = epsilon * (1 - FOR_CERTIFICATE)
     steps = [float(step) for step in priced(tables)]
     shift = steepest_pull(plan)
-    flat = plan.gradients.loss.taper * plan.gradients.slope_norm("linf") * plan.gradients.norms.l2**2 / plan.ridge
+    flat = plan.gradients.loss.taper * plan.gradients.slope_norm["linf"] * plan.gradients.norms.l2**2 / plan.ridge
     assert flat <= (e - sum(steps)) * FLAT_ROWS
     total = 0.0
     for signs in itertools.product((1, -1), repeat=len(steps)):
@@ -266,7 +267,7 @@ def test_rows_looked_at_are_enough_for_the_tables_that_are_planned() -> None:
         geometry = mechanism.geometry(schema, risk, "splines")
         for epsilon, number in zip((2.0, 0.5, 0.1, 0.01), wanted, strict=True):
             terms, menu = PrivacyParameters(Budget(epsilon)), len(menu_for(geometry, risk))
-            assert mechanism.n_interactions(PublicFacts(geometry, terms, 10**7), risk) == number
+            assert mechanism._n_interactions(PublicFacts(geometry, terms, 10**7), risk) == number
             rows = enough_rows(terms, menu)
             assert rows * menu <= MOST_LOOKS
             assert number == (rows * epsilon >= 20_000) + (rows * epsilon >= 40_000)

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import privfit as pf
 from privfit.losses import LOGISTIC, ConvexLoss
 from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE
-from privfit.mechanisms.perturbation.objective import Price, objective_noise
-from privfit.mechanisms.perturbation.objective_noise import ObjectiveNoise
+from privfit.mechanisms.perturbation.objective import objective_noise
+from privfit.mechanisms.perturbation.objective_noise import ObjectiveNoise, Price
 from privfit.mechanisms.perturbation.problem import ERMProblem
 from privfit.privacy import PrivacyError, SeededNoise
 from privfit.privacy.samplers.norms import block_norm_sd
@@ -56,7 +56,6 @@ def test_the_parts_of_mixed_noise_share_epsilon_and_cover_every_column_once(
 ) -> None:
     gradients = gradients_of(schema_of(*shape), classes=classes, people=people, replaced=replaced)
     if not gradients.norms.blocks:
-        assert "mixed" not in pf.ObjectivePerturbation()._candidates(gradients, 0.0)
         return
     tilt = objective_noise("mixed", gradients, Price(epsilon, 0.0), None)
     assert sorted(itertools.chain.from_iterable(part.columns for part in tilt.groups)) == list(
@@ -172,7 +171,7 @@ def lattice_price(tilt: ObjectiveNoise) -> Fraction:
 def test_the_lattice_is_paid_for(shape: tuple, epsilon: float, kind: str, classes: int) -> None:
     """Every move is longer by what rounding can add, in exact fractions, and the claim still holds."""
     gradients = gradients_of(schema_of(*shape), classes=classes)
-    if kind not in pf.ObjectivePerturbation()._candidates(gradients, 0.0):
+    if kind == "mixed" and not gradients.norms.blocks:
         return
     tilt = objective_noise(kind, gradients, Price(epsilon, 0.0), None)
     spent, parts = lattice_price(tilt), tilt.parts()
@@ -210,7 +209,7 @@ def test_no_other_groups_of_blocks_would_make_less_mixed_noise(shape: tuple, cla
     blocks = [tuple(range(*ends)) for ends in norms.blocks]
     blocks += [(column,) for column in norms.singles] if classes == 1 else []
     of_singles = (
-        gradients.slope_norm("linf") * group_sd([1] * len(norms.singles) * classes)
+        gradients.slope_norm["linf"] * group_sd([1] * len(norms.singles) * classes)
         if norms.singles and classes > 1
         else 0.0
     )
@@ -219,9 +218,9 @@ def test_no_other_groups_of_blocks_would_make_less_mixed_noise(shape: tuple, cla
         costs = [len(norms.singles) * of_singles**2]
         for which in set(groups.tolist()):
             widths = [len(block) * classes for block, group in zip(blocks, groups, strict=True) if group == which]
-            costs.append(sum(widths) / classes * (gradients.slope_norm("l1") * group_sd(widths)) ** 2)
+            costs.append(sum(widths) / classes * (gradients.slope_norm["l1"] * group_sd(widths)) ** 2)
         total = sum(cost ** (1 / 3) for cost in costs) ** 3
-        neighbours = gradients.sensitivity("linf") / gradients.gradient_norm("linf")
+        neighbours = gradients.sensitivity["linf"] / gradients.gradient_norm["linf"]
         assert least <= neighbours * math.sqrt(total / norms.columns) * (1 + ESTIMATED)
 
 
@@ -248,7 +247,7 @@ def test_a_very_wide_category_has_noise_of_its_own_and_leaves_room_for_the_rest(
     )
     assert plan.noise.lattice_cost < 1e-3
     gradients = plan.gradients
-    each = gradients.sensitivity("l1") / len(narrow + wide)
+    each = gradients.sensitivity["l1"] / len(narrow + wide)
     alone = (
         each
         * math.sqrt(sum((2 * width) ** (1 / 3) for width in narrow + wide) ** 3 / gradients.norms.columns)
@@ -264,7 +263,7 @@ def test_what_the_lattice_costs_is_counted_in_the_ridge_without_cost(
 ) -> None:
     """All steps over the scales that are drawn with, in exact fractions."""
     gradients = gradients_of(schema_of(*shape), classes=classes)
-    if kind not in pf.ObjectivePerturbation()._candidates(gradients, 0.0):
+    if kind == "mixed" and not gradients.norms.blocks:
         return
     tilt = objective_noise(kind, gradients, Price(epsilon, 0.0), None)
     assert lattice_price(tilt) <= Fraction(tilt.lattice_cost) * (1 + Fraction(1, 10**9))

@@ -18,13 +18,10 @@ import privfit as pf
 from privfit.losses import LOGISTIC, ConvexLoss, hinge, robust, smooth_hinge
 from privfit.mechanisms import ERMProblem, Perturbation
 from privfit.mechanisms.base import PublicFacts
-from privfit.mechanisms.perturbation.defaults import (
-    FOR_CERTIFICATE,
-    USUAL_ROWS,
-    automatic_output_ridge,
-    automatic_ridge,
-)
-from privfit.mechanisms.perturbation.objective import FOR_GRADIENTS, Price, objective_noise
+from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE, FOR_GRADIENTS, USUAL_ROWS
+from privfit.mechanisms.perturbation.objective import automatic_ridge, objective_noise
+from privfit.mechanisms.perturbation.objective_noise import Price
+from privfit.mechanisms.perturbation.output import automatic_output_ridge
 from privfit.privacy import Budget, PrivacyParameters, SeededNoise
 from privfit.rows import Rows
 from privfit.schema import RowNorms
@@ -145,7 +142,7 @@ def test_the_ridge_rule_for_a_perturbed_minimum_balances_noise_and_ridge(
     ridge = automatic_output_ridge(gradients, epsilon, rows)
     assert ridge > automatic_output_ridge(gradients, more * epsilon, rows)
     assert ridge < automatic_output_ridge(gradients, epsilon, times * rows)
-    noise = gradients.values * gradients.sensitivity("l2") / epsilon
+    noise = gradients.values * gradients.sensitivity["l2"] / epsilon
 
     def cost(candidate: float) -> float:
         """What noise of this length does to a loss that curves so much, and what the ridge does."""

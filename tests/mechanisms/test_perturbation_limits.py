@@ -15,7 +15,8 @@ from privfit.losses import LOGISTIC, ConvexLoss, robust, tempered_logistic
 from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.perturbation import certified_minimum as minima
 from privfit.mechanisms.perturbation.gaussian_noise import objective_delta
-from privfit.mechanisms.perturbation.objective import Price, objective_noise
+from privfit.mechanisms.perturbation.objective import objective_noise
+from privfit.mechanisms.perturbation.objective_noise import Price
 from privfit.mechanisms.perturbation.problem import ERMProblem
 from privfit.privacy import Budget, PrivacyParameters
 from privfit.rows import CachedDesign
@@ -65,7 +66,7 @@ def ridge_without_cost(kind: str, gradients: Gradients, epsilon: float) -> float
 def test_deltas_too_small_for_a_float_are_not_lost_in_great_numbers(people: int, coupling: str, classes: int) -> None:
     gradients = Gradients(NORMS, LOGISTIC, classes, coupling, people)  # type: ignore[arg-type]
     tilt = objective_noise("gaussian", gradients, Price(1.0, 1e-6), 0.0)
-    ratio = gradients.gradient_norm("l2") / tilt.groups[0].scale
+    ratio = gradients.gradient_norm["l2"] / tilt.groups[0].scale
     assert 0.5e-6 < objective_delta(gradients, 1.0, ratio) <= 1e-6 * (1 + 1e-6)
     assert objective_delta(gradients, 1.0, 100 * ratio) == math.inf
 

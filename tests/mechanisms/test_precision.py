@@ -22,7 +22,6 @@ from privfit.mechanisms.perturbation.certified_minimum import derivatives, minim
 from privfit.mechanisms.perturbation.precision import (
     longest_minimum,
     most_rows,
-    noise_bound,
     output_precision,
     precision_of,
     quiet_ridge,
@@ -141,7 +140,7 @@ def test_a_loss_that_states_too_little_is_refused(stated: dict, told: str) -> No
 def test_noise_is_hardly_ever_as_long_as_its_bound_and_not_far_from_it(kind: str, classes: int) -> None:
     plan = planned(MIXED, classes=classes, noise=kind, delta=1e-6 if kind == "gaussian" else 0.0)
     assert plan.noise is not None
-    bound, source = noise_bound(plan.noise), SeededNoise(7)
+    bound, source = plan.noise.bound, SeededNoise(7)
     lengths = [float(np.linalg.norm(drawn(plan.noise, source))) for _ in range(300)]
     assert max(lengths) < bound
     assert max(lengths) > bound / 40
@@ -175,13 +174,13 @@ def test_what_the_theorem_assumes_holds_in_every_plan(
         return
     condition = found.smoothness / ridge
     rounding = CachedDesign.most_rounding(
-        rows, CORNERS.l2, 2, 3 * found.radius, gradients.slope_norm("l2"), gradients.smoothness, gradients.offset
+        rows, CORNERS.l2, 2, 3 * found.radius, gradients.slope_norm["l2"], gradients.smoothness, gradients.offset
     )
     rho = rounding + 2.0**-50 * (3 * ridge * found.radius + noise) + 128 * 2.0**-53 * found.smoothness * found.radius
     reached = 2 * rho * math.sqrt(math.sqrt(condition) + 1.5)
     assert found.ball >= found.radius >= longest_minimum(gradients, rows, ridge, noise, gradients.excess_at_zero)
-    assert max(reached, 2 * tolerance * gradients.sensitivity("l2")) <= ridge * found.radius / 4 * (1 + 1e-6)
-    assert found.slack >= 2 * tolerance * gradients.sensitivity("l2") * (1 - 1e-9)
+    assert max(reached, 2 * tolerance * gradients.sensitivity["l2"]) <= ridge * found.radius / 4 * (1 + 1e-6)
+    assert found.slack >= 2 * tolerance * gradients.sensitivity["l2"] * (1 - 1e-9)
     assert found.accelerated >= 4 * math.sqrt(condition) * math.log(1.75 * ridge * found.radius / found.slack) * (
         1 - 1e-9
     )
@@ -204,9 +203,7 @@ def test_a_quiet_ridge_is_the_smallest_one() -> None:
     plan = planned(MIXED, rows=10**8)
     assert plan.noise is not None
     found = quiet_ridge(plan.gradients, 10**8, 1e-3, plan.noise, 0.99)
-    slacks = [
-        precision_of(plan.gradients, 10**8, found * times, noise_bound(plan.noise), 1e-6).slack for times in (1.0, 0.99)
-    ]
+    slacks = [precision_of(plan.gradients, 10**8, found * times, plan.noise.bound, 1e-6).slack for times in (1.0, 0.99)]
     sds = [
         2 * math.sqrt(2 * plan.gradients.values) * slack / (found * times * 0.99 * 0.005)
         for slack, times in zip(slacks, (1.0, 0.99), strict=True)
@@ -250,7 +247,7 @@ def test_an_automatic_ridge_of_a_sharp_loss_is_never_refused(rows: int, adjacenc
         mechanism = pf.OutputPerturbation()
         geometry = mechanism.geometry(MIXED, risk, "splines")
         plan = mechanism.plan(PublicFacts(geometry, PrivacyParameters(Budget(epsilon), adjacency, 1, rows), rows), risk)  # type: ignore[arg-type]
-        moved = plan.gradients.sensitivity("l2") / plan.ridge
+        moved = plan.gradients.sensitivity["l2"] / plan.ridge
         assert (
             moved
             <= plan.event.sensitivity / plan.event.unit
@@ -329,10 +326,10 @@ def test_a_tiny_ridge_gets_a_ball_and_a_usual_one_a_minimum() -> None:
     gradients = gradients_of(MIXED)
     ball, far = output_precision(gradients, 1000, 1e-9)
     assert not ball.solves
-    assert far == 2 * ball.ball < gradients.sensitivity("l2") / 1e-9
+    assert far == 2 * ball.ball < gradients.sensitivity["l2"] / 1e-9
     solved, near = output_precision(gradients, 1000, 10.0)
     assert solved.solves
-    assert 1 < near / (gradients.sensitivity("l2") / 10.0) < 1.001
+    assert 1 < near / (gradients.sensitivity["l2"] / 10.0) < 1.001
     with pytest.raises(pf.PrivacyError, match="Nothing was charged"):
         output_precision(gradients_of(MIXED, hinge()), 10**9, 1.0)
 

@@ -164,7 +164,7 @@ def test_a_hundred_numbers_have_pairs_and_no_table_of_their_own() -> None:
     mechanism = pf.ObjectivePerturbation(interactions="auto")
     geometry = mechanism.geometry(box, ERMProblem(LOGISTIC), "splines")
     assert (
-        mechanism.n_interactions(PublicFacts(geometry, PrivacyParameters(Budget(4.0)), 10**6), ERMProblem(LOGISTIC))
+        mechanism._n_interactions(PublicFacts(geometry, PrivacyParameters(Budget(4.0)), 10**6), ERMProblem(LOGISTIC))
         == 2
     )
     assert len(menu_for(geometry, ERMProblem(LOGISTIC))) == 4950
@@ -190,7 +190,7 @@ def test_auto_leaves_wide_tables_as_they_were() -> None:
     mechanism = pf.ObjectivePerturbation(interactions="auto")
     geometry = mechanism.geometry(wide, ERMProblem(LOGISTIC), "splines")
     assert (
-        mechanism.n_interactions(PublicFacts(geometry, PrivacyParameters(Budget(10.0)), 10**6), ERMProblem(LOGISTIC))
+        mechanism._n_interactions(PublicFacts(geometry, PrivacyParameters(Budget(10.0)), 10**6), ERMProblem(LOGISTIC))
         == 0
     )
     many = pf.Schema([pf.Category(f"c{i}", [0, 1]) for i in range(102)], CROSSED.target)

@@ -80,10 +80,10 @@ def test_gradients_with_numbers_never_move_more_than_claimed_and_reach_it(adjace
         for one, other in itertools.product(sums, others)
         for s, t in itertools.product((0.0, 0.5, 1.0), repeat=2)
     )
-    claimed = OneSided(norms, LOGISTIC, rows_per_person=people, replace=replaced).sensitivity("l2")
+    claimed = OneSided(norms, LOGISTIC, rows_per_person=people, replace=replaced).sensitivity["l2"]
     assert claimed == pytest.approx(people * math.sqrt(2 + 2 if replaced else 3))
     assert worst == pytest.approx(claimed)
-    printed = OneSided(norms, LOGISTIC, rows_per_person=people, replace=replaced, printed=True).sensitivity("l2")
+    printed = OneSided(norms, LOGISTIC, rows_per_person=people, replace=replaced, printed=True).sensitivity["l2"]
     assert printed == pytest.approx(people * math.sqrt(5))
     assert printed > claimed
 

@@ -126,10 +126,10 @@ def test_no_row_pulls_harder_than_stated(coupling: Coupling, loss: ConvexLoss, c
         )
         own = slopes(coupling, loss, scores, label)
         for norm in NORMS:
-            assert length(own, norm) <= gradients.slope_norm(norm) * (1 + 1e-12)
+            assert length(own, norm) <= gradients.slope_norm[norm] * (1 + 1e-12)
             steepest[norm] = max(steepest[norm], length(np.outer(row, own), norm))
     for norm in NORMS:
-        assert 0.75 * gradients.gradient_norm(norm) <= steepest[norm] <= gradients.gradient_norm(norm) * (1 + 1e-12)
+        assert 0.75 * gradients.gradient_norm[norm] <= steepest[norm] <= gradients.gradient_norm[norm] * (1 + 1e-12)
 
 
 @pytest.mark.parametrize(("coupling", "loss", "classes"), CASES, ids=NAMES)
@@ -149,7 +149,7 @@ def test_no_person_moves_a_sum_of_gradients_further_than_stated(
             row = any_row(geometry, rng, k % 2 == 0)
             moved += sign * np.outer(row, slopes(coupling, loss, row @ weights, int(rng.integers(max(classes, 2)))))
         for norm in NORMS:
-            assert length(moved, norm) <= gradients.sensitivity(norm) * (1 + 1e-12)
+            assert length(moved, norm) <= gradients.sensitivity[norm] * (1 + 1e-12)
 
 
 @pytest.mark.parametrize(("coupling", "classes"), [("one", 1), ("softmax", 3), ("one-vs-rest", 3)])
@@ -165,13 +165,13 @@ def test_two_opposite_rows_reach_the_sensitivity(coupling: Coupling, classes: in
     pulled = np.outer(row, slopes(coupling, LOGISTIC, far, 1 if coupling != "one" else 0))
     other = np.outer(row, slopes(coupling, LOGISTIC, -far, 0 if coupling != "one" else 1))
     for norm in NORMS if coupling != "one-vs-rest" else ["linf"]:
-        assert length(pulled - other, norm) == pytest.approx(gradients.sensitivity(norm))
+        assert length(pulled - other, norm) == pytest.approx(gradients.sensitivity[norm])
 
 
 def test_slopes_are_counted_in_the_units_of_the_loss() -> None:
     gradients = Gradients(RowNorms(5, 2, 1, 9), robust(3.0), rows_per_person=4, replace=False)
-    assert [gradients.sensitivity(norm) for norm in NORMS] == [4 * 3 * 5, 4 * 3 * 2, 4 * 3]
-    assert Gradients(RowNorms(5, 2, 1, 9), robust(3.0), rows_per_person=4).sensitivity("l2") == 2 * 4 * 3 * 2
+    assert [gradients.sensitivity[norm] for norm in NORMS] == [4 * 3 * 5, 4 * 3 * 2, 4 * 3]
+    assert Gradients(RowNorms(5, 2, 1, 9), robust(3.0), rows_per_person=4).sensitivity["l2"] == 2 * 4 * 3 * 2
     assert gradients.values == 9
     assert Gradients(RowNorms(5, 2, 1, 9), LOGISTIC, 7, "softmax").values == 63
 
@@ -207,7 +207,7 @@ def test_corners_are_the_extreme_slopes_of_one_label(coupling: Coupling, loss: C
     for label in range(max(classes, 2)):
         corners = corners_by_hand(coupling, loss, classes, label)
         assert len(corners) == gradients.corners
-        assert max(length(np.array(corner), "l2") for corner in corners) == pytest.approx(gradients.slope_norm("l2"))
+        assert max(length(np.array(corner), "l2") for corner in corners) == pytest.approx(gradients.slope_norm["l2"])
 
 
 @pytest.mark.parametrize("classes", [2, 3, 4])
@@ -319,12 +319,12 @@ def test_noise_for_slopes_alone_covers_curvature_from_the_free_ridge_on(
     gradients = Gradients(
         RowNorms(blocks, math.sqrt(blocks), 1.0, 3 * blocks), loss, rows_per_person=people, replace=replaced
     )
-    scale = gradients.sensitivity(norm) / epsilon
+    scale = gradients.sensitivity[norm] / epsilon
     ridge = more * gradients.ridge_without_cost(epsilon)
     z = np.concatenate([np.linspace(-30, 30, 4001), [-1e6, 1e6]])
     steep, bent = np.abs(loss.slope(z, 1.0)), loss.curvature(z, 1.0)
     cost = steep * gradients.norms[norm] / scale + np.log1p(bent * gradients.norms.l2**2 / ridge)
-    most = gradients.gradient_norm(norm) / scale
+    most = gradients.gradient_norm[norm] / scale
     assert most == pytest.approx(epsilon / people / (2 if replaced else 1))
     assert cost.max() <= most * (1 + 1e-9)
 
@@ -335,11 +335,11 @@ def test_well_below_the_free_ridge_curvature_is_not_covered(loss: ConvexLoss) ->
     tight.
     """
     gradients = Gradients(RowNorms(3, math.sqrt(3), 1.0, 9), loss)
-    scale = gradients.sensitivity("l1") / 1e-3
+    scale = gradients.sensitivity["l1"] / 1e-3
     ridge = 0.9 * gradients.ridge_without_cost(1e-3)
     z = np.linspace(-30, 30, 4001)
     cost = np.abs(loss.slope(z, 1.0)) * 3 / scale + np.log1p(loss.curvature(z, 1.0) * 3 / ridge)
-    assert cost.max() > gradients.gradient_norm("l1") / scale
+    assert cost.max() > gradients.gradient_norm["l1"] / scale
 
 
 @pytest.mark.parametrize("loss", TAPERED, ids=lambda loss: f"{loss.most_slope}-{loss.taper}")
@@ -347,7 +347,7 @@ def test_well_below_the_free_ridge_curvature_is_not_covered(loss: ConvexLoss) ->
 def test_curvature_of_several_classes_is_free_together_in_l1(loss: ConvexLoss, epsilon: float) -> None:
     classes = 3
     gradients = Gradients(RowNorms(4, 2.0, 1.0, 9), loss, classes, "one-vs-rest")
-    scale = gradients.sensitivity("l1") / epsilon
+    scale = gradients.sensitivity["l1"] / epsilon
     ridge = gradients.ridge_without_cost(epsilon)
     rng = np.random.default_rng(5)
     for _ in range(300):
@@ -355,7 +355,7 @@ def test_curvature_of_several_classes_is_free_together_in_l1(loss: ConvexLoss, e
         steep = np.abs(slopes("one-vs-rest", loss, scores, label))
         bent = np.diag(bends("one-vs-rest", loss, scores, label))
         cost = steep.sum() * 4 / scale + np.log1p(bent * 4 / ridge).sum()
-        assert cost <= gradients.gradient_norm("l1") / scale * (1 + 1e-9)
+        assert cost <= gradients.gradient_norm["l1"] / scale * (1 + 1e-9)
 
 
 def test_a_free_ridge_needs_a_taper_and_slopes_that_add_up() -> None:
@@ -377,12 +377,12 @@ def test_softmax_has_no_taper() -> None:
     in L1.
     """
     gradients = Gradients(RowNorms(4, 2.0, 1.0, 9), LOGISTIC, 3, "softmax")
-    scale = gradients.sensitivity("l1") / 1e-3
+    scale = gradients.sensitivity["l1"] / 1e-3
     ridge = replace(gradients, classes=1, coupling="one").ridge_without_cost(1e-3)
     scores = np.array([6.0, 6.0, -6.0])  # as steep as can be, and undecided between two others
     own = slopes("softmax", LOGISTIC, scores, 2)
     bent = np.linalg.eigvalsh(bends("softmax", LOGISTIC, scores, 2))
     assert (
         np.abs(own).sum() * 4 / scale + np.log1p(np.maximum(bent, 0) * 4 / ridge).sum()
-        > gradients.gradient_norm("l1") / scale
+        > gradients.gradient_norm["l1"] / scale
     )

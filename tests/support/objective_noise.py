@@ -10,9 +10,8 @@ import numpy as np
 import privfit as pf
 from privfit.losses import LOGISTIC, ConvexLoss
 from privfit.mechanisms.base import PublicFacts
-from privfit.mechanisms.perturbation.defaults import coupling_for
 from privfit.mechanisms.perturbation.objective_noise import ObjectiveNoise
-from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem
+from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem, coupling_for
 from privfit.privacy import Budget, PrivacyParameters, Sampler, SeededNoise, noised
 from privfit.privacy.parts import RELEASE, Additive
 from privfit.schema import RowNorms
@@ -88,7 +87,7 @@ def corner_rows(norms: RowNorms, rng: np.random.Generator, count: int) -> list[n
 
 def corner_slopes(gradients: Gradients, rng: np.random.Generator) -> list[np.ndarray]:
     """The corners of what slopes a row can have."""
-    most, classes = gradients.slope_norm("linf"), gradients.classes
+    most, classes = gradients.slope_norm["linf"], gradients.classes
     if gradients.coupling == "one":
         return [np.array([most])]
     if gradients.coupling == "one-vs-rest":

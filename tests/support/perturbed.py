@@ -10,8 +10,7 @@ import privfit as pf
 from privfit.losses import LOGISTIC, ConvexLoss
 from privfit.mechanisms import ERMProblem, Perturbation, Release
 from privfit.mechanisms.base import PublicFacts
-from privfit.mechanisms.perturbation.defaults import coupling_for
-from privfit.mechanisms.perturbation.problem import ERMPlan
+from privfit.mechanisms.perturbation.problem import ERMPlan, coupling_for
 from privfit.privacy import Budget, PrivacyParameters
 from privfit.rows import Rows
 from privfit.tables import open_table

@@ -11,7 +11,8 @@ from privfit.features import FourierFeatures, ShortenedRows
 from privfit.losses import ConvexLoss
 from privfit.mechanisms import ERMFit, ERMProblem
 from privfit.mechanisms.base import AnyMechanism, Description, Numbers
-from privfit.mechanisms.perturbation.defaults import NOISE_LIMIT, automatic_numbers, coupling_for
+from privfit.mechanisms.perturbation.defaults import NOISE_LIMIT, SLOPE_BELOW
+from privfit.mechanisms.perturbation.problem import coupling_for
 from privfit.models.base import PrivateLinearModel
 from privfit.models.features import USUAL_COMPONENTS, fourier_features, short_rows
 from privfit.models.inputs import Input, predict_table, predicting
@@ -249,6 +250,16 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
 
 
 AnyPerturbedModel = PerturbedModel[Any, Any]
+
+
+def automatic_numbers(parameters: PrivacyParameters, columns: int, n_rows: int | None) -> tuple[Numbers, int]:
+    """How numbers enter where nobody says, and with how many knots: as splines where rows times epsilon per column
+    suffice.
+    """
+    if n_rows is None:
+        return "splines", AUTO_KNOTS
+    density = n_rows * parameters.budget.epsilon / (columns * parameters.rows_per_person)
+    return ("slope" if density < SLOPE_BELOW else "splines"), AUTO_KNOTS
 
 
 def table_units(weights: Floats, geometry: Geometry, fit_intercept: bool) -> tuple[Floats, float]:

@@ -233,6 +233,7 @@ class Event:
     @cached_property
     def summary(self) -> NoiseSummary:
         """The main parts in one line, as in a report; of a release made elsewhere nothing is known."""
+        in_words = "unknown" if self.elsewhere else " and ".join(dict.fromkeys(part.in_words for part in self.main))
         chooses, n_values = bool(self.main) and isinstance(self.main[0], Selection), 0
         for part in self.parts:
             times, own = (part.times or 1, part.parts) if isinstance(part, Repeat) else (1, (part,))
@@ -244,7 +245,7 @@ class Event:
         sd = 0.0 if first is None else first.sd
         squares = sum(part.size * part.sd**2 for part in added)
         return NoiseSummary(
-            in_words="unknown" if self.elsewhere else " and ".join(dict.fromkeys(part.in_words for part in self.main)),
+            in_words=in_words,
             n_values=n_values,
             sensitivity=(max if gaussian else sum)([part.sensitivity for part in noisy]),
             scale=0.0 if first is None else first.scale,
@@ -369,7 +370,7 @@ def laplace_scale(sensitivity: int, epsilon: Fraction) -> float:
     while math.isfinite(scale) and Fraction(sensitivity) > Fraction(scale) * epsilon:
         scale = math.nextafter(scale, math.inf)
     if scale > MOST_SCALE:
-        raise _too_large(f"epsilon={float(epsilon):.3g}")
+        raise too_much_noise(f"epsilon={float(epsilon):.3g}")
     return scale
 
 
@@ -385,11 +386,12 @@ def gaussian_scale(sensitivity: int, rho: Fraction) -> float:
     while math.isfinite(scale) and Fraction(sensitivity) ** 2 > 2 * rho * Fraction(scale) ** 2:
         scale = math.nextafter(scale, math.inf)
     if scale > MOST_SCALE:
-        raise _too_large(f"rho={float(rho):.3g}")
+        raise too_much_noise(f"rho={float(rho):.3g}")
     return scale
 
 
-def _too_large(price: str) -> PrivacyError:
+def too_much_noise(price: str) -> PrivacyError:
+    """The refusal of a price that no noise can serve."""
     return PrivacyError(
         f"{price} asks for more noise than 64-bit integers can hold. Choose a larger epsilon, or fewer columns."
     )

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from privfit.privacy.errors import PrivacyError
 from privfit.privacy.parameters import NumberKind, settle
-from privfit.privacy.samplers.norms import Norm, block_norm_sd
+from privfit.privacy.samplers.norms import UNIT_SD, Norm, block_norm_sd
 from privfit.privacy.samplers.selection import Rule
 from privfit.privacy.samplers.sources import Sampler
 
@@ -175,16 +175,13 @@ class KNorm(Additive):
 
     @property
     def unit_sd(self) -> float:
-        if self.norm == "l2":
-            return math.sqrt(self.size + 1)
         if self.norm == "blocks":
             return block_norm_sd(self.blocks)
-        return self.block_sd(0)
+        return UNIT_SD[self.norm](self.blocks[0] if self.blocks else self.size)
 
     def block_sd(self, block: int) -> float:
         """For "linf", the standard deviation of one value of a block at scale 1."""
-        size = self.blocks[block] if self.blocks else self.size
-        return math.sqrt((size + 1) * (size + 2) / 3)
+        return UNIT_SD["linf"](self.blocks[block] if self.blocks else self.size)
 
     def added(self, sampler: Sampler, values: Integers, scale: float) -> Integers:
         if self.norm == "l2":

@@ -39,6 +39,16 @@ class Gradients:
     replace: bool = True
     values: int = field(init=False, repr=False, compare=False)
     """How many weights there are."""
+    slope_norm: dict[Norm, float] = field(init=False, repr=False, compare=False)
+    """The largest norms of a row's slopes: the Lipschitz constant of the loss, times what classes add to it."""
+    gradient_norm: dict[Norm, float] = field(init=False, repr=False, compare=False)
+    """The largest norms of one row's gradient."""
+    sensitivity: dict[Norm, float] = field(init=False, repr=False, compare=False)
+    """The largest differences, in these norms, of neighbours' sums of gradients at the same weights."""
+    smoothness: float = field(init=False, repr=False, compare=False)
+    """A bound of the largest eigenvalue of a row's Hessian in its predictors; twice what a grid finds where the loss
+    states none.
+    """
     offset: float = field(init=False, repr=False, compare=False)
     """How far from zero the predictors of a row are computed, in L2."""
     excess_at_zero: float = field(init=False, repr=False, compare=False)
@@ -47,43 +57,39 @@ class Gradients:
     """The same, or where it is not stated, twice what a grid finds: how long minima are planned to be."""
 
     def __post_init__(self) -> None:
-        loss, several = self.loss, self.coupling == "one-vs-rest"
-        excess = math.inf if loss.excess_at_zero is None else self.classes * loss.excess_at_zero
-        excess = math.log(self.classes) if self.coupling == "softmax" else excess
-        found = math.inf if loss.likely_excess is None else UNSTATED * self.classes * loss.likely_excess
+        """Softmax slopes are probabilities less the indicator of the row's class: their positive part sums to at most
+        1, and so does their negative part. The largest eigenvalue of diag(p) - pp' is a half.
+        """
+        loss, norms, classes, softmax = self.loss, self.norms, self.classes, self.coupling == "softmax"
+        several: dict[str, tuple[float, float]] = {
+            "one": (1.0, 1.0),
+            "softmax": (2.0, math.sqrt(2.0)),
+            "one-vs-rest": (float(classes), math.sqrt(classes)),
+        }
+        (l1, l2), lipschitz = several[self.coupling], loss.most_slope
+        assert lipschitz is not None
+        slopes: dict[Norm, float] = {"l1": lipschitz * l1, "l2": lipschitz * l2, "linf": lipschitz}
+        largest: dict[Norm, float] = {"l1": norms.l1, "l2": norms.l2, "linf": norms.linf}
+        gradients = {norm: slopes[norm] * largest[norm] for norm in slopes}
+        neighbours = (2 if self.replace else 1) * self.rows_per_person
+        curvature = loss.smoothness if loss.most_curvature is None else loss.most_curvature
+        if curvature is None and not softmax:
+            curvature = UNSTATED * loss.found_smoothness()
+        excess = math.inf if loss.excess_at_zero is None else classes * loss.excess_at_zero
+        excess = math.log(classes) if softmax else excess
+        found = math.inf if loss.likely_excess is None else UNSTATED * classes * loss.likely_excess
         derived = {
-            "values": self.norms.columns * self.classes,
-            "offset": loss.offset * (math.sqrt(self.classes) if several else 1.0),
+            "values": norms.columns * classes,
+            "slope_norm": slopes,
+            "gradient_norm": gradients,
+            "sensitivity": {norm: neighbours * gradients[norm] for norm in gradients},
+            "smoothness": 0.5 if softmax else curvature,
+            "offset": loss.offset * (math.sqrt(classes) if self.coupling == "one-vs-rest" else 1.0),
             "excess_at_zero": excess,
             "likely_excess": min(excess, found),
         }
         for name, value in derived.items():
             object.__setattr__(self, name, value)
-
-    # -- first derivatives -------------------------------------------------------------------------
-
-    def slope_norm(self, norm: Norm) -> float:
-        """The largest norm of a row's slopes: the Lipschitz constant of the loss, times what classes add to it.
-
-        Softmax slopes are probabilities less the indicator of the row's class: their positive part sums to at most 1,
-        and so does their negative part.
-        """
-        several = {
-            "one": {"l1": 1.0, "l2": 1.0, "linf": 1.0},
-            "softmax": {"l1": 2.0, "l2": math.sqrt(2.0), "linf": 1.0},
-            "one-vs-rest": {"l1": float(self.classes), "l2": math.sqrt(self.classes), "linf": 1.0},
-        }
-        assert self.loss.most_slope is not None
-        return self.loss.most_slope * several[self.coupling][norm]
-
-    def gradient_norm(self, norm: Norm) -> float:
-        """The largest norm of one row's gradient."""
-        largest = {"l1": self.norms.l1, "l2": self.norms.l2, "linf": self.norms.linf}
-        return self.slope_norm(norm) * largest[norm]
-
-    def sensitivity(self, norm: Norm) -> float:
-        """The largest difference, in this norm, of neighbours' sums of gradients at the same weights."""
-        return (2 if self.replace else 1) * self.rows_per_person * self.gradient_norm(norm)
 
     @property
     def corners(self) -> int:
@@ -93,19 +99,6 @@ class Gradients:
         return self.classes - 1 if self.coupling == "softmax" else 2**self.classes - self.loss.one_sided
 
     # -- second derivatives: what the log-determinant term costs -----------------------------------
-
-    @property
-    def smoothness(self) -> float:
-        """A bound of the largest eigenvalue of a row's Hessian in its predictors; twice what a grid finds where the
-        loss states none.
-
-        The largest eigenvalue of diag(p) - pp' is a half.
-        """
-        if self.coupling == "softmax":
-            return 0.5
-        loss = self.loss
-        stated = loss.smoothness if loss.most_curvature is None else loss.most_curvature
-        return UNSTATED * self.loss.found_smoothness() if stated is None else stated
 
     def log_determinant_cost(self, ridge: float) -> float:
         """The most by which the rows of one person change the log-determinant of the Hessian, with this ridge: an
@@ -131,7 +124,7 @@ class Gradients:
         if taper is None or self.coupling == "softmax" or (several and not adds_up):
             return math.inf
         neighbours = (2 if self.replace else 1) * self.rows_per_person
-        return taper * neighbours * self.classes * self.slope_norm("linf") * self.norms.l2**2 / epsilon
+        return taper * neighbours * self.classes * self.slope_norm["linf"] * self.norms.l2**2 / epsilon
 
     @property
     def _row_curvature(self) -> tuple[int, float]:

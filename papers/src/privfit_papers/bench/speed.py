@@ -26,9 +26,8 @@ from scipy.special import expit
 
 from privfit.mechanisms import ObjectivePerturbation
 from privfit.mechanisms.base import PublicFacts
-from privfit.mechanisms.perturbation.defaults import automatic_numbers
 from privfit.models import LinearRegression, LogisticRegression
-from privfit.models.perturbed import table_units
+from privfit.models.perturbed import automatic_numbers, table_units
 from privfit.privacy import Budget, Ledger, PrivacyParameters, seeded_generator
 from privfit.rows import linear_scores
 from privfit.schema import Category, Geometry, Numeric, Schema

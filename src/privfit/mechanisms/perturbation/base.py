@@ -24,8 +24,8 @@ from privfit.mechanisms.perturbation.gaussian_noise import MANY_ROWS_PER_PERSON
 from privfit.mechanisms.perturbation.objective_noise import PURE_KINDS, ObjectiveNoise
 from privfit.mechanisms.perturbation.precision import check_number
 from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem
-from privfit.privacy import Draws, Event, PrivacyError, PrivacyWarning, exact
-from privfit.privacy.event import laplace_scale
+from privfit.privacy import Draws, Event, PrivacyError, PrivacyWarning
+from privfit.privacy.event import MOST_SCALE, too_much_noise
 from privfit.privacy.parts import Additive
 from privfit.rows import CachedDesign, Rows, is_alone
 from privfit.schema import Geometry, RowNorms, Schema
@@ -131,9 +131,14 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, CachedDesign, ERMFit]):
         budget = facts.parameters.budget
         if noise == "gaussian" and budget.delta <= 0:
             raise PrivacyError("noise='gaussian' was given with delta=0; it needs a small delta. Give one: delta=1e-6.")
-        laplace_scale(1, exact(budget.epsilon))  # refuses an epsilon that no noise can serve
+        if budget.epsilon * MOST_SCALE < 1:
+            raise too_much_noise(f"epsilon={budget.epsilon:.3g}")
         gradients = self._gradients(facts, problem)
-        kinds = self._candidates(gradients, budget.delta) if noise == "auto" else (noise,)
+        useless = {
+            "mixed": not gradients.norms.blocks,
+            "gaussian": budget.delta <= 0 or gradients.rows_per_person > MANY_ROWS_PER_PERSON,
+        }
+        kinds = [kind for kind in self.kinds if not useless.get(kind)] if noise == "auto" else [noise]
         found: dict[str, Calibration] = {}
         refused: dict[str, PrivacyError] = {}  # more noise, or other numbers, than a kind can hold
         with np.errstate(all="ignore"):
@@ -148,14 +153,6 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, CachedDesign, ERMFit]):
                 except (ArithmeticError, ValueError) as error:
                     refused[kind] = _refusal(error)
         raise refused[kinds[0]]
-
-    def _candidates(self, gradients: Gradients, delta: float) -> tuple[str, ...]:
-        """The kinds of noise that make sense for these gradients."""
-        useless = {
-            "mixed": not gradients.norms.blocks,
-            "gaussian": delta <= 0 or gradients.rows_per_person > MANY_ROWS_PER_PERSON,
-        }
-        return tuple(kind for kind in self.kinds if not useless.get(kind))
 
     def _gradients(self, facts: PublicFacts, problem: ERMProblem) -> Gradients:
         """The gradients of a loss that is checked here, and of the rows of one person.

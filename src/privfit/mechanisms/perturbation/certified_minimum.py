@@ -54,12 +54,12 @@ def _usual_minimum(plan: ERMPlan, rows: CachedDesign, term: Floats) -> Minimum |
     """The best point of a fast solver, that promises nothing."""
     gradients, ridge, precision = plan.gradients, plan.ridge, plan.precision
     slopes, curvatures = derivatives(gradients)
-    tolerance = precision.slack / 2 if precision.solves else OUTPUT_TOLERANCE * gradients.sensitivity("l2")
+    tolerance = precision.slack / 2 if precision.solves else OUTPUT_TOLERANCE * gradients.sensitivity["l2"]
     softmax = gradients.coupling == "softmax"
     try:
         many, sample = rows.hessian_rows, rows.sample()
         share = SAMPLE_TOLERANCE if sample.weight == 1 else 0.01 * math.sqrt(sample.weight / rows.n_rows)
-        rough = rows.n_rows * gradients.gradient_norm("l2") * share
+        rough = rows.n_rows * gradients.gradient_norm["l2"] * share
         with one_blas_thread():
             start, solve = newton_on_sample(
                 lambda w: sample.gradient(w, slopes) + ridge * w + term,
@@ -114,7 +114,7 @@ def _in_ball(weights: Floats, radius: float) -> Floats:
 def _rounding(plan: ERMPlan, rows: CachedDesign, weights: Floats, term: Floats) -> float:
     """The most by which rounding can have changed the gradient at these weights."""
     gradients = plan.gradients
-    off = rows.rounding(weights, gradients.slope_norm("l2"), gradients.smoothness, gradients.offset)
+    off = rows.rounding(weights, gradients.slope_norm["l2"], gradients.smoothness, gradients.offset)
     return off + 2.0**-50 * float(plan.ridge * np.linalg.norm(weights) + np.linalg.norm(term))
 
 
@@ -125,7 +125,7 @@ def derivatives(gradients: Gradients) -> tuple[Derivative, Derivative]:
     """
     if gradients.coupling == "softmax":
         return _softmax_slopes, _softmax_curvatures
-    loss, steepest = gradients.loss, gradients.slope_norm("linf")
+    loss, steepest = gradients.loss, gradients.slope_norm["linf"]
     slope, curvature = loss.slope, loss.curvature
     if not is_ready_made(slope):
         slope = partial(guarded_values, loss.slope, low=-steepest, high=steepest)

@@ -1,5 +1,5 @@
-"""What perturbed objectives do where nobody says, from public facts alone: how numbers enter, how large the ridge is,
-how classes share a row, how many interaction terms there are.
+"""Constants of what perturbed objectives do where nobody says, from public facts alone: how numbers enter, how large
+the ridge is, how classes share a row, how many interaction terms there are. The rules stand beside what uses them.
 
 The constants steer accuracy, never privacy. Where `classifiers.py` is named, `python papers/experiments/classifiers.py`
 measured the constant on 72 generated tables, and docs/classifiers.md has the figures.
@@ -7,14 +7,7 @@ measured the constant on 72 generated tables, and docs/classifiers.md has the fi
 
 from __future__ import annotations
 
-import math
-
-from privfit.losses import LOGISTIC, ConvexLoss
 from privfit.mechanisms.base import USUAL_ROWS as USUAL_ROWS
-from privfit.mechanisms.base import Numbers
-from privfit.privacy import PrivacyParameters
-from privfit.schema import AUTO_KNOTS
-from privfit.statistics import Coupling, Gradients
 
 # -- the split of epsilon --------------------------------------------------------------------------
 
@@ -72,67 +65,3 @@ NOISE_LIMIT = 0.3
 """A classifier is called dominated by noise above this relative noise. A larger limit misses more useless fits, a
 smaller one calls more good ones so: 93% and 6% of them are called so at 0.3, on Adult all and none: python
 papers/experiments/noise_limit.py."""
-
-
-def automatic_numbers(parameters: PrivacyParameters, columns: int, n_rows: int | None) -> tuple[Numbers, int]:
-    """How numbers enter where nobody says, and with how many knots: as splines where rows times epsilon per column
-    suffice.
-    """
-    if n_rows is None:
-        return "splines", AUTO_KNOTS
-    density = n_rows * parameters.budget.epsilon / (columns * parameters.rows_per_person)
-    return ("slope" if density < SLOPE_BELOW else "splines"), AUTO_KNOTS
-
-
-def automatic_interactions(parameters: PrivacyParameters, n_rows: int | None, gaussian: bool = False) -> int:
-    """How many interaction terms there are where nobody says: none where the number of rows is not known, or too small
-    at this epsilon. Beside Gaussian noise they cost less.
-    """
-    signal = 0.0 if n_rows is None else n_rows * parameters.budget.epsilon / parameters.rows_per_person
-    if gaussian:
-        signal *= WORTH_BESIDE_GAUSSIAN
-    return (signal >= ONE_TERM_FROM) + (signal >= TWO_TERMS_FROM)
-
-
-def automatic_ridge(gradients: Gradients, sd: float, n_rows: int | None) -> float:
-    """The ridge of objective perturbation for noise of this standard deviation: more where noise is larger, or weights
-    more, and rows fewer.
-
-    With rows of k blocks it is 5 s sqrt(k d / (n epsilon)), where s is the scale of Laplace noise, d the number of
-    weights and n that of rows.
-    """
-    scale = sd / math.sqrt(2.0)
-    noise = scale / gradients.sensitivity("l1")  # about one over epsilon
-    ratio = gradients.values * noise / (n_rows or USUAL_ROWS)
-    least = LEAST_RIDGE * 4 * gradients.smoothness * gradients.norms.l2**2
-    return max(RIDGE_FACTOR * scale * gradients.norms.l2 * math.sqrt(ratio), least)
-
-
-def automatic_output_ridge(gradients: Gradients, epsilon: float, n_rows: int | None) -> float:
-    """The ridge of output perturbation.
-
-    Noise of length d S / (ridge epsilon), S the sensitivity of the gradient, costs about its square times the curvature
-    of the loss over all rows; the ridge costs about half of itself. The sum is least where the cube of the ridge is as
-    below.
-    """
-    rows = n_rows or USUAL_ROWS
-    noise = gradients.values * gradients.sensitivity("l2") / epsilon
-    usual = usual_curvature(gradients.loss, gradients.coupling)
-    curvature = usual * rows * gradients.norms.l2**2 / gradients.norms.columns
-    return float((2 * curvature * noise**2) ** (1 / 3))
-
-
-def usual_curvature(loss: ConvexLoss, coupling: Coupling) -> float:
-    """A row's usual curvature, guessed from the smoothness and the Lipschitz constant: a tenth for the logistic loss.
-
-    It scales as the loss does in other units.
-    """
-    assert loss.most_slope is not None
-    return 0.1 if coupling == "softmax" else math.sqrt(0.4 * loss.sharpest * 0.1 * loss.most_slope)
-
-
-def coupling_for(loss: ConvexLoss, classes: int) -> Coupling:
-    """How several classes share a row: by softmax for the logistic loss, each against the rest for others."""
-    if classes == 1:
-        return "one"
-    return "softmax" if loss == LOGISTIC and classes >= SOFTMAX_FROM else "one-vs-rest"

@@ -60,14 +60,14 @@ def _by_blocks(gradients: Gradients, ratio: float, delta: float) -> ObjectiveNoi
     one in n rows contributes to a column: it counts as one of so many, and has more noise.
     """
     norms, classes = gradients.norms, gradients.classes
-    sensitivity = gradients.sensitivity("l2")
+    sensitivity = gradients.sensitivity["l2"]
     if not (norms.singles or norms.blocks):
-        columns, scale = tuple(range(norms.columns)), ratio * gradients.gradient_norm("l2")
+        columns, scale = tuple(range(norms.columns)), ratio * gradients.gradient_norm["l2"]
         return ObjectiveNoise("gaussian", (NoiseGroup(columns, "gaussian", scale, sensitivity),), classes, delta)
     widths = [stop - start for start, stop in norms.blocks]
     of_sum = len(widths) / sum(widths) if widths else 0.0
     total = len(norms.singles) + sum((width - 1) / math.sqrt(width) for width in widths) + math.sqrt(of_sum)
-    size = ratio * gradients.slope_norm("l2") * math.sqrt(total)
+    size = ratio * gradients.slope_norm["l2"] * math.sqrt(total)
     by_width: dict[int, list[int]] = {}
     for block in [(column,) for column in norms.singles] + [tuple(range(*ends)) for ends in norms.blocks]:
         by_width.setdefault(len(block), []).extend(block)

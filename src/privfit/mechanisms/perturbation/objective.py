@@ -18,9 +18,13 @@ from privfit.mechanisms.perturbation.defaults import (
     AUTOMATIC_SLOPE,
     FOR_CERTIFICATE,
     FOR_GRADIENTS,
+    LEAST_RIDGE,
     MOST_TAPER,
-    automatic_interactions,
-    automatic_ridge,
+    ONE_TERM_FROM,
+    RIDGE_FACTOR,
+    TWO_TERMS_FROM,
+    USUAL_ROWS,
+    WORTH_BESIDE_GAUSSIAN,
 )
 from privfit.mechanisms.perturbation.gaussian_noise import gaussian_noise
 from privfit.mechanisms.perturbation.interaction_terms import (
@@ -31,18 +35,17 @@ from privfit.mechanisms.perturbation.interaction_terms import (
     menu_for,
     planned_terms,
 )
-from privfit.mechanisms.perturbation.objective_noise import SAFE, ObjectiveNoise, pure_noise
+from privfit.mechanisms.perturbation.objective_noise import SAFE, ObjectiveNoise, Price, pure_noise
 from privfit.mechanisms.perturbation.precision import (
     OBJECTIVE_TOLERANCE,
     certificate_part,
     most_rows,
-    noise_bound,
     precision_of,
     quiet_ridge,
     solvable_ridge,
 )
 from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem
-from privfit.privacy import Draws, Event, PrivacyError
+from privfit.privacy import Draws, Event, PrivacyError, PrivacyParameters
 from privfit.rows import CachedDesign, is_alone
 from privfit.schema import Geometry, RowNorms
 from privfit.statistics import Gradients
@@ -241,7 +244,7 @@ class ObjectivePerturbation(Perturbation):
         assert noise is not None
         rows = most_rows(parameters, facts.n_rows)
         ridge = solvable_ridge(gradients, rows, found.ridge, noise)
-        precision = precision_of(gradients, rows, ridge, noise_bound(noise), OBJECTIVE_TOLERANCE)
+        precision = precision_of(gradients, rows, ridge, noise.bound, OBJECTIVE_TOLERANCE)
         certificate, told = None, ", as printed in 2008"
         if self.calibration != "paper":
             certificate, told = certificate_part(gradients, ridge, precision, noise, parameters.budget.epsilon), ""
@@ -258,8 +261,8 @@ class ObjectivePerturbation(Perturbation):
     # -- the plan of interaction terms -------------------------------------------------------------
 
     def _planned(self, facts: PublicFacts, problem: ERMProblem) -> ERMPlan:
-        number = self.n_interactions(facts, problem)
-        if number or (facts.parameters.budget.delta and self.n_interactions(facts, problem, gaussian=True)):
+        number = self._n_interactions(facts, problem)
+        if number or (facts.parameters.budget.delta and self._n_interactions(facts, problem, gaussian=True)):
             plan = self._with_interactions(number, facts, problem)
         else:
             plan = self._least_noise(facts, problem, "l2" if self.calibration == "paper" else self.noise)
@@ -272,7 +275,7 @@ class ObjectivePerturbation(Perturbation):
         split = BudgetSplit.of(number, gaussian=False)
         plan = self._plan_beside(split, facts, problem)
         if plan.event.delta:
-            split = BudgetSplit.of(self.n_interactions(facts, problem, gaussian=True), gaussian=True)
+            split = BudgetSplit.of(self._n_interactions(facts, problem, gaussian=True), gaussian=True)
             plan = replace(self, noise="gaussian")._plan_beside(split, facts, problem)
         return planned_terms(replace(plan, facts=facts), split)
 
@@ -292,27 +295,9 @@ class ObjectivePerturbation(Perturbation):
             plans.append(self._least_noise(facts, problem, "gaussian", split.steps(budget.epsilon)))
         return least_noise(plans)
 
-    def n_interactions(self, facts: PublicFacts, problem: ERMProblem, gaussian: bool = False) -> int:
-        """Return how many interaction terms there are, from public facts, beside pure or Gaussian noise.
-
-        Parameters
-        ----------
-        facts : PublicFacts
-            All that it may depend on.
-        problem : ERMProblem
-            What is minimised.
-        gaussian : bool, default=False
-            Whether the noise on the weights is Gaussian.
-
-        Returns
-        -------
-        int
-            The number.
-
-        Raises
-        ------
-        PrivacyError
-            If more are asked for than there are candidates.
+    def _n_interactions(self, facts: PublicFacts, problem: ERMProblem, gaussian: bool = False) -> int:
+        """How many interaction terms there are, from public facts, beside pure or Gaussian noise; more than there are
+        candidates are refused.
         """
         parameters, n_rows = facts.parameters, facts.n_rows
         if not self.interactions:
@@ -365,15 +350,6 @@ class ObjectivePerturbation(Perturbation):
         return fit.debiased(RowNorms.of(geometry), geometry.intercept, event.usual_sd)
 
 
-@dataclass(frozen=True)
-class Price:
-    """Epsilon and delta of objective noise, and the epsilons of pure steps beside it where it is Gaussian."""
-
-    epsilon: float
-    delta: float = 0.0
-    beside: tuple[float, ...] = ()
-
-
 def objective_noise(
     kind: str, gradients: Gradients, price: Price, log_determinant: float | None = None
 ) -> ObjectiveNoise:
@@ -385,3 +361,30 @@ def objective_noise(
     if kind == "gaussian":
         return gaussian_noise(gradients, price.epsilon, price.delta, log_determinant, price.beside)
     return pure_noise(kind, gradients, (price.epsilon - (log_determinant or 0.0)) * SAFE)
+
+
+# -- what is done where nobody says ------------------------------------------------------------------
+
+
+def automatic_interactions(parameters: PrivacyParameters, n_rows: int | None, gaussian: bool = False) -> int:
+    """How many interaction terms there are where nobody says: none where the number of rows is not known, or too small
+    at this epsilon. Beside Gaussian noise they cost less.
+    """
+    signal = 0.0 if n_rows is None else n_rows * parameters.budget.epsilon / parameters.rows_per_person
+    if gaussian:
+        signal *= WORTH_BESIDE_GAUSSIAN
+    return (signal >= ONE_TERM_FROM) + (signal >= TWO_TERMS_FROM)
+
+
+def automatic_ridge(gradients: Gradients, sd: float, n_rows: int | None) -> float:
+    """The ridge of objective perturbation for noise of this standard deviation: more where noise is larger, or weights
+    more, and rows fewer.
+
+    With rows of k blocks it is 5 s sqrt(k d / (n epsilon)), where s is the scale of Laplace noise, d the number of
+    weights and n that of rows.
+    """
+    scale = sd / math.sqrt(2.0)
+    noise = scale / gradients.sensitivity["l1"]  # about one over epsilon
+    ratio = gradients.values * noise / (n_rows or USUAL_ROWS)
+    least = LEAST_RIDGE * 4 * gradients.smoothness * gradients.norms.l2**2
+    return max(RIDGE_FACTOR * scale * gradients.norms.l2 * math.sqrt(ratio), least)

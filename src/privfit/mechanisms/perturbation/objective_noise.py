@@ -7,7 +7,7 @@ and what is drawn.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from privfit.mechanisms.perturbation.defaults import FLAT_ROWS
 from privfit.privacy import PrivacyError
 from privfit.privacy.parts import Additive, KNorm, Laplace, RoundedGaussian
-from privfit.privacy.samplers.norms import block_norm_sds, block_norm_sum_sd, check_fits
+from privfit.privacy.samplers.norms import UNIT_SD, block_norm_sds, block_norm_sum_sd, check_fits
 from privfit.schema import Norm
 from privfit.statistics import Gradients
 
@@ -41,9 +41,24 @@ SAFE = 1 - 1e-12
 """Shares are multiplied by this, so that rounding in floats never makes noise smaller than proved."""
 ENOUGH = 1 + 1e-6
 """Ridges are multiplied by this, for the same reason."""
+SAFELY = 1 + 1e-9
+"""Bounds are multiplied by this, for rounding in their own computation."""
+NOISE_BITS = 80
+"""Objective noise is longer than planned with a probability of at most 2^-80: part of the stated 2^-64."""
+NORMAL_TAIL = 10.6
+"""exp(-10.6^2 / 2) < 2^-81."""
 WIDE, LARGEST_GROUP = 200, 2000
 """A block with more values has a draw of its own, a group with more is divided: together they would have hardly less
 noise, and take long to draw. classifiers.py --only alone measured no groups at all."""
+
+
+@dataclass(frozen=True)
+class Price:
+    """Epsilon and delta of objective noise, and the epsilons of pure steps beside it where it is Gaussian."""
+
+    epsilon: float
+    delta: float = 0.0
+    beside: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -63,8 +78,7 @@ class NoiseGroup:
     def sds(self, classes: int) -> Floats:
         """The standard deviation of the noise on a weight of each column, beside others of its block."""
         if not self.blocks:
-            one = additive(self.kind, len(self.columns) * classes)
-            return np.full(len(self.columns), self.scale * one.unit_sd)
+            return np.full(len(self.columns), self.scale * UNIT_SD[self.kind](len(self.columns) * classes))
         return self.scale * np.repeat(block_norm_sds(self.blocks), [size // classes for size in self.blocks])
 
     def steps(self, classes: int) -> int:
@@ -83,7 +97,6 @@ class NoiseGroup:
         """The recipe of the draw on a lattice of so many steps to 1."""
         size, lengthening = len(self.columns) * classes, self.steps(classes) / (self.sensitivity * unit)
         scale, sensitivity = self.scale * unit * (1 + lengthening), math.ceil(self.sensitivity * unit)
-        check_held(self.kind, size, scale)
         return additive(self.kind, size, scale, sensitivity, unit, self.blocks)
 
 
@@ -104,23 +117,32 @@ class ObjectiveNoise:
     equal_sums: tuple[tuple[int, int], ...] = ()
     sum_sd: float = 0.0
 
-    @property
-    def values(self) -> int:
-        """How many values are drawn."""
-        return sum(len(group.columns) for group in self.groups) * self.classes
+    values: int = field(init=False, repr=False, compare=False)
+    """How many values are drawn."""
+    sds: Floats = field(init=False, repr=False, compare=False)
+    """The standard deviation of the noise on a weight of each column, beside others of its block: what all of them
+    share is left out.
+    """
+    sd: float = field(init=False, repr=False, compare=False)
+    """The size of the noise on one value: the root of its mean square."""
+    unit: int = field(init=False, repr=False, compare=False)
+    """How many steps of the lattice, on which noise is drawn, make 1."""
+    lattice_cost: float = field(init=False, repr=False, compare=False)
+    """What the lattice adds to the price: all steps of Lemma 4 over their scales."""
+    lattice_error: float = field(init=False, repr=False, compare=False)
+    """How far, in L2, noise on the lattice lies at most from the real-valued noise that it stands for."""
+    bound: float = field(init=False, repr=False, compare=False)
+    """A length that the noise exceeds, in L2, with a probability of at most 2^-80."""
 
-    @property
-    def sds(self) -> Floats:
-        """The standard deviation of the noise on a weight of each column, beside others of its block: what all of them
-        share is left out.
-        """
-        return self._in_order(np.concatenate([group.sds(self.classes) for group in self.groups]))
-
-    @property
-    def sd(self) -> float:
-        """The size of the noise on one value: the root of its mean square."""
-        sds = self.sds
-        return float(sds.max() * math.sqrt(np.mean((sds / sds.max()) ** 2)))
+    def __post_init__(self) -> None:
+        keep, groups, classes = object.__setattr__, self.groups, self.classes
+        keep(self, "values", sum(len(group.columns) for group in groups) * classes)
+        keep(self, "sds", self._in_order(np.concatenate([group.sds(classes) for group in groups])))
+        keep(self, "sd", float(self.sds.max() * math.sqrt(np.mean((self.sds / self.sds.max()) ** 2))))
+        keep(self, "unit", self._unit())
+        keep(self, "lattice_cost", sum(group.steps(classes) / (group.scale * self.unit) for group in groups))
+        keep(self, "lattice_error", self._lattice_error())
+        keep(self, "bound", self._bound())
 
     def ridge_without_cost(self, gradients: Gradients, epsilon: float) -> float:
         """The ridge from which on the log-determinant term costs nothing beside this noise, made for these gradients.
@@ -135,37 +157,41 @@ class ObjectiveNoise:
         loss, set_aside = gradients.loss, epsilon * FLAT_ROWS / gradients.rows_per_person
         if loss.taper is None or gradients.coupling != "one" or not loss.one_sided:
             return math.inf
-        return loss.taper * gradients.slope_norm("linf") * gradients.norms.l2**2 / set_aside * ENOUGH
+        return loss.taper * gradients.slope_norm["linf"] * gradients.norms.l2**2 / set_aside * ENOUGH
 
-    # -- the lattice -------------------------------------------------------------------------------
+    # -- the lattice, and how long noise on it is -----------------------------------------------------
 
-    @property
-    def unit(self) -> int:
-        """How many lattice steps make 1: a power of two, so that the noise is far coarser than its lattice and fits 64
-        bits.
-        """
+    def _unit(self) -> int:
+        """A power of two, so that the noise is far coarser than its lattice and fits 64 bits."""
         scales = [min(max(group.scale, 1e-300), 1e300) for group in self.groups]
         sizes = [len(group.columns) * self.classes + 2 for group in self.groups]
         fine = FINE - math.ceil(math.log2(min(scales)))
         held = MOST_FINE - math.ceil(math.log2(max(scale * size for scale, size in zip(scales, sizes, strict=True))))
         return 1 << max(0, min(fine, held, MOST_UNIT))
 
-    @property
-    def lattice_cost(self) -> float:
-        """What the lattice adds to the price: all steps of Lemma 4 over their scales."""
-        return sum(group.steps(self.classes) / (group.scale * self.unit) for group in self.groups)
-
-    @property
-    def lattice_error(self) -> float:
-        """How far, in L2, noise on the lattice lies at most from the real-valued noise that it stands for.
-
-        Guarantee: docs/proofs/perturbation.md, Lemma 4.
-        """
+    def _lattice_error(self) -> float:
+        """Guarantee: docs/proofs/perturbation.md, Lemma 4."""
         square = float(sum(len(group.columns) * (2 + max(group.blocks, default=0)) for group in self.groups))
         if self.equal_sums:  # half a step of each value counts in the sum
             widths = [stop - start for start, stop in self.equal_sums]
             square += (self._sum_factor * sum(widths) / 2) ** 2 * sum(1 / width for width in widths)
         return math.sqrt(self.classes * square) / self.unit
+
+    def _bound(self) -> float:
+        """Guarantee: docs/proofs/perturbation.md, Lemma 9."""
+        if self.delta:
+            sd = math.sqrt(self.largest_variance())
+            return sd * (math.sqrt(self.values) + NORMAL_TAIL) + self.lattice_error
+        nats = (NOISE_BITS + math.log2(len(self.groups))) * math.log(2.0)
+        squares = 0.0
+        for group in self.groups:
+            size, steps = len(group.columns) * self.classes, group.steps(self.classes)
+            lattice = steps / (group.scale * self.unit)
+            tail = nats + 2 * lattice
+            norm = size + math.sqrt(2 * size * tail) + tail + lattice  # in the group's own norm, in scales
+            blocks = {"linf": size, "blocks": len(group.blocks)}.get(group.kind, 1)
+            squares += blocks * (norm * group.scale * (1 + steps / (group.sensitivity * self.unit))) ** 2
+        return math.sqrt(squares) * SAFELY + self.lattice_error
 
     # -- the draw ----------------------------------------------------------------------------------
 
@@ -173,8 +199,7 @@ class ObjectiveNoise:
         """What is drawn, on a lattice that is far finer than the noise. Shares of epsilon are not stated: the groups
         are calibrated together, with the log-determinant term.
         """
-        unit = self.unit
-        return tuple(group.part(self.classes, unit) for group in self.groups)
+        return tuple(group.part(self.classes, self.unit) for group in self.groups)
 
     def by_column(self, integers: Integers) -> Floats:
         """The linear term from its draws on the lattice: (columns, classes)."""
@@ -233,24 +258,10 @@ class ObjectiveNoise:
 
 
 def additive(
-    kind: Kind,
-    size: int,
-    scale: float = 0.0,
-    sensitivity: float = 0.0,
-    unit: int = 1,
-    blocks: tuple[int, ...] = (),
+    kind: Kind, size: int, scale: float, sensitivity: float, unit: int, blocks: tuple[int, ...] = ()
 ) -> Additive:
-    """Noise of this kind on so many values."""
-    if kind == "laplace":
-        return Laplace(size=size, scale=scale, sensitivity=sensitivity, unit=unit)
-    if kind == "gaussian":
-        return RoundedGaussian(size=size, scale=scale, sensitivity=sensitivity, unit=unit)
-    return KNorm(norm=kind, blocks=blocks, size=size, scale=scale, sensitivity=sensitivity, unit=unit)
-
-
-def check_held(kind: Kind, size: int, scale: float) -> None:
-    """Refuse noise that does not fit 64 bits: in an objective, unlike on a release, cutting it off is no
-    post-processing.
+    """Noise of this kind on so many values. Noise that does not fit 64 bits is refused: in an objective, unlike on a
+    release, cutting it off is no post-processing.
     """
     if kind != "laplace":
         check_fits("l2" if kind == "gaussian" else kind, size, scale)
@@ -259,6 +270,11 @@ def check_held(kind: Kind, size: int, scale: float) -> None:
             f"Laplace noise on {size} values with scale {scale:.3g} was asked for, and it does not fit 64-bit "
             "integers. Use a larger epsilon, or a loss and a target in larger units."
         )
+    if kind == "laplace":
+        return Laplace(size=size, scale=scale, sensitivity=sensitivity, unit=unit)
+    if kind == "gaussian":
+        return RoundedGaussian(size=size, scale=scale, sensitivity=sensitivity, unit=unit)
+    return KNorm(norm=kind, blocks=blocks, size=size, scale=scale, sensitivity=sensitivity, unit=unit)
 
 
 # -- how large pure noise has to be ----------------------------------------------------------------
@@ -274,7 +290,7 @@ def pure_noise(kind: str, gradients: Gradients, epsilon: float) -> ObjectiveNois
             raise PrivacyError("noise='mixed' was given for features without blocks of columns. Use 'l2' or 'auto'.")
         return ObjectiveNoise(kind, _block_norm_noise(gradients, epsilon), gradients.classes)
     drawn, norm = NORMS[kind]
-    sensitivity, columns = gradients.sensitivity(norm), tuple(range(gradients.norms.columns))
+    sensitivity, columns = gradients.sensitivity[norm], tuple(range(gradients.norms.columns))
     return ObjectiveNoise(kind, (NoiseGroup(columns, drawn, sensitivity / epsilon, sensitivity),), gradients.classes)
 
 
@@ -287,7 +303,7 @@ def _block_norm_noise(gradients: Gradients, epsilon: float) -> tuple[NoiseGroup,
     least. A block alone has Laplace noise; a group of columns that stand alone has L-infinity noise.
     """
     norms, classes = gradients.norms, gradients.classes
-    neighbours = gradients.sensitivity("linf") / gradients.gradient_norm("linf")
+    neighbours = gradients.sensitivity["linf"] / gradients.gradient_norm["linf"]
     singles: list[Columns] = [(column,) for column in norms.singles]
     blocks: list[Columns] = [tuple(range(*ends)) for ends in norms.blocks]
     if classes == 1:  # then the gradient of a single column is as large as that of a block
@@ -306,7 +322,7 @@ def _group(own: list[Columns], neighbours: float, gradients: Gradients) -> Noise
     """These blocks with one draw of noise, as if epsilon were 1."""
     columns = tuple(column for block in own for column in block)
     alone = len(columns) == len(own)
-    sensitivity = neighbours * gradients.slope_norm("linf" if alone else "l1")
+    sensitivity = neighbours * gradients.slope_norm["linf" if alone else "l1"]
     if alone or len(own) == 1:
         return NoiseGroup(columns, "linf" if alone else "laplace", sensitivity, sensitivity)
     sizes = tuple(len(block) * gradients.classes for block in own)

@@ -11,8 +11,8 @@ import numpy as np
 from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.perturbation.base import Calibration, Perturbation
 from privfit.mechanisms.perturbation.certified_minimum import minimised
-from privfit.mechanisms.perturbation.defaults import automatic_output_ridge
-from privfit.mechanisms.perturbation.objective_noise import SAFE, Kind, additive, check_held
+from privfit.mechanisms.perturbation.defaults import USUAL_ROWS
+from privfit.mechanisms.perturbation.objective_noise import SAFE, Kind, additive
 from privfit.mechanisms.perturbation.precision import (
     OUTPUT_STEPS,
     finest,
@@ -20,7 +20,7 @@ from privfit.mechanisms.perturbation.precision import (
     output_precision,
     precise_ridge,
 )
-from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem
+from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem, usual_curvature
 from privfit.privacy import Budget, Draws, Event, PrivacyError, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.gaussian import gaussian_delta, least_scale
@@ -91,7 +91,6 @@ class OutputPerturbation(Perturbation):
         rounded = math.ceil(apart * unit) + math.ceil(math.sqrt(values))  # of two roundings, in L2
         sensitivity = math.ceil(rounded * (math.sqrt(values) if kind == "laplace" else 1.0))
         scale = _scale(kind, sensitivity, budget)
-        check_held(DRAWN[kind], values, scale)
         part = additive(DRAWN[kind], values, scale, sensitivity, unit)
         return Calibration(gradients, ridge, part.sd, budget.delta if kind == "gaussian" else 0.0, part=part)
 
@@ -117,7 +116,7 @@ class OutputPerturbation(Perturbation):
             ridge = precise_ridge(gradients, most_rows(parameters, n_rows), least)
         else:
             ridge = float(self.ridge)
-        apart = gradients.sensitivity("l2") / ridge
+        apart = gradients.sensitivity["l2"] / ridge
         if not SMALLEST_DISTANCE <= apart <= 1 / SMALLEST_DISTANCE:
             raise PrivacyError(
                 f"A ridge of {ridge:.3g} was asked for; it leaves no weights, or nothing but noise. Use a "
@@ -132,6 +131,20 @@ class OutputPerturbation(Perturbation):
         weights = np.asarray(draws.add(np.rint(found * unit).astype(np.int64)) / unit, dtype=np.float64)
         loss, n_rows = plan.gradients.loss, plan.facts.n_rows
         return ERMFit(weights, plan.ridge, loss, problem.coupling, problem.features, n_rows=n_rows)
+
+
+def automatic_output_ridge(gradients: Gradients, epsilon: float, n_rows: int | None) -> float:
+    """The ridge of output perturbation.
+
+    Noise of length d S / (ridge epsilon), S the sensitivity of the gradient, costs about its square times the curvature
+    of the loss over all rows; the ridge costs about half of itself. The sum is least where the cube of the ridge is as
+    below.
+    """
+    rows = n_rows or USUAL_ROWS
+    noise = gradients.values * gradients.sensitivity["l2"] / epsilon
+    usual = usual_curvature(gradients.loss, gradients.coupling)
+    curvature = usual * rows * gradients.norms.l2**2 / gradients.norms.columns
+    return float((2 * curvature * noise**2) ** (1 / 3))
 
 
 def _scale(kind: str, sensitivity: int, budget: Budget) -> float:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE, QUIET
-from privfit.mechanisms.perturbation.objective_noise import MOST_FINE, SAFE, ObjectiveNoise
+from privfit.mechanisms.perturbation.objective_noise import MOST_FINE, SAFE, SAFELY, ObjectiveNoise
 from privfit.privacy import PrivacyError, PrivacyParameters, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import CERTIFICATE, Laplace
@@ -37,10 +37,6 @@ MOST_PLAIN = 1 << 22
 """Plain steps after them. No table is known that needs one: they are there because accelerated steps alone are proved
 to reach less precision, which would need three times the ridge at two million rows (`privfit bench speed` has such a
 table)."""
-NOISE_BITS = 80
-"""Objective noise is longer than planned with a probability of at most 2^-80: part of the stated 2^-64."""
-NORMAL_TAIL = 10.6
-"""exp(-10.6^2 / 2) < 2^-81."""
 ROUNDING_STEPS = 128
 """Units in the last place that one accelerated step loses on iterates as long as three radii, times smoothness."""
 STEEPEST_FIXED_POINT = 0.5
@@ -50,8 +46,6 @@ WORST_OUTPUT = 2.0
 AUTOMATIC_OUTPUT = 1.1
 """An automatic ridge of output perturbation is raised until precision costs at most 10% more noise: with a sharp loss
 and many rows."""
-SAFELY = 1 + 1e-9
-"""Bounds are multiplied by this, for rounding in their own computation."""
 BISECTIONS = 200
 """More than enough for two floats that are a factor of 2 apart."""
 MANY_ROWS = 1 << 21
@@ -100,7 +94,7 @@ def longest_minimum(gradients: Gradients, rows: int, ridge: float, noise: float,
 
     Guarantee: docs/proofs/perturbation.md, Lemma 8.
     """
-    gradient = min(rows * gradients.gradient_norm("l2"), math.sqrt(2 * rows) * math.sqrt(excess * ridge))
+    gradient = min(rows * gradients.gradient_norm["l2"], math.sqrt(2 * rows) * math.sqrt(excess * ridge))
     return (gradient + noise) / ridge * SAFELY
 
 
@@ -122,13 +116,13 @@ def precision_of(
     ball = longest_minimum(gradients, rows, ridge, noise, gradients.excess_at_zero)
     shortest = longest_minimum(gradients, rows, ridge, noise, gradients.likely_excess)
     condition = 1 + rows * gradients.smoothness * gradients.norms.l2**2 / ridge
-    wanted = 2 * tolerance * gradients.sensitivity("l2") / ridge
+    wanted = 2 * tolerance * gradients.sensitivity["l2"] / ridge
     amplified = math.sqrt(math.sqrt(condition) + 1.5)
 
     # Rounding over the ridge, as all lengths here, is fixed + growing * radius.
     norms, smoothness, most_rounding = gradients.norms, gradients.smoothness, CachedDesign.most_rounding
     at_zero = most_rounding(
-        rows, norms.l2, norms.entries, 0.0, gradients.slope_norm("l2"), smoothness, gradients.offset
+        rows, norms.l2, norms.entries, 0.0, gradients.slope_norm["l2"], smoothness, gradients.offset
     )
     per_length = most_rounding(rows, norms.l2, norms.entries, 1.0, 0.0, smoothness)
     fixed = at_zero / ridge + 2.0**-50 * noise / ridge
@@ -156,7 +150,7 @@ def output_precision(gradients: Gradients, rows: int, ridge: float) -> tuple[Pre
     minima are twice its radius apart. Whichever is less.
     """
     found, apart = _output_precision(gradients, rows, ridge)
-    if not apart <= WORST_OUTPUT * gradients.sensitivity("l2") / ridge:
+    if not apart <= WORST_OUTPUT * gradients.sensitivity["l2"] / ridge:
         raise PrivacyError(
             f"A ridge of {ridge:.3g} was asked for with up to {rows:,} rows; with so small a one no solver can "
             "promise, for every such table, weights that are precise beside the noise. Use a larger one, or 'auto'. "
@@ -168,7 +162,7 @@ def output_precision(gradients: Gradients, rows: int, ridge: float) -> tuple[Pre
 def _output_precision(gradients: Gradients, rows: int, ridge: float) -> tuple[Precision, float]:
     found = precision_of(gradients, rows, ridge, 0.0, OUTPUT_TOLERANCE, MOST_OUTPUT_ACCELERATED)
     ball = longest_minimum(gradients, rows, ridge, 0.0, gradients.excess_at_zero)
-    certified = (gradients.sensitivity("l2") + 2 * found.slack) / ridge
+    certified = (gradients.sensitivity["l2"] + 2 * found.slack) / ridge
     return (Precision(ball, math.inf), 2 * ball) if 2 * ball < certified else (found, certified)
 
 
@@ -176,7 +170,7 @@ def precise_ridge(gradients: Gradients, rows: int, least: float) -> float:
     """The smallest ridge, from `least` on, at which precision hardly adds to the noise of output perturbation."""
 
     def is_precise(ridge: float) -> bool:
-        return _output_precision(gradients, rows, ridge)[1] <= AUTOMATIC_OUTPUT * gradients.sensitivity("l2") / ridge
+        return _output_precision(gradients, rows, ridge)[1] <= AUTOMATIC_OUTPUT * gradients.sensitivity["l2"] / ridge
 
     return _smallest(least, is_precise)
 
@@ -186,17 +180,16 @@ def solvable_ridge(gradients: Gradients, rows: int, least: float, noise: Objecti
 
     A larger ridge than asked for makes a perturbed objective no less private: curvature costs less of epsilon.
     """
-    bound = noise_bound(noise)
-    return _smallest(least, lambda ridge: precision_of(gradients, rows, ridge, bound, OBJECTIVE_TOLERANCE).solves)
+    return _smallest(least, lambda ridge: precision_of(gradients, rows, ridge, noise.bound, OBJECTIVE_TOLERANCE).solves)
 
 
 def quiet_ridge(gradients: Gradients, rows: int, least: float, noise: ObjectiveNoise, epsilon: float) -> float:
     """The smallest ridge, from `least` on, at which the noise that covers the solver's slack is small everywhere."""
-    bound, times = noise_bound(noise), 2 * math.sqrt(2.0 * gradients.values)
+    times = 2 * math.sqrt(2.0 * gradients.values)
     return _smallest(
         least,
         lambda ridge: (
-            times * precision_of(gradients, rows, ridge, bound, OBJECTIVE_TOLERANCE).slack
+            times * precision_of(gradients, rows, ridge, noise.bound, OBJECTIVE_TOLERANCE).slack
             <= ridge * epsilon * FOR_CERTIFICATE * QUIET
         ),
     )
@@ -222,27 +215,7 @@ def _smallest(least: float, is_enough: Callable[[float], bool]) -> float:
     return high
 
 
-# -- bounds of noise and of rows -------------------------------------------------------------------
-
-
-def noise_bound(noise: ObjectiveNoise) -> float:
-    """A length that the noise of a perturbed objective exceeds, in L2, with a probability of at most 2^-80.
-
-    Guarantee: docs/proofs/perturbation.md, Lemma 9.
-    """
-    if noise.delta:
-        sd = math.sqrt(noise.largest_variance())
-        return sd * (math.sqrt(noise.values) + NORMAL_TAIL) + noise.lattice_error
-    nats = (NOISE_BITS + math.log2(len(noise.groups))) * math.log(2.0)
-    squares = 0.0
-    for group in noise.groups:
-        size, steps = len(group.columns) * noise.classes, group.steps(noise.classes)
-        lattice = steps / (group.scale * noise.unit)
-        tail = nats + 2 * lattice
-        norm = size + math.sqrt(2 * size * tail) + tail + lattice  # in the group's own norm, in scales
-        blocks = {"linf": size, "blocks": len(group.blocks)}.get(group.kind, 1)
-        squares += blocks * (norm * group.scale * (1 + steps / (group.sensitivity * noise.unit))) ** 2
-    return math.sqrt(squares) * SAFELY + noise.lattice_error
+# -- bounds of rows --------------------------------------------------------------------------------
 
 
 def most_rows(parameters: PrivacyParameters, n_rows: int | None) -> int:

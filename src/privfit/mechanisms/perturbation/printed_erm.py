@@ -19,8 +19,8 @@ from privfit.losses.convex import is_positive
 from privfit.mechanisms.base import PublicFacts, Release
 from privfit.mechanisms.perturbation.base import Calibration, NoiseKind, Perturbation
 from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE
-from privfit.mechanisms.perturbation.objective import ObjectivePerturbation, Price, objective_noise
-from privfit.mechanisms.perturbation.objective_noise import SAFE
+from privfit.mechanisms.perturbation.objective import ObjectivePerturbation, objective_noise
+from privfit.mechanisms.perturbation.objective_noise import SAFE, Price
 from privfit.mechanisms.perturbation.output import OutputPerturbation
 from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem
 from privfit.mechanisms.perturbation.tuning import TunedPerturbation

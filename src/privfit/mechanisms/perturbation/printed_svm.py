@@ -17,7 +17,7 @@ from privfit.mechanisms.perturbation.output import OutputPerturbation
 from privfit.mechanisms.perturbation.printed_erm import rows_of_mean
 from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem
 from privfit.privacy import PrivacyError
-from privfit.statistics import Gradients, Norm
+from privfit.statistics import Gradients
 
 MULTIPLIES = ("mean", "sum")
 
@@ -28,9 +28,10 @@ class PrintedGradients(Gradients):
     that is added or removed.
     """
 
-    def sensitivity(self, norm: Norm) -> float:
-        """How far neighbours' sums of gradients are taken to lie apart."""
-        return 4 * self.rows_per_person * self.gradient_norm(norm)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        printed = {norm: 4 * self.rows_per_person * largest for norm, largest in self.gradient_norm.items()}
+        object.__setattr__(self, "sensitivity", printed)
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.features import FeatureMap
-from privfit.losses import ConvexLoss
+from privfit.losses import LOGISTIC, ConvexLoss
 from privfit.mechanisms.base import ReleasePlan
-from privfit.mechanisms.perturbation.defaults import LEAST_STRETCH, MOST_STRETCH, UNDONE, usual_curvature
+from privfit.mechanisms.perturbation.defaults import LEAST_STRETCH, MOST_STRETCH, SOFTMAX_FROM, UNDONE
 from privfit.privacy import Event
 from privfit.privacy.parts import Laplace
 from privfit.schema import AUTO_KNOTS, RowNorms
@@ -151,3 +151,19 @@ def stretch(square: float, width: int, ridge: float, sd: float, curvature: float
         return 1.0
     lost = ridge * square - sd**2 * max(width - 1, 1) / (own + ridge)
     return min(max(1 + UNDONE * lost / (own * square), LEAST_STRETCH), MOST_STRETCH)
+
+
+def usual_curvature(loss: ConvexLoss, coupling: Coupling) -> float:
+    """A row's usual curvature, guessed from the smoothness and the Lipschitz constant: a tenth for the logistic loss.
+
+    It scales as the loss does in other units.
+    """
+    assert loss.most_slope is not None
+    return 0.1 if coupling == "softmax" else math.sqrt(0.4 * loss.sharpest * 0.1 * loss.most_slope)
+
+
+def coupling_for(loss: ConvexLoss, classes: int) -> Coupling:
+    """How several classes share a row: by softmax for the logistic loss, each against the rest for others."""
+    if classes == 1:
+        return "one"
+    return "softmax" if loss == LOGISTIC and classes >= SOFTMAX_FROM else "one-vs-rest"

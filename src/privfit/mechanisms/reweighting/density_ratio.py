@@ -29,7 +29,7 @@ from privfit.privacy import Draws, Event, PrivacyError, PrivacyParameters
 from privfit.rows import CachedDesign, PublicRows, Rows
 from privfit.rows.cached_design import RowResponse, SampledDesign
 from privfit.schema import Geometry, Schema
-from privfit.statistics import Gradients, Norm
+from privfit.statistics import Gradients
 from privfit.tables import Table
 
 Floats = NDArray[np.float64]
@@ -127,20 +127,22 @@ class OneSided(Gradients):
 
     printed: bool = False
 
-    def sensitivity(self, norm: Norm) -> float:
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "sensitivity", {**self.sensitivity, "l2": self._l2_sensitivity()})
+
+    def _l2_sensitivity(self) -> float:
         """How far neighbours' sums of gradients can lie apart: a block of levels by the root of 2, a number in [0, 1]
         by 1, a row that has no counterpart by its own length.
         """
-        if norm != "l2":
-            return super().sensitivity(norm)
         if self.printed:
-            return self.rows_per_person * self.slope_norm("linf") * math.sqrt(self.norms.columns)
+            return self.rows_per_person * self.slope_norm["linf"] * math.sqrt(self.norms.columns)
         if not self.replace:
-            return super().sensitivity(norm)
+            return self.sensitivity["l2"]
         numbers = len(self.norms.singles)
         if not numbers:
-            return math.sqrt(2.0) * self.rows_per_person * self.gradient_norm("l2")
-        return self.rows_per_person * self.slope_norm("linf") * math.sqrt(2 * len(self.norms.blocks) + numbers)
+            return math.sqrt(2.0) * self.rows_per_person * self.gradient_norm["l2"]
+        return self.rows_per_person * self.slope_norm["linf"] * math.sqrt(2 * len(self.norms.blocks) + numbers)
 
 
 @dataclass(frozen=True)

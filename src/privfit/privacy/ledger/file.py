@@ -120,7 +120,11 @@ class LedgerFile:
         connection.execute("UPDATE state SET entries = ?, head = ?, totals = ?, seal = ?", state.to_row())
         connection.execute("COMMIT")
         self.seen.entry, self.seen.head = state.entries, state.head
-        _mark(self.path, f"{self.identity} {state.entries} {state.head}")
+        if hasattr(os, "setxattr"):
+            with suppress(
+                OSError
+            ):  # beside the content, where the file system can: it survives when that is rolled back
+                os.setxattr(self.path, _MARK, f"{self.identity} {state.entries} {state.head}".encode("ascii"))
         return Receipt(self.identity, state.entries, state.head)
 
     def damaged(self, where: str = "entries are missing or were changed") -> LedgerError:
@@ -220,15 +224,6 @@ def _drop_names_of_making(path: Path, facts: os.stat_result) -> None:
         with suppress(OSError):
             if os.path.samestat(os.lstat(left), facts) and not Path(f"{left}-journal").exists():
                 left.unlink()
-
-
-def _mark(path: Path, text: str) -> None:
-    """Note the head on the file itself, beside its content, where the file system can: it survives when the content is
-    rolled back.
-    """
-    if hasattr(os, "setxattr"):
-        with suppress(OSError):
-            os.setxattr(path, _MARK, text.encode("ascii"))
 
 
 def _marked(path: Path, identity: str) -> list[tuple[int, str]]:

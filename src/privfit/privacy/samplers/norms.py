@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, Protocol
 
@@ -214,7 +214,16 @@ def _bernoulli(part: int, whole: int, source: Source) -> bool:
     return False
 
 
-# -- its standard deviations -----------------------------------------------------------------------
+# -- standard deviations ---------------------------------------------------------------------------
+
+
+UNIT_SD: dict[str, Callable[[int], float]] = {
+    "laplace": lambda size: math.sqrt(2.0),
+    "gaussian": lambda size: 1.0,
+    "l2": lambda size: math.sqrt(size + 1),
+    "linf": lambda size: math.sqrt((size + 1) * (size + 2) / 3),
+}
+"""The standard deviation of one of so many values whose noise has scale 1 and is one draw, on a fine lattice."""
 
 
 def block_norm_sds(widths: tuple[int, ...]) -> tuple[float, ...]:
