@@ -40,6 +40,7 @@ from privfit.privacy import BudgetExceeded, Ledger, LedgerError, PrivacyError, P
 from privfit.publish import ImportanceWeights
 from privfit.schema import Category, Numeric, Schema, SchemaError
 from privfit.statistics import RowFitness, TableFitness
+from privfit.summaries import BoughtBounds, bounds
 from privfit.tables import DataError
 from privfit.version import VERSION as __version__
 
@@ -47,6 +48,7 @@ __all__ = [
     "ERM",
     "AdaSSP",
     "Aggregate",
+    "BoughtBounds",
     "BudgetExceeded",
     "Category",
     "ConvexLoss",
@@ -87,6 +89,7 @@ __all__ = [
     "TunedPerturbation",
     "__version__",
     "baselines",
+    "bounds",
     "learning",
     "load_model",
     "losses",

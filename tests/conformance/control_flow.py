@@ -28,6 +28,7 @@ import numpy as np
 
 import privfit as pf
 from privfit.models import inputs, private
+from privfit.summaries import release
 from tests.support.watched import Log, WatchedLedger, WatchedNoise, watch_table
 
 ASKED = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform")
@@ -331,7 +332,7 @@ class _writer:
 @contextlib.contextmanager
 def watched(log: Log, told: Log | None, n_rows: int, source: Any, counts_rows: bool) -> Iterator[None]:
     """The real wiring, with the noise source and the private table watched."""
-    kept = private.noise_source, inputs.open_table
+    kept = private.noise_source, inputs.open_table, release.noise_source, release.open_table
     first = [True]
 
     def opened(table: Any) -> Any:
@@ -339,9 +340,10 @@ def watched(log: Log, told: Log | None, n_rows: int, source: Any, counts_rows: b
         private_one, first[0] = first[0], False  # the first table that is opened is the one to fit
         return watch_table(made, log, n_rows) if private_one else made
 
-    private.noise_source = lambda random_state: WatchedNoise(log, told, source, counts_rows)  # type: ignore[assignment]
-    inputs.open_table = opened
+    noise = WatchedNoise(log, told, source, counts_rows)
+    private.noise_source = release.noise_source = lambda random_state: noise  # type: ignore[assignment,return-value]
+    inputs.open_table = release.open_table = opened
     try:
         yield
     finally:
-        private.noise_source, inputs.open_table = kept
+        private.noise_source, inputs.open_table, release.noise_source, release.open_table = kept

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from privfit.mechanisms.base import Mechanism
 from privfit.models import ESTIMATORS
 from tests.conformance.cases import schema_for, variants
 from tests.conformance.control_flow import Setting
+from tests.support.functions import CASES, Asked
 
 ADJACENCIES = ("replace-one", "add-remove")
 CLASSES = pf.Category("y", ["a", "b"])
@@ -416,6 +418,13 @@ def of_printed() -> Iterator[Setting]:
             yield _setting(estimator, "small", SMALL, NUMBER, "replace-one", {"mechanism": box, **more})
 
 
+def of_summaries() -> Iterator[Setting]:
+    """Functions, one of each kind of question, as if they were models."""
+    for place, case in enumerate(CASES):
+        name = f"{case.name} as a model {ADJACENCIES[place % 2]}"
+        yield Setting(name, partial(Asked, case), pf.Schema(case.columns), ADJACENCIES[place % 2])
+
+
 def _bounds_of_the_first(low: np.ndarray, high: np.ndarray) -> tuple[float, float]:
     return float(low[0]), float(high[0])
 
@@ -434,6 +443,7 @@ def all_settings() -> list[Setting]:
         of_publishers,
         of_baselines,
         of_printed,
+        of_summaries,
     )
     return [setting for part in parts for setting in part()]
 

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from privfit.cli.bounds import bounds
 from privfit.cli.demo import demo
 from privfit.cli.doctor import doctor
 from privfit.cli.errors import in_one_sentence
@@ -60,6 +61,8 @@ def privfit(
     1. Draft the public facts, fill in every "?", and check them.
          privfit schema people.csv --target income -o schema.toml
          privfit schema --check schema.toml people.csv
+       Nobody knows the bounds of a column? Buy them:
+         privfit bounds people.csv income=0:1e7 --epsilon 0.05 --ledger budget.db
     2. Set a budget, once per table of people.
          privfit ledger budget.db --create --epsilon 1
     3. Fit. The model may be released; the table stays.
@@ -71,7 +74,7 @@ def privfit(
     """
 
 
-for command in (demo, schema, fit, predict, publish, doctor):
+for command in (demo, schema, bounds, fit, predict, publish, doctor):
     app.command(command.__name__, no_args_is_help=command not in (demo, doctor))(in_one_sentence(command))
 
 app.add_typer(ledger, name="ledger")

@@ -70,4 +70,22 @@ ExpectedRowsOption = Annotated[
         help="A public guess of the number of rows, for add-remove.", show_default=False, rich_help_panel=PRIVACY
     ),
 ]
+EpsilonOption = Annotated[
+    float,
+    typer.Option(
+        "--epsilon",
+        "-e",
+        help="What this spends. Smaller protects more and adds more noise.",
+        rich_help_panel=PRIVACY,
+    ),
+]
+DeltaOption = Annotated[
+    float, typer.Option(help="The probability that the guarantee may fail.", rich_help_panel=PRIVACY)
+]
+SeedOption = Annotated[
+    int | None,
+    typer.Option(
+        help="Repeatable noise, for tests: the result is NOT private.", show_default=False, rich_help_panel=PRIVACY
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]

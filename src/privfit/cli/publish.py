@@ -13,6 +13,8 @@ from privfit.cli.options import (
     Adjacency,
     AdjacencyOption,
     AsJson,
+    DeltaOption,
+    EpsilonOption,
     ExpectedRowsOption,
     LedgerDeltaOption,
     LedgerEpsilonOption,
@@ -26,8 +28,6 @@ from privfit.cli.output import check_output
 from privfit.cli.prediction_files import check_ending
 from privfit.cli.publish_options import (
     AlphaOption,
-    DeltaOption,
-    EpsilonOption,
     Method,
     MethodOption,
     Output,

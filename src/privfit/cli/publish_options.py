@@ -49,15 +49,6 @@ Output = Annotated[
         rich_help_panel=WEIGHTS,
     ),
 ]
-EpsilonOption = Annotated[
-    float,
-    typer.Option(
-        "--epsilon",
-        "-e",
-        help="What this spends. Smaller protects more and adds more noise.",
-        rich_help_panel=PRIVACY,
-    ),
-]
 PublicTables = Annotated[
     list[Path] | None,
     typer.Option(
@@ -94,9 +85,6 @@ WeightNameOption = Annotated[
     typer.Option(metavar="NAME", help="The name of the column of weights in the output.", rich_help_panel=WEIGHTS),
 ]
 TauOption = Annotated[float, typer.Option(help="From 0 (all weights equal) to 1.", rich_help_panel=WEIGHTS)]
-DeltaOption = Annotated[
-    float, typer.Option(help="The probability that the guarantee may fail.", rich_help_panel=PRIVACY)
-]
 Seed = Annotated[
     int | None,
     typer.Option(

@@ -24,6 +24,7 @@ from privfit.mechanisms.perturbation.objective import ObjectivePerturbation
 from privfit.mechanisms.perturbation.output import OutputPerturbation
 from privfit.mechanisms.perturbation.problem import ERMFit, ERMProblem, PairTable
 from privfit.mechanisms.perturbation.tuning import TunedPerturbation
+from privfit.mechanisms.summaries.bounds import SelectedBounds
 
 __all__ = [
     "BOOSTED_ROUNDS",
@@ -65,6 +66,7 @@ __all__ = [
     "Release",
     "SampleAndAggregate",
     "Search",
+    "SelectedBounds",
     "TunedPerturbation",
     "bootstrap",
     "clusterer",

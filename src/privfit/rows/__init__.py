@@ -5,6 +5,7 @@ from privfit.rows.contingency import CellGrid, cell_geometry, count_cells
 from privfit.rows.design_subset import DesignSubset
 from privfit.rows.encoding import Encoder
 from privfit.rows.interactions import InteractionCells, Interactions, Pair, is_alone
+from privfit.rows.level_counts import count_levels
 from privfit.rows.margins import MarginRows, losses_of
 from privfit.rows.partition import PartitionedRows
 from privfit.rows.plain import PlainRows
@@ -32,6 +33,7 @@ __all__ = [
     "SampledDesign",
     "cell_geometry",
     "count_cells",
+    "count_levels",
     "count_rows",
     "feature_scores",
     "is_alone",

@@ -119,7 +119,8 @@ class Numeric:
         if None in given or "?" in given:
             raise SchemaError(
                 f"Column {self.name!r} has no bounds, and bounds cannot be taken from private data. "
-                f"Give them in the schema: Numeric({self.name!r}, low=0, high=120)."
+                f"Give them in the schema: Numeric({self.name!r}, low=0, high=120). If only a far too wide range is "
+                f"known, buy them: pf.bounds(table, {{{self.name!r}: (0, 10_000_000)}}, epsilon=0.05)."
             )
         if not (_is_number(self.low) and _is_number(self.high)) or not float(self.low) < float(self.high):
             raise SchemaError(

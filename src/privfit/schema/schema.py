@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from pathlib import Path
 from typing import ClassVar, Literal
 
 from privfit.schema import toml
-from privfit.schema.columns import AUTO_KNOTS, Bins, Category, Column, Level, Numeric
+from privfit.schema.columns import AUTO_KNOTS, MISSING, Bins, Category, Column, Level, Numeric
 from privfit.schema.errors import SchemaError
 from privfit.schema.geometry import Block, Geometry, make_block
 
@@ -249,6 +250,38 @@ class Schema:
         changed._check_names()
         return changed
 
+    def with_bounds(self, bounds: Mapping[str, tuple[float, float]]) -> Schema:
+        """Return this schema with other bounds, such as those that `bounds` bought.
+
+        Edges of bins that lie outside the new bounds are dropped.
+
+        Parameters
+        ----------
+        bounds : dict of str to tuple of float
+            The new lower and upper bound by the name of the column; other columns stay as they are.
+
+        Returns
+        -------
+        Schema
+            The new schema.
+
+        Raises
+        ------
+        SchemaError
+            If a name is not that of a numeric column.
+        """
+        numbers = {column.name for column in self.columns if isinstance(column, Numeric)}
+        unknown = [name for name in bounds if name not in numbers]
+        if unknown:
+            raise SchemaError(
+                f"Bounds were given for {unknown}, and the schema has no numeric columns of these names. Give bounds "
+                f"for {sorted(numbers)}."
+            )
+        changed = [_rebounded(column, bounds) for column in self.columns]
+        if self.target is None:
+            return Schema(changed) if self._box is None else self
+        return Schema(changed[:-1], changed[-1]) if self._box is None else self.with_target(changed[-1])
+
     def geometry(
         self,
         *,
@@ -334,6 +367,17 @@ class Schema:
         width = "any number of" if self.any_width else str(len(self.features))
         target = "" if self.target is None else f", target {self.target.name!r}"
         return f"Schema({width} feature{'s' if width != '1' else ''}{target})"
+
+
+def _rebounded(column: Column, bounds: Mapping[str, tuple[float, float]]) -> Column:
+    if column.name not in bounds or not isinstance(column, Numeric):
+        return column
+    low, high = bounds[column.name]
+    bins = column.bins
+    if isinstance(bins, tuple):
+        bins = tuple(edge for edge in bins if low < edge < high) or None
+    fill = column.fill if bins is not None or column.fill != MISSING else None
+    return replace(column, low=low, high=high, bins=bins, fill=fill)
 
 
 def _box_target(target: Column | tuple[float, float] | Sequence[Level] | None) -> Column | None:

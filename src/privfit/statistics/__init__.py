@@ -5,6 +5,7 @@ from privfit.statistics.fitness import Dampening, RowFitness, TableFitness, as_s
 from privfit.statistics.gradients import Coupling, Gradients
 from privfit.statistics.moments import STEP, Moments, MomentValues
 from privfit.statistics.monomials import products_of
+from privfit.statistics.ranges import Ranges, candidate_ranges
 from privfit.statistics.sensitivity import distinct_sensitivity, linf_sensitivities, squared_l2_sensitivity
 from privfit.statistics.weighted import EXPECTED_SIZE, TargetLattice, WeightedMonomials
 
@@ -17,11 +18,13 @@ __all__ = [
     "MomentValues",
     "Moments",
     "Norm",
+    "Ranges",
     "RowFitness",
     "TableFitness",
     "TargetLattice",
     "WeightedMonomials",
     "as_scores",
+    "candidate_ranges",
     "distinct_sensitivity",
     "enumerated",
     "linf_sensitivities",

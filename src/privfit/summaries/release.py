@@ -1,0 +1,152 @@
+"""From what a user gives to a function to a release with its report: the order of steps of every function here."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from privfit.mechanisms.base import AnyMechanism, Description, Release, refuse_ledger
+from privfit.models.report import Report, make_report, qualifications
+from privfit.privacy import (
+    Adjacency,
+    Budget,
+    Ledger,
+    PrivacyError,
+    PrivacyParameters,
+    PrivacyWarning,
+    Seed,
+    noise_source,
+    process_ledger,
+    warn_of_running_total,
+)
+from privfit.rows import Rows
+from privfit.schema import Category, Column, Schema, SchemaError
+from privfit.tables import DataError, Table, TableLike, open_table
+
+SEEDED = "random_state is set, so that the noise can be repeated and subtracted"
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a function is given beside the table and what is asked: the price, who is protected, and who pays."""
+
+    epsilon: float
+    delta: float = 0.0
+    adjacency: Adjacency = "replace-one"
+    rows_per_person: int = 1
+    expected_rows: int | None = None
+    ledger: Ledger | None = None
+    random_state: Seed = None
+
+    @property
+    def parameters(self) -> PrivacyParameters:
+        """The privacy parameters, checked."""
+        return PrivacyParameters(
+            Budget(self.epsilon, self.delta), self.adjacency, self.rows_per_person, self.expected_rows
+        )
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What `solve` made of a release, and the report."""
+
+    value: Any
+    report: Report
+
+
+def released(
+    function: str, mechanism: AnyMechanism, problem: Any, table: TableLike, columns: Sequence[Column], terms: Terms
+) -> Answer:
+    """Check, open, plan, read, charge, draw; and say in a report what was done."""
+    parameters, sampler = terms.parameters, noise_source(terms.random_state)
+    mechanism.check()
+    reasons = () if terms.random_state is None else (SEEDED,)
+    ledger = _ledger(function, terms, reasons, columns)
+    schema = Schema(columns)
+    geometry = mechanism.geometry(schema, problem)
+    rows = Rows(_opened(table, schema), schema, geometry)
+    release = mechanism.release(rows, parameters, ledger, sampler, problem)
+    value = mechanism.solve(release, geometry, problem)
+    public_rows = rows.n_rows if parameters.adjacency == "replace-one" else parameters.expected_rows
+    report = _report(function, release, mechanism.describe(value, schema, geometry), terms, ledger, public_rows, schema)
+    if terms.ledger is None and ledger is not None:
+        warn_of_running_total(ledger)
+    if public_rows is not None and parameters.adjacency == "replace-one" and release.event.delta * public_rows > 1:
+        warnings.warn(
+            f"delta={release.event.delta:g} is more than one in {public_rows} rows: so large a probability of failure "
+            "protects nobody in particular. Use a delta far below one over the number of rows, such as 1e-6.",
+            PrivacyWarning,
+            stacklevel=3,
+        )
+    return Answer(value, report)
+
+
+def _opened(table: TableLike, schema: Schema) -> Table:
+    """The table, if it has these columns: by name, or, where it has no names, as many as are asked for."""
+    opened = open_table(table)
+    if opened.names is None and opened.width != len(schema.columns):
+        raise DataError(
+            f"An array with {opened.width} columns was given, and {len(schema.columns)} columns are asked for, which "
+            "are then its columns in this order. Give one column per column of the array, or a frame with names. "
+            "Nothing was charged."
+        )
+    return opened
+
+
+def _ledger(function: str, terms: Terms, reasons: tuple[str, ...], columns: Sequence[Column]) -> Ledger | None:
+    """The user's ledger, or that of the process; None for what is not private, which no ledger accepts."""
+    if terms.ledger is not None and not isinstance(terms.ledger, Ledger):
+        raise PrivacyError(
+            f"ledger={type(terms.ledger).__name__} was given; it is a pf.Ledger or None. Write "
+            "ledger=pf.Ledger('people.db', epsilon=1.0)."
+        )
+    if reasons:
+        refuse_ledger(terms.ledger, reasons)
+        return None
+    ledger = process_ledger() if terms.ledger is None else terms.ledger
+    return ledger.describing(model=function, target=columns[0].name if len(columns) == 1 else "")
+
+
+def _report(
+    function: str,
+    release: Release[Any],
+    described: Description,
+    terms: Terms,
+    ledger: Ledger | None,
+    public_rows: int | None,
+    schema: Schema,
+) -> Report:
+    event, reasons = release.event, () if terms.random_state is None else (SEEDED,)
+    if not release.private and not reasons:
+        reasons = ("the noise came from a source that is not secret",)
+    notes = described.notes
+    if terms.delta and not event.delta:
+        notes = (*notes, "delta was not spent: these draws need epsilon alone")
+    receipt = ledger.last_receipt if ledger is not None and terms.ledger is not None else None
+    unlimited = ledger.spent if ledger is not None and terms.ledger is None else None
+    return make_report(
+        function,
+        event,
+        Description(described.repairs, notes),
+        public=_public_facts(schema, terms.adjacency),
+        reasons=reasons,
+        receipt={} if receipt is None else asdict(receipt),
+        cautions=() if reasons else qualifications(event, public_rows, unlimited),
+    )
+
+
+def _public_facts(schema: Schema, adjacency: Adjacency) -> tuple[str, ...]:
+    categories = sum(isinstance(column, Category) for column in schema.columns)
+    numbers = len(schema.columns) - categories
+    facts = [f"the range given for {numbers} number{'s' * (numbers != 1)}"] if numbers else []
+    if categories:
+        facts.append(f"levels of {categories} categor{'ies' if categories != 1 else 'y'}")
+    return (*facts, "the number of rows") if adjacency == "replace-one" else tuple(facts)
+
+
+def refuse_no_columns(function: str, columns: Sequence[Column]) -> None:
+    """Refuse to release nothing."""
+    if not columns:
+        raise SchemaError(f"{function} was given no columns. Name at least one column of the table.")

@@ -1,0 +1,64 @@
+"""Functions that release something, as cases for the conformance suite: each with a schema of the rows that it is given
+and a way to ask it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import privfit as pf
+from privfit import mechanisms
+
+Ask = Callable[..., Any]
+
+INCOME = pf.Numeric("income", 0, 1000, fill=10.0)
+DEBT = pf.Numeric("debt", -1e6, 1e3)
+AGE = pf.Numeric("age", 17, 90)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One way to call a function: `ask` takes the table and what all functions take."""
+
+    name: str
+    function: Callable[..., Any]
+    mechanism: str
+    columns: tuple[Any, ...]
+    ask: Ask
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __call__(self, table: Any, adjacency: str, ledger: Any, **more: Any) -> Any:
+        rows = {"expected_rows": 40} if adjacency == "add-remove" else {}
+        return self.ask(table, adjacency=adjacency, ledger=ledger, **{"epsilon": 0.7, **rows, **self.options, **more})
+
+
+def _bounds(*columns: Any, **options: Any) -> Ask:
+    return lambda table, **more: pf.bounds(table, {column.name: column for column in columns}, **options, **more)
+
+
+CASES = (
+    Case("bounds", pf.bounds, "SelectedBounds", (INCOME, DEBT), _bounds(INCOME, DEBT)),
+    Case("bounds both ends", pf.bounds, "SelectedBounds", (DEBT, AGE), _bounds(DEBT, AGE, ends="both", grid="linear")),
+    Case("bounds delta", pf.bounds, "SelectedBounds", (INCOME, DEBT, AGE), _bounds(INCOME, DEBT, AGE), {"delta": 1e-3}),
+)
+
+
+class Asked:
+    """A function as the observer of control flow knows models: made, then fitted on a table."""
+
+    def __init__(self, case: Case, schema: pf.Schema, adjacency: str, ledger: Any) -> None:
+        self.case, self.adjacency, self.ledger = case.name, adjacency, ledger
+        self._case = case
+
+    def __repr__(self) -> str:
+        return f"Asked({self.case})"
+
+    def fit(self, table: Any) -> Asked:
+        answer = self._case(table, self.adjacency, self.ledger)
+        self.answer_, self.printed_, self.report_ = answer, str(answer), answer.report
+        return self
+
+    def _chosen_mechanism(self) -> Any:
+        return getattr(mechanisms, self._case.mechanism)()
