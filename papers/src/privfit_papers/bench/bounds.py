@@ -16,7 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from privfit.models import LinearRegression
-from privfit.privacy import seeded_generator
+from privfit.privacy import PublicGenerator, seeded_generator
 from privfit.schema import Numeric, Schema
 from privfit.summaries import bounds
 
@@ -26,7 +26,7 @@ ROWS, COLUMNS = 20_000, 6
 TOTAL, SPENT = 0.5, 0.05
 GENEROUS = 20.0
 """How many times the bound that is known lies above the 99% point."""
-SHAPES: dict[str, Callable[[np.random.Generator, int], Floats]] = {
+SHAPES: dict[str, Callable[[PublicGenerator, int], Floats]] = {
     "log-normal": lambda rng, n: np.exp(0.5 * rng.standard_normal(n)),
     "gamma": lambda rng, n: rng.gamma(2.0, 0.5, n),
     "Pareto": lambda rng, n: rng.pareto(4.0, n) + 1.0,
