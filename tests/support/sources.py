@@ -14,6 +14,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
+from tests.support.clusters import dask_frame, spark_frame
 from tests.support.servers import fill_postgresql, object_address, object_store, postgresql, web_address
 
 Source = Callable[[pa.Table, Path], Any]
@@ -142,6 +143,8 @@ SOURCES: dict[str, Source] = {
     "s3 folder": store_folder,
     "web file": lambda table, path: on_web(table, f"{next(_numbers)}.parquet", parquet_file, path),
     "s3 pattern": lambda table, path: store_folder(table, path).replace("?", "/*/*.parquet?", 1),
+    "dask": lambda table, _: dask_frame(table),
+    "spark": lambda table, _: spark_frame(table),
     "narwhals": lambda table, _: narwhals(table),
     "narwhals, lazy": lambda table, _: narwhals(pl.from_arrow(table).lazy()),  # type: ignore[union-attr]
 }

@@ -109,7 +109,7 @@ def expected() -> dict[str, list[np.ndarray]]:
     return {name: fit(pl.from_arrow(table())) for name, fit in FITS.items()}
 
 
-FAR = ("s3 ", "hive")
+FAR = ("s3 ", "hive", "dask", "spark")
 """Engines that take a hundred times as long as a fit."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -181,13 +181,20 @@ def arrow_items(columns: Columns) -> list[tuple[str, Any]]:
     return [(name, table.column(name)) for name in table.column_names]
 
 
-@pytest.fixture(params=ENGINES)
+def each_of(engines: Iterable[str]) -> list[Any]:
+    """Engines as parameters: Spark takes seconds for what others do at once, and runs in `make audit`; what it does
+    in `make test` is in test_clusters.py.
+    """
+    return [pytest.param(name, marks=pytest.mark.slow) if name == "spark" else name for name in engines]
+
+
+@pytest.fixture(params=each_of(ENGINES))
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Columns], Any]:
     """Turns columns into a table of one engine."""
     return lambda columns: ENGINES[request.param](columns, tmp_path)
 
 
-@pytest.fixture(params=NAMED)
+@pytest.fixture(params=each_of(NAMED))
 def named_engine(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Columns], Any]:
     return lambda columns: NAMED[request.param](columns, tmp_path)
 
@@ -306,26 +313,24 @@ def test_a_text_among_numbers_is_refused_in_every_engine_and_not_quoted(
     assert "SECRET77" not in told_by(caught.value)
 
 
-IN_MEMORY_OR_TYPED = {name: make for name, make in ENGINES.items() if name not in CSV}
+IN_MEMORY_OR_TYPED = each_of(name for name in ENGINES if name not in CSV)
 
 
-@pytest.mark.parametrize("make", IN_MEMORY_OR_TYPED.values(), ids=IN_MEMORY_OR_TYPED.keys())
+@pytest.mark.parametrize("name", IN_MEMORY_OR_TYPED)
 def test_texts_that_look_like_numeric_levels_are_refused_alike_by_every_engine_with_types(
-    make: Maker, tmp_path: Path
+    name: str, tmp_path: Path
 ) -> None:
     broken = COLUMNS | {"code": ["10", "20", "30", "10", "SECRET77", None, "20", "10"]}
     with pytest.raises(DataError, match=r"'code' holds .*the schema says it holds levels that are numbers") as caught:
-        summed(make(broken, tmp_path))
+        summed(ENGINES[name](broken, tmp_path))
     assert "SECRET77" not in told_by(caught.value)
 
 
-@pytest.mark.parametrize("make", IN_MEMORY_OR_TYPED.values(), ids=IN_MEMORY_OR_TYPED.keys())
-def test_numbers_where_texts_are_listed_are_refused_alike_by_every_engine_with_types(
-    make: Maker, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("name", IN_MEMORY_OR_TYPED)
+def test_numbers_where_texts_are_listed_are_refused_alike_by_every_engine_with_types(name: str, tmp_path: Path) -> None:
     broken = COLUMNS | {"grade": [1234577, 2, 3, None, 4, 5, 6, 7]}
     with pytest.raises(DataError, match=r"'grade' holds .*the schema says it holds levels that are texts") as caught:
-        summed(make(broken, tmp_path))
+        summed(ENGINES[name](broken, tmp_path))
     assert "1234577" not in told_by(caught.value)
 
 
@@ -388,7 +393,7 @@ def test_an_arrow_stream_is_read_once_and_says_so() -> None:
 
 def test_a_table_or_file_can_be_read_again(tmp_path: Path) -> None:
     geometry = SCHEMA.geometry()
-    for name in set(ENGINES) - {"arrow reader", "arrow protocol", "duckdb", "duckdb query"}:
+    for name in set(ENGINES) - {"arrow reader", "arrow protocol", "duckdb", "duckdb query", "spark"}:
         rows = Rows(open_table(ENGINES[name](COLUMNS, tmp_path)), SCHEMA, geometry)
         assert (rows.sum(Moments(geometry)) == rows.sum(Moments(geometry))).all(), name
         assert rows.n_rows == 8

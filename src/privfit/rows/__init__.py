@@ -5,6 +5,7 @@ from privfit.rows.contingency import CellGrid, cell_geometry, count_cells
 from privfit.rows.design_subset import DesignSubset
 from privfit.rows.encoding import Encoder
 from privfit.rows.interactions import InteractionCells, Interactions, Pair, is_alone
+from privfit.rows.kernels import Kernel
 from privfit.rows.level_counts import count_levels
 from privfit.rows.margins import MarginRows, losses_of
 from privfit.rows.partition import PartitionedRows
@@ -12,8 +13,9 @@ from privfit.rows.plain import PlainRows
 from privfit.rows.points import Points, on_lattice, point_geometry, scaled_points
 from privfit.rows.prediction import feature_scores, linear_scores
 from privfit.rows.public import PublicRows
-from privfit.rows.rows import Kernel, Rows, count_rows, on_progress, one_blas_thread, report_progress
+from privfit.rows.rows import Rows, count_rows, on_progress, report_progress
 from privfit.rows.sides import one_against_rest
+from privfit.rows.threads import one_blas_thread
 
 __all__ = [
     "CachedDesign",

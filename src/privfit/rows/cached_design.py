@@ -19,7 +19,8 @@ from privfit.features import FeatureMap
 from privfit.rows.encoding import encode_numbers, level_codes
 from privfit.rows.interactions import InteractionCells
 from privfit.rows.layout import MOST_CODES, STEP, Chunk, Layout
-from privfit.rows.rows import CachedRows, Rows, in_order, one_blas_thread
+from privfit.rows.rows import CachedRows, Rows
+from privfit.rows.threads import in_order, one_blas_thread
 from privfit.tables import Batch, DataError
 
 Floats = NDArray[np.float64]
@@ -71,7 +72,7 @@ class CachedDesign(CachedRows[Chunk]):
     def __init__(
         self, rows: Rows, features: FeatureMap | None = None, most_bytes: int | None = None, fine: bool = False
     ) -> None:
-        self._layout, self._features = Layout(rows.geometry), features
+        self._geometry, self._layout, self._features = rows.geometry, Layout(rows.geometry), features
         self._dense = self._layout.dense if features is None else attrgetter("numbers")
         super().__init__(rows, most_bytes)
         self._fine = fine and features is None
@@ -79,8 +80,10 @@ class CachedDesign(CachedRows[Chunk]):
         self.n_columns = rows.geometry.n_columns if features is None else features.n_columns
         self._width = groups + len(self._layout.number_columns) if features is None else self.n_columns
         wide = CHUNK_VALUES // max(1, self._width)
-        self._piece_rows = max(SHORT_ROWS, min(PIECE_ROWS, wide))  # several pieces wait in memory
-        longest = max(SHORT_ROWS, min(CHUNK_ROWS - PIECE_ROWS, wide))  # a chunk of so many rows takes no further piece
+        self._encoded_rows = max(SHORT_ROWS, min(PIECE_ROWS, wide))  # several pieces wait in memory
+        self._longest = longest = max(
+            SHORT_ROWS, min(CHUNK_ROWS - PIECE_ROWS, wide)
+        )  # a chunk of so many rows takes no further piece
         if any(size > LARGEST_BLOCK for size in self._layout.sizes):
             raise _too_many_levels()
         if max((longest + self._piece_rows + SHORT_ROWS) * groups, self._layout.n_codes) > MOST_PLACES:
@@ -92,6 +95,17 @@ class CachedDesign(CachedRows[Chunk]):
             self._chunks = []
             taken = (short.pop() for _ in range(len(short)))  # each leaves memory as soon as it is used up
             self._chunks = list(_joined(taken, min(longest, self.n_rows // MANY_CHUNKS)))
+
+    @property
+    def _piece_rows(self) -> int:
+        return self._encoded_rows
+
+    def _encode(self, batches: Iterator[Batch]) -> Iterator[Chunk]:
+        return _joined(map(self._chunk, batches), self._longest)
+
+    @staticmethod
+    def _length(chunk: Chunk) -> int:
+        return len(chunk.target)
 
     def _encoded(self) -> Iterator[Chunk]:
         threads = self._rows.threads
@@ -112,7 +126,7 @@ class CachedDesign(CachedRows[Chunk]):
 
     def _target(self, batch: Batch) -> Floats:
         """The target of these rows: a number in [-1, 1], a class as -1 or 1, or, of more classes, its place."""
-        block = self._rows.geometry.target
+        block = self._geometry.target
         if block is None:
             return np.zeros(len(batch[0]))
         values = batch[-1]
@@ -231,7 +245,7 @@ class CachedDesign(CachedRows[Chunk]):
         Per row: the predictor (as many additions as blocks, and an offset it is computed at), the slope itself, and its
         place in a sum over a chunk and over chunks.
         """
-        geometry = self._rows.geometry
+        geometry = self._geometry
         norm, entries = (
             (geometry.l2, geometry.intercept + len(geometry.blocks))
             if self._features is None

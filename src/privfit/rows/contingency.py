@@ -7,8 +7,8 @@ or 10^30.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from privfit.rows.encoding import level_codes
 from privfit.rows.rows import BATCH_ROWS, Rows
+from privfit.rows.workers import numbered_pieces
 from privfit.schema import Block, Category, Geometry, Schema, make_block
 from privfit.tables import Batch
 
@@ -106,11 +107,30 @@ def count_cells(rows: Rows) -> dict[int, int]:
     Guarantee: every row is in exactly one cell, which is a function of that row and of public numbers;
     docs/proofs/histograms.md, Lemma 1.
     """
-    grid, counts = CellGrid(rows.geometry), dict[int, int]()
-    for _, batch in rows.pieces(BATCH_ROWS):
-        for cell, count in _counted(grid, batch[-len(grid.blocks) :]):
-            counts[cell] = counts.get(cell, 0) + count
+    grid = CellGrid(rows.geometry)
+    if rows.on_workers:
+        counts = rows.run(partial(_partition_counts, grid), _joined)
+    else:
+        counts = _batch_counts(grid, (batch for _, batch in rows.pieces(BATCH_ROWS)))
     return dict(sorted(counts.items()))
+
+
+def _partition_counts(grid: CellGrid, _: int, batches: Iterator[Batch]) -> dict[int, int] | None:
+    return _batch_counts(grid, (piece for _, piece in numbered_pieces(batches, BATCH_ROWS))) or None
+
+
+def _batch_counts(grid: CellGrid, batches: Iterator[Batch]) -> dict[int, int]:
+    counts: dict[int, int] = {}
+    for batch in batches:
+        counts = _joined(counts, dict(_counted(grid, batch[-len(grid.blocks) :])))
+    return counts
+
+
+def _joined(counts: dict[int, int], more: dict[int, int]) -> dict[int, int]:
+    """The counts of both, written over the first."""
+    for cell, count in more.items():
+        counts[cell] = counts.get(cell, 0) + count
+    return counts
 
 
 def _counted(grid: CellGrid, batch: Batch) -> list[tuple[int, int]]:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.rows.cached_design import EXACT_BITS, CachedDesign, Floats, SampledDesign
+from privfit.rows.errors import other_rows
 from privfit.rows.layout import Chunk
-from privfit.rows.rows import other_rows
 
 
 class DesignSubset(CachedDesign):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from privfit.rows.cached_design import CachedDesign
 from privfit.rows.layout import STEPS_PER_KNOT, Chunk, Member
-from privfit.rows.rows import in_order, one_blas_thread
+from privfit.rows.threads import in_order, one_blas_thread
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -22,7 +22,8 @@ from privfit.privacy.guarded import attempted, in_own_thread, quietly, real_numb
 from privfit.rows.cached_design import CachedDesign
 from privfit.rows.layout import Chunk
 from privfit.rows.plain import PlainRows
-from privfit.rows.rows import HALF_OF_MEMORY, Rows, one_blas_thread
+from privfit.rows.rows import HALF_OF_MEMORY, Rows
+from privfit.rows.threads import one_blas_thread
 from privfit.rows.timed import in_time
 from privfit.tables import DataError
 

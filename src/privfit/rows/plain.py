@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.rows.encoding import level_codes, within_bounds
-from privfit.rows.rows import CachedRows
+from privfit.rows.rows import CachedRows, Rows
 from privfit.schema import Block, Numeric
-from privfit.tables import Values
+from privfit.tables import Batch, Values
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -27,21 +27,30 @@ class PlainRows(CachedRows[Floats]):
     Hands out integer sums over rows, and the number of rows; with `every_row`, all rows to one function.
     """
 
-    def _encoded(self) -> Iterator[Floats]:
-        geometry = self._rows.geometry
-        blocks = geometry.blocks if geometry.target is None else (*geometry.blocks, geometry.target)
-        for _, batch in self._rows.pieces(max(1, PLAIN_VALUES // len(blocks))):
-            columns = [_values(block, batch[place]) for place, block in enumerate(blocks)]
+    def __init__(self, rows: Rows, most_bytes: int | None = None) -> None:
+        super().__init__(rows, most_bytes)
+        geometry = rows.geometry
+        self._blocks = geometry.blocks if geometry.target is None else (*geometry.blocks, geometry.target)
+
+    @property
+    def _piece_rows(self) -> int:
+        return max(1, PLAIN_VALUES // len(self._blocks))
+
+    def _encode(self, batches: Iterator[Batch]) -> Iterator[Floats]:
+        for batch in batches:
+            columns = [_values(block, batch[place]) for place, block in enumerate(self._blocks)]
             yield np.column_stack(columns).astype(np.float64)
+
+    @staticmethod
+    def _length(chunk: Floats) -> int:
+        return len(chunk)
 
     def sum(self, scores: Callable[[Floats], Integers]) -> Integers:
         """The sum over rows of integer scores: `scores` gives one row of them per row."""
-        total = None
-        for chunk in self._every_chunk():
-            part = scores(chunk).sum(axis=0, dtype=np.int64)
-            total = part if total is None else total + part
-        assert total is not None
-        return np.asarray(total, dtype=np.int64)
+        total: Integers = self.total(lambda _, chunk: [scores(chunk).sum(axis=0, dtype=np.int64)], side_by_side=False)[
+            0
+        ]
+        return total
 
     def every_row(self, function: Callable[[Floats], Floats]) -> Floats:
         """What a function makes of all rows together."""

@@ -7,21 +7,25 @@ are added, so what a row adds to a sum depends on that row alone, to the bit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit.rows.encoding import absent_values, encode_numbers
+from privfit.rows.errors import too_many_rows
 from privfit.rows.layout import STEP
 from privfit.rows.prediction import PREDICT_ROWS
-from privfit.rows.rows import EXACT_INT, CachedRows, Rows, one_blas_thread, too_many_rows
+from privfit.rows.rows import EXACT_INT, CachedRows, Rows
 from privfit.schema import Geometry, Numeric, Schema, SchemaError
-from privfit.tables import Table
+from privfit.tables import Batch, Table
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Lattice = NDArray[np.int32]
+PointKernel = Callable[[Floats], Any]
 
 MOST_COLUMNS = 1 << 14
 """Distances are then below 2^49."""
@@ -62,53 +66,46 @@ class Points(CachedRows[Lattice]):
 
     def __init__(self, rows: Rows, most_bytes: int | None = None) -> None:
         super().__init__(rows, most_bytes)
-        self.n_columns = len(rows.geometry.blocks)
+        self._blocks = rows.geometry.blocks
+        self.n_columns = len(self._blocks)
 
     def check_sums(self, largest: int) -> None:
         """Refuse more rows than 64-bit sums hold, if one row adds at most this much."""
         if self.n_rows > EXACT_INT // largest:
             raise too_many_rows(EXACT_INT // largest)
 
-    def _encoded(self) -> Iterator[Lattice]:
-        blocks = list(self._rows.geometry.blocks)
-        for _, batch in self._rows.pieces(max(1, POINT_VALUES // self.n_columns)):
+    @property
+    def _piece_rows(self) -> int:
+        return max(1, POINT_VALUES // self.n_columns)
+
+    def _encode(self, batches: Iterator[Batch]) -> Iterator[Lattice]:
+        for batch in batches:
             encoded = np.empty((self.n_columns, len(batch[0])))
-            encode_numbers(blocks, batch, encoded, STEP)
+            encode_numbers(list(self._blocks), batch, encoded, STEP)
             yield encoded.astype(np.int32)
 
-    def _parts(self, width: int, most: int = EXACT_VALUES) -> Iterator[Floats]:
-        """All points, one column each, in parts short enough for `width` values a row, and for exact sums in floats."""
+    @staticmethod
+    def _length(chunk: Lattice) -> int:
+        return int(chunk.shape[1])
+
+    def _sum(self, kernel: PointKernel, width: int, most: int = EXACT_VALUES) -> Any:
+        """The sum over all points of what a kernel makes of a few of them, short enough for `width` values a row, and
+        for exact sums in floats.
+        """
         size = max(1, min(most, POINT_VALUES // width, EXACT_VALUES // self.n_columns))
-        with one_blas_thread():
-            for chunk in self._every_chunk():
-                for start in range(0, chunk.shape[1], size):
-                    yield chunk[:, start : start + size].astype(np.float64)
+        return self.total(partial(_chunk_sum, kernel, size), side_by_side=False)[0]
 
     # -- sums --------------------------------------------------------------------------------------
 
     def counts(self, cells: int) -> Integers:
         """How many points are in each cell of a grid with so many equal cells per column, the first column slowest."""
-        total = np.zeros(cells**self.n_columns, dtype=np.int64)
-        for part in self._parts(1):
-            places = np.minimum((part.astype(np.int64) + STEP) * cells // (2 * STEP), cells - 1)
-            flat = np.zeros(part.shape[1], dtype=np.int64)
-            for place in places:
-                flat = flat * cells + place
-            total += np.bincount(flat, minlength=len(total))
-        return total
+        return np.asarray(self._sum(partial(_counts, cells), 1), dtype=np.int64)
 
     def moments(self, pooled: bool) -> Integers:
         """In units of 1 / STEP: the sums of columns; of 2 x^2 - 1 for every column x, or of its mean over columns; and
         the number of rows, last.
         """
-        total = np.zeros(self.n_columns + (1 if pooled else self.n_columns) + 1, dtype=np.int64)
-        for part in self._parts(1):
-            squares = part * part
-            if pooled:  # the mean of integers, divided once
-                squares = squares.sum(axis=0, keepdims=True) / self.n_columns
-            bent = np.rint(squares * (2.0 / STEP)) - STEP
-            total += np.array([*part.sum(axis=1), *bent.sum(axis=1), STEP * part.shape[1]], dtype=np.int64)
-        return total
+        return np.asarray(self._sum(partial(_moments, pooled), 1), dtype=np.int64)
 
     def blocks(self, centres: Integers, widths: Floats, unit: int) -> Integers:
         """For every centre, of the points nearest to it: their number, and the sums of (x - centre) / width cut at [-1,
@@ -117,43 +114,22 @@ class Points(CachedRows[Lattice]):
         `centres` are on the lattice, `widths` are in units of 1 for every centre and column. The first of several
         nearest centres counts.
         """
-        k, d = centres.shape
-        total = np.zeros((k, d + 1), dtype=np.int64)
-        stretch = unit / (np.broadcast_to(widths, (k, d)) * STEP)
-        for part in self._parts(k):
-            nearest = np.argmin(_partial_distances(centres.astype(np.float64), part), axis=0)
-            total[:, 0] += unit * np.bincount(nearest, minlength=k)
-            for j in range(d):
-                away = (part[j] - centres[nearest, j]) * stretch[nearest, j]
-                cut = np.rint(np.clip(away, -unit, unit))
-                total[:, j + 1] += np.bincount(nearest, cut, minlength=k).astype(np.int64)
-        return total
+        stretch = unit / (np.broadcast_to(widths, centres.shape) * STEP)
+        return np.asarray(self._sum(partial(_blocks, centres, stretch, unit), len(centres)), dtype=np.int64)
 
     def sums(self, centres: Integers, unit: int) -> Integers:
         """For every centre, of the points nearest to it: their number and the sums of their columns, in units of 1 /
         unit, a multiple of STEP.
         """
-        k, d = centres.shape
-        total = np.zeros((k, d + 1), dtype=np.int64)
-        for part in self._parts(k):
-            nearest = np.argmin(_partial_distances(centres.astype(np.float64), part), axis=0)
-            total[:, 0] += unit * np.bincount(nearest, minlength=k)
-            for j in range(d):
-                total[:, j + 1] += unit // STEP * np.bincount(nearest, part[j], minlength=k).astype(np.int64)
-        return total
+        return np.asarray(self._sum(partial(_sums, centres, unit), len(centres)), dtype=np.int64)
 
     def scores(self, candidates: Integers) -> list[int]:
         """For every set of centres on the lattice, (candidates, centres, columns): minus the sum of squared distances
         to the nearest one, in units of 1 / STEP^2.
         """
         m, k, d = candidates.shape
-        total = [0] * m
         flat = candidates.reshape(m * k, d).astype(np.float64)
-        for part in self._parts(m * k):
-            own = (part * part).sum(axis=0)
-            least = _partial_distances(flat, part).reshape(m, k, -1).min(axis=1) + own
-            total = [one - int(found) for one, found in zip(total, least.sum(axis=1), strict=True)]
-        return total
+        return list(self._sum(partial(_scores, flat, m), m * k))
 
     def changed_scores(self, parent: Integers, centre: Integers, column: Integers, value: Integers) -> list[int]:
         """The scores of candidates that differ from one parent in one column of one centre each: far cheaper than from
@@ -162,23 +138,80 @@ class Points(CachedRows[Lattice]):
         Candidate i has `value[i]` in `column[i]` of `centre[i]`. The parent's nearest and second nearest centres are
         computed once for each row.
         """
-        k = len(parent)
-        total = [0] * len(value)
-        for part in self._parts(k, CACHED_ROWS):
-            distances = _partial_distances(parent.astype(np.float64), part) + (part * part).sum(axis=0)
-            closest = np.argmin(distances, axis=0)
-            first, second = _two_smallest(distances)
-            others: dict[int, Floats] = {}
-            for i, (place, j, new) in enumerate(zip(centre.tolist(), column.tolist(), value.tolist(), strict=True)):
-                if place not in others:
-                    others[place] = np.where(closest == place, second, first)
-                old = int(parent[place, j])
-                least = part[j] * (-2.0 * (new - old))
-                least += distances[place]
-                least += float(new * new - old * old)
-                np.minimum(least, others[place], out=least)
-                total[i] -= int(least.sum())
-        return total
+        moves = list(zip(centre.tolist(), column.tolist(), value.tolist(), strict=True))
+        return list(self._sum(partial(_changed_scores, parent, moves), len(parent), CACHED_ROWS))
+
+
+# -- what a few points add: one column each, sent to workers where rows are there ------------------
+
+
+def _chunk_sum(kernel: PointKernel, size: int, _: int, chunk: Lattice) -> list[Any]:
+    total: Any = 0
+    for start in range(0, chunk.shape[1], size):
+        total = total + kernel(chunk[:, start : start + size].astype(np.float64))
+    return [total]
+
+
+def _counts(cells: int, part: Floats) -> Integers:
+    places = np.minimum((part.astype(np.int64) + STEP) * cells // (2 * STEP), cells - 1)
+    flat = np.zeros(part.shape[1], dtype=np.int64)
+    for place in places:
+        flat = flat * cells + place
+    return np.asarray(np.bincount(flat, minlength=cells ** len(part)), dtype=np.int64)
+
+
+def _moments(pooled: bool, part: Floats) -> Integers:
+    squares = part * part
+    if pooled:  # the mean of integers, divided once
+        squares = squares.sum(axis=0, keepdims=True) / len(part)
+    bent = np.rint(squares * (2.0 / STEP)) - STEP
+    return np.array([*part.sum(axis=1), *bent.sum(axis=1), STEP * part.shape[1]], dtype=np.int64)
+
+
+def _nearest(centres: Integers, part: Floats) -> NDArray[np.intp]:
+    return np.asarray(np.argmin(_partial_distances(centres.astype(np.float64), part), axis=0))
+
+
+def _blocks(centres: Integers, stretch: Floats, unit: int, part: Floats) -> Integers:
+    nearest, k = _nearest(centres, part), len(centres)
+    columns = [unit * np.bincount(nearest, minlength=k)]
+    for j, values in enumerate(part):
+        away = (values - centres[nearest, j]) * stretch[nearest, j]
+        cut = np.rint(np.clip(away, -unit, unit))
+        columns.append(np.bincount(nearest, cut, minlength=k).astype(np.int64))
+    return np.stack(columns, axis=1)
+
+
+def _sums(centres: Integers, unit: int, part: Floats) -> Integers:
+    nearest, k = _nearest(centres, part), len(centres)
+    columns = [unit * np.bincount(nearest, minlength=k)]
+    for values in part:
+        columns.append(unit // STEP * np.bincount(nearest, values, minlength=k).astype(np.int64))
+    return np.stack(columns, axis=1)
+
+
+def _scores(flat: Floats, m: int, part: Floats) -> NDArray[np.object_]:
+    """Integers of any size: distances of many rows leave 64 bits."""
+    own = (part * part).sum(axis=0)
+    least = _partial_distances(flat, part).reshape(m, len(flat) // m, -1).min(axis=1) + own
+    return np.array([-int(found) for found in least.sum(axis=1)], dtype=object)
+
+
+def _changed_scores(parent: Integers, moves: list[tuple[int, int, int]], part: Floats) -> NDArray[np.object_]:
+    distances = _partial_distances(parent.astype(np.float64), part) + (part * part).sum(axis=0)
+    closest = np.argmin(distances, axis=0)
+    first, second = _two_smallest(distances)
+    total, others = [], dict[int, Floats]()
+    for place, j, new in moves:
+        if place not in others:
+            others[place] = np.where(closest == place, second, first)
+        old = int(parent[place, j])
+        least = part[j] * (-2.0 * (new - old))
+        least += distances[place]
+        least += float(new * new - old * old)
+        np.minimum(least, others[place], out=least)
+        total.append(-int(least.sum()))
+    return np.array(total, dtype=object)
 
 
 def scaled_points(table: Table, schema: Schema, geometry: Geometry) -> Floats:

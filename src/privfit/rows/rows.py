@@ -8,24 +8,33 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
-from threading import Lock
-from typing import Generic, Protocol, TypeVar
+from functools import partial
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from privfit.rows.encoding import Encoder
+from privfit.rows.errors import no_rows, other_rows, read_again, too_many_rows
+from privfit.rows.kernels import EncodedSum, Kernel, PieceSum, RowBits, kernel_sum, kernel_sums
+from privfit.rows.threads import in_order, one_blas_thread
+from privfit.rows.workers import (
+    ChunkTask,
+    KeptSum,
+    KnownBits,
+    PartitionSum,
+    Sums,
+    added,
+    numbered_pieces,
+    summed,
+)
 from privfit.schema import Geometry, Schema
-from privfit.tables import NOT_CHARGED, Batch, DataError, Table
+from privfit.tables import NOT_CHARGED, Batch, DataError, Persisted, Table
 
-Given = TypeVar("Given")
 Made = TypeVar("Made")
 
 BATCH_ROWS = 1 << 16
@@ -70,41 +79,9 @@ def count_rows(table: Table, schema: Schema) -> int | None:
     if table.n_rows is not None or table.passes_once:
         return table.n_rows
     column = schema.features[:1]
+    if table.cluster is not None:
+        return sum(table.cluster.counts(column, table.positions(column)))
     return sum(len(batch[0]) for batch in table.batches(column, table.positions(column), BATCH_ROWS))
-
-
-class Kernel(Protocol):
-    """What is summed over rows."""
-
-    @property
-    def step(self) -> int:
-        """The integer that stands for 1 in a feature."""
-        ...
-
-    @property
-    def target_units(self) -> int:
-        """The integer that stands for 1 in the target."""
-        ...
-
-    @property
-    def largest(self) -> int:
-        """The most that one row can add to any entry that is used."""
-        ...
-
-    def __call__(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The sum over these rows (one column of `encoded` per row): integers, exact in float64."""
-        ...
-
-
-class RowBits(Protocol):
-    """A random bit per row, drawn without looking at it."""
-
-    def ones(self, first: int, count: int) -> NDArray[np.bool_]:
-        """Which of `count` rows from number `first` on have a 1. The same answer whenever asked."""
-        ...
-
-
-_counting = Lock()
 
 
 class Rows:
@@ -162,13 +139,11 @@ class Rows:
         """
         report = None if self._was_read else _progress.get()
         seen = 0
-        for batch in self.batches():
-            for start in range(0, len(batch[0]), size):
-                piece = [column[start : start + size] for column in batch]
-                yield seen, piece
-                seen += len(piece[0])
-                if report is not None:
-                    report(seen)
+        for first, piece in numbered_pieces(self.batches(), size):
+            yield first, piece
+            seen = first + len(piece[0])
+            if report is not None:
+                report(seen)
         if not seen:
             raise no_rows()
         if self.known_rows not in (None, seen):
@@ -177,31 +152,22 @@ class Rows:
 
     def sum(self, kernel: Kernel) -> NDArray[np.int64]:
         """The exact sum of the kernel over all rows."""
-
-        def piece_sum(encoded: NDArray[np.float64], first: int) -> NDArray[np.int64]:
-            return kernel(encoded).astype(np.int64)
-
-        return self._total(kernel, piece_sum)
+        total: NDArray[np.int64] = self._total(kernel, partial(kernel_sum, kernel))[0]
+        return total
 
     def split_sum(self, kernel: Kernel, bits: RowBits) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
         """The exact sums over the rows whose bit is 0 and over those whose bit is 1, and how many have a 1.
 
         One pass.
         """
-        ones = [0]
+        firsts = None
+        if self.on_workers:
+            firsts, n_rows = self._firsts()
+            bits = KnownBits.of(bits.ones(0, n_rows))
+        of_zeros, of_ones, ones = self._total(kernel, partial(kernel_sums, kernel, bits), firsts)
+        return of_zeros, of_ones, int(ones)
 
-        def piece_sum(encoded: NDArray[np.float64], first: int) -> NDArray[np.int64]:
-            drawn = bits.ones(first, encoded.shape[1])
-            with _counting:
-                ones[0] += int(drawn.sum())
-            return np.stack([kernel(encoded[:, ~drawn]), kernel(encoded[:, drawn])]).astype(np.int64)
-
-        of_zeros, of_ones = self._total(kernel, piece_sum)
-        return of_zeros, of_ones, ones[0]
-
-    def _total(
-        self, kernel: Kernel, piece_sum: Callable[[NDArray[np.float64], int], NDArray[np.int64]]
-    ) -> NDArray[np.int64]:
+    def _total(self, kernel: Kernel, piece_sum: PieceSum, firsts: list[int] | None = None) -> Sums:
         """The sum over pieces of what `piece_sum` makes of encoded rows and the number of the first of them."""
         if kernel.largest > EXACT_FLOAT:
             raise ValueError(
@@ -210,20 +176,52 @@ class Rows:
             )
         encoder = Encoder(self.geometry, kernel.step, kernel.target_units)
         size = max(1, min(SUM_ROWS, SUM_VALUES // encoder.height, EXACT_FLOAT // kernel.largest))
-        most = EXACT_INT // kernel.largest
-
-        def task(piece: tuple[int, Batch]) -> NDArray[np.int64]:
-            first, batch = piece
-            if first + len(batch[0]) > most:
-                raise too_many_rows(most)
-            return piece_sum(encoder.encode(batch), first)
-
+        task = EncodedSum(encoder, piece_sum, EXACT_INT // kernel.largest)
+        if self.on_workers:
+            total = self.run(PartitionSum(task, size, firsts), added)
+            if self.n_rows > task.most:
+                raise too_many_rows(task.most)
+            return total
         with one_blas_thread(), ThreadPoolExecutor(self.threads) as pool:
-            sums = in_order(pool, task, self.pieces(size), 4 * self.threads)
-            total = next(sums)
-            for part in sums:
-                total = total + part
-        return total
+            return summed(in_order(pool, task, self.pieces(size), 4 * self.threads))
+
+    # -- on the workers of a cluster ---------------------------------------------------------------
+
+    @property
+    def on_workers(self) -> bool:
+        """Whether functions are sent to the rows, and rows do not come here."""
+        return self._table.cluster is not None
+
+    def run(self, work: Callable[[int, Iterator[Batch]], Made | None], add: Callable[[Made, Made], Made]) -> Made:
+        """One pass on workers: the sum of what is made of every partition."""
+        assert self._table.cluster is not None
+        made = self._table.cluster.run(self._columns, self._positions, self._batch_rows, work, add)
+        if made is None:
+            raise no_rows()
+        self._counted(self._table.cluster.n_rows)
+        return made
+
+    def persist(self, encode: Callable[[Iterator[Batch]], Iterator[Any]]) -> Persisted:
+        """All rows, encoded and kept on workers."""
+        assert self._table.cluster is not None
+        kept = self._table.cluster.persist(self._columns, self._positions, self._batch_rows, encode)
+        self._counted(self._table.cluster.n_rows)
+        return kept
+
+    def _counted(self, rows: int | None) -> None:
+        if not rows:
+            raise no_rows()
+        if self.known_rows not in (None, rows):
+            raise other_rows()
+        if not self._was_read:
+            report_progress(rows)
+        self.known_rows, self._was_read = rows, True
+
+    def _firsts(self) -> tuple[list[int], int]:
+        """The number of the first row of every partition, and how many rows there are."""
+        assert self._table.cluster is not None
+        counts = self._table.cluster.counts(self._columns, self._positions)
+        return [0, *np.cumsum(counts).tolist()][:-1], sum(counts)
 
 
 class Kept(Protocol):
@@ -248,17 +246,45 @@ class CachedRows(ABC, Generic[Chunks]):
         self._rows = rows
         self._most_bytes = HALF_OF_MEMORY if most_bytes is None else most_bytes
         self._chunks: list[Chunks] | None = None
+        self._kept: Persisted | None = None
         self.n_rows = 0
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What is sent to workers: how rows are encoded and summed, and no row."""
+        return {name: value for name, value in self.__dict__.items() if name not in STAYS_HERE}
+
+    @property
     @abstractmethod
+    def _piece_rows(self) -> int:
+        """Rows that are encoded at a time."""
+
+    @abstractmethod
+    def _encode(self, batches: Iterator[Batch]) -> Iterator[Chunks]:
+        """Batches of at most so many rows, encoded: here, or on a worker."""
+
+    @staticmethod
+    @abstractmethod
+    def _length(chunk: Chunks) -> int:
+        """How many rows a chunk has."""
+
     def _encoded(self) -> Iterator[Chunks]:
         """All rows, encoded, in one pass over the table."""
+        return self._encode(piece for _, piece in self._rows.pieces(self._piece_rows))
+
+    def _encode_all(self, batches: Iterator[Batch]) -> Iterator[Chunks]:
+        """The batches of a partition, encoded on a worker."""
+        with one_blas_thread():
+            yield from self._encode(piece for _, piece in numbered_pieces(batches, self._piece_rows))
 
     def read(self) -> None:
         """Read everything once: keep it if it fits, count it in any case, and meet every error that the table holds
         before anything is charged. A second call does nothing.
         """
         if self.n_rows:
+            return
+        if self._rows.on_workers:
+            self._kept = self._rows.persist(self._encode_all)
+            self.n_rows = self._rows.n_rows
             return
         chunks: list[Chunks] | None = []
         held = 0
@@ -285,12 +311,47 @@ class CachedRows(ABC, Generic[Chunks]):
             yield from self._chunks
             return
         try:
-            yield from self._encoded()
+            yield from self._encoded() if self._kept is None else self._kept.chunks()
         except DataError as error:
             told = str(error).replace(NOT_CHARGED, "")
         else:
             return
-        raise DataError(f"{told} The table was being read again, and is not what it was at first. The charge stands.")
+        raise read_again(told)
+
+    def total(self, task: ChunkTask[Chunks], side_by_side: bool = True) -> Sums:
+        """The sums over all chunks of what a task makes of them and of the number of their first row: integers, so that
+        neither chunks nor their order matter. Where rows are on workers, the task is sent there; here it runs in
+        threads, or in this one, as functions of the user's own and what takes much memory do.
+        """
+        if self._kept is not None:
+            return self._total_on_workers(task, self._kept)
+        with one_blas_thread():
+            if not side_by_side:
+                return summed(task(first, chunk) for first, chunk in self._numbered())
+            with ThreadPoolExecutor(self._rows.threads) as pool:
+                ahead = 4 * self._rows.threads
+                return summed(in_order(pool, lambda numbered: task(*numbered), self._numbered(), ahead))
+
+    def _numbered(self) -> Iterator[tuple[int, Chunks]]:
+        """Every chunk with the number of its first row."""
+        first = 0
+        for chunk in self._every_chunk():
+            yield first, chunk
+            first += self._length(chunk)
+
+    def _total_on_workers(self, task: ChunkTask[Chunks], kept: Persisted) -> Sums:
+        try:
+            found = kept.run(KeptSum(task, self._length, kept.firsts), added)
+        except DataError as error:
+            told = str(error).replace(NOT_CHARGED, "")
+        else:
+            assert found is not None
+            return found
+        raise read_again(told)
+
+
+STAYS_HERE = ("_rows", "_chunks", "_kept")
+"""What is not sent to workers of rows that are read many times."""
 
 
 def _half_of_memory() -> int:
@@ -313,61 +374,3 @@ def refuse_large_stream(rows: Rows) -> None:
             f"A {rows.label} was given to a fit in several passes, and what it holds does not fit in memory. "
             "Give a file or a table that can be read again. Nothing was charged."
         )
-
-
-def no_rows() -> DataError:
-    """The error for an empty table."""
-    return DataError(
-        "The table has no rows (0 sample(s)), and a minimum of 1 is required. Give a table with rows. Nothing was "
-        "charged."
-    )
-
-
-def other_rows() -> DataError:
-    """The error for a table that grew or shrank between two readings, or that has another number than it said."""
-    return DataError(
-        "The table has another number of rows than it said, or than when it was read first. "
-        "Give a table that nobody writes to. Nothing was charged."
-    )
-
-
-def too_many_rows(most: int) -> DataError:
-    """The error for a table whose sums would not be exact."""
-    return DataError(
-        f"The table has more than {most} rows, and 64-bit sums would overflow. Split the table. Nothing was charged."
-    )
-
-
-def in_order(
-    pool: ThreadPoolExecutor, task: Callable[[Given], Made], pieces: Iterator[Given], ahead: int
-) -> Iterator[Made]:
-    """What a task makes of the pieces, in their order, with few of them in work at a time."""
-    pending: deque[Future[Made]] = deque()
-    broken: Exception | None = None
-    while True:
-        try:
-            piece = next(pieces)
-        except StopIteration:
-            break
-        except Exception as error:  # what rows before it have to say comes first, however far ahead was read
-            broken = error
-            break
-        pending.append(pool.submit(task, piece))
-        if len(pending) > ahead:
-            yield pending.popleft().result()
-    while pending:
-        yield pending.popleft().result()
-    if broken is not None:
-        raise broken
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Our own threads share the cores; BLAS threads on top of them only get in each other's way."""
-    with _blas().limit(limits=1, user_api="blas"):
-        yield

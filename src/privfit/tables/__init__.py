@@ -7,6 +7,7 @@ from privfit.tables.errors import NOT_CHARGED, DataError, MissingValues
 from privfit.tables.kept_columns import DecodedTable, KeptColumn, kept_positions
 from privfit.tables.opening import is_frame, is_named, open_table
 from privfit.tables.pandas_frames import is_pandas
+from privfit.tables.partitioned import Persisted
 from privfit.tables.polars_tables import FileTable
 from privfit.tables.public_frames import (
     Frame,
@@ -34,6 +35,7 @@ __all__ = [
     "Frame",
     "KeptColumn",
     "MissingValues",
+    "Persisted",
     "Table",
     "TableLike",
     "Values",

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from privfit.schema import Column, Schema
 from privfit.tables.arrays import column_values
 from privfit.tables.errors import DataError
+from privfit.tables.partitioned import PartitionedTable
 from privfit.tables.table import Batch, Table
 
 
@@ -60,6 +61,11 @@ class ByPosition(Table):
         self.names = tuple(called.get(place, str(target)) for place in range(len(own)))
         self.passes_once, self.runs_again, self.in_memory = table.passes_once, table.runs_again, table.in_memory
         self.width = len(features)
+
+    @property
+    def cluster(self) -> PartitionedTable | None:
+        """The table's own: columns stand where they stood."""
+        return self._table.cluster
 
     def read(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
         """The table's own batches: columns stand where they stood."""

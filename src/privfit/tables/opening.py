@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from privfit.tables.arrays import ArrayTable
 from privfit.tables.arrow_tables import StreamTable, arrow_table, is_stream
+from privfit.tables.dask_frames import DaskTable, is_dask
 from privfit.tables.datasets import DatasetTable, is_dataset
 from privfit.tables.duckdb_relations import RelationTable, is_relation
 from privfit.tables.local_files import ENDINGS, FILES
@@ -19,6 +20,7 @@ from privfit.tables.locations import is_location, open_location
 from privfit.tables.narwhals_frames import is_narwhals, native_table
 from privfit.tables.pandas_frames import PandasTable, is_pandas
 from privfit.tables.polars_tables import PolarsTable, QueryTable
+from privfit.tables.spark_frames import SparkTable, is_spark
 from privfit.tables.sparse import SparseTable, is_sparse
 from privfit.tables.table import Table, TableLike, quietly
 
@@ -28,6 +30,8 @@ ENGINES: tuple[tuple[Callable[[TableLike], bool], Callable[[Any], Table]], ...] 
     (is_location, open_location),
     (is_sparse, SparseTable),
     (is_dataset, DatasetTable),
+    (is_dask, DaskTable),
+    (is_spark, SparkTable),
     (is_pandas, PandasTable),
     (lambda table: isinstance(table, pl.DataFrame), PolarsTable),
     (lambda table: isinstance(table, pl.LazyFrame), QueryTable),

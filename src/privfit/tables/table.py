@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from numbers import Integral
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from privfit.schema import Category, Column
 from privfit.tables.errors import DataError, unreadable, wrong_type
 from privfit.tables.names import reads_like_a_cell
 from privfit.tables.spool import Spool
+
+if TYPE_CHECKING:
+    from privfit.tables.partitioned import PartitionedTable
 
 TableLike = object
 """What a user may give as a table: an array, a frame, a query, a stream, a relation, the path of a file. `open_table`
@@ -65,6 +68,11 @@ class Table(ABC):
     _spool: Spool | None = None
     is_csv: bool = False
     """Whether names are the first line of a text, which may be a row."""
+
+    @property
+    def cluster(self) -> PartitionedTable | None:
+        """The table whose partitions functions are sent to, where rows do not come here to be read."""
+        return None
 
     @abstractmethod
     def read(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:

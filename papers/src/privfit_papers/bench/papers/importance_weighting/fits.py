@@ -25,8 +25,7 @@ from privfit.mechanisms.reweighting.density_ratio import DensityRatio
 from privfit.mechanisms.reweighting.exponential_tilting import ExponentialTilting
 from privfit.privacy import Budget, PrivacyParameters, SeededNoise, noised, seeded_generator
 from privfit.publish.public_tables import synthetic_table
-from privfit.rows import PublicRows, Rows
-from privfit.rows.rows import Kernel
+from privfit.rows import Kernel, PublicRows, Rows
 from privfit.schema import Schema
 from privfit.tables import open_table
 from privfit_papers.bench.baskets import INCOME, LARGE

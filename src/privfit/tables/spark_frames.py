@@ -1,0 +1,176 @@
+"""Frames of Spark: partitions come to Python workers as Arrow record batches, beside the executors that hold them.
+
+A pass over the frame is one `mapInArrow`. What is read many times is encoded by one, and kept by Spark as an RDD, in
+memory and on disk; of executors that are lost it is made anew.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from threading import Lock
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from privfit.tables.arrow_tables import record_batches
+from privfit.tables.errors import DataError
+from privfit.tables.partitioned import Answer, Block, KeptBlocks, Merge, PartitionedTable, PartTask, Pass
+from privfit.tables.table import Batch
+
+Made = TypeVar("Made")
+ArrowBatches = Iterator[pa.RecordBatch]
+
+BATCH_SETTING = "spark.sql.execution.arrow.maxRecordsPerBatch"
+BATCH_ROWS = 1 << 18
+"""Rows of an Arrow batch: with the 10,000 that Spark takes by itself, a pass takes almost twice as long."""
+LOSING = ("ignoreCorruptFiles", "ignoreMissingFiles")
+"""Settings by which Spark leaves out rows without a word."""
+FEW_ANSWERS = 64
+"""Answers that are merged where the fit runs; more of them are merged by workers first."""
+_setting = Lock()
+
+
+def is_spark(table: Any) -> bool:
+    """Whether this is a frame of Spark, found out without importing it."""
+    kind = type(table)
+    return kind.__module__.startswith("pyspark.sql.") and kind.__name__ == "DataFrame"
+
+
+class SparkTable(PartitionedTable):
+    """A frame of Spark, read by its own plan."""
+
+    label = "Spark frame"
+
+    def __init__(self, frame: Any) -> None:
+        if not hasattr(frame, "_jdf"):
+            raise DataError(
+                "A frame of Spark Connect was given, whose workers keep nothing for a client between passes. Give a "
+                "frame of a classic session, or the Parquet files themselves. Nothing was charged."
+            )
+        _refuse_losses(frame)
+        self._frame = frame
+        self.names = tuple(frame.columns)
+
+    def everywhere(self, positions: Sequence[int], task: PartTask[Answer[Made]], merge: Merge[Made]) -> Answer[Made]:
+        with _large_batches(self._frame.sparkSession):
+            bodies = self._bodies(positions, task)
+            if bodies.rdd.getNumPartitions() <= FEW_ANSWERS:
+                return merge(pickle.loads(row.body) for row in bodies.collect())
+            return _merged(bodies.rdd.map(_answer_of), merge)
+
+    def kept(self, positions: Sequence[int], task: PartTask[Iterator[Block]]) -> KeptBlocks:
+        with _large_batches(self._frame.sparkSession):
+            return SparkBlocks(self._bodies(positions, task).rdd.map(_body_of))
+
+    def each(self, positions: Sequence[int], task: PartTask[Iterator[Block]]) -> Iterator[Block]:
+        with _large_batches(self._frame.sparkSession):
+            rows = self._bodies(positions, task).toLocalIterator()
+        for row in rows:
+            yield pickle.loads(row.body)
+
+    def _bodies(self, positions: Sequence[int], task: PartTask[Any]) -> Any:
+        """What a task makes of every partition: a frame with one column of pickled objects."""
+
+        def work(batches: ArrowBatches) -> ArrowBatches:
+            for made in _on_partition(task, batches):
+                yield pa.record_batch([pa.array([pickle.dumps(made, protocol=5)], pa.binary())], names=["body"])
+
+        chosen = list(dict.fromkeys(positions))
+        placed = self._frame.toDF(*map(str, range(len(self.names or ()))))  # names may hold dots, and be there twice
+        places = [chosen.index(position) for position in positions]
+        task = replace(task, places=places)
+        return placed.select(*map(str, chosen)).mapInArrow(work, "body binary")
+
+
+class SparkBlocks(KeptBlocks):
+    """Blocks that Spark keeps, in memory while they fit and on disk: pickled, one a record."""
+
+    def __init__(self, bodies: Any) -> None:
+        from pyspark import StorageLevel
+
+        self._bodies = bodies.persist(StorageLevel.MEMORY_AND_DISK)
+
+    def everywhere(self, task: Pass[Made], merge: Merge[Made]) -> Answer[Made]:
+        def look(bodies: Iterable[bytes]) -> Iterator[Answer[Made]]:
+            yield task(map(pickle.loads, bodies))
+
+        return _merged(self._bodies.mapPartitions(look), merge)
+
+    def each(self) -> Iterator[Block]:
+        yield from map(pickle.loads, self._bodies.toLocalIterator())
+
+    def release(self) -> None:
+        self._bodies.unpersist()
+
+
+def _merged(answers: Any, merge: Merge[Made]) -> Answer[Made]:
+    """The answers of all partitions: many are merged by workers first."""
+    if answers.getNumPartitions() <= FEW_ANSWERS:
+        return merge(answers.collect())
+    found: Answer[Made] = answers.treeReduce(lambda one, other: merge([one, other]))
+    return found
+
+
+@contextmanager
+def _large_batches(session: Any) -> Iterator[None]:
+    """Large Arrow batches for the jobs that are started meanwhile; the session's own setting afterwards."""
+    with _setting:
+        before = session.conf.get(BATCH_SETTING)
+        session.conf.set(BATCH_SETTING, str(BATCH_ROWS))
+        try:
+            yield
+        finally:
+            session.conf.set(BATCH_SETTING, before)
+
+
+def _refuse_losses(frame: Any) -> None:
+    """Refuse settings by which files that cannot be read are left out: of the session, and of the frame's sources."""
+    conf = frame.sparkSession.conf
+    found = [name for name in LOSING for prefix in ("spark.sql.files.", "spark.files.") if _is_on(conf, prefix + name)]
+    leaves = frame._jdf.queryExecution().optimizedPlan().collectLeaves()
+    told = " ".join(_options(leaves.apply(place)) for place in range(leaves.size())).lower()
+    found += [name for name in LOSING if f"{name.lower()} -> true" in told]
+    if found:
+        raise DataError(
+            f"A Spark frame was given with {found[0]} on, which leaves out rows without a word. Turn it off. Nothing "
+            "was charged."
+        )
+
+
+def _is_on(conf: Any, name: str) -> bool:
+    return str(conf.get(name, "false")).lower() == "true"
+
+
+def _options(leaf: Any) -> str:
+    """The options that a source was opened with, where it has any."""
+    if leaf.getClass().getSimpleName() != "LogicalRelation":
+        return ""
+    relation = leaf.relation()
+    return str(relation.options().toString()) if "HadoopFsRelation" in relation.getClass().getName() else ""
+
+
+# -- on workers ------------------------------------------------------------------------------------
+
+
+def _answer_of(row: Any) -> Any:
+    return pickle.loads(row.body)
+
+
+def _body_of(row: Any) -> bytes:
+    return bytes(row.body)
+
+
+def _on_partition(task: PartTask[Any], batches: ArrowBatches) -> Iterable[Any]:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
+    made = task.task(context.partitionId(), _batches(task, batches))
+    return made if isinstance(made, Iterator) else [made]
+
+
+def _batches(task: PartTask[Any], batches: ArrowBatches) -> Iterator[Batch]:
+    yield from record_batches(batches, task.columns, task.places, task.rows)
