@@ -70,7 +70,7 @@ class DaskBlocks(KeptBlocks):
         for part in self._parts:
             yield from part.compute()
 
-    def release(self) -> None:
+    def forget(self) -> None:
         self._parts = ()
 
 

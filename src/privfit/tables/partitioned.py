@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import copy
 import pickle
+import weakref
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -295,7 +297,7 @@ class KeptBlocks(ABC):
         """All blocks, those of one partition after those of the other."""
 
     @abstractmethod
-    def release(self) -> None:
+    def forget(self) -> None:
         """Let workers forget them."""
 
 
@@ -304,6 +306,7 @@ class Persisted:
 
     def __init__(self, blocks: KeptBlocks, table: PartitionedTable) -> None:
         self._blocks, self._table = blocks, table
+        weakref.finalize(self, _forget, blocks).atexit = False
         self._marks: dict[int, Seen] | None = None
         self.run(_nothing, _first)
         assert self._marks is not None
@@ -336,9 +339,10 @@ class Persisted:
         if seen != self._marks:
             raise changed_source(self._table.label)
 
-    def release(self) -> None:
-        """Let workers forget what they keep."""
-        quietly(self._table.label, self._blocks.release)
+
+def _forget(blocks: KeptBlocks) -> None:
+    with suppress(Exception):  # the cluster may be gone before the fit is
+        blocks.forget()
 
 
 def _nothing(_: int, chunks: Iterator[Any]) -> None:

@@ -102,7 +102,7 @@ class SparkBlocks(KeptBlocks):
     def each(self) -> Iterator[Block]:
         yield from map(pickle.loads, self._bodies.toLocalIterator())
 
-    def release(self) -> None:
+    def forget(self) -> None:
         self._bodies.unpersist()
 
 
