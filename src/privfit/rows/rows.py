@@ -27,6 +27,7 @@ from privfit.rows.workers import (
     KeptSum,
     KnownBits,
     PartitionSum,
+    PieceTask,
     Sums,
     added,
     numbered_pieces,
@@ -177,11 +178,18 @@ class Rows:
         encoder = Encoder(self.geometry, kernel.step, kernel.target_units)
         size = max(1, min(SUM_ROWS, SUM_VALUES // encoder.height, EXACT_FLOAT // kernel.largest))
         task = EncodedSum(encoder, piece_sum, EXACT_INT // kernel.largest)
+        total = self.total(task, size, firsts)
+        if self.n_rows > task.most:
+            raise too_many_rows(task.most)
+        return total
+
+    def total(self, task: PieceTask, size: int = SUM_ROWS, firsts: list[int] | None = None) -> Sums:
+        """One pass: the sums over pieces of at most so many rows of what a task makes of them, here or on workers.
+
+        Sums are of integers, so that neither pieces nor their order matter.
+        """
         if self.on_workers:
-            total = self.run(PartitionSum(task, size, firsts), added)
-            if self.n_rows > task.most:
-                raise too_many_rows(task.most)
-            return total
+            return self.run(PartitionSum(task, size, firsts), added)
         with one_blas_thread(), ThreadPoolExecutor(self.threads) as pool:
             return summed(in_order(pool, task, self.pieces(size), 4 * self.threads))
 
