@@ -314,9 +314,9 @@ def test_charges_are_synced_with_their_folder(path):
     """synchronous = EXTRA (3): with less, power lost after a commit can bring the journal back and take the charge
     away.
     """
-    with pf.Ledger(path, epsilon=1.0)._file.opened() as (connection, _):
-        assert connection.execute("PRAGMA synchronous").fetchone() == (3,)
-        assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+    with pf.Ledger(path, epsilon=1.0)._placed.opened() as (records, _):
+        assert records.connection.execute("PRAGMA synchronous").fetchone() == (3,)
+        assert records.connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
 
 # -- copies are references -------------------------------------------------------------------------
@@ -389,7 +389,7 @@ def test_a_pickled_model_predicts_without_its_ledger(path):
 def test_a_pickle_cannot_bring_a_larger_budget_along(path):
     ledger = pf.Ledger(path, epsilon=1.0)
     forged = copy.copy(pickle.loads(pickle.dumps(ledger)))
-    forged._file = replace(forged._file, epsilon=100.0)
+    forged._placed = replace(forged._placed, epsilon=100.0)
     with pytest.raises(pf.LedgerError, match="replaced"):
         forged.charge(2.0)
 

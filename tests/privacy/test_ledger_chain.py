@@ -115,10 +115,9 @@ def test_an_edit_among_the_newest_entries_is_found_by_every_use(path, kind):
 
 def test_sums_that_were_changed_and_sealed_again_are_found_by_verify(path):
     ledger = filled(path)
-    with ledger._file.opened(write=True) as (connection, state):
+    with ledger._placed.opened(write=True) as (records, state):
         less = ledger_state.replace(state, history=ledger_state.replace(state.history, rho=state.history.rho / 2))
-        connection.execute("UPDATE state SET entries = ?, head = ?, totals = ?, seal = ?", less.to_row())
-        connection.execute("COMMIT")
+        records.commit(less)
     with pytest.raises(pf.LedgerError, match="sums are not those of its entries"):
         ledger.verify()
 
@@ -149,7 +148,8 @@ def test_a_ledger_can_be_charged_while_it_is_verified(path, monkeypatch):
         return read(*args)
 
     monkeypatch.setattr(
-        "privfit.privacy.ledger.check.read_rows", lambda *args: (args[0].execute("ROLLBACK"), charging(*args))[1]
+        "privfit.privacy.ledger.check.read_rows",
+        lambda *args: (args[0].connection.execute("ROLLBACK"), charging(*args))[1],
     )
     assert ledger.verify().entries == LONG
     monkeypatch.undo()
@@ -368,7 +368,7 @@ def test_a_purpose_that_cannot_be_printed_is_refused_before_the_charge(path, use
 
 def test_a_mark_or_a_pickle_with_a_number_that_no_entry_has_is_a_ledger_that_was_rolled_back(path):
     ledger = pf.Ledger(path, epsilon=1.0)
-    ledger._file.seen.entry, ledger._file.seen.head = 10**30, "x"
+    ledger._placed.seen.entry, ledger._placed.seen.head = 10**30, "x"
     with pytest.raises(pf.LedgerError, match="rolled back"):
         ledger.charge(0.1)
 

@@ -134,7 +134,7 @@ def test_others_can_read_the_file_while_it_is_locked(path):
         "-c",
         "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute('SELECT count(*) FROM entry').fetchone())",
     ]
-    with ledger._file.opened():
+    with ledger._placed.opened():
         assert path.read_bytes()[:6] == b"SQLite"
         assert subprocess.run([*command, path], capture_output=True, check=True).stdout == b"(1,)\n"
 

@@ -129,7 +129,7 @@ def ledger_facts(ledger: Ledger) -> dict[str, Any]:
 
 def ledger_sentence(ledger: Ledger) -> str:
     """A ledger's state in words."""
-    spent, left, name = ledger.spent, ledger.remaining, encodable(visible(ledger.path.name))
+    spent, left, name = ledger.spent, ledger.remaining, encodable(visible(ledger.name))
     if math.isinf(ledger.epsilon):
         return f"The ledger {name} has spent epsilon {spent.epsilon:.6g} and has no limit."
     delta = f" Of delta {ledger.delta:.3g}, {left.delta:.3g} is left." if ledger.delta else ""

@@ -3,10 +3,12 @@
 Read in this order:
 
 1. `ledger.py`: `Ledger`, with `check` and `charge`; the ledger of the process.
-2. `file.py`: one use of the file: lock, open, check that it is the same and goes on from what was seen, append.
+2. `place.py`: one use of a ledger: open, check that it is the same and goes on from what was seen, append. `Place` is
+   what a file or a database fills in.
 3. `chain.py`: entries, the chain of their hashes, and the state that a charge reads and writes.
-4. `reading.py`: what a ledger shows: spent, remaining, entries. `check.py`: the whole of it verified.
-5. `making.py`: a new file. `upgrade.py`: files of version 1. `null.py`: no ledger.
+4. `file.py`: a ledger in a file: its rows, also those of version 1, and its lock.
+5. `reading.py`: what a ledger shows: spent, remaining, entries. `check.py`: the whole of it verified.
+6. `making.py`: a new ledger. `null.py`: no ledger.
 
 docs/proofs/composition.md has the guarantee; docs/sharp-edges.md what a file system may take away from it.
 """

@@ -18,8 +18,8 @@ import hashlib
 import json
 import re
 import secrets
-import sqlite3
-from collections.abc import Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -49,25 +49,10 @@ _NONCE_BYTES = 16  # two of 2^40 entries have the same one with probability belo
 VERSION = 2
 NEWEST = 64  # entries that every use checks against the chain: about a millisecond, and most ledgers are never longer
 PAGE = 1_000  # entries read at a time: a long ledger is read in little memory, and nobody waits long for the lock
-TABLES = """
-CREATE TABLE budget (
-    version INTEGER NOT NULL, identity TEXT NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL,
-    created TEXT NOT NULL, carried INTEGER NOT NULL
-);
-CREATE TABLE entry (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, time TEXT NOT NULL, dataset TEXT NOT NULL, mechanism TEXT NOT NULL,
-    epsilon REAL NOT NULL, delta REAL NOT NULL, event TEXT NOT NULL, model TEXT NOT NULL,
-    target TEXT NOT NULL, note TEXT NOT NULL, owner TEXT NOT NULL, version TEXT NOT NULL, stated TEXT NOT NULL,
-    nonce TEXT NOT NULL, hash TEXT NOT NULL
-);
-CREATE TABLE state (entries INTEGER NOT NULL, head TEXT NOT NULL, totals TEXT NOT NULL, seal TEXT NOT NULL);
-"""
-_FIELDS = ", ".join(COLUMNS)
-_INSERT = f"INSERT INTO entry ({_FIELDS}, hash) VALUES ({', '.join('?' * (len(COLUMNS) + 1))})"
 
 
 class Damaged(Exception):
-    """What a file says contradicts itself; the ledger turns this into its own error."""
+    """What a ledger says contradicts itself; the ledger turns this into its own error."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +122,16 @@ class BudgetRow:
         """What the first entry is linked to."""
         return digest(self.version, self.identity, self.epsilon, self.delta, self.created, self.carried)
 
+    @classmethod
+    def read(cls, rows: Sequence[Row]) -> BudgetRow | None:
+        """The budget in the rows of a table of budgets; None if it is not one that this version can read."""
+        version = rows[0][0] if len(rows) == 1 else None
+        kinds = (int, str, float, float, str) if version == 1 else (int, str, float, float, str, int)
+        if version not in (1, VERSION) or tuple(map(type, rows[0])) != kinds:
+            return None
+        budget = cls(*rows[0])  # type: ignore[arg-type]
+        return budget if budget.epsilon > 0 and 0 <= budget.delta < 1 and budget.carried >= 0 else None
+
 
 @dataclass(frozen=True)
 class State:
@@ -177,6 +172,42 @@ class State:
         return self.entries, self.head, totals, digest(self.budget.genesis, self.entries, self.head, totals)
 
 
+class Records(ABC):
+    """The rows of a ledger inside one transaction: what a file and a database each do in their own SQL."""
+
+    @abstractmethod
+    def budget(self) -> BudgetRow | None:
+        """The budget; None if there is none that this version can read."""
+
+    @abstractmethod
+    def state(self, budget: BudgetRow) -> Sequence[Row]:
+        """The row of the state, as `State.to_row` made it. Two rows, or none, mean damage."""
+
+    @abstractmethod
+    def newest(self, most: int) -> list[tuple[Row, str]]:
+        """The newest entries with their hashes, oldest of them first."""
+
+    @abstractmethod
+    def after(self, entry: int, most: int, version: int) -> list[tuple[Row, str]]:
+        """Entries that follow the one of this number, oldest first, with their hashes."""
+
+    @abstractmethod
+    def head(self, entry: int) -> str | None:
+        """The hash of an entry; None if there is no such entry."""
+
+    @abstractmethod
+    def insert(self, row: Row, state: State) -> None:
+        """Write an entry; its hash is the head of the state after it."""
+
+    @abstractmethod
+    def commit(self, state: State) -> None:
+        """Write the state and make all of it durable, or raise."""
+
+    def upgraded(self, old: State) -> State:
+        """The state after the ledger was turned from an older version into this one; only files are that old."""
+        raise Damaged
+
+
 def digest(*values: Value) -> str:
     """SHA-256 of plain values, as canonical JSON: floats as Python writes them, texts in ASCII."""
     return hashlib.sha256(json.dumps(values, separators=(",", ":")).encode("ascii")).hexdigest()
@@ -195,18 +226,20 @@ def is_row(row: Row) -> bool:
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def read_state(connection: sqlite3.Connection, budget: BudgetRow) -> State:
+def read_state(records: Records, budget: BudgetRow) -> State:
     """The state of a ledger with this budget.
 
     Checks its row, and the newest entries against the chain; constant work, but for a file of version 1, all of which
     is read.
     """
     if budget.version == 1:
-        return replayed(connection, budget)
-    rows = connection.execute("SELECT entries, head, totals, seal FROM state LIMIT 2").fetchall()
-    if len(rows) != 1 or tuple(map(type, rows[0])) != (int, str, str, str):
+        return replayed(records, budget)
+    rows = records.state(budget)
+    if len(rows) != 1:
         raise Damaged
     entries, head, totals, seal = rows[0]
+    if not (type(entries) is int and isinstance(head, str) and isinstance(totals, str) and isinstance(seal, str)):
+        raise Damaged
     if seal != digest(budget.genesis, entries, head, totals):
         raise Damaged
     try:
@@ -215,7 +248,7 @@ def read_state(connection: sqlite3.Connection, budget: BudgetRow) -> State:
         state = State(budget, entries, head, read_history(plain["history"]), promise, bool(plain["mixed"]))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, ZeroDivisionError, RecursionError):
         raise Damaged from None
-    _check_newest(connection, state)
+    _check_newest(records, state)
     return state
 
 
@@ -234,40 +267,32 @@ def read_history(plain: Mapping[str, object]) -> History:
     return history
 
 
-def _check_newest(connection: sqlite3.Connection, state: State) -> None:
+def _check_newest(records: Records, state: State) -> None:
     """The newest entries are there, in order, and linked up to the head; all of them, where they are few."""
-    last = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'entry'").fetchone()
-    rows = connection.execute(f"SELECT {_FIELDS}, hash FROM entry ORDER BY id DESC LIMIT ?", (NEWEST + 1,)).fetchall()[
-        ::-1
-    ]
-    if (last[0] if last else 0) != state.entries or len(rows) != min(state.entries, NEWEST + 1):
+    rows = records.newest(NEWEST + 1)
+    if len(rows) != min(state.entries, NEWEST + 1):
         raise Damaged
     head = state.budget.genesis
     if len(rows) > NEWEST:
-        head = rows.pop(0)[-1]
-    for place, (*row, own) in enumerate(rows, state.entries - len(rows) + 1):
-        if row[0] != place or not is_row(tuple(row)) or own != digest(head, *row):
+        _, head = rows.pop(0)
+    for place, (row, own) in enumerate(rows, state.entries - len(rows) + 1):
+        if row[0] != place or not is_row(row) or own != digest(head, *row):
             raise Damaged
         head = own
     if head != state.head:
         raise Damaged
 
 
-def head_at(connection: sqlite3.Connection, budget: BudgetRow, entry: int) -> str | None:
+def head_at(records: Records, budget: BudgetRow, entry: int) -> str | None:
     """The head of the chain after so many entries; None if there are not as many."""
     if entry == 0 or budget.version == 1:
         return budget.genesis  # of version 1: of another budget row than any that was ever a head
-    if not 0 < entry <= MOST_ENTRIES:
-        return None
-    found = connection.execute("SELECT hash FROM entry WHERE id = ?", (entry,)).fetchone()
-    return found[0] if found else None
+    return records.head(entry) if 0 < entry <= MOST_ENTRIES else None
 
 
-def read_rows(connection: sqlite3.Connection, budget: BudgetRow, after: int, most: int) -> list[tuple[Row, str]]:
+def read_rows(records: Records, budget: BudgetRow, after: int, most: int) -> list[tuple[Row, str]]:
     """Entries and their hashes, oldest first: at most so many of those after the entry of this number."""
-    fields = _FIELDS + ", hash" if budget.version > 1 else ", ".join(COLUMNS[:7])
-    rows = connection.execute(f"SELECT {fields} FROM entry WHERE id > ? ORDER BY id LIMIT ?", (after, most)).fetchall()
-    told = [(row[:-1], row[-1]) if budget.version > 1 else ((*row, *[""] * (len(COLUMNS) - 7)), "") for row in rows]
+    told = records.after(after, most, budget.version)
     if not all(is_row(row) for row, _ in told):
         raise Damaged
     return told
@@ -295,39 +320,36 @@ def read_entry(row: Row, head: str) -> Entry:
     return Entry(**{**told, "event": read_event(row), "hash": head})  # type: ignore[arg-type]
 
 
-def _all_rows(connection: sqlite3.Connection, budget: BudgetRow) -> Iterator[Row]:
-    """Every entry of a file of version 1; refuses a file that has lost some."""
-    last = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'entry'").fetchone()
-    place = 0
-    while page := read_rows(connection, budget, place, PAGE):
-        for row, _ in page:
-            place += 1
-            if row[0] != place:
-                raise Damaged
-            yield row
-    if place != (last[0] if last else 0):
-        raise Damaged
-
-
-def replayed(connection: sqlite3.Connection, budget: BudgetRow) -> State:
-    """The state of a file of version 1, which has no row for it, from all of its entries."""
+def replayed(records: Records, budget: BudgetRow) -> State:
+    """The state of a ledger of version 1, which has no row for it, from all of its entries."""
     state = State(budget, 0, "")
-    for row in _all_rows(connection, budget):
+    for row in _all_rows(records, budget):
         event = read_event(row)
         state = state.after(event, stated_epsilon(event.cost), "")
     return state
 
 
+def _all_rows(records: Records, budget: BudgetRow) -> Iterator[Row]:
+    """Every entry of a ledger of version 1, without gaps."""
+    place = 0
+    while page := read_rows(records, budget, place, PAGE):
+        for row, _ in page:
+            place += 1
+            if row[0] != place:
+                raise Damaged
+            yield row
+
+
 # -- writing ---------------------------------------------------------------------------------------
 
 
-def append(connection: sqlite3.Connection, state: State, row: Row, event: Event) -> State:
-    """Write an entry, inside the caller's transaction, and return the state after it, which the caller writes.
+def append(records: Records, state: State, row: Row, event: Event) -> State:
+    """Write an entry, inside the caller's transaction, and return the state after it, which the caller commits.
 
     `row` lacks its number, the epsilon as stated and its nonce.
     """
     stated = stated_epsilon(event.cost)
     full = (state.entries + 1, *row, "" if stated is None else str(stated), secrets.token_hex(_NONCE_BYTES))
-    head = digest(state.head, *full)
-    connection.execute(_INSERT, (*full, head))
-    return state.after(event, stated, head)
+    state = state.after(event, stated, digest(state.head, *full))
+    records.insert(full, state)
+    return state

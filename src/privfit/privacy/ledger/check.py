@@ -22,7 +22,7 @@ from privfit.privacy.ledger.chain import (
     read_event,
     read_rows,
 )
-from privfit.privacy.ledger.file import LedgerFile
+from privfit.privacy.ledger.place import PlacedLedger
 
 _CLOSE = 1 - Fraction(1, 10**9)
 """The least ratio of a stated epsilon to the one computed here: logarithms of other machines are rounded otherwise, by
@@ -41,45 +41,45 @@ class Verification:
     head: str
 
 
-def verified(file: LedgerFile) -> Verification:
+def verified(ledger: PlacedLedger) -> Verification:
     """Read all entries and check them; refuse what does not fit, and name the first entry that does not."""
-    with file.opened() as (_, state):
+    with ledger.opened() as (_, state):
         pass
     if state.budget.version == 1:  # reading its state has read all entries; there is nothing else to compare them with
         unprotected = state.entries
     else:
-        _replay(file, state)
+        _replay(ledger, state)
         unprotected = state.budget.carried
-    return Verification(file.identity, state.entries, unprotected, state.head)
+    return Verification(ledger.identity, state.entries, unprotected, state.head)
 
 
-def _replay(file: LedgerFile, state: State) -> None:
+def _replay(ledger: PlacedLedger, state: State) -> None:
     """All entries page by page: those that are there when it begins, whatever is charged meanwhile."""
     so_far = State(state.budget, 0, state.budget.genesis)
     while so_far.entries < state.entries:
-        with file.opened() as (connection, _):
-            page = read_rows(connection, state.budget, so_far.entries, min(PAGE, state.entries - so_far.entries))
+        with ledger.opened() as (records, _):
+            page = read_rows(records, state.budget, so_far.entries, min(PAGE, state.entries - so_far.entries))
         if not page:
-            raise file.damaged(f"entry {so_far.entries + 1} is missing")
+            raise ledger.damaged(f"entry {so_far.entries + 1} is missing")
         for row, head in page:
-            so_far = _checked(file, so_far, row, head)
+            so_far = _checked(ledger, so_far, row, head)
     if so_far.head != state.head:
-        raise file.damaged("the chain of its entries does not end at its head")
+        raise ledger.damaged("the chain of its entries does not end at its head")
     if so_far != state:
-        raise file.damaged("its sums are not those of its entries")
+        raise ledger.damaged("its sums are not those of its entries")
 
 
-def _checked(file: LedgerFile, so_far: State, row: Row, head: str) -> State:
+def _checked(ledger: PlacedLedger, so_far: State, row: Row, head: str) -> State:
     place = so_far.entries + 1
     if row[0] != place:
-        raise file.damaged(f"entry {place} is missing")
+        raise ledger.damaged(f"entry {place} is missing")
     if head != digest(so_far.head, *row):
-        raise file.damaged(f"entry {place} was changed, or stands where another stood")
+        raise ledger.damaged(f"entry {place} was changed, or stands where another stood")
     try:
         event = read_event(row)
         return so_far.after(event, _stated(row, event), head)
     except Damaged:
-        raise file.damaged(f"entry {place} contradicts itself") from None
+        raise ledger.damaged(f"entry {place} contradicts itself") from None
 
 
 def _stated(row: Row, event: Event) -> Fraction | None:
@@ -100,25 +100,25 @@ def _stated(row: Row, event: Event) -> Fraction | None:
     return stated
 
 
-def check_receipt(file: LedgerFile, receipt: Receipt) -> None:
+def check_receipt(ledger: PlacedLedger, receipt: Receipt) -> None:
     """Refuse a ledger that is not, or no longer, the one that the receipt is of.
 
     Constant work: one entry is looked up.
     """
-    name = file.path.name
-    if receipt.ledger != file.identity:
+    name = ledger.place.name
+    if receipt.ledger != ledger.identity:
         raise LedgerError(f"The receipt is of another ledger than {name!r}. Give the ledger that was charged.")
-    with file.opened() as (connection, state):
-        head = head_at(connection, state.budget, receipt.entry)
+    with ledger.opened() as (records, state):
+        head = head_at(records, state.budget, receipt.entry)
     if receipt.entry > state.entries:
         raise LedgerError(
             f"The receipt is of entry {receipt.entry}, and the ledger {name!r} has {state.entries}: it is an older "
             "copy. "
-            "What was charged since is missing. Restore the newest copy of the file."
+            f"What was charged since is missing. Restore the newest copy of the {ledger.place.kind}."
         )
     if head != receipt.head:
         raise LedgerError(
             f"Entry {receipt.entry} of the ledger {name!r} is not the one that the receipt is of: the ledger was "
             "rewritten, or went another way "
-            "from an older copy. Restore the file that was charged."
+            f"from an older copy. Restore the {ledger.place.kind} that was charged."
         )

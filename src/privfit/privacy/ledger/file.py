@@ -30,120 +30,88 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from privfit.privacy.errors import LedgerError
-from privfit.privacy.event import Event
-from privfit.privacy.ledger.chain import VERSION, BudgetRow, Damaged, Receipt, Row, State, append, head_at, read_state
-from privfit.privacy.ledger.upgrade import upgrade
+from privfit.privacy.ledger.chain import (
+    COLUMNS,
+    STATED,
+    VERSION,
+    BudgetRow,
+    Damaged,
+    Records,
+    Row,
+    State,
+    append,
+    read_event,
+)
+from privfit.privacy.ledger.making import DURABLE, TABLES, make_file
+from privfit.privacy.ledger.place import Place, replaced
 
 if sys.platform == "linux":
     import fcntl
 
 # Seconds that a use waits for others: a charge takes milliseconds, so that a thousand may stand in line.
 _WAIT_SECONDS = 60.0
-# FULL does not sync the folder after a commit: power lost then would bring the old journal back
-DURABLE = "PRAGMA synchronous = EXTRA"
 _MARK = "user.privfit.ledger"  # the extended attribute of the file that has its newest head
 _BYTE = (1 << 30) + 1024  # SQLite locks the 512 bytes from 2^30 on; below 2^31, which every file system can lock
 # Seconds between two tries: a charge takes a few milliseconds, and who waits long should take little of the processor.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.02
 _NOT_HERE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)  # an old kernel, or a file system without them
 _READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
-
-
-@dataclass
-class Seen:
-    """The newest head that this process has seen of a ledger; empty if none."""
-
-    entry: int = 0
-    head: str = ""
+_FIELDS = ", ".join(COLUMNS)
+_OLD = ", ".join(COLUMNS[:7])
+_INSERT = f"INSERT INTO entry ({_FIELDS}, hash) VALUES ({', '.join('?' * (len(COLUMNS) + 1))})"
 
 
 @dataclass(frozen=True)
-class LedgerFile:
-    """A ledger's file and what it must say of itself at every use: its identity, its whole budget, and the heads that
-    were seen before.
-    """
+class FilePlace(Place):
+    """An SQLite file."""
 
     path: Path
-    identity: str
-    epsilon: float
-    delta: float
-    seen: Seen = field(default_factory=Seen, compare=False)
+    kind = "file"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", self.path.name)
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def exists(self) -> bool:
+        return self.path.exists()
+
+    def make(self, epsilon: float, delta: float) -> None:
+        make_file(self.path, epsilon, delta)
 
     @contextmanager
-    def opened(self, *, write: bool = False) -> Iterator[tuple[sqlite3.Connection, State]]:
-        """A fresh connection in a transaction, and the state of the ledger: safe across threads, forks and processes,
-        and a file that vanished, was replaced or rolled back is noticed every time.
-        """
+    def transaction(self, write: bool) -> Iterator[FileRecords]:
         with connected(self.path) as connection:
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             try:
-                yield connection, self._checked_state(connection)
-            except Damaged:
-                raise self.damaged() from None
+                _refuse_second_names(self.path)  # under the lock: a name made since the file was opened is seen too
+                if not holds(self.path):
+                    raise replaced(self)
+                yield FileRecords(connection, self.name)
             finally:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
 
-    def _checked_state(self, connection: sqlite3.Connection) -> State:
-        """The state of this very ledger, which must go on from every head that was seen before."""
-        _refuse_second_names(self.path)  # under the lock: a name that was made since the file was opened is seen too
-        budget = read_budget(self.path, connection)
-        known = (self.identity, self.epsilon, self.delta)
-        if budget is None or (budget.identity, budget.epsilon, budget.delta) != known or not holds(self.path):
-            raise LedgerError(
-                f"The ledger {self.path.name!r} was replaced by another one. Nothing was charged or released. "
-                "Restore the first file."
-            )
-        heads = [(self.seen.entry, self.seen.head)] if self.seen.head else []
-        heads += _marked(self.path, self.identity)
-        state = read_state(connection, budget)
-        for entry, head in heads:
-            if head_at(connection, budget, entry) != head:
-                raise LedgerError(
-                    f"The ledger {self.path.name!r} was rolled back or rewritten: it no longer has entry {entry} as it "
-                    "was seen before. Nothing was charged or released. Restore the newest copy of the file."
-                )
-        self.seen.entry, self.seen.head = state.entries, state.head
-        return state
+    def marks(self, identity: str) -> list[tuple[int, str]]:
+        """The head that was noted on the file itself, if there is one, of the ledger with this identity."""
+        try:
+            owner, entry, head = os.getxattr(self.path, _MARK).decode("ascii").split(" ")
+            return [(int(entry), head)] if owner == identity else []
+        except (OSError, ValueError, AttributeError):  # no such mark, or no such thing as marks
+            return []
 
-    def append(self, connection: sqlite3.Connection, state: State, row: Row, event: Event) -> Receipt:
-        """Write an entry durably. The first one to a file of version 1 upgrades it in the same transaction."""
-        if state.budget.version < VERSION:
-            state = upgrade(connection, state)
-        state = append(connection, state, row, event)
-        connection.execute("UPDATE state SET entries = ?, head = ?, totals = ?, seal = ?", state.to_row())
-        connection.execute("COMMIT")
-        self.seen.entry, self.seen.head = state.entries, state.head
+    def mark(self, identity: str, state: State) -> None:
+        """Note the head on the file, beside its content: it survives when the content is rolled back."""
         if hasattr(os, "setxattr"):
-            with suppress(
-                OSError
-            ):  # beside the content, where the file system can: it survives when that is rolled back
-                os.setxattr(self.path, _MARK, f"{self.identity} {state.entries} {state.head}".encode("ascii"))
-        return Receipt(self.identity, state.entries, state.head)
-
-    def damaged(self, where: str = "entries are missing or were changed") -> LedgerError:
-        """The refusal of a file that contradicts itself."""
-        return LedgerError(
-            f"The ledger {self.path.name!r} is damaged: {where}. Nothing was charged or released. Restore the file."
-        )
-
-
-def open_file(path: Path) -> LedgerFile:
-    """The ledger in an existing file."""
-    with connected(path) as connection:
-        budget = read_budget(path, connection)
-    if budget is None:
-        raise LedgerError(
-            f"The file {path.name!r} is not a ledger of this version. Nothing was charged. Use the file that "
-            "Ledger(...) made."
-        )
-    return LedgerFile(path, budget.identity, budget.epsilon, budget.delta)
+            with suppress(OSError):
+                os.setxattr(self.path, _MARK, f"{identity} {state.entries} {state.head}".encode("ascii"))
 
 
 @contextmanager
@@ -175,28 +143,6 @@ def _connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def read_budget(path: Path, connection: sqlite3.Connection) -> BudgetRow | None:
-    """The budget in a file; None if it has none that this version can read.
-
-    Refuses a file that some other program has put into WAL mode, which the file itself keeps: charges would sit in a
-    second file, which a copy or a backup of the ledger leaves behind. In a transaction nobody can change it any more.
-    """
-    rows = connection.execute("SELECT * FROM budget LIMIT 2").fetchall()
-    (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
-    if mode != "delete":
-        raise LedgerError(
-            f"The ledger {path.name!r} has the journal mode {mode!r}, which another program has set, and it needs "
-            "'delete': otherwise charges are kept in another file. Nothing was charged or released. Set it back: "
-            f'sqlite3 {path.name} "PRAGMA journal_mode=delete".'
-        )
-    version = rows[0][0] if len(rows) == 1 else None
-    kinds = (int, str, float, float, str) if version == 1 else (int, str, float, float, str, int)
-    if version not in (1, VERSION) or tuple(map(type, rows[0])) != kinds:
-        return None
-    budget = BudgetRow(*rows[0])
-    return budget if budget.epsilon > 0 and 0 <= budget.delta < 1 and budget.carried >= 0 else None
-
-
 def _refuse_second_names(path: Path) -> None:
     """Refuse a file that has another name: SQLite finds the journal of an unfinished charge by the file's name.
 
@@ -226,13 +172,85 @@ def _drop_names_of_making(path: Path, facts: os.stat_result) -> None:
                 left.unlink()
 
 
-def _marked(path: Path, identity: str) -> list[tuple[int, str]]:
-    """The head that was noted on the file, if there is one, of the ledger with this identity."""
-    try:
-        owner, entry, head = os.getxattr(path, _MARK).decode("ascii").split(" ")
-        return [(int(entry), head)] if owner == identity else []
-    except (OSError, ValueError, AttributeError):  # no such mark, or no such thing as marks
-        return []
+# -- rows ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FileRecords(Records):
+    """The rows of a file that is open, inside a transaction."""
+
+    connection: sqlite3.Connection
+    name: str
+
+    def budget(self) -> BudgetRow | None:
+        """The budget. Refuses a file that some other program has put into WAL mode, which the file itself keeps:
+        charges would sit in a second file, which a copy or a backup of the ledger leaves behind. In a transaction
+        nobody can change it any more.
+        """
+        rows = self.connection.execute("SELECT * FROM budget LIMIT 2").fetchall()
+        (mode,) = self.connection.execute("PRAGMA journal_mode").fetchone()
+        if mode != "delete":
+            raise LedgerError(
+                f"The ledger {self.name!r} has the journal mode {mode!r}, which another program has set, and it needs "
+                "'delete': otherwise charges are kept in another file. Nothing was charged or released. Set it back: "
+                f'sqlite3 {self.name} "PRAGMA journal_mode=delete".'
+            )
+        return BudgetRow.read(rows)
+
+    def state(self, budget: BudgetRow) -> Sequence[Row]:
+        rows = self.connection.execute("SELECT entries, head, totals, seal FROM state LIMIT 2").fetchall()
+        if rows and rows[0][0] != self._written():
+            raise Damaged
+        return rows
+
+    def _written(self) -> int:
+        """How many entries were ever written, as SQLite counts them; entries that were removed are among them."""
+        last = self.connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'entry'").fetchone()
+        return last[0] if last else 0
+
+    def newest(self, most: int) -> list[tuple[Row, str]]:
+        query = f"SELECT {_FIELDS}, hash FROM entry ORDER BY id DESC LIMIT ?"
+        return [(row[:-1], row[-1]) for row in self.connection.execute(query, (most,)).fetchall()[::-1]]
+
+    def after(self, entry: int, most: int, version: int) -> list[tuple[Row, str]]:
+        fields = _OLD if version == 1 else f"{_FIELDS}, hash"
+        query = f"SELECT {fields} FROM entry WHERE id > ? ORDER BY id LIMIT ?"
+        rows = self.connection.execute(query, (entry, most)).fetchall()
+        if version > 1:
+            return [(row[:-1], row[-1]) for row in rows]
+        if len(rows) < most and (rows[-1][0] if rows else entry) != self._written():  # the end was reached too early
+            raise Damaged
+        return [((*row, *[""] * (len(COLUMNS) - 7)), "") for row in rows]
+
+    def head(self, entry: int) -> str | None:
+        found = self.connection.execute("SELECT hash FROM entry WHERE id = ?", (entry,)).fetchone()
+        return found[0] if found else None
+
+    def insert(self, row: Row, state: State) -> None:
+        self.connection.execute(_INSERT, (*row, state.head))
+
+    def commit(self, state: State) -> None:
+        self.connection.execute("UPDATE state SET entries = ?, head = ?, totals = ?, seal = ?", state.to_row())
+        self.connection.execute("COMMIT")
+
+    def upgraded(self, old: State) -> State:
+        """Turn a file of version 1, which had neither a chain nor a row for the state, into one of this version, inside
+        the transaction of its first charge: every entry is kept, and linked from now on. `old` is what was read from
+        all of them, in the same transaction.
+        """
+        connection, budget = self.connection, replace(old.budget, version=VERSION, carried=old.entries)
+        state = State(budget, 0, budget.genesis)
+        connection.execute("ALTER TABLE budget ADD COLUMN carried INTEGER NOT NULL DEFAULT 0")
+        connection.execute("UPDATE budget SET version = ?, carried = ?", (VERSION, budget.carried))
+        connection.execute("ALTER TABLE entry RENAME TO entry_of_version_1")
+        for statement in TABLES.split(";")[1:3]:
+            connection.execute(statement)
+        for row in connection.execute(f"SELECT {_OLD} FROM entry_of_version_1 ORDER BY id"):
+            full = (*row, *[""] * (len(COLUMNS) - 7))
+            state = append(self, state, full[1:STATED], read_event(full))
+        connection.execute("DROP TABLE entry_of_version_1")
+        connection.execute("INSERT INTO state VALUES (?, ?, ?, ?)", state.to_row())
+        return state
 
 
 # -- the lock --------------------------------------------------------------------------------------

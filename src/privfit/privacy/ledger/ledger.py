@@ -15,8 +15,9 @@ from privfit.privacy.composition import stated_epsilon
 from privfit.privacy.errors import BudgetExceeded, LedgerError, PrivacyWarning
 from privfit.privacy.event import Event
 from privfit.privacy.ledger.chain import Receipt, State
-from privfit.privacy.ledger.file import LedgerFile, Seen, open_file
-from privfit.privacy.ledger.making import make_file, resolved_place, temporary_place
+from privfit.privacy.ledger.file import FilePlace
+from privfit.privacy.ledger.making import resolved_place, temporary_place
+from privfit.privacy.ledger.place import Place, PlacedLedger, Seen, open_place
 from privfit.privacy.ledger.reading import LedgerReading, left
 from privfit.privacy.parameters import Budget, exact, number
 from privfit.version import VERSION
@@ -55,6 +56,11 @@ def checked_text(name: str, value: object) -> str:
         f"An entry of a ledger was given a {name} {given}; it is a text of at most {LONGEST:,} characters, without a "
         "NUL. Write a shorter or a plainer one. Nothing was charged."
     )
+
+
+def place_of(path: str | os.PathLike[str], *, resolved: bool = False) -> Place:
+    """Where a path leads to; a path that is resolved already is taken as it is."""
+    return FilePlace(Path(path) if resolved else resolved_place(path))
 
 
 class Ledger(LedgerReading):
@@ -121,20 +127,20 @@ class Ledger(LedgerReading):
                 "A ledger was asked for without a budget. Say how much may be spent in all: Ledger(epsilon=1.0)."
             )
         self._about, self.last_receipt = About(owner=owner), None
-        place = temporary_place() if path is None else resolved_place(path)
+        place = FilePlace(temporary_place()) if path is None else place_of(path)
         if not place.exists():
             if epsilon is None:
                 raise LedgerError(
                     f"There is no ledger at {place.name!r}, and a new one needs a budget. "
                     f"Check the path, or make one: Ledger({place.name!r}, epsilon=1.0)."
                 )
-            make_file(place, epsilon, 0.0 if delta is None else delta)
-        self._file = open_file(place)
+            place.make(epsilon, 0.0 if delta is None else delta)
+        self._placed = open_place(place)
         for name, asked, kept in (("epsilon", epsilon, self.epsilon), ("delta", delta, self.delta)):
             if asked is not None and number(asked) != kept:
                 raise LedgerError(
-                    f"The ledger {self.path.name!r} was made with {name}={kept:g}, and {name}={asked!r} was asked for. "
-                    f"A budget does not change. Open it as it is: Ledger({self.path.name!r})."
+                    f"The ledger {self.name!r} was made with {name}={kept:g}, and {name}={asked!r} was asked for. "
+                    f"A budget does not change. Open it as it is: Ledger({self.name!r})."
                 )
 
     def with_note(self, note: str) -> Ledger:
@@ -194,7 +200,7 @@ class Ledger(LedgerReading):
         PrivacyWarning
             If the event has another adjacency or other rows per person than the entries before.
         """
-        with self._file.opened() as (_, state):
+        with self._placed.opened() as (_, state):
             self._state_after(state, event)
         if state.mixed or state.promise not in (None, (event.adjacency, event.rows_per_person)):
             warnings.warn(
@@ -254,9 +260,9 @@ class Ledger(LedgerReading):
             *astuple(about),
             VERSION,
         )
-        with self._file.opened(write=True) as (connection, state):
+        with self._placed.opened(write=True) as (records, state):
             self._state_after(state, event)
-            self.last_receipt = self._file.append(connection, state, row, event)
+            self.last_receipt = self._placed.append(records, state, row, event)
         return self.last_receipt
 
     def _state_after(self, state: State, event: Event) -> State:
@@ -280,11 +286,11 @@ class Ledger(LedgerReading):
         return self
 
     def __reduce__(self) -> tuple[object, ...]:
-        seen = (self._file.seen.entry, self._file.seen.head)
-        return _reopen, (str(self.path), self._file.identity, (self.epsilon, self.delta), asdict(self._about), seen)
+        seen = (self._placed.seen.entry, self._placed.seen.head)
+        return _reopen, (str(self.path), self._placed.identity, (self.epsilon, self.delta), asdict(self._about), seen)
 
     def __repr__(self) -> str:
-        return f"Ledger({self.path.name!r}, epsilon={self.epsilon:g}, delta={self.delta:g})"
+        return f"Ledger({self.name!r}, epsilon={self.epsilon:g}, delta={self.delta:g})"
 
 
 def _reopen(
@@ -299,11 +305,8 @@ def _reopen(
     Whether its file is still there, still the same, and not rolled back is looked at when it is used.
     """
     ledger = Ledger.__new__(Ledger)
-    ledger._file, ledger._about, ledger.last_receipt = (
-        LedgerFile(Path(path), identity, *budget, Seen(*seen)),
-        About(**(about or {})),
-        None,
-    )
+    ledger._placed = PlacedLedger(place_of(path, resolved=True), identity, *budget, Seen(*seen))
+    ledger._about, ledger.last_receipt = About(**(about or {})), None
     return ledger
 
 

@@ -10,25 +10,38 @@ from pathlib import Path
 from privfit.privacy.errors import LedgerError
 from privfit.privacy.ledger.chain import PAGE, Entry, Receipt, State, read_entry, read_rows
 from privfit.privacy.ledger.check import Verification, check_receipt, verified
-from privfit.privacy.ledger.file import LedgerFile
+from privfit.privacy.ledger.file import FilePlace
+from privfit.privacy.ledger.place import PlacedLedger
 from privfit.privacy.parameters import Amount, exact
 
 
 class LedgerReading:
-    """The part of a ledger that reads its file and never writes to it."""
+    """The part of a ledger that reads it and never writes to it."""
 
-    _file: LedgerFile
+    _placed: PlacedLedger
 
     @property
-    def path(self) -> Path:
-        """The ledger's file.
+    def path(self) -> Path | str:
+        """The ledger's file, or its address in a database, without a password.
 
         Returns
         -------
-        Path
-            The file.
+        Path or str
+            What opens the ledger again.
         """
-        return self._file.path
+        place = self._placed.place
+        return place.path if isinstance(place, FilePlace) else str(place)
+
+    @property
+    def name(self) -> str:
+        """What sentences call the ledger: the name of its file, or its name in a database.
+
+        Returns
+        -------
+        str
+            The name.
+        """
+        return self._placed.place.name
 
     @property
     def epsilon(self) -> float:
@@ -39,7 +52,7 @@ class LedgerReading:
         float
             The epsilon.
         """
-        return self._file.epsilon
+        return self._placed.epsilon
 
     @property
     def delta(self) -> float:
@@ -50,7 +63,7 @@ class LedgerReading:
         float
             The delta.
         """
-        return self._file.delta
+        return self._placed.delta
 
     @property
     def spent(self) -> Amount:
@@ -142,10 +155,10 @@ class LedgerReading:
             place += len(page)
 
     def _page(self, after: int, most: int) -> list[Entry]:
-        with self._file.opened() as (connection, state):
-            rows = read_rows(connection, state.budget, after, most)
+        with self._placed.opened() as (records, state):
+            rows = read_rows(records, state.budget, after, most)
             if len(rows) != most:
-                raise self._file.damaged()
+                raise self._placed.damaged()
             return [read_entry(row, head) for row, head in rows]
 
     def verify(self, against: Receipt | Mapping[str, object] | None = None) -> Verification:
@@ -156,7 +169,7 @@ class LedgerReading:
         Parameters
         ----------
         against : Receipt, mapping or None, default=None
-            The receipt of a charge, kept outside the file (`model.report_.receipt`): an older copy of the ledger,
+            The receipt of a charge, kept outside the ledger (`model.report_.receipt`): an older copy of the ledger,
             another ledger and a rewritten history are distinguished from the one that was charged.
 
         Returns
@@ -169,13 +182,13 @@ class LedgerReading:
         LedgerError
             If something does not fit.
         """
-        found = verified(self._file)
+        found = verified(self._placed)
         if against is not None:
             self.check_receipt(against)
         return found
 
     def check_receipt(self, receipt: Receipt | Mapping[str, object]) -> None:
-        """Check one receipt, kept outside the file, against the entry that it names.
+        """Check one receipt, kept outside the ledger, against the entry that it names.
 
         It is `verify(against=...)` without reading the rest.
 
@@ -189,10 +202,10 @@ class LedgerReading:
         LedgerError
             If the ledger does not have this entry.
         """
-        check_receipt(self._file, Receipt.from_dict(receipt.to_dict() if isinstance(receipt, Receipt) else receipt))
+        check_receipt(self._placed, Receipt.from_dict(receipt.to_dict() if isinstance(receipt, Receipt) else receipt))
 
     def _state(self) -> State:
-        with self._file.opened() as (_, state):
+        with self._placed.opened() as (_, state):
             return state
 
 

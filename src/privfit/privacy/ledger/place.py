@@ -1,0 +1,133 @@
+"""Where a ledger is kept, and the order of steps at every use, which a file and a database share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from privfit.privacy.errors import LedgerError
+from privfit.privacy.event import Event
+from privfit.privacy.ledger.chain import VERSION, Damaged, Receipt, Records, Row, State, append, head_at, read_state
+
+
+class Place(ABC):
+    """Where a ledger is kept. As a text it is what opens the ledger again; it holds no password."""
+
+    kind: ClassVar[str]
+    """What is restored from a backup when something was lost, in a word."""
+
+    name: str
+    """What sentences call the ledger."""
+
+    @abstractmethod
+    def exists(self) -> bool:
+        """Whether there is something at this place."""
+
+    @abstractmethod
+    def make(self, epsilon: float, delta: float) -> None:
+        """A new ledger, whole or not at all. If another process was first, its ledger stays."""
+
+    @abstractmethod
+    def transaction(self, write: bool) -> AbstractContextManager[Records]:
+        """The rows of the ledger, in a transaction that is undone unless it is committed.
+
+        Nobody else commits a charge while one that writes is open. Whatever goes wrong is a LedgerError.
+        """
+
+    def marks(self, identity: str) -> list[tuple[int, str]]:
+        """Heads that were noted beside the ledger with this identity."""
+        return []
+
+    def mark(self, identity: str, state: State) -> None:  # noqa: B027  # a place without marks does nothing here
+        """Note the head beside the ledger, where that is possible."""
+
+
+@dataclass
+class Seen:
+    """The newest head that this process has seen of a ledger; empty if none."""
+
+    entry: int = 0
+    head: str = ""
+
+
+@dataclass(frozen=True)
+class PlacedLedger:
+    """A place, and what the ledger there must say of itself at every use: its identity, its whole budget, and the
+    heads that were seen before.
+    """
+
+    place: Place
+    identity: str
+    epsilon: float
+    delta: float
+    seen: Seen = field(default_factory=Seen, compare=False)
+
+    @contextmanager
+    def opened(self, *, write: bool = False) -> Iterator[tuple[Records, State]]:
+        """A fresh transaction, and the state of the ledger: safe across threads, forks and processes, and a ledger that
+        vanished, was replaced or rolled back is noticed every time.
+        """
+        with self.place.transaction(write) as records:
+            try:
+                yield records, self._checked_state(records)
+            except Damaged:
+                raise self.damaged() from None
+
+    def _checked_state(self, records: Records) -> State:
+        """The state of this very ledger, which must go on from every head that was seen before."""
+        budget = records.budget()
+        known = (self.identity, self.epsilon, self.delta)
+        if budget is None or (budget.identity, budget.epsilon, budget.delta) != known:
+            raise replaced(self.place)
+        heads = [(self.seen.entry, self.seen.head)] if self.seen.head else []
+        heads += self.place.marks(self.identity)
+        state = read_state(records, budget)
+        for entry, head in heads:
+            if head_at(records, budget, entry) != head:
+                raise LedgerError(
+                    f"The ledger {self.place.name!r} was rolled back or rewritten: it no longer has entry {entry} as "
+                    "it was seen before. Nothing was charged or released. Restore the newest copy of the "
+                    f"{self.place.kind}."
+                )
+        self.seen.entry, self.seen.head = state.entries, state.head
+        return state
+
+    def append(self, records: Records, state: State, row: Row, event: Event) -> Receipt:
+        """Write an entry durably. The first one to a ledger of version 1 upgrades it in the same transaction."""
+        if state.budget.version < VERSION:
+            state = records.upgraded(state)
+        state = append(records, state, row, event)
+        records.commit(state)
+        self.seen.entry, self.seen.head = state.entries, state.head
+        self.place.mark(self.identity, state)
+        return Receipt(self.identity, state.entries, state.head)
+
+    def damaged(self, where: str = "entries are missing or were changed") -> LedgerError:
+        """The refusal of a ledger that contradicts itself."""
+        return LedgerError(
+            f"The ledger {self.place.name!r} is damaged: {where}. Nothing was charged or released. Restore the "
+            f"{self.place.kind}."
+        )
+
+
+def open_place(place: Place) -> PlacedLedger:
+    """The ledger at a place."""
+    with place.transaction(write=False) as records:
+        budget = records.budget()
+    if budget is None:
+        raise LedgerError(
+            f"The {place.kind} {place.name!r} is not a ledger of this version. Nothing was charged. Use the "
+            f"{place.kind} that Ledger(...) made."
+        )
+    return PlacedLedger(place, budget.identity, budget.epsilon, budget.delta)
+
+
+def replaced(place: Place) -> LedgerError:
+    """The refusal of a ledger that is not the one that was opened."""
+    return LedgerError(
+        f"The ledger {place.name!r} was replaced by another one. Nothing was charged or released. Restore the first "
+        f"{place.kind}."
+    )
