@@ -300,7 +300,8 @@ def test_one_against_the_rest_is_a_table_of_two_classes(most_bytes: int | None) 
     two = geometry_of(PrivGene(moves="genes"), TWO)
     kept = cached(rows, THREE, geometry)
     if most_bytes is not None:
-        kept._chunks = None  # as where rows do not fit in memory, and are read again
+        kept._spill(kept._chunks)
+        kept._chunks = None  # as where rows do not fit in memory
     loss = MarginLoss(LOGISTIC, 2560 * 4 + 1)
     weights = np.random.default_rng(0).integers(-2000, 2000, (geometry.n_columns, 6))
     for place, own in enumerate(one_against_rest(kept, 3)):

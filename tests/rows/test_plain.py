@@ -83,9 +83,11 @@ def test_numbers_are_clipped_categories_are_places_and_the_target_is_last(holder
     assert rows.n_rows == 5
 
 
-@pytest.mark.parametrize("most_bytes", [None, 0, 40], ids=["kept", "read again", "kept in part, then read again"])
+@pytest.mark.parametrize(
+    "most_bytes", [None, 0, 40], ids=["in memory", "in a file", "in part in memory, then in a file"]
+)
 @pytest.mark.parametrize("batch_rows", [1, 2, 100])
-def test_sums_are_the_same_kept_or_read_again(most_bytes, batch_rows, tmp_path) -> None:
+def test_sums_are_the_same_from_memory_and_from_a_file(most_bytes, batch_rows, tmp_path) -> None:
     rows = read(parquet(tmp_path), most_bytes, batch_rows=batch_rows)
     for _ in range(2):
         total = rows.sum(lambda seen: np.rint(seen * 8).astype(np.int64))
@@ -94,15 +96,15 @@ def test_sums_are_the_same_kept_or_read_again(most_bytes, batch_rows, tmp_path) 
     np.testing.assert_array_equal(everything(rows), WANTED)
 
 
-@pytest.mark.parametrize(("most_bytes", "passes"), [(None, 1), (0, 3)])
-def test_a_table_is_read_once_where_it_fits_and_every_time_where_it_does_not(monkeypatch, most_bytes, passes) -> None:
+@pytest.mark.parametrize("most_bytes", [None, 0])
+def test_a_table_is_read_once(monkeypatch, most_bytes) -> None:
     opened = []
     batches = Rows.batches
     monkeypatch.setattr(Rows, "batches", lambda self: opened.append(1) or batches(self))
     rows = read(FRAME, most_bytes)
     for _ in range(2):
         rows.sum(lambda seen: seen.astype(np.int64))
-    assert len(opened) == passes
+    assert len(opened) == 1
 
 
 def test_long_batches_are_cut_into_chunks(monkeypatch) -> None:
@@ -112,11 +114,10 @@ def test_long_batches_are_cut_into_chunks(monkeypatch) -> None:
     assert sizes == [2, 2, 1]
 
 
-def test_a_stream_that_does_not_fit_is_refused_and_one_that_fits_is_kept() -> None:
-    rows = read(stream())
+@pytest.mark.parametrize("most_bytes", [None, 10])
+def test_a_stream_is_kept_in_memory_or_in_a_file(most_bytes) -> None:
+    rows = read(stream(), most_bytes)
     assert rows.sum(lambda seen: np.ones((len(seen), 1), dtype=np.int64)).tolist() == [5]
-    with pytest.raises(DataError, match=r"does not fit in memory.*Nothing was charged"):
-        read(stream(), most_bytes=10)
 
 
 def test_the_table_then_knows_its_number_of_rows(tmp_path) -> None:
@@ -141,20 +142,13 @@ def test_what_the_schema_has_no_place_for_is_refused_when_read(column, value, wo
     assert "maybe" not in str(caught.value)
 
 
-def test_a_table_that_changed_in_between_is_found_out_and_the_charge_stands(tmp_path) -> None:
+def test_a_table_that_changes_later_is_not_looked_at(tmp_path) -> None:
     path = tmp_path / "rows.csv"
     FRAME.to_csv(path, index=False)
     rows, asked = read(path, most_bytes=0), read(pl.scan_csv(path), most_bytes=0)
     FRAME[:4].to_csv(path, index=False)
-    with pytest.raises(DataError, match=r"another number of rows.*The charge stands"):
-        asked.sum(lambda seen: seen.astype(np.int64))
-    with pytest.raises(DataError, match=r"was cut, replaced or written to.*The charge stands"):
-        rows.sum(lambda seen: seen.astype(np.int64))
-    FRAME.assign(member=["no", "yes", "yes", "no", "gone"]).to_csv(path, index=False)
-    with pytest.raises(DataError, match=r"being read again.*The charge stands") as caught:
-        rows.sum(lambda seen: seen.astype(np.int64))
-    assert "Nothing was charged" not in str(caught.value)
-    assert "gone" not in str(caught.value)
+    np.testing.assert_array_equal(everything(rows), WANTED)
+    np.testing.assert_array_equal(everything(asked), WANTED)
 
 
 def test_a_target_given_apart_comes_last_too() -> None:

@@ -165,17 +165,11 @@ def test_too_many_rows_for_64_bits_are_refused() -> None:
         found.check_sums(1 << 55)
 
 
-def test_a_large_stream_is_refused_and_a_file_is_read_again(tmp_path) -> None:
+def test_a_large_stream_goes_to_a_file_and_gives_the_same_sums() -> None:
     frame = pl.DataFrame(TABLE, schema=["a", "b", "c"])
-    with pytest.raises(pf.DataError, match="does not fit in memory"):
-        points(frame.to_arrow().to_reader(), most_bytes=0)
-    frame.write_csv(tmp_path / "rows.csv")
-    kept = points(tmp_path / "rows.csv", most_bytes=0)
-    before = kept.counts(4)
-    np.testing.assert_array_equal(kept.counts(4), before)
-    frame.head(100).write_csv(tmp_path / "rows.csv")
-    with pytest.raises(pf.DataError, match=r"was cut, replaced or written to.*The charge stands"):
-        kept.counts(4)
+    kept = points(frame.to_arrow().to_reader(), most_bytes=0)
+    for _ in range(2):
+        np.testing.assert_array_equal(kept.counts(4), points(TABLE).counts(4))
 
 
 def test_predicting_scales_and_does_not_clip() -> None:

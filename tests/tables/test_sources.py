@@ -480,7 +480,7 @@ def test_a_stream_that_fails_while_it_is_kept_is_refused_and_a_full_disk_too(mon
         open_table(failing).keep(X)
     assert_ours(caught.value, CELL)
     monkeypatch.setenv("PRIVFIT_CACHE", f"/nowhere/{CELL}")
-    with pytest.raises(DataError, match="cannot be read") as caught:
+    with pytest.raises(DataError, match="could not be written") as caught:
         open_table(people().to_reader()).keep(X)
     assert_ours(caught.value, CELL)
 

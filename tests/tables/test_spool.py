@@ -18,7 +18,7 @@ def test_batches_are_read_again_and_the_file_is_closed_with_its_table() -> None:
         kept = Spool([Numeric("x", 0, 9)], iter([[np.arange(5.0)], [np.arange(5.0, 8.0)]]))
         assert kept.rows == 8
         assert [batch[0].tolist() for batch in kept.read([Numeric("x", 0, 9)], 4)] == [[0, 1, 2, 3], [4], [5, 6, 7]]
-        file = kept._file
+        file = kept._file._file
         del kept
         gc.collect()
     assert file.closed

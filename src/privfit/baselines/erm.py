@@ -124,6 +124,8 @@ class PrivateERM(ClassModel[Printed, ERMProblem, PrintedFit], PerturbedModel[Pri
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
         random_state: Seed = None,
+        n_jobs: int | None = None,
+        max_memory: int | str | None = None,
     ) -> None:
         super().__init__(
             epsilon,
@@ -136,6 +138,8 @@ class PrivateERM(ClassModel[Printed, ERMProblem, PrintedFit], PerturbedModel[Pri
             expected_rows=expected_rows,
             ledger=ledger,
             random_state=random_state,
+            n_jobs=n_jobs,
+            max_memory=max_memory,
         )
         self.loss = loss
         self.method = method

@@ -75,6 +75,8 @@ class Majority(ClassifierMixin, PrivateModel[ClassCounts, None, int]):  # type: 
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
         random_state: Seed = None,
+        n_jobs: int | None = None,
+        max_memory: int | str | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -84,6 +86,8 @@ class Majority(ClassifierMixin, PrivateModel[ClassCounts, None, int]):  # type: 
         self.expected_rows = expected_rows
         self.ledger = ledger
         self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.max_memory = max_memory
 
     def _chosen_mechanism(self) -> ClassCounts:
         return ClassCounts()

@@ -155,11 +155,15 @@ class NoPrivacy(NotPrivate[AsItIs, Schema, BaseEstimator]):
         schema: Schema | str | Path | None = None,
         ledger: Ledger | None = None,
         random_state: Seed = None,
+        n_jobs: int | None = None,
+        max_memory: int | str | None = None,
     ) -> None:
         self.model = model
         self.schema = schema
         self.ledger = ledger
         self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.max_memory = max_memory
 
     _check_selectors = False  # nothing is charged, and scikit-learn says what it can read from the model inside
 

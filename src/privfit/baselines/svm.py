@@ -100,6 +100,8 @@ class PrivateSVM(ClassModel[PrintedSVM, ERMProblem, ERMFit], PerturbedModel[Prin
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
         random_state: Seed = None,
+        n_jobs: int | None = None,
+        max_memory: int | str | None = None,
     ) -> None:
         super().__init__(
             epsilon,
@@ -112,6 +114,8 @@ class PrivateSVM(ClassModel[PrintedSVM, ERMProblem, ERMFit], PerturbedModel[Prin
             expected_rows=expected_rows,
             ledger=ledger,
             random_state=random_state,
+            n_jobs=n_jobs,
+            max_memory=max_memory,
         )
         self.C = C
         self.C_multiplies = C_multiplies

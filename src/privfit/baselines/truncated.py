@@ -117,12 +117,16 @@ class Truncated(
         numeric: str = "auto",
         ledger: Ledger | None = None,
         random_state: Seed = None,
+        n_jobs: int | None = None,
+        max_memory: int | str | None = None,
     ) -> None:
         self.schema = schema
         self.fit_intercept = fit_intercept
         self.numeric = numeric
         self.ledger = ledger
         self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.max_memory = max_memory
 
     def _chosen_mechanism(self) -> Noiseless:
         return Noiseless(repair=None, noise="laplace")

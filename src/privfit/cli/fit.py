@@ -13,11 +13,13 @@ from privfit.cli.fit_options import (
     DeltaOption,
     EpsilonOption,
     InteractionsOption,
+    JobsOption,
     KernelOption,
     L1RatioOption,
     LossOption,
     Mechanism,
     MechanismOption,
+    MemoryOption,
     Model,
     ModelOption,
     NoInterceptOption,
@@ -87,6 +89,8 @@ def fit(
     loss: LossOption = None,
     kernel: KernelOption = None,
     row_norm: RowNormOption = None,
+    n_jobs: JobsOption = None,
+    max_memory: MemoryOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Fit a private model on a table and write it as JSON.
@@ -103,15 +107,14 @@ def fit(
       privfit fit "postgresql://me@host/db?table=people" \\
           -s schema.toml -m ridge -e 0.5 -l budget.db -o model.json
     """
-    PrivacyParameters(
-        Budget(epsilon, delta), adjacency.value, rows_per_person, expected_rows
-    )  # refuses what no guarantee could be given for
+    # refuses what no guarantee could be given for
+    PrivacyParameters(Budget(epsilon, delta), adjacency.value, rows_per_person, expected_rows)
     check_ledger_options(seed, ledger, ledger_epsilon, ledger_delta, note)
     own = _penalty(model, alpha, l1_ratio) | _of_clusters(model, clusters, no_intercept, numeric)
     own |= _only(model, (Model.logistic,), interactions=interactions)
-    own |= _only(model, (Model.svm,), loss=loss and loss.value) | _only(
-        model, CLASSES, kernel=kernel and kernel.value, row_norm=row_norm
-    )
+    own |= _only(model, (Model.svm,), loss=loss and loss.value)
+    own |= _only(model, CLASSES, kernel=kernel and kernel.value, row_norm=row_norm)
+    own |= {"n_jobs": n_jobs, "max_memory": max_memory}
     check_output(output, table, schema, ledger=ledger)
     facts = complete_schema(schema)
     _check_target(model, facts)

@@ -171,6 +171,19 @@ KernelOption = Annotated[
         rich_help_panel=MODEL,
     ),
 ]
+JobsOption = Annotated[
+    int | None,
+    typer.Option("--n-jobs", help="How many threads sum rows; -1 for all cores.", show_default="all cores"),
+]
+MemoryOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="Memory that the fit may take, such as 500MB or 8GB; rows that need more go to a temporary file in "
+        "PRIVFIT_CACHE.",
+        show_default="1GB",
+    ),
+]
 RowNormOption = Annotated[
     float | None,
     typer.Option(

@@ -49,6 +49,13 @@ ledger : Ledger or None
 random_state : int, Generator, RandomState or None
     None draws secret noise. A seed makes the noise repeatable and the result NOT private; it is meant for tests and
     experiments.
+n_jobs : int or None
+    Number of threads that encode and sum rows. None and -1 use all cores of the process, -2 all but one. It is public
+    and changes no bit of the fit. Threads of an engine that reads the table are that engine's own.
+max_memory : int, str or None
+    Memory that the fit may take beside the table itself, in bytes or as a text such as "500MB" or "8GB"; None is 1 GB.
+    600 MB of it are for libraries and batches in work. A fit in several passes keeps its encoded rows in the rest, and
+    in a temporary file where they need more (docs/how-large.md). It is public and changes no bit of the fit.
 
 Attributes
 ----------

@@ -16,7 +16,7 @@ from privfit.models.bounds import checked_bounds
 from privfit.models.inputs import Input, fit_input
 from privfit.models.private import FitResult, PrivateModel
 from privfit.privacy import Budget, Ledger, PrivacyError, PrivacyParameters, Seed
-from privfit.rows import PlainRows, Rows
+from privfit.rows import PlainRows
 from privfit.schema import Geometry, Schema
 from privfit.tables import TableLike
 
@@ -100,6 +100,8 @@ class Aggregate(PrivateModel[SampleAndAggregate, BlockAnswers, BlockFit]):
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
         random_state: Seed = None,
+        n_jobs: int | None = None,
+        max_memory: int | str | None = None,
     ) -> None:
         self.function = function
         self.low = low
@@ -114,6 +116,8 @@ class Aggregate(PrivateModel[SampleAndAggregate, BlockAnswers, BlockFit]):
         self.expected_rows = expected_rows
         self.ledger = ledger
         self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.max_memory = max_memory
 
     def blocks_from(self, aged: TableLike, n_rows: int) -> int:
         """Choose the number of blocks from aged rows, which are public.
@@ -183,7 +187,7 @@ class Aggregate(PrivateModel[SampleAndAggregate, BlockAnswers, BlockFit]):
         )
         mechanism, given = self._chosen_mechanism(), fit_input(self, aged, None, many_classes=True)
         problem, geometry = self._encoded(mechanism, given, parameters)
-        plain = PlainRows(Rows(given.table, given.schema, geometry))
+        plain = PlainRows(self._rows(given, geometry))
         plain.read()
         return AgedAnswers(problem, plain.every_row(lambda rows: rows), geometry, mechanism, parameters, int(n_rows))
 

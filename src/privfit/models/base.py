@@ -64,6 +64,8 @@ class PrivateLinearModel(PrivateModel[MechanismT, ProblemT, FitT]):
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
         random_state: Seed = None,
+        n_jobs: int | None = None,
+        max_memory: int | str | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -76,6 +78,8 @@ class PrivateLinearModel(PrivateModel[MechanismT, ProblemT, FitT]):
         self.expected_rows = expected_rows
         self.ledger = ledger
         self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.max_memory = max_memory
 
     def _chosen_mechanism(self) -> MechanismT:
         return cast("MechanismT", self._mechanisms.choose(self.mechanism, type(self).__name__))

@@ -115,6 +115,8 @@ class ERM(PerturbedModel[Perturbation, ERMFit]):
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
         random_state: Seed = None,
+        n_jobs: int | None = None,
+        max_memory: int | str | None = None,
     ) -> None:
         super().__init__(
             epsilon,
@@ -128,6 +130,8 @@ class ERM(PerturbedModel[Perturbation, ERMFit]):
             expected_rows=expected_rows,
             ledger=ledger,
             random_state=random_state,
+            n_jobs=n_jobs,
+            max_memory=max_memory,
         )
         self.loss = loss
         self.penalty = penalty

@@ -97,6 +97,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, _K
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
         random_state: Seed = None,
+        n_jobs: int | None = None,
+        max_memory: int | str | None = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.epsilon = epsilon
@@ -108,6 +110,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, _K
         self.expected_rows = expected_rows
         self.ledger = ledger
         self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.max_memory = max_memory
 
     # -- for any rows that one may look at ---------------------------------------------------------
 

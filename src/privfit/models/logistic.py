@@ -104,6 +104,8 @@ class LogisticRegression(ClassModel[ERMMechanism, ERMProblem, ERMFit], Perturbed
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
         random_state: Seed = None,
+        n_jobs: int | None = None,
+        max_memory: int | str | None = None,
     ) -> None:
         super().__init__(
             epsilon,
@@ -117,6 +119,8 @@ class LogisticRegression(ClassModel[ERMMechanism, ERMProblem, ERMFit], Perturbed
             expected_rows=expected_rows,
             ledger=ledger,
             random_state=random_state,
+            n_jobs=n_jobs,
+            max_memory=max_memory,
         )
         self.kernel = kernel
         self.gamma = gamma

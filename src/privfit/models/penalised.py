@@ -71,6 +71,8 @@ class _Penalised(LinearRegression):
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
         random_state: Seed = None,
+        n_jobs: int | None = None,
+        max_memory: int | str | None = None,
     ) -> None:
         super().__init__(
             epsilon,
@@ -84,6 +86,8 @@ class _Penalised(LinearRegression):
             expected_rows=expected_rows,
             ledger=ledger,
             random_state=random_state,
+            n_jobs=n_jobs,
+            max_memory=max_memory,
         )
         self.alpha = alpha
         self.alphas = alphas
@@ -322,6 +326,8 @@ class ElasticNet(_Penalised):
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
         random_state: Seed = None,
+        n_jobs: int | None = None,
+        max_memory: int | str | None = None,
     ) -> None:
         super().__init__(
             epsilon,
@@ -338,6 +344,8 @@ class ElasticNet(_Penalised):
             expected_rows=expected_rows,
             ledger=ledger,
             random_state=random_state,
+            n_jobs=n_jobs,
+            max_memory=max_memory,
         )
         self.l1_ratio = l1_ratio
 

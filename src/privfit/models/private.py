@@ -27,7 +27,7 @@ from privfit.privacy import (
     process_ledger,
     warn_of_running_total,
 )
-from privfit.rows import Rows
+from privfit.rows import Rows, memory_bytes, thread_count
 from privfit.schema import Category, Column, Geometry, Numeric, Schema
 from privfit.tables import TableLike
 
@@ -99,6 +99,8 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
     _strict_names = False
     _by_position = False
     _public_array = False
+    n_jobs: int | None = None
+    max_memory: int | str | None = None
     schema_: Schema
     report_: Report
     _geometry: Geometry
@@ -128,6 +130,7 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
         """
         with _unchanged_on_error(self):
             self._check_choices()
+            self._check_resources()
             parameters = PrivacyParameters(
                 Budget(self.epsilon, self.delta), self.adjacency, self.rows_per_person, self.expected_rows
             )
@@ -141,7 +144,7 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
                 check_selector(given.selector, self, mechanism, geometry, given)
             reasons = tuple(dict.fromkeys((*reasons, *mechanism.reasons_not_private(problem))))
             ledger = self._chosen_ledger(reasons, given.schema)
-            rows = Rows(given.table, given.schema, geometry)
+            rows = self._rows(given, geometry)
             with advising_about_target(given.schema.target):
                 release = mechanism.release(rows, parameters, ledger, sampler, problem)
             fit: FitT = mechanism.solve(release, geometry, problem)
@@ -228,6 +231,7 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
     def _check_parameters(self, schema: Schema) -> None:
         """Refuse parameters that mean nothing for such a table, before one is opened or a ledger made."""
         self._check_choices()
+        self._check_resources()
         self._chosen_mechanism()
 
     def _check_choices(self) -> None:
@@ -239,6 +243,16 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
                 raise PrivacyError(
                     f"{name}={given!r} was given; it is one of {choices}. Use {choices[0]!r} if in doubt."
                 )
+
+    def _check_resources(self) -> None:
+        """Refuse numbers of threads and limits of memory that mean nothing."""
+        thread_count(self.n_jobs)
+        memory_bytes(self.max_memory)
+
+    def _rows(self, given: Input, geometry: Geometry) -> Rows:
+        """The rows of a table, for as many threads and as much memory as this model may use."""
+        threads, max_memory = thread_count(self.n_jobs), memory_bytes(self.max_memory)
+        return Rows(given.table, given.schema, geometry, threads=threads, max_memory=max_memory)
 
     def _reasons_not_private(self) -> tuple[str, ...]:
         """Why no fit with these parameters is private, whatever the mechanism."""

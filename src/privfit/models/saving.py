@@ -42,6 +42,8 @@ _PARAMETERS = (
     "penalty",
     "loss",
     "n_clusters",
+    "n_jobs",
+    "max_memory",
 )
 
 

@@ -131,6 +131,8 @@ class GeneticSearch(PrivateModel[GeneticMechanism, Search, Floats]):
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
         random_state: Seed = None,
+        n_jobs: int | None = None,
+        max_memory: int | str | None = None,
     ) -> None:
         self.fitness = fitness
         self.low = low
@@ -154,6 +156,8 @@ class GeneticSearch(PrivateModel[GeneticMechanism, Search, Floats]):
         self.expected_rows = expected_rows
         self.ledger = ledger
         self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.max_memory = max_memory
 
     def _chosen_mechanism(self) -> GeneticMechanism:
         breeding = Breeding(

@@ -86,6 +86,8 @@ class LinearSVC(ClassModel[ERMMechanism, ERMProblem, ERMFit], PerturbedModel[ERM
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
         random_state: Seed = None,
+        n_jobs: int | None = None,
+        max_memory: int | str | None = None,
     ) -> None:
         super().__init__(
             epsilon,
@@ -99,6 +101,8 @@ class LinearSVC(ClassModel[ERMMechanism, ERMProblem, ERMFit], PerturbedModel[ERM
             expected_rows=expected_rows,
             ledger=ledger,
             random_state=random_state,
+            n_jobs=n_jobs,
+            max_memory=max_memory,
         )
         self.loss = loss
         self.width = width

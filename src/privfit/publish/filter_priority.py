@@ -90,6 +90,8 @@ class FilterPriority(HistogramPublisher[FilteredSample, SampledCells]):
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
         random_state: Seed = None,
+        n_jobs: int | None = None,
+        max_memory: int | str | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -102,6 +104,8 @@ class FilterPriority(HistogramPublisher[FilteredSample, SampledCells]):
         self.expected_rows = expected_rows
         self.ledger = ledger
         self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.max_memory = max_memory
 
     def _chosen_mechanism(self) -> FilteredSample:
         mechanism = FilteredSample(self.threshold, self.sample_size)

@@ -191,6 +191,8 @@ class DPME(HistogramPublisher[NoisyHistogram, CellTable]):
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
         random_state: Seed = None,
+        n_jobs: int | None = None,
+        max_memory: int | str | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -202,6 +204,8 @@ class DPME(HistogramPublisher[NoisyHistogram, CellTable]):
         self.expected_rows = expected_rows
         self.ledger = ledger
         self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.max_memory = max_memory
 
     def _chosen_mechanism(self) -> NoisyHistogram:
         mechanism = NoisyHistogram(self.signed)

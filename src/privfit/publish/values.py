@@ -87,6 +87,8 @@ class LaplacePublisher(Publisher[NoisyValues, None, dict[str, Floats]]):
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
         random_state: Seed = None,
+        n_jobs: int | None = None,
+        max_memory: int | str | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -98,6 +100,8 @@ class LaplacePublisher(Publisher[NoisyValues, None, dict[str, Floats]]):
         self.expected_rows = expected_rows
         self.ledger = ledger
         self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.max_memory = max_memory
 
     def _chosen_mechanism(self) -> NoisyValues:
         mechanism = NoisyValues(self.trim, self.calibration)  # type: ignore[arg-type]

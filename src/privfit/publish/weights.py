@@ -140,6 +140,8 @@ class ImportanceWeights(Publisher[Reweighting, ReweightingProblem, ReweightingFi
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
         random_state: Seed = None,
+        n_jobs: int | None = None,
+        max_memory: int | str | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -159,6 +161,8 @@ class ImportanceWeights(Publisher[Reweighting, ReweightingProblem, ReweightingFi
         self.expected_rows = expected_rows
         self.ledger = ledger
         self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.max_memory = max_memory
 
     def fit(self, private: TableLike, public: TableLike = None) -> Self:
         """Weight public rows. The ledger is charged before any noise is drawn.
@@ -305,10 +309,8 @@ class ImportanceWeights(Publisher[Reweighting, ReweightingProblem, ReweightingFi
         check_is_fitted(self)
         if isinstance(n_rows, bool) or not hasattr(n_rows, "__index__") or n_rows < 1:
             raise PrivacyError(f"n_rows={n_rows!r} was given; it is an integer of at least 1. Write draw(10_000).")
-        places = seeded_generator(random_state).choice(
-            len(self.weights_), size=int(n_rows), p=self.weights_ / self.weights_.sum()
-        )
-        return taken(self._public.frame, places)
+        shares = self.weights_ / self.weights_.sum()
+        return taken(self._public.frame, seeded_generator(random_state).choice(len(shares), size=int(n_rows), p=shares))
 
     def estimate(self, b: Query) -> float:
         """Estimate the mean of b over the private table by the weighted public table.
@@ -317,8 +319,7 @@ class ImportanceWeights(Publisher[Reweighting, ReweightingProblem, ReweightingFi
         ----------
         b : callable, str or array-like
             A function from the public table, as it was given, to one number per row; or the name of a numeric column;
-            or one number per row. With several public tables the function is called for each. Files are handed to it as
-            polars frames.
+            or one number per row. Of several public tables it is called for each; files are polars frames to it.
 
         Returns
         -------

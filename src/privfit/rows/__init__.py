@@ -13,6 +13,7 @@ from privfit.rows.plain import PlainRows
 from privfit.rows.points import Points, on_lattice, point_geometry, scaled_points
 from privfit.rows.prediction import feature_scores, linear_scores
 from privfit.rows.public import PublicRows
+from privfit.rows.resources import memory_bytes, thread_count
 from privfit.rows.rows import Rows, count_rows, on_progress, report_progress
 from privfit.rows.sides import one_against_rest
 from privfit.rows.threads import one_blas_thread
@@ -41,6 +42,7 @@ __all__ = [
     "is_alone",
     "linear_scores",
     "losses_of",
+    "memory_bytes",
     "on_lattice",
     "on_progress",
     "one_against_rest",
@@ -48,4 +50,5 @@ __all__ = [
     "point_geometry",
     "report_progress",
     "scaled_points",
+    "thread_count",
 ]

@@ -21,7 +21,7 @@ from privfit.rows.interactions import InteractionCells
 from privfit.rows.layout import MOST_CODES, STEP, Chunk, Layout
 from privfit.rows.rows import CachedRows, Rows
 from privfit.rows.threads import in_order, one_blas_thread
-from privfit.tables import Batch, DataError
+from privfit.tables import Arrays, Batch, DataError
 
 Floats = NDArray[np.float64]
 RowResponse = Callable[[Floats, Floats], Floats]
@@ -90,11 +90,12 @@ class CachedDesign(CachedRows[Chunk]):
             raise _too_wide(rows.geometry.n_columns)
         with one_blas_thread():
             self.read()
+        self._least_rows = min(longest, self.n_rows // MANY_CHUNKS)
         if self._chunks is not None:
             short = self._chunks[::-1]
             self._chunks = []
             taken = (short.pop() for _ in range(len(short)))  # each leaves memory as soon as it is used up
-            self._chunks = list(_joined(taken, min(longest, self.n_rows // MANY_CHUNKS)))
+            self._chunks = list(_joined(taken, self._least_rows))
 
     @property
     def _piece_rows(self) -> int:
@@ -102,6 +103,17 @@ class CachedDesign(CachedRows[Chunk]):
 
     def _encode(self, batches: Iterator[Batch]) -> Iterator[Chunk]:
         return _joined(map(self._chunk, batches), self._longest)
+
+    def _arrays(self, chunk: Chunk) -> Arrays:
+        return [chunk.codes, chunk.numbers, chunk.target, *chunk.fine]
+
+    def _chunk_of(self, arrays: Arrays) -> Chunk:
+        codes, numbers, target, *fine = arrays
+        return Chunk(codes, numbers, target, tuple(fine))
+
+    def _spilled(self) -> Iterator[Chunk]:
+        """Joined as in memory: sums are the same to the bit."""
+        return _joined(super()._spilled(), self._least_rows)
 
     @staticmethod
     def _length(chunk: Chunk) -> int:

@@ -22,7 +22,8 @@ from privfit.privacy.guarded import attempted, in_own_thread, quietly, real_numb
 from privfit.rows.cached_design import CachedDesign
 from privfit.rows.layout import Chunk
 from privfit.rows.plain import PlainRows
-from privfit.rows.rows import HALF_OF_MEMORY, Rows
+from privfit.rows.resources import HALF_OF_MEMORY, kept_bytes
+from privfit.rows.rows import Rows
 from privfit.rows.threads import one_blas_thread
 from privfit.rows.timed import in_time
 from privfit.tables import DataError
@@ -61,7 +62,8 @@ class PartitionedRows:
         self._rows = rows
         self._encoded = encoded
         self._features = features
-        self._most_bytes = HALF_OF_MEMORY // 2 if most_bytes is None else most_bytes
+        allowed = HALF_OF_MEMORY // 2 if rows.max_memory is None else kept_bytes(rows.max_memory)
+        self._most_bytes = allowed if most_bytes is None else most_bytes
         self._taken: Callable[[Places], Floats] | None = None
         self.n_rows = 0
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from privfit.rows.encoding import level_codes, within_bounds
 from privfit.rows.rows import CachedRows, Rows
 from privfit.schema import Block, Numeric
-from privfit.tables import Batch, Values
+from privfit.tables import Arrays, Batch, Values
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -40,6 +40,12 @@ class PlainRows(CachedRows[Floats]):
         for batch in batches:
             columns = [_values(block, batch[place]) for place, block in enumerate(self._blocks)]
             yield np.column_stack(columns).astype(np.float64)
+
+    def _arrays(self, chunk: Floats) -> Arrays:
+        return [chunk]
+
+    def _chunk_of(self, arrays: Arrays) -> Floats:
+        return arrays[0]
 
     @staticmethod
     def _length(chunk: Floats) -> int:

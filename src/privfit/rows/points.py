@@ -20,7 +20,7 @@ from privfit.rows.layout import STEP
 from privfit.rows.prediction import PREDICT_ROWS
 from privfit.rows.rows import EXACT_INT, CachedRows, Rows
 from privfit.schema import Geometry, Numeric, Schema, SchemaError
-from privfit.tables import Batch, Table
+from privfit.tables import Arrays, Batch, Table
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -83,6 +83,12 @@ class Points(CachedRows[Lattice]):
             encoded = np.empty((self.n_columns, len(batch[0])))
             encode_numbers(list(self._blocks), batch, encoded, STEP)
             yield encoded.astype(np.int32)
+
+    def _arrays(self, chunk: Lattice) -> Arrays:
+        return [chunk]
+
+    def _chunk_of(self, arrays: Arrays) -> Lattice:
+        return arrays[0]
 
     @staticmethod
     def _length(chunk: Lattice) -> int:

@@ -1,12 +1,11 @@
 """Rows: a table behind its schema, read in two ways and no other.
 
 `Rows.sum` (and `split_sum`, the same over two parts) adds up exact integers in one pass. `CachedRows` is the base of
-all that is read many times: encoded once, kept in memory where it fits, and read again where it does not.
+all that is read many times: encoded once, kept in memory where it fits, and in a temporary file where it does not.
 """
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from privfit.rows.encoding import Encoder
 from privfit.rows.errors import no_rows, other_rows, read_again, too_many_rows
 from privfit.rows.kernels import EncodedSum, Kernel, PieceSum, RowBits, kernel_sum, kernel_sums
+from privfit.rows.resources import kept_bytes, thread_count
 from privfit.rows.threads import in_order, one_blas_thread
 from privfit.rows.workers import (
     ChunkTask,
@@ -34,7 +34,7 @@ from privfit.rows.workers import (
     summed,
 )
 from privfit.schema import Geometry, Schema
-from privfit.tables import NOT_CHARGED, Batch, DataError, Persisted, Table
+from privfit.tables import NOT_CHARGED, ArrayFile, Arrays, Batch, DataError, Persisted, Table
 
 Made = TypeVar("Made")
 
@@ -99,6 +99,7 @@ class Rows:
         *,
         batch_rows: int = BATCH_ROWS,
         threads: int | None = None,
+        max_memory: int | None = None,
     ) -> None:
         self.geometry, self.label = geometry, table.label
         self.passes_once = table.passes_once
@@ -106,8 +107,7 @@ class Rows:
         self._table, self._batch_rows = table, batch_rows
         self._columns = schema.columns if geometry.target is not None else schema.features
         self._positions = table.positions(self._columns)
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-        self.threads = threads or cores or 1
+        self.threads, self.max_memory = thread_count(threads), max_memory
         self._was_read = False
 
     @property
@@ -245,15 +245,19 @@ Chunks = TypeVar("Chunks", bound=Kept)
 
 
 class CachedRows(ABC, Generic[Chunks]):
-    """The rows of a table for several passes: kept in memory, or read again where they take more than `most_bytes`.
+    """The rows of a table for several passes: kept in memory, or in a temporary file where they take more than
+    `most_bytes`; on the workers of a cluster where the table is there.
 
-    Subclasses say how rows are encoded, and hand out sums over them; never a row.
+    The table is read once, before the charge. What comes after it never meets the table again, and so no error of it.
+    (Workers that were lost read their partitions again.) Subclasses say how rows are encoded, and hand out sums over
+    them; never a row.
     """
 
     def __init__(self, rows: Rows, most_bytes: int | None = None) -> None:
         self._rows = rows
-        self._most_bytes = HALF_OF_MEMORY if most_bytes is None else most_bytes
+        self._most_bytes = kept_bytes(rows.max_memory) if most_bytes is None else most_bytes
         self._chunks: list[Chunks] | None = None
+        self._file: ArrayFile | None = None
         self._kept: Persisted | None = None
         self.n_rows = 0
 
@@ -284,9 +288,17 @@ class CachedRows(ABC, Generic[Chunks]):
         with one_blas_thread():
             yield from self._encode(piece for _, piece in numbered_pieces(batches, self._piece_rows))
 
+    @abstractmethod
+    def _arrays(self, chunk: Chunks) -> Arrays:
+        """The arrays that a chunk is made of."""
+
+    @abstractmethod
+    def _chunk_of(self, arrays: Arrays) -> Chunks:
+        """The chunk that is made of these arrays."""
+
     def read(self) -> None:
-        """Read everything once: keep it if it fits, count it in any case, and meet every error that the table holds
-        before anything is charged. A second call does nothing.
+        """Read everything once, keep it, and meet every error that the table or a full disk holds before anything is
+        charged. A second call does nothing.
         """
         if self.n_rows:
             return
@@ -294,32 +306,44 @@ class CachedRows(ABC, Generic[Chunks]):
             self._kept = self._rows.persist(self._encode_all)
             self.n_rows = self._rows.n_rows
             return
-        chunks: list[Chunks] | None = []
+        chunks: list[Chunks] = []
         held = 0
         for chunk in self._encoded():
-            if chunks is None:
-                continue
             chunks.append(chunk)
             held += chunk.nbytes
             if held > self._most_bytes:
-                refuse_large_stream(self._rows)
-                chunks = None
-        self._chunks, self.n_rows = chunks, self._rows.n_rows
+                self._spill(chunks)
+        if self._file is not None:
+            self._file.close_for_writing()
+        self._chunks, self.n_rows = None if self._file is not None else chunks, self._rows.n_rows
+
+    def _spill(self, chunks: list[Chunks]) -> None:
+        """Move chunks from memory to the end of the temporary file."""
+        if self._file is None:
+            self._file = ArrayFile()
+        for chunk in chunks:
+            self._file.append(self._arrays(chunk))
+        chunks.clear()
+
+    def _spilled(self) -> Iterator[Chunks]:
+        """The rows from the temporary file, in the order in which they were read."""
+        assert self._file is not None
+        for number in range(len(self._file)):
+            yield self._chunk_of(self._file.group(number))
 
     def _every_chunk(self) -> Iterator[Chunks]:
-        """The rows from memory, or else of the table, which must have as many as when it was read first.
+        """The rows from memory, from the temporary file or from workers.
 
-        Reading again happens after the charge, where no error may depend on a row. What a row can do to a reader (a
-        cell of the wrong kind, a query that panics on a value), it did in the first pass, before the charge: engines
-        read the same bytes the same way twice. What fails here and did not then was changed from outside: a file was
-        replaced, a disk failed. Tables that may answer differently when asked again are streams, and are never read
-        twice. (A query with a random part is the one exception: it is its author who makes the passes differ.)
+        On workers a partition may be read again after the charge, where no error may depend on a row. What a row can do
+        to a reader (a cell of the wrong kind, a query that panics on a value), it did in the first pass, before the
+        charge: engines read the same bytes the same way twice. What fails here and did not then was changed from
+        outside: a file was replaced, a disk failed.
         """
-        if self._chunks is not None:
-            yield from self._chunks
+        if self._kept is None:
+            yield from self._spilled() if self._chunks is None else self._chunks
             return
         try:
-            yield from self._encoded() if self._kept is None else self._kept.chunks()
+            yield from self._kept.chunks()
         except DataError as error:
             told = str(error).replace(NOT_CHARGED, "")
         else:
@@ -358,27 +382,5 @@ class CachedRows(ABC, Generic[Chunks]):
         raise read_again(told)
 
 
-STAYS_HERE = ("_rows", "_chunks", "_kept")
+STAYS_HERE = ("_rows", "_chunks", "_file", "_kept")
 """What is not sent to workers of rows that are read many times."""
-
-
-def _half_of_memory() -> int:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    except (AttributeError, ValueError, OSError):
-        return 1 << 32
-
-
-HALF_OF_MEMORY = _half_of_memory()
-"""Bytes of encoded rows that are kept: the rest is for the caller's table and for solvers. More rows are read again in
-every pass.
-"""
-
-
-def refuse_large_stream(rows: Rows) -> None:
-    """Refuse a stream that does not fit in memory, before anything is charged."""
-    if rows.passes_once:
-        raise DataError(
-            f"A {rows.label} was given to a fit in several passes, and what it holds does not fit in memory. "
-            "Give a file or a table that can be read again. Nothing was charged."
-        )

@@ -1,6 +1,7 @@
 """Tables of every kind, as batches of plain columns. Engines stay behind this wall."""
 
 from privfit.tables.arranged import WithTarget, settled_box
+from privfit.tables.array_file import ArrayFile, Arrays
 from privfit.tables.arrays import as_given, refuse_masked
 from privfit.tables.drafts import NUMBER_OF_A_DATE, draft_schema, public_schema
 from privfit.tables.errors import NOT_CHARGED, DataError, MissingValues
@@ -28,6 +29,8 @@ __all__ = [
     "NOT_CHARGED",
     "NUMBER_OF_A_DATE",
     "UNKNOWN",
+    "ArrayFile",
+    "Arrays",
     "Batch",
     "DataError",
     "DecodedTable",
