@@ -93,7 +93,9 @@ def releases_weights(estimator: type, variant: dict) -> bool:
     """Whether a setting perturbs an objective or its minimum: what is noised is then no sum over rows, and has an
     attack of its own (test_perturbed).
     """
-    if estimator in (pf.LinearSVC, pf.ERM):
+    if estimator in (pf.LinearSVC, pf.ERM) or variant.get("mechanism") == "objective":
+        return True
+    if isinstance(variant.get("mechanism"), pf.ObjectiveRegression):
         return True
     return estimator is pf.LogisticRegression and not isinstance(
         variant.get("mechanism", "auto"), pf.FunctionalMechanism
@@ -105,6 +107,28 @@ def variants(estimator: type) -> list[dict]:
     if estimator in (pf.LinearSVC, pf.ERM):
         return perturbed_variants(estimator)
     return moment_variants(estimator) + (perturbed_variants(estimator) if estimator is pf.LogisticRegression else [])
+
+
+def objective_variants(estimator: type) -> list[dict]:
+    """Settings of an estimator of numbers that perturbs an objective; kept apart, so that the places of other settings
+    stay what they were.
+    """
+    if estimator is not pf.LinearRegression:
+        return []
+    return [
+        {"mechanism": "objective"},
+        {"mechanism": "objective", "fit_intercept": False},
+        {"mechanism": "objective", "numeric": "splines"},
+        {"mechanism": "objective", "numeric": "bins", "rows_per_person": 3},
+        {"mechanism": "objective", "delta": 1e-6, "expected_rows": 1000},
+        {"mechanism": pf.ObjectiveRegression(noise="gaussian"), "delta": 1e-6, "rows_per_person": 2},
+        {"mechanism": pf.ObjectiveRegression(noise="laplace")},
+    ]
+
+
+def all_variants(estimator: type) -> list[dict]:
+    """All settings of an estimator."""
+    return variants(estimator) + objective_variants(estimator)
 
 
 def perturbed_variants(estimator: type) -> list[dict]:

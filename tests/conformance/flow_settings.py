@@ -5,6 +5,7 @@ epsilons among them.
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -17,7 +18,7 @@ import privfit as pf
 from privfit import baselines
 from privfit.mechanisms.base import Mechanism
 from privfit.models import ESTIMATORS
-from tests.conformance.cases import schema_for, variants
+from tests.conformance.cases import objective_variants, schema_for, variants
 from tests.conformance.control_flow import Setting
 from tests.support.functions import CASES, Asked
 
@@ -429,6 +430,29 @@ def _bounds_of_the_first(low: np.ndarray, high: np.ndarray) -> tuple[float, floa
     return float(low[0]), float(high[0])
 
 
+def of_regressions() -> Iterator[Setting]:
+    """Numbers by a perturbed objective: the settings of the other conformance tests, and tiny and huge epsilons on
+    every schema. They stand last, so that the places of others stay what they were.
+    """
+    for estimator in ESTIMATORS:
+        for place, variant in enumerate(objective_variants(estimator)):
+            name = f"{estimator.__name__}({_told(variant)}) mixed {ADJACENCIES[place % 2]}"
+            own = _maker(estimator, **{"epsilon": 0.7, **variant})
+            yield Setting(name, own, schema_for(estimator), ADJACENCIES[place % 2])
+    for turn, (features, epsilon) in enumerate(itertools.product(("small", "gaps", "huge", "wide"), (0.01, 1000.0))):
+        parameters = {"mechanism": "objective", "epsilon": epsilon, "fit_intercept": turn % 3 > 0}
+        yield _setting(
+            pf.LinearRegression,
+            features,
+            FEATURES[features],
+            NUMBER,
+            ADJACENCIES[turn % 2],
+            parameters,
+            thorough=turn < 2,
+            may_refuse=True,
+        )
+
+
 def all_settings() -> list[Setting]:
     """Every setting."""
     parts = (
@@ -443,6 +467,7 @@ def all_settings() -> list[Setting]:
         of_publishers,
         of_baselines,
         of_printed,
+        of_regressions,
         of_summaries,
     )
     return [setting for part in parts for setting in part()]
@@ -461,5 +486,5 @@ def known_mechanisms() -> set[str]:
 
 NOT_PRIVATE = {"AsItIs", "Noiseless"}
 """Of NoPrivacy and Truncated, which refuse every ledger."""
-INSIDE = {"NoisyMinimum", "_WeightsBeside"}
-"""Steps of DensityRatio and of PairedPerturbation, which have settings."""
+INSIDE = {"NoisyMinimum", "RegressionWeights", "_WeightsBeside"}
+"""Steps of DensityRatio, ObjectiveRegression and PairedPerturbation, which have settings."""

@@ -17,7 +17,7 @@ from privfit.models import ESTIMATORS, private
 from privfit.privacy import Event
 from privfit.privacy.parts import KNorm, Laplace
 from privfit.schema import Geometry, Schema
-from tests.conformance.cases import Neighbours, attacks, frame, neighbours, releases_weights, schema_for, variants
+from tests.conformance.cases import Neighbours, all_variants, attacks, frame, neighbours, releases_weights, schema_for
 from tests.support.noise import Call, RecordingNoise, ReplayingNoise
 
 NORMS = {
@@ -53,7 +53,7 @@ def first_fit(monkeypatch: pytest.MonkeyPatch, estimator: type, pair: Neighbours
     return LAST[key]
 
 
-@pytest.mark.parametrize(("estimator", "pair", "variant"), attacks(ESTIMATORS, variants))
+@pytest.mark.parametrize(("estimator", "pair", "variant"), attacks(ESTIMATORS, all_variants))
 def test_noised_values_move_no_further_than_paid_for_and_nothing_else_leaves(
     monkeypatch, estimator, pair: Neighbours, variant
 ) -> None:

@@ -122,8 +122,8 @@ MechanismOption = Annotated[
     Mechanism,
     typer.Option(
         metavar="NAME",
-        help="auto; objective, output or genetic for classes; functional for numbers and logistic; adassp or "
-        "boosted-adassp for linear; "
+        help="auto; objective, output or genetic for classes; functional for numbers and logistic; objective, adassp "
+        "or boosted-adassp for linear; "
         "hybrid, cells, grid, lloyd or genetic for kmeans; sample-and-aggregate for classes and kmeans.",
         rich_help_panel=MODEL,
     ),

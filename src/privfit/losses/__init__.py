@@ -1,6 +1,14 @@
 """Losses: what a model minimises, and the constants that calibration needs of it."""
 
-from privfit.losses.bounded import LOGISTIC, hinge, is_ready_made, robust, smooth_hinge, tempered_logistic
+from privfit.losses.bounded import (
+    LOGISTIC,
+    hinge,
+    is_ready_made,
+    robust,
+    smooth_hinge,
+    tapered_huber,
+    tempered_logistic,
+)
 from privfit.losses.convex import ConvexLoss
 from privfit.losses.polynomial import LINKS, PolynomialLoss
 from privfit.losses.quadratic import SQUARED, QuadraticLoss, truncated_logistic
@@ -23,6 +31,7 @@ __all__ = [
     "robust",
     "smooth_hinge",
     "squared",
+    "tapered_huber",
     "tempered_logistic",
     "truncated_logistic",
 ]

@@ -1,4 +1,4 @@
-"""Ready-made convex losses with bounded slopes: logistic, tempered logistic, hinge and Huber.
+"""Ready-made convex losses with bounded slopes: logistic, tempered logistic, hinge, Huber and tapered Huber.
 
 Their functions are methods or stand in this file, so that losses can be pickled.
 """
@@ -303,9 +303,92 @@ def tempered_logistic(cap: float, taper: float) -> ConvexLoss:
     )
 
 
+@dataclass(frozen=True)
+class _TaperedHuber:
+    """The loss of a residual z - (y - centre) / threshold: its slope is the residual up to `knee`, then nears 1."""
+
+    taper: float
+    centre: float
+    threshold: float
+
+    @property
+    def knee(self) -> float:
+        return 1 - 1 / self.taper
+
+    def _residual(self, z: Any, y: Any) -> tuple[Any, Any, Any]:
+        """The residual, its size up to the knee, and what it has beyond."""
+        residual = z - (y - self.centre) / self.threshold
+        size = np.abs(residual)
+        return residual, np.minimum(size, self.knee), np.maximum(size - self.knee, 0.0)
+
+    @np.errstate(all="ignore")
+    def slope(self, z: Any, y: Any) -> Any:
+        residual, within, beyond = self._residual(z, y)
+        return np.copysign(np.minimum(within - np.expm1(-self.taper * beyond) / self.taper, 1.0), residual)
+
+    @np.errstate(all="ignore")
+    def curvature(self, z: Any, y: Any) -> Any:
+        return np.exp(-self.taper * self._residual(z, y)[2])
+
+    def value(self, z: Any, y: Any) -> Any:
+        _, within, beyond = self._residual(z, y)
+        return within**2 / 2 + beyond + np.expm1(-self.taper * beyond) / self.taper**2
+
+
+def tapered_huber(taper: float = 2.0, centre: float = 0.0, threshold: float = 1.0) -> ConvexLoss:
+    """A loss of numbers in [-1, 1]: half the squared residual where that is small, linear where it is large.
+
+    The target is measured from `centre` in units of `threshold`, and so is the predictor. With t = `taper` the slope is
+    the residual up to 1 - 1 / t and then nears 1 such that the curvature is at most t (1 - |slope|) everywhere: it is
+    self-bounded, so that it costs nothing when the noise is calibrated.
+
+    Parameters
+    ----------
+    taper : float, default=2.0
+        How quickly the curvature falls beyond the quadratic part; at least 1.
+    centre : float, default=0.0
+        The value that the target is measured from.
+    threshold : float, default=1.0
+        The unit that it is measured in: residuals beyond have about the same gradient.
+
+    Returns
+    -------
+    ConvexLoss
+        The loss.
+
+    See Also
+    --------
+    robust : Huber's loss, whose curvature is not self-bounded.
+    ObjectiveRegression : Fits it at a threshold that is chosen privately.
+
+    Examples
+    --------
+    >>> from privfit.losses import tapered_huber
+    >>> loss = tapered_huber(2.0)
+    >>> loss.most_slope, loss.most_curvature, loss.taper
+    (1.0, 1.0, 2.0)
+    """
+    if not (is_positive(taper) and is_positive(threshold) and taper >= 1 and abs(centre) <= 1):
+        raise ValueError(
+            f"The tapered Huber loss was given taper={taper!r}, centre={centre!r} and threshold={threshold!r}; it "
+            "needs taper at least 1, a centre between -1 and 1 and a threshold above 0. Use 2, 0 and 1 if in doubt."
+        )
+    own = _TaperedHuber(float(taper), float(centre), float(threshold))
+    return ConvexLoss(
+        own.slope,
+        own.curvature,
+        1.0,
+        1.0,
+        own.taper,
+        own.value,
+        name="tapered Huber loss",
+        excess_at_zero=2 / own.threshold,  # slopes of at most 1, on targets at most 2 from the centre
+    )
+
+
 _OWN_FUNCTIONS = (
     *(_logistic_slope, _logistic_curvature),
-    *(kind.slope for kind in (_SmoothHinge, _Robust, _TemperedLogistic)),
-    *(kind.curvature for kind in (_SmoothHinge, _Robust, _TemperedLogistic)),
+    *(kind.slope for kind in (_SmoothHinge, _Robust, _TemperedLogistic, _TaperedHuber)),
+    *(kind.curvature for kind in (_SmoothHinge, _Robust, _TemperedLogistic, _TaperedHuber)),
 )
 """Compared by identity: a function that wraps one of these has its name and module, and is not one of them."""

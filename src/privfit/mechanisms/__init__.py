@@ -23,6 +23,7 @@ from privfit.mechanisms.perturbation.base import Perturbation
 from privfit.mechanisms.perturbation.objective import ObjectivePerturbation
 from privfit.mechanisms.perturbation.output import OutputPerturbation
 from privfit.mechanisms.perturbation.problem import ERMFit, ERMProblem, PairTable
+from privfit.mechanisms.perturbation.regression import ObjectiveRegression, RegressionFit
 from privfit.mechanisms.perturbation.tuning import TunedPerturbation
 from privfit.mechanisms.summaries.bounds import SelectedBounds
 
@@ -55,6 +56,7 @@ __all__ = [
     "LloydClusterer",
     "Mutate",
     "ObjectivePerturbation",
+    "ObjectiveRegression",
     "OutputPerturbation",
     "PairTable",
     "PenaltySelection",
@@ -63,6 +65,7 @@ __all__ = [
     "PolynomialMechanism",
     "PrivGene",
     "QuadraticProblem",
+    "RegressionFit",
     "Release",
     "SampleAndAggregate",
     "Search",

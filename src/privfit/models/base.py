@@ -168,12 +168,12 @@ class MomentModel(PrivateLinearModel[MomentMechanismT, QuadraticProblem, FitT]):
     def _encoded(
         self, mechanism: MomentMechanismT, given: Input, parameters: PrivacyParameters
     ) -> tuple[QuadraticProblem, Geometry]:
-        if self.numeric == "splines":
+        if self.numeric == "splines" and not mechanism.takes_splines:
             raise PrivacyError(
                 "numeric='splines' was given with a mechanism that releases moments, for which splines need too many "
                 "values. Use 'slope' or 'bins'."
             )
-        self._numeric_used, self._knots_used = ("bins" if self.numeric == "bins" else "slope"), AUTO_KNOTS
+        self._numeric_used, self._knots_used = _numbers(self.numeric), AUTO_KNOTS
         problem = mechanism.settle(self._problem())
         return problem, mechanism.geometry(given.schema, problem, self._numeric_used)
 
@@ -184,3 +184,8 @@ class MomentModel(PrivateLinearModel[MomentMechanismT, QuadraticProblem, FitT]):
     def _problem(self) -> QuadraticProblem:
         """What is minimised."""
         return QuadraticProblem(self._loss, bool(self.fit_intercept))
+
+
+def _numbers(asked: str) -> Numbers:
+    """How numbers enter least squares: as slopes where nobody says."""
+    return "slope" if asked == "auto" else cast("Numbers", asked)

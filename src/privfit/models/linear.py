@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from privfit.losses import SQUARED
-from privfit.mechanisms import FunctionalMechanism, LinearFit, QuadraticProblem, bootstrap
+from privfit.mechanisms import FunctionalMechanism, LinearFit, QuadraticProblem, RegressionFit, bootstrap
 from privfit.models._docs import documented
 from privfit.models.base import MomentModel
 from privfit.models.inputs import predict_table, predicting
@@ -24,7 +24,7 @@ from privfit.rows import linear_scores
 from privfit.tables import TableLike
 
 Floats = NDArray[np.float64]
-LinearResult = FitResult[MomentMechanism, QuadraticProblem, LinearFit]
+LinearResult = FitResult[MomentMechanism, QuadraticProblem, LinearFit | RegressionFit]
 
 USUAL_CONFIDENCE = 0.9
 """Of intervals where none is given: a convention, common in reports."""
@@ -37,16 +37,21 @@ MOST_SAVED_DRAWS = 50
 
 
 @documented
-class LinearRegression(RegressorMixin, MomentModel[MomentMechanism, LinearFit]):  # type: ignore[misc]
-    """Ordinary least squares, fitted under differential privacy by the functional mechanism.
+class LinearRegression(RegressorMixin, MomentModel[MomentMechanism, LinearFit | RegressionFit]):  # type: ignore[misc]
+    """Ordinary least squares, fitted under differential privacy.
 
-    The moments X'X and X'y of the encoded rows are released once, with noise, and the coefficients are computed from
-    them.
+    By default the moments X'X and X'y of the encoded rows are released once, with noise, and the coefficients are
+    computed from them. With mechanism="objective" the coefficients minimise a perturbed objective: far less noise where
+    there are many columns or wide bounds of the target, and no intervals.
 
     Parameters
     ----------
-    mechanism : {'auto', 'functional', 'adassp', 'boosted-adassp'}, FunctionalMechanism or AdaSSP
-        How the moments are released. "auto" is "functional".
+    mechanism : {'auto', 'functional', 'objective', 'adassp', 'boosted-adassp'}, or an instance
+        "functional" releases moments; "objective" perturbs an objective whose residuals count up to a threshold that is
+        chosen privately (`ObjectiveRegression`). "auto" is "functional".
+    numeric : {'auto', 'slope', 'bins', 'splines'}
+        Encoding of numeric columns that have no bins of their own: one slope, one indicator per bin, or, with
+        mechanism="objective", linear B-splines. "auto" is "slope".
 
     Attributes
     ----------
@@ -59,13 +64,15 @@ class LinearRegression(RegressorMixin, MomentModel[MomentMechanism, LinearFit]):
     --------
     Ridge : Least squares with an L2 penalty.
     Lasso : Least squares with an L1 penalty.
+    ObjectiveRegression : The mechanism behind "objective".
     AdaSSP : The adaptive mechanism behind "adassp".
     FunctionalRegressor : Regression with other losses.
 
     Notes
     -----
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/moments.md,
-    Theorem 3, and for AdaSSP docs/proofs/adassp.md, Theorem 1.
+    Theorem 3, for "objective" docs/proofs/regression-objective.md, Theorem 2, and for AdaSSP docs/proofs/adassp.md,
+    Theorem 1.
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
 
     References
@@ -253,14 +260,15 @@ class LinearRegression(RegressorMixin, MomentModel[MomentMechanism, LinearFit]):
         if self._bootstrap is not None:
             return self._bootstrap
         result = self._result
-        if result is None or result.released.value.target_square is None:
+        if result is None or getattr(result.released.value, "target_square", None) is None:
             raise AttributeError(
                 f"Intervals were asked of a {type(self).__name__} that has none: it was loaded from a file, or its "
                 "mechanism has a loss, calibration or release of its own. "
                 "Fit it with mechanism='auto' or 'functional', and ask before saving."
             )
         functional = cast("FunctionalMechanism", result.mechanism)  # the only one that releases the target's square
-        made = bootstrap(functional, result.released, result.fit, self._geometry, result.problem)
+        fit = cast("LinearFit", result.fit)
+        made = bootstrap(functional, result.released, fit, self._geometry, result.problem)
         self._bootstrap = (made.weights, made.intercepts, made.residual_variance)
         return self._bootstrap
 

@@ -17,6 +17,7 @@ from privfit.mechanisms.perturbation.base import Perturbation
 from privfit.mechanisms.perturbation.objective import ObjectivePerturbation
 from privfit.mechanisms.perturbation.output import OutputPerturbation
 from privfit.mechanisms.perturbation.problem import ERMProblem
+from privfit.mechanisms.perturbation.regression import ObjectiveRegression
 from privfit.models.private import MechanismChoice
 
 ERMMechanism = Mechanism[ERMProblem, Any, Any, Any]
@@ -45,9 +46,14 @@ _WEIGHTS: dict[str, AnyMechanism] = {
 
 MOMENTS = MechanismChoice[FunctionalMechanism](_FUNCTIONAL, ("moments",), "pf.FunctionalMechanism(...)", FORMS)
 LEAST_SQUARES = MechanismChoice[MomentMechanism](
-    {**_FUNCTIONAL, "adassp": AdaSSP(), "boosted-adassp": AdaSSP(rounds=BOOSTED_ROUNDS)},
+    {
+        **_FUNCTIONAL,
+        "objective": ObjectiveRegression(),
+        "adassp": AdaSSP(),
+        "boosted-adassp": AdaSSP(rounds=BOOSTED_ROUNDS),
+    },
     ("moments", "least-squares"),
-    "pf.FunctionalMechanism(...) and pf.AdaSSP(...)",
+    "pf.FunctionalMechanism(...), pf.ObjectiveRegression(...) and pf.AdaSSP(...)",
     FORMS,
 )
 PERTURBATIONS = MechanismChoice[Perturbation](

@@ -10,7 +10,7 @@ from typing import Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.mechanisms import PenaltySelection, QuadraticProblem
+from privfit.mechanisms import LinearFit, PenaltySelection, QuadraticProblem
 from privfit.mechanisms.base import AnyMechanism, Description
 from privfit.models._docs import documented
 from privfit.models.linear import LinearRegression, LinearResult
@@ -157,6 +157,7 @@ class _Penalised(LinearRegression):
     def _keep(self, result: LinearResult) -> None:
         super()._keep(result)
         fit = result.fit
+        assert isinstance(fit, LinearFit)
         assert fit.penalty is not None
         strength = fit.penalty[0] / self._ratio() if self._ratio() > 0.5 else fit.penalty[1] / (1 - self._ratio())
         per_column = strength if self._ridge else strength / max(fit.moments.n_rows, 1.0)

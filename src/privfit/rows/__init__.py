@@ -16,6 +16,7 @@ from privfit.rows.public import PublicRows
 from privfit.rows.resources import memory_bytes, thread_count
 from privfit.rows.rows import Rows, count_rows, on_progress, report_progress
 from privfit.rows.sides import one_against_rest
+from privfit.rows.target_sums import count_up_to, sum_of_residuals
 from privfit.rows.threads import one_blas_thread
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "count_cells",
     "count_levels",
     "count_rows",
+    "count_up_to",
     "feature_scores",
     "is_alone",
     "linear_scores",
@@ -50,5 +52,6 @@ __all__ = [
     "point_geometry",
     "report_progress",
     "scaled_points",
+    "sum_of_residuals",
     "thread_count",
 ]

@@ -52,24 +52,27 @@ def minimised(plan: ERMPlan, rows: CachedDesign, term: Floats) -> Floats:
 
 def _usual_minimum(plan: ERMPlan, rows: CachedDesign, term: Floats) -> Minimum | None:
     """The best point of a fast solver, that promises nothing."""
-    gradients, ridge, precision = plan.gradients, plan.ridge, plan.precision
+    gradients, ridge, precision, penalty = plan.gradients, plan.ridge, plan.precision, plan.penalty
     slopes, curvatures = derivatives(gradients)
     tolerance = precision.slack / 2 if precision.solves else OUTPUT_TOLERANCE * gradients.sensitivity["l2"]
     softmax = gradients.coupling == "softmax"
+    more = 0.0 if penalty is None else penalty.matrix
     try:
         many, sample = rows.hessian_rows, rows.sample()
         share = SAMPLE_TOLERANCE if sample.weight == 1 else 0.01 * math.sqrt(sample.weight / rows.n_rows)
         rough = rows.n_rows * gradients.gradient_norm["l2"] * share
         with one_blas_thread():
             start, solve = newton_on_sample(
-                lambda w: sample.gradient(w, slopes) + ridge * w + term,
-                lambda w: solver_of(sample.hessian(w, curvatures), ridge, shifts_are_free=softmax),
+                lambda w: sample.gradient(w, slopes) + plan.penalised(w) + term,
+                lambda w: solver_of(sample.hessian(w, curvatures) + more, ridge, shifts_are_free=softmax),
                 np.zeros_like(term),
                 rough,
             )
         if many > sample.n_rows:
-            solve = solver_of(rows.hessian(start, curvatures), ridge, shifts_are_free=softmax)
-        return minimise_certified(lambda w: rows.gradient(w, slopes) + ridge * w + term, tolerance, start, solve)
+            solve = solver_of(rows.hessian(start, curvatures) + more, ridge, shifts_are_free=softmax)
+        return minimise_certified(
+            lambda w: rows.gradient(w, slopes) + plan.penalised(w) + term, tolerance, start, solve
+        )
     except (DataError, PrivacyError, OSError):
         raise  # of reading: functions of the user's own raise none of these
     except Exception:
@@ -81,7 +84,7 @@ def _descended(plan: ERMPlan, rows: CachedDesign, term: Floats, found: Minimum |
     precision, (slopes, _) = plan.precision, derivatives(plan.gradients)
 
     def gradient(weights: Floats) -> Floats:
-        return rows.gradient(weights, slopes) + plan.ridge * weights + term
+        return rows.gradient(weights, slopes) + plan.penalised(weights) + term
 
     def bound(weights: Floats, at: Floats) -> float:
         return float(np.linalg.norm(at)) + _rounding(plan, rows, weights, term)
@@ -115,7 +118,8 @@ def _rounding(plan: ERMPlan, rows: CachedDesign, weights: Floats, term: Floats) 
     """The most by which rounding can have changed the gradient at these weights."""
     gradients = plan.gradients
     off = rows.rounding(weights, gradients.slope_norm["l2"], gradients.smoothness, gradients.offset)
-    return off + 2.0**-50 * float(plan.ridge * np.linalg.norm(weights) + np.linalg.norm(term))
+    length = float(np.linalg.norm(weights))
+    return off + plan.penalty_rounding(length) + 2.0**-50 * float(np.linalg.norm(term))
 
 
 def derivatives(gradients: Gradients) -> tuple[Derivative, Derivative]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE, QUIET
 from privfit.mechanisms.perturbation.objective_noise import MOST_FINE, SAFE, SAFELY, ObjectiveNoise
+from privfit.mechanisms.perturbation.penalty_matrix import PenaltyMatrix
 from privfit.privacy import PrivacyError, PrivacyParameters, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import CERTIFICATE, Laplace
@@ -105,8 +106,11 @@ def precision_of(
     noise: float,
     tolerance: float,
     most_accelerated: int = MOST_ACCELERATED,
+    penalty: PenaltyMatrix | None = None,
 ) -> Precision:
     """What the solver can promise for every table of at most so many rows and objective noise of at most this length.
+
+    A penalty matrix stands beside the ridge, which is then the least eigenvalue of both.
 
     Accelerated steps with gradients that are off by rho end within 2 m rho / ridge of the minimum, where
     m^2 = sqrt(condition number) + 1.5. Plain steps after them come within 2 rho / ridge.
@@ -115,7 +119,8 @@ def precision_of(
     """
     ball = longest_minimum(gradients, rows, ridge, noise, gradients.excess_at_zero)
     shortest = longest_minimum(gradients, rows, ridge, noise, gradients.likely_excess)
-    condition = 1 + rows * gradients.smoothness * gradients.norms.l2**2 / ridge
+    more, off = (0.0, 0.0) if penalty is None else (penalty.largest, penalty.rounding)
+    condition = 1 + more / ridge + rows * gradients.smoothness * gradients.norms.l2**2 / ridge
     wanted = 2 * tolerance * gradients.sensitivity["l2"] / ridge
     amplified = math.sqrt(math.sqrt(condition) + 1.5)
 
@@ -126,7 +131,7 @@ def precision_of(
     )
     per_length = most_rounding(rows, norms.l2, norms.entries, 1.0, 0.0, smoothness)
     fixed = at_zero / ridge + 2.0**-50 * noise / ridge
-    growing = 3 * per_length / ridge + 3 * 2.0**-50 + ROUNDING_STEPS * 2.0**-53 * condition
+    growing = 3 * per_length / ridge + 3 * 2.0**-50 + 3 * off / ridge + ROUNDING_STEPS * 2.0**-53 * condition
     left = 1 - 8 * amplified * growing
     if not left >= 1 - STEEPEST_FIXED_POINT:
         return Precision(ball, math.inf)
@@ -183,14 +188,25 @@ def solvable_ridge(gradients: Gradients, rows: int, least: float, noise: Objecti
     return _smallest(least, lambda ridge: precision_of(gradients, rows, ridge, noise.bound, OBJECTIVE_TOLERANCE).solves)
 
 
-def quiet_ridge(gradients: Gradients, rows: int, least: float, noise: ObjectiveNoise, epsilon: float) -> float:
-    """The smallest ridge, from `least` on, at which the noise that covers the solver's slack is small everywhere."""
+def quiet_ridge(
+    gradients: Gradients,
+    rows: int,
+    least: float,
+    noise: ObjectiveNoise,
+    epsilon: float,
+    quiet: float = QUIET,
+    tolerance: float = OBJECTIVE_TOLERANCE,
+    penalty: PenaltyMatrix | None = None,
+) -> float:
+    """The smallest ridge, from `least` on, at which the noise that covers the solver's slack has at most the standard
+    deviation `quiet` on a weight.
+    """
     times = 2 * math.sqrt(2.0 * gradients.values)
     return _smallest(
         least,
         lambda ridge: (
-            times * precision_of(gradients, rows, ridge, noise.bound, OBJECTIVE_TOLERANCE).slack
-            <= ridge * epsilon * FOR_CERTIFICATE * QUIET
+            times * precision_of(gradients, rows, ridge, noise.bound, tolerance, penalty=penalty).slack
+            <= ridge * epsilon * FOR_CERTIFICATE * quiet
         ),
     )
 
@@ -240,22 +256,29 @@ def check_number(n_rows: int, parameters: PrivacyParameters) -> None:
 
 
 def certificate_part(
-    gradients: Gradients, ridge: float, precision: Precision, noise: ObjectiveNoise, epsilon: float
+    gradients: Gradients,
+    ridge: float,
+    precision: Precision,
+    noise: ObjectiveNoise,
+    epsilon: float,
+    unit: int | None = None,
 ) -> Laplace:
-    """The noise on the weights that covers what the solver and the lattice of the objective noise leave open.
+    """The noise on the weights that covers what the solver and the lattice of the objective noise leave open; on a
+    lattice of so many steps to 1, or one that is far finer than the noise.
 
     Two minima that are known up to a gradient of L2 norm g lie within 2 g / ridge of where they would be: at most
     sqrt(values) times that in L1, and a lattice step per value.
     """
     values = gradients.values
     apart = 2 * (precision.slack + noise.lattice_error) * math.sqrt(values) / ridge
-    if not apart * COARSEST >= values * 2.0**-MOST_FINE:
-        raise PrivacyError(
-            f"A ridge of {ridge:.3g} was asked for; weights would be smaller than the lattice that they are "
-            "released on. Use a smaller one, or 'auto'."
-        )
-    fine = min(math.ceil(math.log2(OUTPUT_STEPS * values / apart)), MOST_FINE, finest(precision))
-    unit = 1 << max(0, fine)
+    if unit is None:
+        if not apart * COARSEST >= values * 2.0**-MOST_FINE:
+            raise PrivacyError(
+                f"A ridge of {ridge:.3g} was asked for; weights would be smaller than the lattice that they are "
+                "released on. Use a smaller one, or 'auto'."
+            )
+        fine = min(math.ceil(math.log2(OUTPUT_STEPS * values / apart)), MOST_FINE, finest(precision))
+        unit = 1 << max(0, fine)
     sensitivity = math.ceil(apart * unit / SAFE) + values
     return Laplace(
         size=values,

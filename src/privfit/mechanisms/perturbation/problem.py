@@ -23,6 +23,7 @@ from privfit.statistics import Coupling, Gradients
 if TYPE_CHECKING:
     from privfit.mechanisms.perturbation.interaction_terms import InteractionTerms
     from privfit.mechanisms.perturbation.objective_noise import ObjectiveNoise
+    from privfit.mechanisms.perturbation.penalty_matrix import PenaltyMatrix
     from privfit.mechanisms.perturbation.precision import Precision
 
 Floats = NDArray[np.float64]
@@ -63,6 +64,18 @@ class ERMPlan(ReleasePlan):
     """Interaction terms beside the weights, if there are any."""
     fine: bool = False
     """Whether the cached design keeps fine cells of numbers, because interaction terms may ask for them."""
+    penalty: PenaltyMatrix | None = None
+    """What is penalised more than by the ridge, which is then the least eigenvalue of the penalty."""
+
+    def penalised(self, weights: Floats) -> Floats:
+        """The gradient of the penalty at these weights."""
+        shrunk = self.ridge * weights
+        return shrunk if self.penalty is None else shrunk + self.penalty.gradient(weights)
+
+    def penalty_rounding(self, length: float) -> float:
+        """How far rounding can move that gradient at weights of this length."""
+        own = 2.0**-50 * (self.ridge * length)
+        return own if self.penalty is None else own + self.penalty.rounding * length
 
 
 @dataclass(frozen=True)

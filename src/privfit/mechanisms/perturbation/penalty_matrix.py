@@ -1,0 +1,62 @@
+"""A quadratic penalty beside the ridge: more on what distinguishes the columns of a block, and on single columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.schema import RowNorms
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PenaltyMatrix:
+    """Half of w'Qw, beside the ridge: a factor per block on the weights of the block about their mean, and a factor per
+    single column; none is negative.
+
+    Q maps vectors whose blocks have equal sums to such vectors: what it adds to a block has the sum zero.
+
+    Guarantee: docs/proofs/regression-objective.md, Theorem 1.
+    """
+
+    norms: RowNorms
+    on_blocks: tuple[float, ...]
+    on_singles: tuple[float, ...]
+
+    @classmethod
+    def even(cls, norms: RowNorms, factor: float, has_intercept: bool) -> PenaltyMatrix:
+        """One factor for everything but the intercept."""
+        singles = tuple(0.0 if has_intercept and column == 0 else factor for column in norms.singles)
+        return cls(norms, (factor,) * len(norms.blocks), singles)
+
+    @property
+    def largest(self) -> float:
+        """The largest eigenvalue of Q: contrasts of blocks and single columns do not depend on each other."""
+        return max((*self.on_blocks, *self.on_singles), default=0.0)
+
+    @property
+    def rounding(self) -> float:
+        """How far, per length of the weights, rounding can move what `gradient` computes: a mean adds up as many
+        numbers as the widest block has.
+        """
+        widest = max((stop - start for start, stop in self.norms.blocks), default=1)
+        return (widest + 12) * 2.0**-53 * self.largest
+
+    def gradient(self, weights: Floats) -> Floats:
+        """Q times the weights: (columns, predictors)."""
+        found = np.zeros_like(weights)
+        singles = np.array(self.norms.singles, dtype=np.intp)
+        found[singles] = np.array(self.on_singles)[:, None] * weights[singles]
+        for (start, stop), factor in zip(self.norms.blocks, self.on_blocks, strict=True):
+            own = weights[start:stop]
+            found[start:stop] = factor * (own - own.mean(axis=0))
+        return found
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """Q itself, for a solver's guess of the Hessian."""
+        return self.gradient(np.eye(self.norms.columns))

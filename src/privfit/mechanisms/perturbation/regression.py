@@ -1,0 +1,324 @@
+"""Linear regression by a perturbed objective: a loss of bounded slope, at a threshold that is chosen privately.
+
+Moments pay for the products of all columns and for the whole range of the target; a gradient pays for the columns, and
+for a residual up to the threshold. One release: the target's centre, the threshold, the weights, and last the mean of
+what they leave, so that predictions have the right mean where errors are skewed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.losses import tapered_huber
+from privfit.mechanisms.base import USUAL_ROWS, Description, Mechanism, Numbers, PublicFacts, Release, ReleasePlan
+from privfit.mechanisms.functional.problem import QuadraticProblem
+from privfit.mechanisms.perturbation.base import Calibration, NoiseKind
+from privfit.mechanisms.perturbation.certified_minimum import minimised
+from privfit.mechanisms.perturbation.interaction_terms import integer_weights, score_bits
+from privfit.mechanisms.perturbation.objective import ObjectivePerturbation
+from privfit.mechanisms.perturbation.objective_noise import ObjectiveNoise
+from privfit.mechanisms.perturbation.penalty_matrix import PenaltyMatrix
+from privfit.mechanisms.perturbation.precision import (
+    certificate_part,
+    finest,
+    most_rows,
+    precision_of,
+    quiet_ridge,
+)
+from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem
+from privfit.mechanisms.perturbation.target_scale import LEAST_THRESHOLD, TargetScale
+from privfit.privacy import Budget, Draws, Event, PrivacyError, exact
+from privfit.privacy.event import laplace_scale
+from privfit.privacy.parts import Laplace
+from privfit.rows import CachedDesign, Rows, sum_of_residuals
+from privfit.schema import Geometry, RowNorms, Schema
+from privfit.statistics import Gradients
+
+Floats = NDArray[np.float64]
+
+FOR_CENTRE, FOR_THRESHOLD, FOR_INTERCEPT = Fraction(2, 100), Fraction(3, 100), Fraction(5, 100)
+"""Shares of epsilon beside the weights. The intercept's is worth more than anything else where errors are skewed:
+papers/experiments/regression.py."""
+TAPER = 2.0
+"""The self-bound of the loss: a larger one keeps more of the square and needs more ridge. Chosen in ALGORITHMS' recipe,
+where 1.3 and 4 were worse."""
+CONTRAST_RIDGE = 0.7
+"""The penalty on contrasts and single columns, in units of the noise times the root of the number of blocks: more
+shrinks effects, less keeps noise. papers/experiments/regression.py."""
+INTERCEPT_WIDTH = 3.0
+"""Residuals are cut at so many thresholds for their mean, at most at half the target's range: wider has less bias and
+more noise. papers/experiments/regression.py."""
+QUIET_WEIGHTS, QUIET_SHARE = 1e-3, 0.2
+"""The ridge is raised until the noise for the solver's precision has at most this standard deviation on a weight, in
+units of the threshold, or a fifth of what the objective noise has over the number of rows. Less noise, more shrinkage:
+papers/experiments/regression.py."""
+TOLERANCE = 1e-7
+"""The gradient that may be left, as a share of its sensitivity: effects in units of the threshold are smaller than
+those of classes, and less needs less ridge; more passes."""
+LARGEST_STEP = 2.0**61
+"""Weights on their lattice are cut here, so that they are 64-bit integers with noise on them."""
+COUNT_SHARE = 4
+"""Where the number of rows is private, one in so many parts of the intercept's noise is for a count."""
+
+
+@dataclass(frozen=True)
+class RegressionPlan(ReleasePlan):
+    """All that is decided before a row is read: the choices, the weights in units of the threshold, the intercept."""
+
+    scale: TargetScale
+    weights: ERMPlan
+    intercept: Laplace | None
+    bits: int
+    """Steps of the residuals whose mean is the intercept: 2^bits to the width at which they are cut."""
+
+
+@dataclass(frozen=True)
+class RegressionFit:
+    """Weights of the encoded columns without the constant, and the intercept, where half the target's range is 1."""
+
+    weights: Floats
+    intercept: float
+    centre: float
+    threshold: float
+    ridge: float
+    shift: float = 0.0
+    """The noisy mean of the residuals that the weights leave, which is part of the intercept."""
+
+
+@dataclass(frozen=True)
+class RegressionWeights(ObjectivePerturbation):
+    """The weights of a regression by a perturbed objective, in units of the threshold.
+
+    It is planned with a threshold of 1. What another threshold changes follows from it alone, once it is released: how
+    long minima can be, how near them a solver comes, the ridge that this needs, and the noise of the certificate.
+
+    Guarantee: docs/proofs/regression-objective.md, Theorem 1.
+    """
+
+    def _ridge(self, gradients: Gradients, noise: ObjectiveNoise, n_rows: int | None) -> float:
+        """No more than privacy and the solver need: effects are shrunk by the penalty matrix."""
+        return gradients.norms.l2**2
+
+    def _plan_with(self, found: Calibration, facts: PublicFacts, problem: ERMProblem) -> ERMPlan:
+        plan = super()._plan_with(found, facts, problem)
+        best, worst = (self.at(plan, 0.0, threshold) for threshold in (1.0, LEAST_THRESHOLD))
+        assert best.certificate is not None
+        unit = min(best.certificate.unit, 1 << max(0, finest(worst.precision)))
+        certificate = replace(best.certificate, unit=unit, scale=0.0, sensitivity=0)
+        event = replace(plan.event, parts=(*plan.event.parts[:-1], certificate))
+        return replace(plan, event=event, certificate=certificate)
+
+    def at(self, plan: ERMPlan, centre: float, threshold: float, unit: int | None = None) -> ERMPlan:
+        """The plan at this threshold: nothing in it depends on rows but through the threshold and the centre.
+
+        Parameters
+        ----------
+        plan : ERMPlan
+            The plan of the weights.
+        centre : float
+            The released centre.
+        threshold : float
+            The released threshold.
+        unit : int or None, default=None
+            Steps to 1 of the lattice that weights are released on; None chooses it.
+
+        Returns
+        -------
+        ERMPlan
+            The same noise, with the loss, ridge, penalty, precision and certificate of this threshold.
+        """
+        noise, facts, epsilon = plan.noise, plan.facts, plan.facts.parameters.budget.epsilon
+        assert noise is not None
+        gradients = replace(plan.gradients, loss=tapered_huber(TAPER, centre, threshold))
+        rows, norms = most_rows(facts.parameters, facts.n_rows), gradients.norms
+        quiet = max(QUIET_WEIGHTS, QUIET_SHARE * noise.sd / rows)
+        wanted = CONTRAST_RIDGE * math.sqrt(norms.entries) * noise.sd
+        most = PenaltyMatrix.even(norms, wanted, facts.geometry.intercept)
+        ridge = quiet_ridge(gradients, rows, plan.ridge, noise, epsilon, quiet, TOLERANCE, most)
+        penalty = PenaltyMatrix.even(norms, max(wanted - ridge, 0.0), facts.geometry.intercept)
+        precision = precision_of(gradients, rows, ridge, noise.bound, TOLERANCE, penalty=penalty)
+        certificate = certificate_part(gradients, ridge, precision, noise, epsilon, unit)
+        return replace(
+            plan, gradients=gradients, ridge=ridge, penalty=penalty, precision=precision, certificate=certificate
+        )
+
+
+@dataclass(frozen=True)
+class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesign, RegressionFit]):
+    """Least squares by a perturbed objective, with residuals of bounded influence.
+
+    Four parts share epsilon: the target's centre (2%), a threshold of residuals (3%), the weights (90%) and the mean of
+    what these leave (5%). The weights minimise half the squared residual up to half the threshold and a linear loss far
+    beyond it, so that the noise is proportional to the threshold and not to the bounds of the target. The last part
+    moves the intercept so that predictions have the mean of the target.
+
+    Parameters
+    ----------
+    noise : {'auto', 'laplace', 'l2', 'linf', 'mixed', 'gaussian'}, default='auto'
+        The distribution of the random term, as in `ObjectivePerturbation`.
+
+    See Also
+    --------
+    LinearRegression : Takes it as mechanism="objective".
+    FunctionalMechanism : Noise on the moments, with intervals.
+    ObjectivePerturbation : The same for classes, and for other losses.
+
+    Notes
+    -----
+    Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at
+    most `rows_per_person` rows; docs/proofs/regression-objective.md, Theorem 2.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
+
+    Examples
+    --------
+    >>> import numpy as np, privfit as pf
+    >>> X = np.linspace(-1, 1, 20_000).reshape(-1, 1)
+    >>> schema = pf.Schema.box(-1, 1, target=(-1000, 1000))  # far wider than the target is
+    >>> model = pf.LinearRegression(epsilon=1.0, mechanism=pf.ObjectiveRegression(), schema=schema)
+    >>> bool(abs(model.fit(X, 0.5 * X[:, 0]).coef_[0] - 0.5) < 0.1)
+    True
+    """
+
+    noise: NoiseKind = "auto"
+
+    name = "objective regression"
+    solves = "least-squares"
+    takes_splines = True
+
+    def check(self) -> None:
+        """Refuse parameters that mean nothing, before anything is read."""
+        self._weights.check()
+
+    @property
+    def _weights(self) -> RegressionWeights:
+        return RegressionWeights(noise=self.noise)
+
+    def settle(self, problem: QuadraticProblem) -> QuadraticProblem:
+        """Without the target's squares, which are not bought: there are no intervals."""
+        return replace(problem, spread=False)
+
+    def geometry(self, schema: Schema, problem: QuadraticProblem, numeric: Numbers = "slope") -> Geometry:
+        """How rows are encoded: as for perturbed objectives of other losses."""
+        return self._weights.geometry(schema, _erm(problem), numeric)
+
+    # -- the plan ----------------------------------------------------------------------------------
+
+    def plan(self, facts: PublicFacts, problem: QuadraticProblem) -> RegressionPlan:
+        """Noise for the weights in units of a threshold that is not known yet, and what is bought beside them."""
+        parameters, epsilon = facts.parameters, facts.parameters.budget.epsilon
+        centre, last = (FOR_CENTRE, FOR_INTERCEPT) if problem.fit_intercept else (Fraction(0), Fraction(0))
+        left = replace(parameters, budget=_rounded_down(parameters.budget, 1 - centre - FOR_THRESHOLD - last))
+        own = replace(facts, parameters=left)
+        weights = self._weights.plan(own, _erm(problem))
+        rows, norms = facts.n_rows or USUAL_ROWS, weights.gradients.norms
+        noise = weights.sd * norms.columns / (math.sqrt(norms.entries) * rows)
+        scale = TargetScale.planned(parameters, rows, noise, centre, FOR_THRESHOLD)
+        bits = score_bits(norms.columns)
+        intercept = self._intercept_part(facts, exact(epsilon) * last, bits) if last else None
+        event = Event(
+            "objective perturbation of a regression",
+            epsilon,
+            weights.event.delta,
+            adjacency=parameters.adjacency,
+            rows_per_person=int(parameters.rows_per_person),
+            parts=(*scale.parts(), *weights.event.parts, *(() if intercept is None else (intercept,))),
+        )
+        return RegressionPlan(event, facts, scale, replace(weights, facts=own), intercept, bits)
+
+    def _intercept_part(self, facts: PublicFacts, epsilon: Fraction, bits: int) -> Laplace:
+        """Noise on the sum of residuals; and on the number of rows where that is private."""
+        if bits < 1:
+            raise PrivacyError("A regression has too many encoded columns for exact residuals. Leave out columns.")
+        parameters, most = facts.parameters, 1 << bits
+        counted = parameters.adjacency == "add-remove"
+        each = most + -(-most // COUNT_SHARE) if counted else 2 * most
+        sensitivity = each * int(parameters.rows_per_person)
+        return Laplace(
+            size=1 + counted,
+            scale=laplace_scale(sensitivity, epsilon),
+            sensitivity=sensitivity,
+            unit=most,
+            purpose="intercept",
+            epsilon=float(epsilon),
+        )
+
+    # -- the release -------------------------------------------------------------------------------
+
+    def read(self, rows: Rows, plan: RegressionPlan, problem: QuadraticProblem, draws: Draws) -> CachedDesign:
+        """A cached design of all rows."""
+        return self._weights.read(rows, plan.weights, plan.weights.problem, draws)
+
+    def draw(self, data: CachedDesign, plan: RegressionPlan, draws: Draws) -> RegressionFit:
+        """Choose centre and threshold, minimise the perturbed objective at these, and measure what is left."""
+        centre, threshold = plan.scale.drawn(data, draws)
+        assert plan.weights.certificate is not None
+        own = self._weights.at(plan.weights, centre, threshold, plan.weights.certificate.unit)
+        noise, certificate = own.noise, own.certificate
+        assert noise is not None
+        assert certificate is not None
+        term = noise.by_column(draws.add(np.zeros(own.gradients.values, dtype=np.int64)))
+        weights = minimised(own, data, term)
+        steps = np.rint(np.clip(weights * certificate.unit, -LARGEST_STEP, LARGEST_STEP)).astype(np.int64)
+        weights = np.asarray(draws.add(steps, scale=certificate.scale) / certificate.unit, dtype=np.float64)
+        fit = RegressionFit(weights[:, 0] * threshold, centre, centre, threshold, own.ridge)
+        return fit if plan.intercept is None else self._with_mean(fit, weights, data, plan, draws)
+
+    def _with_mean(
+        self, fit: RegressionFit, weights: Floats, data: CachedDesign, plan: RegressionPlan, draws: Draws
+    ) -> RegressionFit:
+        """The fit moved by the noisy mean of the residuals it leaves."""
+        width, most = min(INTERCEPT_WIDTH * fit.threshold, 1.0), 1 << plan.bits
+        whole = integer_weights(weights * (fit.threshold / width), plan.bits)
+        sums = [sum_of_residuals(data, whole, fit.centre, width, plan.bits)]
+        if plan.facts.parameters.adjacency == "add-remove":
+            sums.append(data.n_rows * -(-most // COUNT_SHARE))
+        noisy = draws.add(np.array(sums, dtype=np.int64))
+        rows = float(plan.facts.n_rows or 0) if len(noisy) == 1 else float(noisy[1]) / -(-most // COUNT_SHARE)
+        shift = width * float(np.clip(noisy[0] / (most * max(rows, 1.0)), -1.0, 1.0))
+        return replace(fit, shift=shift, intercept=fit.centre + shift)
+
+    def solve(self, release: Release[RegressionFit], geometry: Geometry, problem: QuadraticProblem) -> RegressionFit:
+        """The released weights, with what the levels and splines have in common in the intercept."""
+        fit, weights = release.value, release.value.weights.copy()
+        intercept = fit.intercept
+        if geometry.intercept:
+            return replace(fit, weights=weights[1:], intercept=intercept + float(weights[0]))
+        for start, stop in RowNorms.of(geometry).blocks if problem.fit_intercept else ():
+            mean = float(weights[start:stop].mean())
+            weights[start:stop] -= mean
+            intercept += mean
+        return replace(fit, weights=weights, intercept=intercept)
+
+    def describe(self, fit: RegressionFit, schema: Schema, geometry: Geometry) -> Description:
+        """The threshold, and what was done after the weights."""
+        target = geometry.target
+        assert target is not None
+        notes = [
+            f"residuals beyond about {fit.threshold * target.unit:.4g}, a threshold chosen privately, have gradients "
+            "of the same size, so that noise does not depend on the bounds of the target"
+        ]
+        if fit.intercept:
+            notes.append(
+                "the intercept was moved by the noisy mean of what the weights leave, so that predictions have the "
+                "target's mean"
+            )
+        return Description(
+            {"kind": "ridge", "ridge": fit.ridge, "threshold": fit.threshold * target.unit}, tuple(notes)
+        )
+
+
+def _erm(problem: QuadraticProblem) -> ERMProblem:
+    """The problem of the weights, in units of a threshold that is not chosen yet."""
+    return ERMProblem(tapered_huber(TAPER), problem.fit_intercept)
+
+
+def _rounded_down(budget: Budget, share: Fraction) -> Budget:
+    """A share of epsilon, and all of delta."""
+    whole = exact(budget.epsilon) * share
+    part = float(whole)
+    return Budget(part if exact(part) <= whole else math.nextafter(part, 0.0), budget.delta)

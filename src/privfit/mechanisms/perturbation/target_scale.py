@@ -1,0 +1,126 @@
+"""Where a target lies and how far it spreads, chosen privately: the centre and the threshold of residuals.
+
+Both are permute-and-flip on integer scores that are counts of rows. Targets are in [-1, 1], as encoded.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.privacy import Draws, PrivacyParameters, exact
+from privfit.privacy.event import laplace_scale
+from privfit.privacy.parts import Selection
+from privfit.rows import CachedDesign, count_up_to
+
+Floats = NDArray[np.float64]
+
+EDGES = np.arange(-127, 128) / 128
+"""Edges of the 256 cells that the centre is chosen among: more cells are distinguished less surely. Weights find what
+the centre misses; `python papers/experiments/regression.py` measures the whole."""
+CENTRES = np.arange(-255, 256, 2) / 256
+"""The middles of the cells."""
+STEPS_TO_TWICE = 4
+THRESHOLDS = 2.0 ** (-np.arange(13 * STEPS_TO_TWICE, -1, -1) / STEPS_TO_TWICE)
+"""Candidates of the threshold, ascending: from 1/8192 of half the target's range to all of it, four to a factor of two.
+A bound that is far too wide costs no accuracy down to there."""
+LEAST_THRESHOLD = float(THRESHOLDS[0])
+PARTS_OF_ONE = 1 << 12
+"""The share of rows beyond the threshold is rounded to one in so many: scores are integers."""
+CLIPPING_PER_NOISE, LEAST_BEYOND, MOST_BEYOND = 6.0, 4.0, 0.35
+"""The share of rows that may lie beyond the threshold: six times the noise on predictions per unit of threshold, at
+least as many rows as four scales of the choice, and at most 35%. More means a smaller threshold: less noise and more
+bias. papers/experiments/regression.py."""
+LARGER_COSTS, MOST_LARGER_COSTS = 0.5, 0.25
+"""What twice the threshold costs in the choice: half as many rows as may lie beyond, and at most a quarter of all rows
+over the whole grid. Less chooses thresholds that are too large more often, more such that are too small."""
+
+
+@dataclass(frozen=True)
+class TargetScale:
+    """The plan of choosing a centre, if there is one, and a threshold.
+
+    About `rows` rows are expected: a public number or a guess. `beyond` of PARTS_OF_ONE of the rows may lie beyond the
+    threshold. `centre` and `threshold` are their epsilons.
+
+    Guarantee: docs/proofs/regression-objective.md, Lemmas 1 and 2.
+    """
+
+    parameters: PrivacyParameters
+    rows: int
+    beyond: int
+    centre: Fraction | None
+    threshold: Fraction
+
+    @classmethod
+    def planned(
+        cls, parameters: PrivacyParameters, rows: int, noise: float, centre: Fraction, threshold: Fraction
+    ) -> TargetScale:
+        """The plan for so many rows, such noise on predictions per unit of threshold, and these shares of epsilon, the
+        first of which may be none.
+        """
+        epsilon = exact(parameters.budget.epsilon)
+        scale = int(parameters.rows_per_person) / float(epsilon * threshold)
+        share = min(max(CLIPPING_PER_NOISE * noise, LEAST_BEYOND * scale / rows), MOST_BEYOND)
+        beyond = max(round(share * PARTS_OF_ONE), 1)
+        return cls(parameters, rows, beyond, epsilon * centre if centre else None, epsilon * threshold)
+
+    @property
+    def centre_sensitivity(self) -> int:
+        """The most by which a person can change the difference of two centres' scores."""
+        return (4 if self.parameters.adjacency == "replace-one" else 2) * int(self.parameters.rows_per_person)
+
+    @property
+    def threshold_sensitivity(self) -> int:
+        """The same of two thresholds' scores."""
+        return PARTS_OF_ONE * int(self.parameters.rows_per_person)
+
+    def parts(self) -> tuple[Selection, ...]:
+        """What is drawn: a choice, or two."""
+        found = []
+        if self.centre is not None:
+            found.append(_choice("centre of the target", self.centre_sensitivity, self.centre))
+        return (*found, _choice("threshold of residuals", self.threshold_sensitivity, self.threshold))
+
+    def drawn(self, design: CachedDesign, draws: Draws) -> tuple[float, float]:
+        """A centre near the median, and a small threshold that no more than the wanted share of rows lie beyond."""
+        centre = 0.0
+        if self.centre is not None:
+            centre = float(CENTRES[draws.select(self.centre_scores(design))])
+        return centre, float(THRESHOLDS[draws.select(self.threshold_scores(design, centre))])
+
+    def centre_scores(self, design: CachedDesign) -> list[int]:
+        """Minus the number of rows by which those on one side of a cell are more than all others."""
+        counts = [0, *count_up_to(design, EDGES).tolist(), design.n_rows]
+        return [
+            -max(2 * below - design.n_rows, design.n_rows - 2 * up_to, 0) for below, up_to in itertools.pairwise(counts)
+        ]
+
+    def threshold_scores(self, design: CachedDesign, centre: float) -> list[int]:
+        """Minus the number of rows beyond, as far as that is more than wanted, and minus what a larger threshold costs
+        by a public rule: in PARTS_OF_ONE of a row.
+        """
+        rows, counts = design.n_rows, count_up_to(design, THRESHOLDS, centre).tolist()
+        excess = [max(PARTS_OF_ONE * (rows - count) - self.beyond * rows, 0) for count in counts]
+        return [-more - place * self._step for place, more in enumerate(excess)]
+
+    @property
+    def _step(self) -> int:
+        """What the next larger threshold costs."""
+        steps = len(THRESHOLDS) - 1
+        most = MOST_LARGER_COSTS * PARTS_OF_ONE / steps
+        return round(min(LARGER_COSTS * self.beyond / STEPS_TO_TWICE, most) * self.rows)
+
+
+def _choice(purpose: str, sensitivity: int, epsilon: Fraction) -> Selection:
+    return Selection(
+        rule="permute-and-flip",
+        scale=laplace_scale(sensitivity, epsilon),
+        sensitivity=sensitivity,
+        purpose=purpose,
+        epsilon=float(epsilon),
+    )
