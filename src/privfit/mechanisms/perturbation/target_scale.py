@@ -25,10 +25,13 @@ the centre misses; `python papers/experiments/regression.py` measures the whole.
 CENTRES = np.arange(-255, 256, 2) / 256
 """The middles of the cells."""
 STEPS_TO_TWICE = 4
+"""Candidates of the threshold to a factor of two: more fit better and are distinguished less surely. Chosen, not
+measured."""
 THRESHOLDS = 2.0 ** (-np.arange(13 * STEPS_TO_TWICE, -1, -1) / STEPS_TO_TWICE)
 """Candidates of the threshold, ascending: from 1/8192 of half the target's range to all of it, four to a factor of two.
 A bound that is far too wide costs no accuracy down to there."""
 LEAST_THRESHOLD = float(THRESHOLDS[0])
+"""The least of them, for which a plan must hold too."""
 PARTS_OF_ONE = 1 << 12
 """The share of rows beyond the threshold is rounded to one in so many: scores are integers."""
 CLIPPING_PER_NOISE, LEAST_BEYOND, MOST_BEYOND = 6.0, 4.0, 0.35
