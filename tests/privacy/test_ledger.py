@@ -7,7 +7,6 @@ import io
 import math
 import multiprocessing
 import pickle
-import shutil
 import sqlite3
 import warnings
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -52,8 +51,8 @@ def charges_that_succeed(ledger, epsilon, tries) -> int:
 
 
 @pytest.mark.parametrize(("part", "times", "whole"), [(0.1, 10, 1.0), (0.1, 3, 0.3), (0.01, 7, 0.07)])
-def test_a_budget_is_spent_to_the_last_part_and_not_beyond(part, times, whole):
-    ledger = pf.Ledger(epsilon=whole)
+def test_a_budget_is_spent_to_the_last_part_and_not_beyond(new, part, times, whole):
+    ledger = new(epsilon=whole)
     for _ in range(times):
         ledger.charge(part)
     assert (ledger.spent, ledger.remaining) == (whole, 0.0)
@@ -64,22 +63,22 @@ def test_a_budget_is_spent_to_the_last_part_and_not_beyond(part, times, whole):
     assert len(ledger.entries()) == times
 
 
-def test_a_refusal_says_what_was_asked_and_what_is_left_and_writes_nothing(path):
-    ledger = pf.Ledger(path, epsilon=1.0, delta=1e-6)
+def test_a_refusal_says_what_was_asked_and_what_is_left_and_writes_nothing(kept):
+    ledger = pf.Ledger(kept.address, epsilon=1.0, delta=1e-6)
     ledger.charge(0.75)
-    before = path.read_bytes()
+    before = kept.content()
     with pytest.raises(
         pf.BudgetExceeded, match=r"epsilon 0\.5 was asked for, and the ledger has epsilon 0\.25 and delta 1e-06 left"
     ) as error:
         ledger.charge(0.5)
     assert isinstance(error.value, pf.LedgerError)
-    assert path.read_bytes() == before
+    assert kept.content() == before
     ledger.charge(0.25)
     assert ledger.remaining == 0
 
 
-def test_a_refusal_carries_what_is_left_across_processes_and_it_can_be_spent():
-    ledger = pf.Ledger(epsilon=1.0, delta=1e-6)
+def test_a_refusal_carries_what_is_left_across_processes_and_it_can_be_spent(new):
+    ledger = new(epsilon=1.0, delta=1e-6)
     ledger.charge(0.1, 1e-7)
     ledger.charge(0.12345678901234567)
     with pytest.raises(pf.BudgetExceeded) as refusal:
@@ -91,9 +90,9 @@ def test_a_refusal_carries_what_is_left_across_processes_and_it_can_be_spent():
     assert ledger.remaining < 1e-15
 
 
-def test_only_another_promise_warns(recwarn):
+def test_only_another_promise_warns(new, recwarn):
     warnings.simplefilter("always", pf.PrivacyWarning)
-    ledger = pf.Ledger(epsilon=10.0)
+    ledger = new(epsilon=10.0)
     ledger.charge(0.1, mechanism="outside")  # its promise is unknown
     for _ in range(2):
         ledger.check(event())
@@ -104,8 +103,8 @@ def test_only_another_promise_warns(recwarn):
             ledger.check(other)
 
 
-def test_a_release_made_elsewhere_that_states_another_promise_warns_too():
-    ledger = pf.Ledger(epsilon=10.0)
+def test_a_release_made_elsewhere_that_states_another_promise_warns_too(new):
+    ledger = new(epsilon=10.0)
     ledger.charge(event())
     for stated in ({"adjacency": "add-remove"}, {"rows_per_person": 2}):
         with pytest.warns(pf.PrivacyWarning, match="do not add up to one guarantee"):
@@ -115,8 +114,8 @@ def test_a_release_made_elsewhere_that_states_another_promise_warns_too():
         ledger.check(Event("outside", 0.1, elsewhere=True))
 
 
-def test_check_refuses_what_charge_would_refuse_and_charges_nothing():
-    ledger = pf.Ledger(epsilon=0.5)
+def test_check_refuses_what_charge_would_refuse_and_charges_nothing(new):
+    ledger = new(epsilon=0.5)
     ledger.check(event(0.5))
     assert ledger.entries() == []
     with pytest.raises(pf.BudgetExceeded):
@@ -126,8 +125,8 @@ def test_check_refuses_what_charge_would_refuse_and_charges_nothing():
         ledger.check(event(0.1))
 
 
-def test_deltas_are_spent_too():
-    ledger = pf.Ledger(epsilon=1.0, delta=3e-6)
+def test_deltas_are_spent_too(new):
+    ledger = new(epsilon=1.0, delta=3e-6)
     for _ in range(3):
         ledger.charge(0.1, 1e-6)
     assert tuple(ledger.spent) == (0.3, 3e-6)
@@ -138,8 +137,8 @@ def test_deltas_are_spent_too():
 
 
 @pytest.mark.parametrize("price", [-1.0, 0.0, math.nan, math.inf, "1", None, True], ids=repr)
-def test_a_price_that_is_no_price_is_refused_and_nothing_is_written(price):
-    ledger = pf.Ledger(epsilon=1.0)
+def test_a_price_that_is_no_price_is_refused_and_nothing_is_written(new, price):
+    ledger = new(epsilon=1.0)
     with pytest.raises(pf.PrivacyError):
         ledger.charge(price)
     assert ledger.entries() == []
@@ -148,8 +147,8 @@ def test_a_price_that_is_no_price_is_refused_and_nothing_is_written(price):
 @pytest.mark.parametrize(
     "refund", [{"epsilon": -0.5}, {"epsilon": 0.1, "delta": -1e-6}, {"epsilon": 0.1, "rho": -0.5}], ids=repr
 )
-def test_no_event_can_give_budget_back(refund):
-    ledger = pf.Ledger(epsilon=1.0, delta=1e-6)
+def test_no_event_can_give_budget_back(new, refund):
+    ledger = new(epsilon=1.0, delta=1e-6)
     ledger.charge(1.0)
     with pytest.raises(pf.PrivacyError):
         ledger.charge(Event("refund", **refund))
@@ -172,8 +171,8 @@ def test_what_is_said_to_remain_can_be_spent_and_no_more_than_a_hair_is_lost(eps
     assert ledger.remaining < 1e-15
 
 
-def test_gaussian_releases_compose_by_rho_and_need_a_delta():
-    ledger = pf.Ledger(epsilon=1.0, delta=1e-6)
+def test_gaussian_releases_compose_by_rho_and_need_a_delta(new):
+    ledger = new(epsilon=1.0, delta=1e-6)
     rho = rho_of(1.0, 5e-7) / 16
     for _ in range(15):
         ledger.charge(Event("gaussian", 0.25, 1e-7, rho))
@@ -185,8 +184,8 @@ def test_gaussian_releases_compose_by_rho_and_need_a_delta():
     assert len(ledger.entries()) == 16
 
 
-def test_a_gaussian_release_is_refused_before_it_is_written_where_there_is_no_delta():
-    ledger = pf.Ledger(epsilon=1.0)
+def test_a_gaussian_release_is_refused_before_it_is_written_where_there_is_no_delta(new):
+    ledger = new(epsilon=1.0)
     with pytest.raises(pf.BudgetExceeded, match="delta 0 left"):
         ledger.charge(Event("gaussian", 0.1, 1e-7, 1e-6))
     with pytest.raises(pf.PrivacyError, match="no delta"):
@@ -194,8 +193,8 @@ def test_a_gaussian_release_is_refused_before_it_is_written_where_there_is_no_de
     assert ledger.entries() == []
 
 
-def test_a_ledger_without_a_limit_adds_gaussian_releases_up_as_they_state_themselves():
-    ledger = pf.Ledger(epsilon=math.inf)
+def test_a_ledger_without_a_limit_adds_gaussian_releases_up_as_they_state_themselves(new):
+    ledger = new(epsilon=math.inf)
     for _ in range(2):
         ledger.charge(Event.gaussian("gaussian", Budget(0.5, 1e-7), sensitivity=3, adjacency="replace-one"))
     assert (ledger.spent.epsilon, ledger.spent.delta) == (1.0, 2e-7)
@@ -205,26 +204,26 @@ def test_a_ledger_without_a_limit_adds_gaussian_releases_up_as_they_state_themse
 
 
 @pytest.mark.parametrize("epsilon", [0, -1.0, math.nan, -math.inf, "1", True, [1.0]], ids=repr)
-def test_no_ledger_is_made_with_a_budget_that_is_none(path, epsilon):
+def test_no_ledger_is_made_with_a_budget_that_is_none(kept, epsilon):
     with pytest.raises(pf.PrivacyError, match="epsilon="):
-        pf.Ledger(path, epsilon=epsilon)
-    assert list(path.parent.iterdir()) == []
+        pf.Ledger(kept.address, epsilon=epsilon)
+    assert not kept.exists()
 
 
 @pytest.mark.parametrize("epsilon", [1.0, math.inf])
 @pytest.mark.parametrize("delta", [1.0, -1e-9, math.nan, math.inf, "0", True], ids=repr)
-def test_no_ledger_is_made_with_a_delta_that_is_none(path, epsilon, delta):
+def test_no_ledger_is_made_with_a_delta_that_is_none(kept, epsilon, delta):
     with pytest.raises(pf.PrivacyError, match="delta="):
-        pf.Ledger(path, epsilon=epsilon, delta=delta)
-    assert list(path.parent.iterdir()) == []
+        pf.Ledger(kept.address, epsilon=epsilon, delta=delta)
+    assert not kept.exists()
 
 
-def test_a_ledger_without_a_budget_is_refused(path):
+def test_a_ledger_without_a_budget_is_refused(kept):
     with pytest.raises(pf.LedgerError, match="without a budget"):
         pf.Ledger()
     with pytest.raises(pf.LedgerError, match="needs a budget"):
-        pf.Ledger(path)
-    assert not path.exists()
+        pf.Ledger(kept.address)
+    assert not kept.exists()
 
 
 def test_making_a_ledger_leaves_one_file_and_reading_it_leaves_no_other(path):
@@ -234,11 +233,11 @@ def test_making_a_ledger_leaves_one_file_and_reading_it_leaves_no_other(path):
     assert [file.name for file in path.parent.iterdir()] == ["ledger.db"]
 
 
-def test_a_reopened_ledger_remembers_everything(path):
-    first = pf.Ledger(path, epsilon=1.0, delta=1e-6)
+def test_a_reopened_ledger_remembers_everything(kept):
+    first = pf.Ledger(kept.address, epsilon=1.0, delta=1e-6)
     first.charge(event(0.25), dataset="people.parquet")
     first.charge(0.5, 1e-7, mechanism="elsewhere")
-    again = pf.Ledger(path)
+    again = pf.Ledger(kept.address)
     assert (again.epsilon, again.delta) == (1.0, 1e-6)
     assert tuple(again.spent) == (0.75, 1e-7)
     one, two = again.entries()
@@ -267,11 +266,11 @@ def test_the_same_budget_may_be_repeated_when_opening(path, path_type):
     "other",
     [{"epsilon": 2.0}, {"epsilon": math.inf}, {"epsilon": math.nan}, {"delta": 1e-5}, {"delta": 0.0}, {"epsilon": "x"}],
 )
-def test_a_different_budget_is_refused_and_the_first_one_stands(path, other):
-    pf.Ledger(path, epsilon=1.0, delta=1e-6)
+def test_a_different_budget_is_refused_and_the_first_one_stands(kept, other):
+    pf.Ledger(kept.address, epsilon=1.0, delta=1e-6)
     with pytest.raises(pf.LedgerError, match="A budget does not change"):
-        pf.Ledger(path, **other)
-    again = pf.Ledger(path)
+        pf.Ledger(kept.address, **other)
+    again = pf.Ledger(kept.address)
     assert (again.epsilon, again.delta) == (1.0, 1e-6)
 
 
@@ -300,13 +299,19 @@ def test_ledgers_without_a_path_are_apart_from_each_other():
     assert one.path != two.path
 
 
-def test_many_who_make_the_same_ledger_at_once_get_one(path):
+def test_many_who_make_the_same_ledger_at_once_get_one(kept):
     with ThreadPoolExecutor(8) as pool:
-        ledgers = list(pool.map(lambda _: pf.Ledger(path, epsilon=1.0), range(16)))
+        ledgers = list(pool.map(lambda _: pf.Ledger(kept.address, epsilon=1.0), range(16)))
     for ledger in ledgers[:10]:
         ledger.charge(0.1)
     with pytest.raises(pf.BudgetExceeded):
         ledgers[-1].charge(0.1)
+    assert len(ledgers[0].entries()) == 10
+
+
+def test_many_who_make_the_same_file_at_once_leave_one(path):
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: pf.Ledger(path, epsilon=1.0), range(16)))
     assert [file.name for file in path.parent.iterdir()] == ["ledger.db"]
 
 
@@ -344,8 +349,8 @@ COPIES = {
 
 @pytest.mark.parametrize("how", COPIES)
 @pytest.mark.parametrize("temporary", [True, False])
-def test_a_copy_is_a_reference_to_the_one_budget(path, how, temporary):
-    ledger = pf.Ledger(None if temporary else path, epsilon=1.0, delta=1e-6)
+def test_a_copy_is_a_reference_to_the_one_budget(kept, how, temporary):
+    ledger = pf.Ledger(None if temporary else kept.address, epsilon=1.0, delta=1e-6)
     again = COPIES[how](ledger)
     assert (again.epsilon, again.delta, again.path) == (1.0, 1e-6, ledger.path)
     again.charge(0.75)
@@ -357,47 +362,47 @@ def test_a_copy_is_a_reference_to_the_one_budget(path, how, temporary):
         again.charge(0.01)
 
 
-def test_a_pickle_holds_no_budget_of_its_own(path):
-    ledger = pf.Ledger(path, epsilon=1.0)
+def test_a_pickle_holds_no_budget_of_its_own(kept):
+    ledger = pf.Ledger(kept.address, epsilon=1.0)
     stored = pickle.dumps(ledger)
     ledger.charge(0.75)
     assert pickle.loads(stored).remaining == 0.25
 
 
-def test_a_pickle_of_a_ledger_that_is_gone_is_refused_when_it_is_used(path):
-    stored = pickle.dumps(pf.Ledger(path, epsilon=1.0))
-    path.unlink()
+def test_a_pickle_of_a_ledger_that_is_gone_is_refused_when_it_is_used(kept):
+    stored = pickle.dumps(pf.Ledger(kept.address, epsilon=1.0))
+    kept.remove()
     for use in USES.values():
         with pytest.raises(pf.LedgerError, match="gone"):
             use(pickle.loads(stored))
-    assert not path.exists()
+    assert not kept.exists()
 
 
-def test_a_pickled_model_predicts_without_its_ledger(path):
+def test_a_pickled_model_predicts_without_its_ledger(kept):
     table = np.linspace(-1, 1, 50).reshape(-1, 1)
     model = pf.LinearRegression(
-        0.5, schema=pf.Schema.box(-1, 1, target=(-1, 1)), ledger=pf.Ledger(path, epsilon=1.0)
+        0.5, schema=pf.Schema.box(-1, 1, target=(-1, 1)), ledger=pf.Ledger(kept.address, epsilon=1.0)
     ).fit(table, table[:, 0])
     stored = pickle.dumps(model)
-    path.unlink()
+    kept.remove()
     loaded = pickle.loads(stored)
     np.testing.assert_array_equal(loaded.predict(table), model.predict(table))
     with pytest.raises(pf.LedgerError, match="gone"):
         loaded.fit(table, table[:, 0])
 
 
-def test_a_pickle_cannot_bring_a_larger_budget_along(path):
-    ledger = pf.Ledger(path, epsilon=1.0)
+def test_a_pickle_cannot_bring_a_larger_budget_along(kept):
+    ledger = pf.Ledger(kept.address, epsilon=1.0)
     forged = copy.copy(pickle.loads(pickle.dumps(ledger)))
     forged._placed = replace(forged._placed, epsilon=100.0)
     with pytest.raises(pf.LedgerError, match="replaced"):
         forged.charge(2.0)
 
 
-def test_a_pickle_of_a_ledger_that_was_replaced_is_refused(path):
-    stored = pickle.dumps(pf.Ledger(path, epsilon=1.0))
-    path.unlink()
-    pf.Ledger(path, epsilon=1.0)
+def test_a_pickle_of_a_ledger_that_was_replaced_is_refused(kept):
+    stored = pickle.dumps(pf.Ledger(kept.address, epsilon=1.0))
+    kept.remove()
+    pf.Ledger(kept.address, epsilon=1.0)
     for use in USES.values():
         with pytest.raises(pf.LedgerError, match="replaced"):
             use(pickle.loads(stored))
@@ -413,12 +418,12 @@ USES = {
 
 
 @pytest.mark.parametrize("use", USES)
-def test_a_ledger_whose_file_is_gone_refuses_and_is_not_started_again(path, use):
-    ledger = pf.Ledger(path, epsilon=1.0)
-    path.unlink()
+def test_a_ledger_whose_file_is_gone_refuses_and_is_not_started_again(kept, use):
+    ledger = pf.Ledger(kept.address, epsilon=1.0)
+    kept.remove()
     with pytest.raises(pf.LedgerError, match="gone"):
         USES[use](ledger)
-    assert list(path.parent.iterdir()) == []
+    assert not kept.exists()
 
 
 @pytest.mark.parametrize("use", USES)
@@ -432,23 +437,26 @@ def test_a_file_that_vanishes_between_two_looks_is_not_started_again(path, use, 
 
 
 @pytest.mark.parametrize("use", USES)
-def test_a_ledger_whose_file_was_replaced_by_another_refuses(path, use):
-    ledger = pf.Ledger(path, epsilon=1.0)
+def test_a_ledger_whose_file_was_replaced_by_another_refuses(kept, use):
+    ledger = pf.Ledger(kept.address, epsilon=1.0)
     ledger.charge(0.9)
-    other = pf.Ledger(path.parent / "other.db", epsilon=1.0)
-    shutil.move(other.path, path)
+    other = kept.other()
+    other.make(epsilon=1.0)
+    kept.remove()
+    other.move_to(kept)
     with pytest.raises(pf.LedgerError, match="replaced"):
         USES[use](ledger)
-    assert pf.Ledger(path).entries() == []
+    assert pf.Ledger(kept.address).entries() == []
 
 
-def test_a_ledger_that_was_moved_away_and_back_goes_on(path):
-    ledger = pf.Ledger(path, epsilon=1.0)
+def test_a_ledger_that_was_moved_away_and_back_goes_on(kept):
+    ledger = pf.Ledger(kept.address, epsilon=1.0)
     ledger.charge(0.5)
-    path.rename(path.parent / "away.db")
+    away = kept.other()
+    kept.move_to(away)
     with pytest.raises(pf.LedgerError):
         ledger.charge(0.1)
-    (path.parent / "away.db").rename(path)
+    away.move_to(kept)
     ledger.charge(0.5)
     assert ledger.remaining == 0
 
@@ -456,8 +464,8 @@ def test_a_ledger_that_was_moved_away_and_back_goes_on(path):
 # -- many at once ----------------------------------------------------------------------------------
 
 
-def test_threads_spend_exactly_what_there_is(path):
-    ledger = pf.Ledger(path, epsilon=0.3)
+def test_threads_spend_exactly_what_there_is(kept):
+    ledger = pf.Ledger(kept.address, epsilon=0.3)
     with ThreadPoolExecutor(8) as pool:
         succeeded = sum(pool.map(lambda _: charges_that_succeed(ledger, 0.01, 6), range(8)))
     assert succeeded == len(ledger.entries()) == 30
@@ -474,7 +482,7 @@ def test_spawned_processes_that_are_handed_a_ledger_spend_from_it():
 # -- order and time --------------------------------------------------------------------------------
 
 
-def test_a_clock_that_jumps_changes_neither_order_nor_total(path, monkeypatch):
+def test_a_clock_that_jumps_changes_neither_order_nor_total(kept, monkeypatch):
     times = iter(["2030-01-01", "1970-01-01", "2024-02-29", "2024-02-29", "9999-12-31"])
 
     class Jumping(datetime):
@@ -482,7 +490,7 @@ def test_a_clock_that_jumps_changes_neither_order_nor_total(path, monkeypatch):
         def now(cls, tz=None):
             return datetime.fromisoformat(next(times)).replace(tzinfo=tz)
 
-    ledger = pf.Ledger(path, epsilon=1.0)
+    ledger = pf.Ledger(kept.address, epsilon=1.0)
     monkeypatch.setattr(ledger_module, "datetime", Jumping)
     for part in range(1, 5):
         ledger.charge(part / 10)
@@ -552,8 +560,8 @@ def test_fits_with_a_ledger_of_their_own_neither_warn_nor_count_in_the_process_l
     assert [w for w in recwarn if issubclass(w.category, pf.PrivacyWarning)] == []
 
 
-def test_what_was_spent_beyond_all_floats_is_told_as_endless():
-    ledger = pf.Ledger(epsilon=math.inf)
+def test_what_was_spent_beyond_all_floats_is_told_as_endless(new):
+    ledger = new(epsilon=math.inf)
     for _ in range(3):
         ledger.charge(1.5e308)
     assert ledger.spent.epsilon == math.inf

@@ -20,6 +20,7 @@ from privfit.privacy import Budget, Event, Receipt
 from privfit.privacy.ledger import chain as ledger_state
 from privfit.privacy.ledger.chain import COLUMNS
 from privfit.privacy.parts import Laplace, RandomBits, Repeat
+from tests.support.kept_ledgers import KeptInFile
 from tests.support.ledgers import charge_all
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "ledger-version-1.sqlite"
@@ -35,25 +36,10 @@ def gaussian(epsilon=0.01) -> Event:
     return Event.gaussian("gaussian", Budget(epsilon, 1e-9), sensitivity=3, adjacency="replace-one")
 
 
-def filled(path, entries=LONG) -> pf.Ledger:
-    ledger = pf.Ledger(path, epsilon=1000.0, delta=1e-3)
+def filled(kept, entries=LONG) -> pf.Ledger:
+    ledger = pf.Ledger(kept.address, epsilon=1000.0, delta=1e-3)
     charge_all(ledger, (gaussian(0.01 + place / 1000) for place in range(entries)))
     return ledger
-
-
-def sql(path, *statements):
-    connection = sqlite3.connect(path)
-    with connection:
-        for statement in statements:
-            connection.execute(statement)
-    connection.close()
-
-
-def without_mark(path):
-    """The same content in a file that nobody has looked at before."""
-    copy = path.with_name("copy.db")
-    shutil.copyfile(path, copy)
-    return copy
 
 
 EDITS = {
@@ -90,40 +76,64 @@ EDITS = {
     "totals": ["UPDATE state SET totals = replace(totals, '\"mixed\": false', '\"mixed\": true')"],
     "one more": [f"INSERT INTO entry SELECT NULL, {', '.join(COLUMNS[1:])}, hash FROM entry WHERE id = {{id}}"],
 }
+NEWEST_ENTRY = "WHERE id = (SELECT max(id) FROM entry)"
+EDITS_IN_DATABASE = (
+    EDITS
+    | {  # random values, and sums that stand in the newest entry
+        "nonce": ["UPDATE entry SET nonce = md5(random()::text) WHERE id = {id}"],
+        "hash": ["UPDATE entry SET hash = md5(random()::text) || md5(random()::text) WHERE id = {id}"],
+        "removed and closed up": EDITS["removed and closed up"][:2],
+        "reordered": [statement.replace("-1", "999999") for statement in EDITS["reordered"]],
+        "number of entries": [f"UPDATE entry SET id = id + 1 {NEWEST_ENTRY}"],
+        "head": [f"UPDATE entry SET hash = 'x' {NEWEST_ENTRY}"],
+        "totals": [EDITS["totals"][0].replace("state", "entry") + f" {NEWEST_ENTRY}"],
+        "one more": [
+            f"INSERT INTO entry ({', '.join(COLUMNS)}, hash, totals, seal) SELECT (SELECT max(id) FROM entry) + 1, "
+            f"{', '.join(COLUMNS[1:])}, hash, totals, seal FROM entry WHERE id = {{id}}"
+        ],
+    }
+)
 
 
-@pytest.mark.parametrize("place", [1, 5, LONG - 2])
+def edit(kept, kind, place):
+    edits = EDITS if isinstance(kept, KeptInFile) else EDITS_IN_DATABASE
+    kept.sql(*(statement.format(id=place) for statement in edits[kind]))
+
+
 @pytest.mark.parametrize("kind", EDITS)
-def test_every_edit_is_found_by_verify(path, kind, place):
-    filled(path)
-    assert pf.Ledger(path).verify().entries == LONG
-    copy = without_mark(path)
-    sql(copy, *(statement.format(id=place) for statement in EDITS[kind]))
-    with pytest.raises(pf.LedgerError):
-        pf.Ledger(copy).verify()
+def test_every_edit_is_found_by_verify(kept, kind):
+    filled(kept)
+    for place in (1, 5, LONG - 2):
+        copy = kept.copy()
+        assert place > 1 or pf.Ledger(copy.address).verify().entries == LONG
+        edit(copy, kind, place)
+        with pytest.raises(pf.LedgerError):
+            pf.Ledger(copy.address).verify()
 
 
 @pytest.mark.parametrize("kind", EDITS)
-def test_an_edit_among_the_newest_entries_is_found_by_every_use(path, kind):
-    filled(path, 20)
-    copy = without_mark(path)
-    sql(copy, *(statement.format(id=7) for statement in EDITS[kind]))
+def test_an_edit_among_the_newest_entries_is_found_by_every_use(kept, kind):
+    filled(kept, 20)
+    copy = kept.copy()
+    edit(copy, kind, 7)
     for use in (lambda ledger: ledger.spent, lambda ledger: ledger.charge(0.1), lambda ledger: ledger.entries()):
         with pytest.raises(pf.LedgerError):
-            use(pf.Ledger(copy))
+            use(pf.Ledger(copy.address))
 
 
-def test_sums_that_were_changed_and_sealed_again_are_found_by_verify(path):
-    ledger = filled(path)
-    with ledger._placed.opened(write=True) as (records, state):
+def test_sums_that_were_changed_and_sealed_again_are_found_by_verify(kept):
+    ledger = filled(kept)
+    with ledger._placed.opened() as (_, state):
         less = ledger_state.replace(state, history=ledger_state.replace(state.history, rho=state.history.rho / 2))
-        records.commit(less)
+    *_, totals, seal = less.to_row()
+    table = "state" if isinstance(kept, KeptInFile) else "entry"
+    kept.sql(f"UPDATE {table} SET totals = '{totals}', seal = '{seal}'")
     with pytest.raises(pf.LedgerError, match="sums are not those of its entries"):
         ledger.verify()
 
 
-def test_a_stated_epsilon_below_what_the_price_implies_is_found_though_the_chain_was_written_anew(path, monkeypatch):
-    ledger = pf.Ledger(path, epsilon=10.0, delta=1e-3)
+def test_a_stated_epsilon_below_what_the_price_implies_is_found_though_the_chain_was_written_anew(kept, monkeypatch):
+    ledger = pf.Ledger(kept.address, epsilon=10.0, delta=1e-3)
     monkeypatch.setattr(ledger_state, "stated_epsilon", lambda cost: cost.epsilon / 2)
     ledger.charge(gaussian())
     monkeypatch.undo()
@@ -131,20 +141,20 @@ def test_a_stated_epsilon_below_what_the_price_implies_is_found_though_the_chain
         ledger.verify()
 
 
-def test_verify_names_the_first_entry_that_does_not_fit(path):
-    filled(path)
-    sql(path, "UPDATE entry SET note = 'x' WHERE id = 9", "UPDATE entry SET note = 'x' WHERE id = 17")
+def test_verify_names_the_first_entry_that_does_not_fit(kept):
+    filled(kept)
+    kept.sql("UPDATE entry SET note = 'x' WHERE id = 9", "UPDATE entry SET note = 'x' WHERE id = 17")
     with pytest.raises(pf.LedgerError, match="entry 9 was changed"):
-        pf.Ledger(path).verify()
+        pf.Ledger(kept.address).verify()
 
 
-def test_a_ledger_can_be_charged_while_it_is_verified(path, monkeypatch):
-    ledger = filled(path)
+def test_a_ledger_can_be_charged_while_it_is_verified(kept, monkeypatch):
+    ledger = filled(kept)
     monkeypatch.setattr("privfit.privacy.ledger.check.PAGE", 10)
     read = ledger_state.read_rows
 
     def charging(*args):
-        pf.Ledger(path).charge(0.001)
+        pf.Ledger(kept.address).charge(0.001)
         return read(*args)
 
     monkeypatch.setattr(
@@ -167,29 +177,29 @@ def keep_no_marks(monkeypatch):
     "again", [lambda ledger: ledger, lambda ledger: pickle.loads(pickle.dumps(ledger))], ids=["live", "pickled"]
 )
 @pytest.mark.parametrize("grown", [False, True])
-def test_a_file_rolled_back_under_a_ledger_is_found(path, monkeypatch, again, grown):
+def test_a_file_rolled_back_under_a_ledger_is_found(kept, monkeypatch, again, grown):
     keep_no_marks(monkeypatch)
-    ledger = pf.Ledger(path, epsilon=1.0)
+    ledger = pf.Ledger(kept.address, epsilon=1.0)
     ledger.charge(0.1)
-    old = path.read_bytes()
+    old = kept.content()
     ledger.charge(0.5)
     reference = again(ledger)
-    path.write_bytes(old)
+    kept.restore(old)
     if grown:  # another history, as long as the one that was seen, or longer
         for _ in range(2):
-            pf.Ledger(path).charge(0.1)
+            pf.Ledger(kept.address).charge(0.1)
     for use in (lambda: reference.charge(0.1), lambda: reference.spent, lambda: reference.verify()):
         with pytest.raises(pf.LedgerError, match="rolled back or rewritten"):
             use()
 
 
-def test_a_reading_ledger_remembers_what_others_charged(path, monkeypatch):
+def test_a_reading_ledger_remembers_what_others_charged(kept, monkeypatch):
     keep_no_marks(monkeypatch)
-    reader, other = pf.Ledger(path, epsilon=1.0), pf.Ledger(path)
-    old = path.read_bytes()
+    reader, other = pf.Ledger(kept.address, epsilon=1.0), pf.Ledger(kept.address)
+    old = kept.content()
     other.charge(0.5)
     assert reader.remaining == 0.5
-    path.write_bytes(old)
+    kept.restore(old)
     with pytest.raises(pf.LedgerError, match="rolled back"):
         reader.charge(0.9)
 
@@ -205,14 +215,14 @@ def frozen_clock(monkeypatch):
     monkeypatch.setattr("privfit.privacy.ledger.ledger.datetime", Frozen)
 
 
-def test_a_file_rolled_back_and_charged_again_alike_in_the_same_second_is_found(path, monkeypatch):
+def test_a_file_rolled_back_and_charged_again_alike_in_the_same_second_is_found(kept, monkeypatch):
     keep_no_marks(monkeypatch)
     frozen_clock(monkeypatch)
-    ledger = pf.Ledger(path, epsilon=1.0)
-    old = path.read_bytes()
+    ledger = pf.Ledger(kept.address, epsilon=1.0)
+    old = kept.content()
     ledger.charge(0.5)
-    path.write_bytes(old)
-    pf.Ledger(path).charge(0.5)
+    kept.restore(old)
+    pf.Ledger(kept.address).charge(0.5)
     with pytest.raises(pf.LedgerError, match="rolled back or rewritten"):
         ledger.charge(0.5)
 
@@ -220,8 +230,8 @@ def test_a_file_rolled_back_and_charged_again_alike_in_the_same_second_is_found(
 # -- receipts --------------------------------------------------------------------------------------
 
 
-def test_a_receipt_fits_the_ledger_that_wrote_it_for_ever(path):
-    ledger = pf.Ledger(path, epsilon=10.0)
+def test_a_receipt_fits_the_ledger_that_wrote_it_for_ever(kept):
+    ledger = pf.Ledger(kept.address, epsilon=10.0)
     receipts = [ledger.charge(0.1) for _ in range(5)]
     assert [receipt.entry for receipt in receipts] == [1, 2, 3, 4, 5]
     assert [entry.hash for entry in ledger.entries()] == [receipt.head for receipt in receipts]
@@ -230,24 +240,24 @@ def test_a_receipt_fits_the_ledger_that_wrote_it_for_ever(path):
         ledger.verify(json.loads(json.dumps(receipt.to_dict())))
 
 
-def test_a_receipt_tells_an_older_copy_another_ledger_and_another_history(path):
-    ledger = pf.Ledger(path, epsilon=10.0)
+def test_a_receipt_tells_an_older_copy_another_ledger_and_another_history(kept):
+    ledger = pf.Ledger(kept.address, epsilon=10.0)
     ledger.charge(0.1)
-    copy = without_mark(path)
+    copy = kept.copy()
     receipt = ledger.charge(0.2)
     with pytest.raises(pf.LedgerError, match="it is an older copy"):
-        pf.Ledger(copy).verify(receipt)
-    pf.Ledger(copy).charge(0.2, note="another way")
+        pf.Ledger(copy.address).verify(receipt)
+    pf.Ledger(copy.address).charge(0.2, note="another way")
     with pytest.raises(pf.LedgerError, match="went another way"):
-        pf.Ledger(copy).verify(receipt)
+        pf.Ledger(copy.address).verify(receipt)
     with pytest.raises(pf.LedgerError, match="another ledger"):
         pf.Ledger(epsilon=1.0).verify(receipt)
 
 
-def test_a_copy_that_is_charged_alike_in_the_same_second_gives_another_receipt(path, monkeypatch):
+def test_a_copy_that_is_charged_alike_in_the_same_second_gives_another_receipt(kept, monkeypatch):
     frozen_clock(monkeypatch)
-    ledger = pf.Ledger(path, epsilon=1.0)
-    copy = pf.Ledger(without_mark(path))
+    ledger = pf.Ledger(kept.address, epsilon=1.0)
+    copy = pf.Ledger(kept.copy().address)
     receipt, other = ledger.charge(0.9), copy.charge(0.9)
     assert (receipt.ledger, receipt.entry) == (other.ledger, other.entry)
     assert receipt.head != other.head
@@ -284,8 +294,8 @@ def test_a_receipt_that_is_none_is_refused(plain):
         pf.Ledger(epsilon=1.0).check_receipt(Receipt(**plain) if isinstance(plain, dict) and len(plain) == 3 else plain)
 
 
-def test_receipts_of_threads_are_their_own(path):
-    ledger = pf.Ledger(path, epsilon=10.0)
+def test_receipts_of_threads_are_their_own(kept):
+    ledger = pf.Ledger(kept.address, epsilon=10.0)
 
     def charge(place):
         view = ledger.describing(model=f"model {place}", target="")
@@ -304,8 +314,8 @@ def test_receipts_of_threads_are_their_own(path):
 # -- what entries say ------------------------------------------------------------------------------
 
 
-def test_entries_say_who_and_what_for(path):
-    ledger = pf.Ledger(path, epsilon=1.0, owner="clinic statistics")
+def test_entries_say_who_and_what_for(kept):
+    ledger = pf.Ledger(kept.address, epsilon=1.0, owner="clinic statistics")
     study = ledger.with_note("readmission study")
     ledger.charge(0.1, dataset="visits")
     study.charge(0.1)
@@ -315,11 +325,11 @@ def test_entries_say_who_and_what_for(path):
     assert {entry.owner for entry in ledger.entries()} == {"clinic statistics"}
     assert {entry.version for entry in ledger.entries()} == {pf.__version__}
     assert study.remaining == ledger.remaining == 0.6
-    assert pf.Ledger(path).verify().entries == 4
+    assert pf.Ledger(kept.address).verify().entries == 4
 
 
-def test_the_newest_entries_can_be_read_alone_and_one_by_one(path):
-    ledger = filled(path, 2_500)
+def test_the_newest_entries_can_be_read_alone_and_one_by_one(kept):
+    ledger = filled(kept, 2_500)
     everything = ledger.entries()
     assert [entry.id for entry in everything] == list(range(1, 2_501))
     assert ledger.entries(last=3) == everything[-3:]
@@ -336,12 +346,12 @@ WRONG_TEXTS = {"a NUL": "a\0b", "too long": "x" * 2_001, "no Unicode": "\ud800",
 
 @pytest.mark.parametrize("kind", WRONG_TEXTS)
 @pytest.mark.parametrize("name", ["mechanism", "dataset", "note"])
-def test_a_text_that_no_entry_can_hold_is_refused_and_nothing_is_charged(path, name, kind):
-    ledger = pf.Ledger(path, epsilon=1.0)
+def test_a_text_that_no_entry_can_hold_is_refused_and_nothing_is_charged(kept, name, kind):
+    ledger = pf.Ledger(kept.address, epsilon=1.0)
     with pytest.raises(pf.LedgerError, match="Nothing was charged"):
         ledger.charge(0.1, **{name: WRONG_TEXTS[kind]})
     with pytest.raises(pf.LedgerError):
-        pf.Ledger(path, owner=WRONG_TEXTS[kind])
+        pf.Ledger(kept.address, owner=WRONG_TEXTS[kind])
     with pytest.raises(pf.LedgerError):
         ledger.with_note(WRONG_TEXTS[kind])
     assert ledger.entries() == []
@@ -356,8 +366,8 @@ def test_a_text_that_no_entry_can_hold_is_refused_and_nothing_is_charged(path, n
         Repeat(parts=(RandomBits(),), times=2, purpose="\ud800"),
     ],
 )
-def test_a_purpose_that_cannot_be_printed_is_refused_before_the_charge(path, use, part):
-    ledger = pf.Ledger(path, epsilon=1.0)
+def test_a_purpose_that_cannot_be_printed_is_refused_before_the_charge(kept, use, part):
+    ledger = pf.Ledger(kept.address, epsilon=1.0)
     with pytest.raises(pf.LedgerError, match=r"a purpose that is no valid Unicode.*Nothing was charged"):
         getattr(ledger, use)(Event("m", 0.01, parts=(Laplace(size=1), part)))
     assert ledger.entries() == []
@@ -366,8 +376,8 @@ def test_a_purpose_that_cannot_be_printed_is_refused_before_the_charge(path, use
     assert ledger.entries()[0].event == many
 
 
-def test_a_mark_or_a_pickle_with_a_number_that_no_entry_has_is_a_ledger_that_was_rolled_back(path):
-    ledger = pf.Ledger(path, epsilon=1.0)
+def test_a_mark_or_a_pickle_with_a_number_that_no_entry_has_is_a_ledger_that_was_rolled_back(kept):
+    ledger = pf.Ledger(kept.address, epsilon=1.0)
     ledger._placed.seen.entry, ledger._placed.seen.head = 10**30, "x"
     with pytest.raises(pf.LedgerError, match="rolled back"):
         ledger.charge(0.1)
@@ -388,7 +398,7 @@ def test_a_path_that_no_file_can_have_is_refused_with_our_own_error(tmp_path, mo
 
 def test_bytes_overwritten_anywhere_raise_our_own_error_or_change_nothing_that_is_told(path):
     """A scribble at a random place, read by a ledger that has seen the file before and by one that has not."""
-    ledger = filled(path, 30)
+    ledger = filled(KeptInFile(path.parent), 30)
     spent, entries = tuple(ledger.spent), ledger.entries()
     whole, rng, refused = path.read_bytes(), random.Random(5), 0
     for _ in range(150):

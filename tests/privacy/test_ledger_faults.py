@@ -53,12 +53,12 @@ while True:
 """
 
 
-def test_a_ledger_never_shows_less_than_was_released_before_kill_9(path):
-    ledger = pf.Ledger(path, epsilon=1e6)
+def test_a_ledger_never_shows_less_than_was_released_before_kill_9(kept):
+    ledger = pf.Ledger(kept.address, epsilon=1e6)
     rng = random.Random(11)
     released, kills = 0, 8
     for _ in range(kills):
-        process = start(CHARGE_FOREVER, path)
+        process = start(CHARGE_FOREVER, kept.address)
         go(process)
         assert process.stdout.readline() == b"released\n"
         time.sleep(rng.uniform(0, 0.12))
@@ -103,8 +103,8 @@ def test_a_charge_stands_from_its_commit_on_and_not_before(path, moment, written
     assert ledger.spent == 0.5 * (written + 1)
 
 
-def test_a_fit_killed_at_its_first_draw_has_paid(path):
-    ledger = pf.Ledger(path, epsilon=1.0)
+def test_a_fit_killed_at_its_first_draw_has_paid(kept):
+    ledger = pf.Ledger(kept.address, epsilon=1.0)
 
     def die(self, values, scale):
         os.kill(os.getpid(), signal.SIGKILL)
@@ -135,9 +135,9 @@ for _ in range(15):
 """
 
 
-def test_many_processes_never_pass_the_budget_and_spend_all_of_it(path):
-    ledger = pf.Ledger(path, epsilon=0.5)
-    processes = [start(CHARGE_OFTEN, path) for _ in range(6)]
+def test_many_processes_never_pass_the_budget_and_spend_all_of_it(kept):
+    ledger = pf.Ledger(kept.address, epsilon=0.5)
+    processes = [start(CHARGE_OFTEN, kept.address) for _ in range(6)]
     go(*processes)
     lines = [line for process in processes for line in finish(process)]
     assert lines.count(b"released") == len(ledger.entries()) == 50
@@ -365,33 +365,54 @@ DAMAGE = {
     "no budget": run_sql("DELETE FROM budget"),
     "no table of entries": run_sql("DROP TABLE entry"),
 }
-ENTRY_DAMAGE = {
-    "an entry deleted": run_sql("DELETE FROM entry WHERE id = 2"),
-    "the last entry deleted": run_sql("DELETE FROM entry WHERE id = 3"),
-    "all entries deleted": run_sql("DELETE FROM entry"),
-    "a price changed": run_sql("UPDATE entry SET epsilon = 0.01 WHERE id = 2"),
-    "a delta changed": run_sql("UPDATE entry SET delta = 0.01 WHERE id = 2"),
-    "an event changed": run_sql(
-        "UPDATE entry SET event = replace(event, '\"epsilon\": 0.25', '\"epsilon\": 0.01') WHERE id = 2"
-    ),
-    "a refund": run_sql(
-        "UPDATE entry SET epsilon = -1, event = replace(event, '\"epsilon\": 0.25', '\"epsilon\": -1') WHERE id = 2"
-    ),
-    "an event cut": run_sql("UPDATE entry SET event = '{' WHERE id = 2"),
-    "an event of another kind": run_sql("UPDATE entry SET event = '[1]' WHERE id = 2"),
-    "an event with an unknown field": run_sql(
-        "UPDATE entry SET event = replace(event, '{', '{\"new\": 1, ') WHERE id = 2"
-    ),
-    "an event that is no text": run_sql("UPDATE entry SET event = x'ff00ff' WHERE id = 2"),
+CHEAPER = "replace(event, '\"epsilon\": 0.25', '\"epsilon\": {}')"
+ENTRY_STATEMENTS = {
+    "an entry deleted": "DELETE FROM entry WHERE id = 2",
+    "the last entry deleted": "DELETE FROM entry WHERE id = 3",
+    "all entries deleted": "DELETE FROM entry",
+    "a price changed": "UPDATE entry SET epsilon = 0.01 WHERE id = 2",
+    "a delta changed": "UPDATE entry SET delta = 0.01 WHERE id = 2",
+    "an event changed": f"UPDATE entry SET event = {CHEAPER.format(0.01)} WHERE id = 2",
+    "a refund": f"UPDATE entry SET epsilon = -1, event = {CHEAPER.format(-1)} WHERE id = 2",
+    "an event cut": "UPDATE entry SET event = '{' WHERE id = 2",
+    "an event of another kind": "UPDATE entry SET event = '[1]' WHERE id = 2",
+    "an event with an unknown field": "UPDATE entry SET event = replace(event, '{', '{\"new\": 1, ') WHERE id = 2",
+    "an event that is no text": "UPDATE entry SET event = x'ff00ff' WHERE id = 2",
 }
+ENTRY_DAMAGE = {kind: run_sql(statement) for kind, statement in ENTRY_STATEMENTS.items()}
+
+
+def charged_thrice(place):
+    ledger = pf.Ledger(place, epsilon=1.0)
+    for _ in range(3):
+        ledger.charge(0.25)
+    return ledger
 
 
 @pytest.fixture
 def charged(path):
-    ledger = pf.Ledger(path, epsilon=1.0)
-    for _ in range(3):
-        ledger.charge(0.25)
-    return ledger
+    return charged_thrice(path)
+
+
+DAMAGE_IN_DATABASE = {
+    kind: statement
+    for kind, statement in (
+        ENTRY_STATEMENTS | {"no budget": "DELETE FROM budget", "no table": "DROP TABLE entry"}
+    ).items()
+    if kind != "an event that is no text"  # of which a column of text has none
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE_IN_DATABASE)
+def test_a_damaged_ledger_in_a_database_refuses_with_its_own_error_and_draws_nothing(database, kind, no_noise):
+    ledger = charged_thrice(database.address)
+    database.sql(DAMAGE_IN_DATABASE[kind])
+    uses = (fit, lambda ledger: ledger.charge(0.1), lambda ledger: ledger.check(Event("test", 0.1)))
+    for use in (*uses, lambda ledger: ledger.spent, lambda ledger: ledger.remaining):
+        with pytest.raises(pf.LedgerError) as refusal:
+            use(ledger)
+        assert not isinstance(refusal.value, pf.BudgetExceeded)
+    assert no_noise == []
 
 
 @pytest.mark.parametrize("kind", [*DAMAGE, *ENTRY_DAMAGE])

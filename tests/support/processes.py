@@ -23,7 +23,7 @@ sys.stdin.readline()
 """
 
 
-def start(code: str, path: Path) -> subprocess.Popen:
+def start(code: str, path: Path | str) -> subprocess.Popen:
     """A process that opens the ledger as `ledger`, says that it is ready, and runs the code when told to."""
     return subprocess.Popen(
         [sys.executable, "-c", LIGHT + code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE

@@ -26,39 +26,64 @@ def _binaries() -> Path | None:
     return Path(installed[-1]) if installed else None
 
 
+class PostgreSQL:
+    """A server of our own, which listens on a socket in a temporary folder. Every role may enter, and the role `locked`
+    with its password, SECRET.
+    """
+
+    def __init__(self) -> None:
+        binaries = _binaries()
+        if binaries is None:
+            pytest.skip("no PostgreSQL server is installed (Debian: apt-get install postgresql)")
+        self._binaries, self._as_user = binaries, []
+        self.folder = tempfile.mkdtemp(prefix="privfit-pg-")
+        if os.geteuid() == 0:  # the server refuses to run as root
+            user = "postgres" if subprocess.run(["id", "postgres"], capture_output=True).returncode == 0 else "nobody"
+            shutil.chown(self.folder, user)
+            self._as_user = ["runuser", "-u", user, "--"]
+        self._data = f"{self.folder}/data"
+        self._run("initdb", "-D", self._data, "-A", "trust", "-U", "people", "-E", "UTF8", "--locale=C", "--no-sync")
+        rules = Path(self._data, "pg_hba.conf")
+        rules.write_text("local all locked scram-sha-256\n" + rules.read_text())
+        atexit.register(self._remove, os.getpid())
+        self.start()
+
+    @property
+    def address(self) -> str:
+        return f"postgresql://people:{SECRET}@/postgres?host={self.folder}"
+
+    def as_role(self, role: str, password: str = "") -> str:
+        """The address for another role."""
+        return f"postgresql://{role}{':' + password if password else ''}@/postgres?host={self.folder}"
+
+    def _run(self, program: str, *arguments: str, check: bool = True) -> None:
+        command = [*self._as_user, str(self._binaries / program), *arguments]
+        subprocess.run(command, check=check, capture_output=True, cwd=self.folder)
+
+    def start(self) -> None:
+        options = f"-c listen_addresses='' -c unix_socket_directories={self.folder}"
+        self._run("pg_ctl", "-D", self._data, "-w", "-o", options, "-l", f"{self.folder}/log", "start")
+
+    def kill(self) -> None:
+        """End all its processes at once: nothing is flushed, and the next start recovers from the log."""
+        self._run("pg_ctl", "-D", self._data, "-m", "immediate", "stop", check=False)
+
+    def _remove(self, process: int) -> None:
+        if os.getpid() == process:
+            self.kill()
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
 @cache
+def postgresql_server() -> PostgreSQL:
+    """The server that tests share."""
+    return PostgreSQL()
+
+
 def postgresql() -> str:
-    """The address of a database on a server of our own, which listens on a socket in a temporary folder."""
+    """The address of a database on the shared server, for tables, which are read by ADBC."""
     pytest.importorskip("adbc_driver_postgresql", reason="the ADBC driver of PostgreSQL is not installed")
-    binaries = _binaries()
-    if binaries is None:
-        pytest.skip("no PostgreSQL server is installed (Debian: apt-get install postgresql)")
-    folder = tempfile.mkdtemp(prefix="privfit-pg-")
-    as_user: list[str] = []
-    if os.geteuid() == 0:  # the server refuses to run as root
-        user = "postgres" if subprocess.run(["id", "postgres"], capture_output=True).returncode == 0 else "nobody"
-        shutil.chown(folder, user)
-        as_user = ["runuser", "-u", user, "--"]
-
-    def run(program: str, *arguments: str) -> None:
-        subprocess.run([*as_user, str(binaries / program), *arguments], check=True, capture_output=True, cwd=folder)
-
-    data = f"{folder}/data"
-    run("initdb", "-D", data, "-A", "trust", "-U", "people", "-E", "UTF8", "--locale=C", "--no-sync")
-    options = f"-c listen_addresses='' -c unix_socket_directories={folder} -c fsync=off"
-    run("pg_ctl", "-D", data, "-w", "-o", options, "-l", f"{folder}/log", "start")
-
-    def stop() -> None:
-        subprocess.run(
-            [*as_user, str(binaries / "pg_ctl"), "-D", data, "-m", "immediate", "stop"],
-            capture_output=True,
-            cwd=folder,
-            check=False,
-        )
-        shutil.rmtree(folder, ignore_errors=True)
-
-    atexit.register(stop)
-    return f"postgresql://people:{SECRET}@/postgres?host={folder}"
+    return postgresql_server().address
 
 
 def run_sql(*statements: str) -> None:

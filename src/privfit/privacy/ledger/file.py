@@ -83,7 +83,7 @@ class FilePlace(Place):
     def exists(self) -> bool:
         return self.path.exists()
 
-    def make(self, epsilon: float, delta: float) -> None:
+    def make(self, epsilon: float, delta: float, records: Records | None = None) -> None:
         make_file(self.path, epsilon, delta)
 
     @contextmanager

@@ -14,10 +14,11 @@ from pathlib import Path
 from privfit.privacy.composition import stated_epsilon
 from privfit.privacy.errors import BudgetExceeded, LedgerError, PrivacyWarning
 from privfit.privacy.event import Event
-from privfit.privacy.ledger.chain import Receipt, State
+from privfit.privacy.ledger.chain import Receipt, Row, State
 from privfit.privacy.ledger.file import FilePlace
 from privfit.privacy.ledger.making import resolved_place, temporary_place
 from privfit.privacy.ledger.place import Place, PlacedLedger, Seen, open_place
+from privfit.privacy.ledger.postgresql import PREFIXES, known_place, place_in_database
 from privfit.privacy.ledger.reading import LedgerReading, left
 from privfit.privacy.parameters import Budget, exact, number
 from privfit.version import VERSION
@@ -59,7 +60,9 @@ def checked_text(name: str, value: object) -> str:
 
 
 def place_of(path: str | os.PathLike[str], *, resolved: bool = False) -> Place:
-    """Where a path leads to; a path that is resolved already is taken as it is."""
+    """Where a path or an address leads to; one that is resolved already is taken as it is."""
+    if isinstance(path, str) and path.startswith(PREFIXES):
+        return known_place(path) if resolved else place_in_database(path)
     return FilePlace(Path(path) if resolved else resolved_place(path))
 
 
@@ -134,7 +137,7 @@ class Ledger(LedgerReading):
                     f"There is no ledger at {place.name!r}, and a new one needs a budget. "
                     f"Check the path, or make one: Ledger({place.name!r}, epsilon=1.0)."
                 )
-            place.make(epsilon, 0.0 if delta is None else delta)
+            _make(place, epsilon, 0.0 if delta is None else delta)
         self._placed = open_place(place)
         for name, asked, kept in (("epsilon", epsilon, self.epsilon), ("delta", delta, self.delta)):
             if asked is not None and number(asked) != kept:
@@ -250,16 +253,7 @@ class Ledger(LedgerReading):
             budget = Budget(event, delta)
             event = Event(mechanism, budget.epsilon, budget.delta, elsewhere=True)
         about = self._about if note is None else replace(self._about, note=note)
-        time, price = datetime.now(UTC).isoformat(timespec="seconds"), (event.epsilon, event.delta)
-        row = (
-            time,
-            checked_text("dataset", dataset),
-            event.mechanism,
-            *price,
-            event.to_json(),
-            *astuple(about),
-            VERSION,
-        )
+        row = _row(event, checked_text("dataset", dataset), about)
         with self._placed.opened(write=True) as (records, state):
             self._state_after(state, event)
             self.last_receipt = self._placed.append(records, state, row, event)
@@ -291,6 +285,26 @@ class Ledger(LedgerReading):
 
     def __repr__(self) -> str:
         return f"Ledger({self.name!r}, epsilon={self.epsilon:g}, delta={self.delta:g})"
+
+
+def _row(event: Event, dataset: str, about: About) -> Row:
+    """What an entry says, but for its number, the epsilon as stated and its nonce."""
+    time = datetime.now(UTC).isoformat(timespec="seconds")
+    return (time, dataset, event.mechanism, event.epsilon, event.delta, event.to_json(), *astuple(about), VERSION)
+
+
+def _make(place: Place, epsilon: float, delta: float) -> None:
+    """A new ledger. The budget of one within another is charged to that one, in the transaction that makes it."""
+    if place.within is None:
+        place.make(epsilon, delta)
+        return
+    budget, whole = Budget(epsilon, delta), Ledger(str(place.within))
+    event = Event("budget of a project", budget.epsilon, budget.delta, elsewhere=True)
+    with whole._placed.opened(write=True) as (records, state):
+        if not place.exists():  # behind the lock: who was first has committed
+            whole._state_after(state, event)
+            place.make(budget.epsilon, budget.delta, records)
+            whole._placed.append(records, state, _row(event, "", About(note=place.name)), event)
 
 
 def _reopen(

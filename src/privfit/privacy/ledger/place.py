@@ -22,13 +22,20 @@ class Place(ABC):
     name: str
     """What sentences call the ledger."""
 
+    @property
+    def within(self) -> Place | None:
+        """The ledger that the budget of this one is taken from; None if it stands by itself."""
+        return None
+
     @abstractmethod
     def exists(self) -> bool:
         """Whether there is something at this place."""
 
     @abstractmethod
-    def make(self, epsilon: float, delta: float) -> None:
-        """A new ledger, whole or not at all. If another process was first, its ledger stays."""
+    def make(self, epsilon: float, delta: float, records: Records | None = None) -> None:
+        """A new ledger, whole or not at all. If another process was first, its ledger stays. One that is made within
+        another is made in the transaction of that one's `records`.
+        """
 
     @abstractmethod
     def transaction(self, write: bool) -> AbstractContextManager[Records]:

@@ -1,0 +1,383 @@
+"""A ledger in a PostgreSQL database, for teams: `postgresql://user@host/db?ledger=people&project=readmission`.
+
+Every ledger is a schema of its own, with the tables of a file, so that rights are granted ledger by ledger. Two things
+differ from a file:
+
+- The sums stand in every entry, and not in a row that is written again and again. Who spends needs the right to insert
+  entries and no other: nobody but the owner of the schema can change or remove anything.
+- The answer to a COMMIT can get lost with the connection. The charge is then looked for on a new connection, by the
+  hash that its nonce makes unlike any other; it counts only if it is found, and is never repeated.
+
+Charges wait for each other by an advisory lock. It keeps them from failing, and nothing rests on it: the number of an
+entry is its primary key, so of two that follow the same head only one can be committed.
+
+psycopg is the driver: statements of a transaction go out as they are written here, errors have the server's codes, and
+there is a connection for every use, so that threads, forks and pickles share none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import astuple, dataclass
+from functools import partial
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote
+
+from privfit.privacy.errors import LedgerError
+from privfit.privacy.ledger.chain import COLUMNS, BudgetRow, Records, Row, State
+from privfit.privacy.ledger.making import new_budget
+from privfit.privacy.ledger.place import Place
+
+if TYPE_CHECKING:
+    import psycopg
+
+    Connection = psycopg.Connection[tuple[str | int | float | bool, ...]]
+
+PREFIXES = ("postgresql://", "postgres://")
+_NAME = re.compile(r"[a-z0-9]+([_-][a-z0-9]+)*")  # no two underscores: they stand between a ledger and a project
+_LONGEST_NAME = 63  # bytes of a name in PostgreSQL, which cuts longer ones off in silence
+_WAIT_SECONDS = 60  # that a use waits for others, as for a file; a client that hangs is cut off after as long
+_CONNECT_SECONDS = 10  # that a server may take to answer: far more than any that is there
+_RECONNECT_SECONDS = 15  # that the outcome of a lost COMMIT is asked for: a server that crashed is often back by then
+_BEGIN = {
+    False: "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY",  # one moment, however many statements
+    True: "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE",  # what is read behind the lock was committed before it
+}
+_DURABLE = f"""
+SELECT pg_catalog.set_config('lock_timeout', '{_WAIT_SECONDS}s', true),
+    pg_catalog.set_config('idle_in_transaction_session_timeout', '{_WAIT_SECONDS}s', true),
+    pg_catalog.set_config('synchronous_commit', CASE pg_catalog.current_setting('synchronous_commit')
+        WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true),
+    pg_catalog.current_setting('fsync')
+"""
+_FIELDS = ", ".join(COLUMNS)
+_WRITTEN = f"{_FIELDS}, hash, totals, seal"
+_TYPES = {"id": "bigint PRIMARY KEY CHECK (id > 0)", "epsilon": "double precision NOT NULL"}
+_TYPES["delta"] = _TYPES["epsilon"]
+_TABLES = f"""
+CREATE TABLE {{schema}}.budget (
+    version integer NOT NULL, identity text NOT NULL, epsilon double precision NOT NULL,
+    delta double precision NOT NULL, created text NOT NULL, carried integer NOT NULL
+);
+CREATE TABLE {{schema}}.entry (
+    {", ".join(f"{name} {_TYPES.get(name, 'text NOT NULL')}" for name in _WRITTEN.split(", "))},
+    charged_by text NOT NULL DEFAULT session_user
+);
+"""
+_secrets: dict[str, dict[str, str]] = {}
+"""Passwords that stood in addresses, by server. They live here, in the memory of this process, and nowhere else."""
+
+
+@dataclass(frozen=True)
+class PostgreSQLPlace(Place):
+    """A ledger in a database, or the budget of a project, which is taken from that of its ledger."""
+
+    server: str
+    """The address of the database, without a password."""
+
+    ledger: str = "default"
+    project: str = ""
+    kind = "database"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", f"{self.ledger}/{self.project}" if self.project else self.ledger)
+
+    def __str__(self) -> str:
+        project = f"&project={self.project}" if self.project else ""
+        return f"{self.server}{'&' if '?' in self.server else '?'}ledger={self.ledger}{project}"
+
+    @property
+    def within(self) -> Place | None:
+        """The ledger that the budget of a project is taken from."""
+        return PostgreSQLPlace(self.server, self.ledger) if self.project else None
+
+    @property
+    def schema(self) -> str:
+        """The schema, between quotes."""
+        return f'"{_schema_name(self.ledger, self.project)}"'
+
+    def exists(self) -> bool:
+        with self._connected(write=False) as connection:
+            query = "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = %s)"
+            return connection.execute(query, (self.schema.strip('"'),)).fetchone() == (True,)
+
+    def make(self, epsilon: float, delta: float, records: Records | None = None) -> None:
+        budget = new_budget(epsilon, delta)
+        if isinstance(records, PostgreSQLRecords):
+            self._make(records.connection, budget)
+            return
+        with self._connected(write=True) as connection:
+            if not self.exists():  # behind the lock: who was first has committed
+                self._make(connection, budget)
+                connection.execute("COMMIT")
+
+    def _make(self, connection: Connection, budget: BudgetRow) -> None:
+        connection.execute(f"CREATE SCHEMA {self.schema}")
+        connection.execute(_TABLES.format(schema=self.schema))
+        connection.execute(f"INSERT INTO {self.schema}.budget VALUES (%s, %s, %s, %s, %s, %s)", astuple(budget))
+
+    def grant(self, *, spenders: Iterable[str] = (), readers: Iterable[str] = ()) -> None:
+        """Let roles of the server read the ledger, or read and charge it. All of them, or none."""
+        spenders, readers = list(spenders), list(readers)
+        with self._connected(write=True) as connection:
+            for role in (*spenders, *readers):
+                known = "SELECT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = %s)"
+                if connection.execute(known, (role,)).fetchone() != (True,):
+                    raise LedgerError(
+                        f"There is no role {role!r} on the server, and rights are granted to roles. Make it first "
+                        f"(CREATE ROLE {role} LOGIN), or correct the name. Nothing was granted."
+                    )
+                name = '"' + role.replace('"', '""') + '"'
+                connection.execute(f"GRANT USAGE ON SCHEMA {self.schema} TO {name}")
+                connection.execute(f"GRANT SELECT ON {self.schema}.budget, {self.schema}.entry TO {name}")
+                if role in spenders:
+                    connection.execute(f"GRANT INSERT ({_WRITTEN}) ON {self.schema}.entry TO {name}")
+            connection.execute("COMMIT")
+
+    @contextmanager
+    def transaction(self, write: bool) -> Iterator[PostgreSQLRecords]:
+        with self._connected(write) as connection:
+            yield PostgreSQLRecords(connection, self)
+
+    @contextmanager
+    def _connected(self, write: bool) -> Iterator[Connection]:
+        """A connection in a transaction, which is undone at its end unless it was committed."""
+        driver = _driver()
+        with closing(self._connect()) as connection:
+            try:
+                connection.execute(_BEGIN[write])
+                if write:
+                    self._alone(connection)
+                yield connection
+            except (driver.Error, UnicodeError, OverflowError) as error:
+                raise self._refusal(error) from None
+
+    def _connect(self) -> Connection:
+        driver, kept = _driver(), _secrets.get(self.server, {})
+        try:
+            connection: Connection = driver.connect(
+                self.server,
+                autocommit=True,
+                prepare_threshold=None,
+                connect_timeout=_CONNECT_SECONDS,
+                tcp_user_timeout=1_000 * _WAIT_SECONDS,
+                client_encoding="utf8",
+                application_name="privfit",
+                **kept,
+            )
+            return connection
+        except (driver.Error, OSError, UnicodeError) as error:
+            reason = _reason(str(error).lower())
+        if reason == _LOCKED_OUT:
+            _secrets.pop(self.server, None)
+        raise LedgerError(f"The server of the ledger {self.name!r} {reason} Nothing was charged or released.")
+
+    def _alone(self, connection: Connection) -> None:
+        """Make commits durable, and wait until nobody else charges this ledger."""
+        told = connection.execute(_DURABLE).fetchone()
+        if told is None or told[-1] != "on":
+            raise LedgerError(
+                f"The server of the ledger {self.name!r} has fsync=off, and loses charges when it crashes. Nothing was "
+                "charged or released. Set fsync=on in its postgresql.conf."
+            )
+        key = int.from_bytes(hashlib.sha256(f"privfit {self.schema}".encode()).digest()[:8], "big", signed=True)
+        connection.execute("SELECT pg_catalog.pg_advisory_xact_lock(%s::bigint)", (key,))
+
+    def settle(self, state: State) -> None:
+        """Find out, after the answer to a COMMIT was lost, whether the charge was made; refuse if not, or not known.
+
+        Behind the lock the lost connection has ended, so that the answer is final.
+        """
+        end = time.monotonic() + _RECONNECT_SECONDS
+        while True:
+            try:
+                with self.transaction(write=True) as records:
+                    found = records.head(state.entries)
+                break
+            except LedgerError as error:
+                if time.monotonic() > end:
+                    raise LedgerError(
+                        f"The connection to the ledger {self.name!r} was lost while a charge was committed, and "
+                        f"whether it was made is not known ({error}) Nothing was released. Count it as charged; look "
+                        f"later whether entry {state.entries} has the hash {state.head[:16]}..."
+                    ) from None
+            time.sleep(0.2)
+        if found != state.head:
+            raise LedgerError(
+                f"The connection to the ledger {self.name!r} was lost while a charge was committed, and the charge was "
+                "not made. Nothing was charged or released. Try again."
+            )
+
+    def _refusal(self, error: Exception) -> LedgerError:
+        """The server's error as ours. Its details, which quote rows, stay out."""
+        code = getattr(error, "sqlstate", None)
+        told = getattr(getattr(error, "diag", None), "message_primary", None) or type(error).__name__
+        what, cure = _MEANINGS.get(code or "", (f"cannot be read or written: {told}", "Check the server and its disk"))
+        if code is None:
+            what, cure = "lost its connection to the server", "Check the server, then try again"
+        what = what.format(told=told, seconds=_WAIT_SECONDS)
+        return LedgerError(f"The ledger {self.name!r} {what}. Nothing was charged or released. {cure}.")
+
+
+_LOCKED_OUT = (
+    "did not let your role in. Put its password into PGPASSWORD, a password file or a service file: copies in other "
+    "processes know no other."
+)
+_GONE = (
+    "is gone, and what it had spent with it",
+    "Restore the database; a ledger is never started again by itself",
+)
+_MEANINGS = {
+    "42501": (
+        "does not allow this to your role: {told}",
+        "Ask the owner of the ledger: privfit ledger grant --spender or --reader",
+    ),
+    "3F000": _GONE,
+    "42P01": _GONE,
+    "55P03": (
+        "is locked: others used it for {seconds} seconds",
+        "Try again later, or look for a process that hangs",
+    ),
+    "23505": ("was charged by somebody else at the same time", "Try again"),
+    "25006": ("is read-only here: {told}", "Give the address of the primary server"),
+}
+"""What errors of the server mean for a ledger, by SQLSTATE, and what to do."""
+
+
+@dataclass(frozen=True)
+class PostgreSQLRecords(Records):
+    """The rows of a ledger in a database, inside a transaction."""
+
+    connection: Connection
+    place: PostgreSQLPlace
+
+    def _rows(self, query: str, *values: Row | str | int) -> list[Row]:
+        return self.connection.execute(query.format(schema=self.place.schema), values).fetchall()
+
+    def budget(self) -> BudgetRow | None:
+        columns = "version, identity, epsilon, delta, created, carried"
+        return BudgetRow.read(self._rows(f"SELECT {columns} FROM {{schema}}.budget LIMIT 2"))
+
+    def state(self, budget: BudgetRow) -> Sequence[Row]:
+        rows = self._rows("SELECT id, hash, totals, seal FROM {schema}.entry ORDER BY id DESC LIMIT 1")
+        return rows or [State(budget, 0, budget.genesis).to_row()]
+
+    def newest(self, most: int) -> list[tuple[Row, str]]:
+        rows = self._rows(f"SELECT {_FIELDS}, hash FROM {{schema}}.entry ORDER BY id DESC LIMIT %s", most)
+        return [(row[:-1], str(row[-1])) for row in rows[::-1]]
+
+    def after(self, entry: int, most: int, version: int) -> list[tuple[Row, str]]:
+        query = f"SELECT {_FIELDS}, hash FROM {{schema}}.entry WHERE id > %s ORDER BY id LIMIT %s"
+        return [(row[:-1], str(row[-1])) for row in self._rows(query, entry, most)]
+
+    def head(self, entry: int) -> str | None:
+        found = self._rows("SELECT hash FROM {schema}.entry WHERE id = %s", entry)
+        return str(found[0][0]) if found else None
+
+    def insert(self, row: Row, state: State) -> None:
+        values = (*row, *state.to_row()[1:])
+        query = f"INSERT INTO {self.place.schema}.entry ({_WRITTEN}) VALUES ({', '.join(['%s'] * len(values))})"
+        self.connection.execute(query, values)
+
+    def commit(self, state: State) -> None:
+        """Commit. If no answer comes, the charge is looked for, and counts only if it is found."""
+        try:
+            answer = self.connection.execute("COMMIT").statusmessage
+        except _driver().Error:
+            answer = None
+        if answer != "COMMIT":
+            self.connection.close()
+            self.place.settle(state)
+
+
+# -- addresses -------------------------------------------------------------------------------------
+
+
+def place_in_database(address: str) -> PostgreSQLPlace:
+    """The place that an address names. Its password is kept in memory only."""
+    place = known_place(address)
+    server, secrets = _without_secrets(place.server)
+    if secrets:
+        _secrets[server] = secrets
+    return PostgreSQLPlace(server, place.ledger, place.project)
+
+
+def known_place(address: str) -> PostgreSQLPlace:
+    """The place that an address of ours names: `ledger=` and `project=` are taken out of it."""
+    server, _, options = address.partition("?")
+    names = {"ledger": "default", "project": ""}
+    others = []
+    for option in filter(None, options.split("&")):
+        name, _, value = option.partition("=")
+        if name in names:
+            names[name] = unquote(value)
+        else:
+            others.append(option)
+    _schema_name(**names)
+    return PostgreSQLPlace(f"{server}?{'&'.join(others)}" if others else server, **names)
+
+
+def _schema_name(ledger: str, project: str) -> str:
+    """The schema of a ledger, which psql shows."""
+    names = [ledger, project] if project else [ledger]
+    name = "privfit_" + "__".join(names)
+    if not all(map(_NAME.fullmatch, names)) or len(name) > _LONGEST_NAME:
+        raise LedgerError(
+            "The address of a ledger was given with a name of a ledger or a project that a database cannot keep. Write "
+            f"small letters, digits and single - or _ between them, together at most {_LONGEST_NAME - 10} characters: "
+            "?ledger=people&project=readmission."
+        )
+    return name
+
+
+def _without_secrets(server: str) -> tuple[str, dict[str, str]]:
+    """An address in one spelling, and what must not stand in it."""
+    driver = _driver()
+    try:
+        given = {name: str(value) for name, value in import_module("psycopg.conninfo").conninfo_to_dict(server).items()}
+        hidden = {option.keyword.decode() for option in driver.pq.Conninfo.get_defaults() if option.dispchar == b"*"}
+    except (driver.Error, UnicodeError):
+        given, hidden = {"host": "@"}, set()
+    secrets = {name: given.pop(name) for name in hidden & set(given)}
+    if any("@" in given.get(name, "") for name in ("host", "dbname", "port")):
+        raise LedgerError(
+            "The address of a ledger cannot be read. Write postgresql://user@host:port/database?ledger=people, with "
+            "%40 for an @ and %2F for a / inside of names; a password is best left to PGPASSWORD or a password file. "
+            "Nothing was charged."
+        )
+    text = partial(quote, safe="")
+    user, database = given.pop("user", ""), given.pop("dbname", "")
+    host = ""
+    if re.fullmatch(r"[A-Za-z0-9.-]+", given.get("host", "")) and given.get("port", "0").isdigit():
+        host = given.pop("host") + (f":{given.pop('port')}" if "port" in given else "")
+    options = "&".join(f"{name}={quote(value, safe='/,')}" for name, value in sorted(given.items()))
+    address = f"postgresql://{text(user) + '@' if user else ''}{host}/{text(database)}"
+    return f"{address}?{options}" if options else address, secrets
+
+
+def _reason(message: str) -> str:
+    """Why a connection was not made, in our words: messages of the driver may quote the address."""
+    if "password" in message or "authentication" in message or "no pg_hba" in message:
+        return _LOCKED_OUT
+    if "does not exist" in message:
+        return "has no such database or role. Check the address."
+    if "timeout" in message:
+        return f"did not answer in {_CONNECT_SECONDS} seconds. Check the address and the network."
+    return "cannot be reached. Check the address, the network and whether the server runs."
+
+
+def _driver() -> ModuleType:
+    try:
+        return import_module("psycopg")
+    except ImportError:
+        pass
+    raise LedgerError(
+        "A ledger in PostgreSQL needs the library 'psycopg', which is not installed. Install it: pip install "
+        "'privfit[postgres]'. Nothing was charged."
+    )
