@@ -107,7 +107,10 @@ FEATURE = '[[feature]]\nname = "age"\n'
 REFUSALS = {
     "no TOML": ("name = \n", ["not valid TOML", "line 1", "Mend that line"]),
     "no features": ("", ["no feature columns", "nothing to fit", "List at least one"]),
-    "an unknown part": ("[features]\n", ["['features']", "does not know", "Use [[feature]], [target] or [box]"]),
+    "an unknown part": (
+        "[features]\n",
+        ["['features']", "does not know", "Use person, [[feature]]"],
+    ),
     "one bracket": ('[feature]\nname = "age"\n', ["[feature] table", "features are a list", "Write [[feature]]"]),
     "no name": ('[[feature]]\ntype = "numeric"\n', ["no name", "Write name ="]),
     "an empty name": (

@@ -69,6 +69,9 @@ class RecordingNoise:
 
         return KeyedBits(b"the same coins for both tables")
 
+    def key(self) -> bytes:
+        return b"one key for both"
+
     def one_in(self, count: int) -> bool:
         return self._source.one_in(count)
 

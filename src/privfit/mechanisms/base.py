@@ -1,7 +1,6 @@
 """Mechanism: from bounded rows to one release, with noise chosen from public facts alone.
 
-The order of steps is written once, in `Mechanism.release`: plan, check the ledger, read, charge, draw. A mechanism
-fills in `plan`, `read` and `draw`, and `solve` where something is left to do with what was released.
+The order of steps is written once, in `Mechanism.release`: plan, check the ledger, read, charge, draw.
 """
 
 from __future__ import annotations
@@ -23,11 +22,9 @@ Value = TypeVar("Value")
 
 SEEDED = "the noise comes from a source that is not secret, so that it can be repeated and subtracted"
 USUAL_ROWS = 20_000
-"""Stands for the number of rows in rules that need one, where it is private and nobody has given expected_rows. Rules
-then suit tables of about this size best; no guarantee depends on it."""
+"""Stands for a private number of rows in rules that need one, without expected_rows; no guarantee depends on it."""
 STREAM_ROWS = 10_000
-"""Stands for the number of rows of a stream until it is read, where nobody has given expected_rows: only the price is
-asked of the ledger with it, and the plan is made again with the true number before the charge."""
+"""Stands for the number of rows of a stream until it is read: the ledger is asked for a price, and the plan made again."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +46,8 @@ class PublicFacts:
         """What is public before a row is read."""
         if parameters.adjacency == "add-remove":
             return cls(rows.geometry, parameters, parameters.expected_rows)
-        if rows.known_rows is not None:
-            return cls(rows.geometry, parameters, rows.known_rows)
+        if (known := rows.slots if rows.leaves_out else rows.known_rows) is not None:
+            return cls(rows.geometry, parameters, known)
         return cls(rows.geometry, parameters, parameters.expected_rows or STREAM_ROWS, counted=False)
 
 
@@ -64,11 +61,12 @@ class ReleasePlan:
 
 @dataclass(frozen=True)
 class Release(Generic[Value]):
-    """A noisy value and the event that paid for it: all that a model may be built from."""
+    """A noisy value and the event that paid for it: all that a model is built from. `stated` is what was charged."""
 
     value: Value
     event: Event
     private: bool
+    stated: Event | None = None
 
 
 @dataclass(frozen=True)
@@ -171,6 +169,23 @@ class Mechanism(ABC, Generic[Problem, PlanT, Data, Value]):
             The mechanism.
         """
         return self
+
+    def for_rows_left_out(self, parameters: PrivacyParameters, slots: int | None) -> PrivacyParameters:
+        """Return parameters to plan with where rows may be left out, or refuse that: their number is private then.
+
+        Parameters
+        ----------
+        parameters : PrivacyParameters
+            What is promised.
+        slots : int or None
+            How many rows could be used, where that is public.
+
+        Returns
+        -------
+        PrivacyParameters
+            Parameters that imply what is promised.
+        """
+        return parameters.for_rows_left_out(slots)
 
     @abstractmethod
     def geometry(self, schema: Schema, problem: Problem, numeric: Numbers = "slope") -> Geometry:
@@ -355,18 +370,19 @@ class Mechanism(ABC, Generic[Problem, PlanT, Data, Value]):
         refuse_ledger(ledger, reasons if sampler.private else (SEEDED, *reasons))
         facts = PublicFacts.before_reading(rows, parameters)
         plan = self.plan(facts, problem)
-        account.check(plan.event)
+        account.check(plan.event if (promise := parameters.promise) is None else plan.event.promising(promise))
         draws = Draws(plan.event, sampler)
         data = self.read(rows, plan, problem, draws)
         if not facts.counted:
             plan = self.plan(replace(facts, n_rows=rows.n_rows, counted=True), problem)
             draws.switch(plan.event)
         self.warn(plan)
-        account.charge(plan.event, dataset=rows.label)
+        stated = plan.event if promise is None else plan.event.promising(promise)
+        account.charge(stated, dataset=rows.label)
         draws.pay()
         value = self.draw(data, plan, draws)
         draws.finish()
-        return Release(value, plan.event, sampler.private and not reasons)
+        return Release(value, plan.event, sampler.private and not reasons, stated)
 
 
 AnyMechanism = Mechanism[Any, Any, Any, Any]

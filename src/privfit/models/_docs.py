@@ -39,7 +39,8 @@ numeric : {'auto', 'slope', 'bins'}
     Encoding of numeric columns that have no bins of their own: one slope, or one indicator per bin. "auto" is "slope"
     here.
 rows_per_person : int
-    Largest number of rows that one person can have. The guarantee is given to persons, not to rows.
+    Largest number of rows that one person can have. The guarantee is given to persons, not to rows. With
+    `Schema(person=...)` further rows of a person are left out; otherwise it is taken on trust that there are none.
 expected_rows : int or None
     Public guess of the number of rows, for choices that depend on it where the true number is private ("add-remove")
     or not yet known (a stream).

@@ -14,8 +14,9 @@ from privfit.mechanisms.base import Description
 from privfit.models._docs import documented
 from privfit.models.bounds import checked_bounds
 from privfit.models.inputs import Input, fit_input
+from privfit.models.left_out import using_rows
 from privfit.models.private import FitResult, PrivateModel
-from privfit.privacy import Budget, Ledger, PrivacyError, PrivacyParameters, Seed
+from privfit.privacy import Budget, Ledger, PrivacyError, PrivacyParameters, Seed, noise_source
 from privfit.rows import PlainRows
 from privfit.schema import Geometry, Schema
 from privfit.tables import TableLike
@@ -186,6 +187,8 @@ class Aggregate(PrivateModel[SampleAndAggregate, BlockAnswers, BlockFit]):
             self.expected_rows,
         )
         mechanism, given = self._chosen_mechanism(), fit_input(self, aged, None, many_classes=True)
+        if given.schema.leaves_out:
+            given = using_rows(given, parameters, noise_source(self.random_state))
         problem, geometry = self._encoded(mechanism, given, parameters)
         plain = PlainRows(self._rows(given, geometry))
         plain.read()

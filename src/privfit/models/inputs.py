@@ -63,6 +63,8 @@ class Input:
     strict_names: bool = False
     by_position: bool = False
     selector: RFE | SelectFromModel | None = None
+    declared: Schema | None = None
+    """The schema as it was given, where it leaves rows out; `schema` describes the rows that are used."""
 
 
 def fit_input(model: AnyModel, X: TableLike, y: ArrayLike | None, many_classes: bool) -> Input:
@@ -83,7 +85,8 @@ def fit_input(model: AnyModel, X: TableLike, y: ArrayLike | None, many_classes: 
     _check_width(model, table, settled, y is None)
     _check_target(model, settled, y is not None, table)
     if y is not None:
-        table = WithTarget(table, _target_values(y, settled.target))
+        name = None if settled.target is None else settled.target.name
+        table = WithTarget(table, _target_values(y, settled.target), name)
     named = _has_text_names(X) if placed else table.names is not None
     model.n_features_in_ = len(settled.features)
     model.__dict__.pop("feature_names_in_", None)
@@ -185,26 +188,20 @@ def advising_about_target(target: Column | None) -> Iterator[None]:
 
 
 def _missing_target(target: Column) -> DataError:
+    """The error for missing targets: three ways that are sound, and no value to make up."""
+    made = f"{type(target).__name__}({target.name!r}, ..., fill='drop')"
     cause = (
         f"The target {target.name!r} contains NaN or missing values, and a value that is made up for a target changes "
-        "what is "
-        "estimated. Leave such rows out before fitting: the fit is then about people whose target is known. The number "
-        "of "
-        "rows that are left is taken as public with"
+        "what is estimated. There are three sound ways, and with each the fit is about people whose target is known. "
+        "One: leave such rows out inside the promise,"
     )
-    level, line = (
-        (f" Or add a level for it: {how}." if isinstance(target, Category) else "")
-        for how in (
-            f"Category({target.name!r}, [..., 'unknown'], fill='unknown')",
-            'levels = [..., "unknown"], fill = "unknown"',
-        )
+    ways = (
+        "Two: leave such rows out before fitting, with {remove}, if it is private who has no target. Three: the same "
+        "with {replace}, if the number of rows that are left is public. Nothing was charged."
     )
-    return DataError(
-        f"{cause} adjacency='replace-one'; use adjacency='add-remove' if it is private who has no target.{level} "
-        "Nothing was charged.",
-        for_toml=f"{cause} --adjacency replace-one; use --adjacency add-remove if it is private who has no "
-        f"target.{line} Nothing was charged.",
-    )
+    python = ways.format(remove="adjacency='add-remove'", replace="adjacency='replace-one'")
+    command = ways.format(remove="--adjacency add-remove", replace="--adjacency replace-one")
+    return DataError(f"{cause} {made}. {python}", for_toml=f'{cause} with fill = "drop" under [target]. {command}')
 
 
 # -- a schema given by the user --------------------------------------------------------------------

@@ -15,7 +15,8 @@ from sklearn.base import BaseEstimator
 from privfit.mechanisms import Release
 from privfit.mechanisms.base import AnyMechanism, Description, Mechanism, refuse_ledger
 from privfit.models.inputs import PUBLIC, Input, advising_about_target, fit_input
-from privfit.models.report import JSONObject, Report, filled_target_note, make_report, qualifications
+from privfit.models.left_out import stating_rows_left_out, using_rows
+from privfit.models.report import JSONObject, Report, filled_target_note, left_out_note, make_report, qualifications
 from privfit.models.selectors import check_selector
 from privfit.privacy import (
     Budget,
@@ -138,7 +139,13 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
             reasons = self._reasons_not_private()
             if reasons:
                 refuse_ledger(self.ledger, reasons)
-            given = self._prepared(fit_input(self, X, y, mechanism.many_classes), mechanism)
+            given = fit_input(self, X, y, mechanism.many_classes)
+            declared = given.schema
+            if declared.leaves_out:
+                given = using_rows(given, parameters, sampler)
+            given = self._prepared(given, mechanism)
+            if declared.leaves_out:
+                parameters = mechanism.for_rows_left_out(parameters, given.table.slots)
             problem, geometry = self._encoded(mechanism, given, parameters)
             if given.selector is not None and self._check_selectors:
                 check_selector(given.selector, self, mechanism, geometry, given)
@@ -150,15 +157,19 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
             fit: FitT = mechanism.solve(release, geometry, problem)
             result = FitResult(mechanism, problem, release, fit)
             self.schema_, self._geometry = given.schema, geometry
+            if declared.leaves_out:
+                self.schema_ = stating_rows_left_out(given.schema, declared)
             self._strict_names, self._by_position = given.strict_names, given.by_position
             self._public_array = isinstance(self.schema, str) and given.table.names is None and self.schema == PUBLIC
             self._keep(result)
-            public_rows = rows.n_rows if parameters.adjacency == "replace-one" else parameters.expected_rows
+            public_rows = parameters.expected_rows
+            if parameters.adjacency == "replace-one":
+                public_rows = rows.slots if rows.leaves_out else rows.n_rows
             self.report_ = self._report(result, reasons, public_rows, ledger)
             if self.ledger is None and ledger is not None:
                 warn_of_running_total(ledger)
-            if parameters.adjacency == "replace-one" and release.event.delta * rows.n_rows > 1:
-                warnings.warn(_large_delta(release.event.delta, rows.n_rows), PrivacyWarning, stacklevel=2)
+            if self.adjacency == "replace-one" and public_rows and release.event.delta * public_rows > 1:
+                warnings.warn(_large_delta(release.event.delta, public_rows), PrivacyWarning, stacklevel=2)
         return self
 
     # -- what a subclass states, in this order -----------------------------------------------------
@@ -193,8 +204,10 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
             facts.append(f"levels of {categories} categor{'ies' if categories != 1 else 'y'}")
         if schema.target is not None:
             facts.append("classes of the target" if isinstance(schema.target, Category) else "bounds of the target")
+        if schema.where:
+            facts.append(f"the filter on {', '.join(repr(condition.name) for condition in schema.where)}")
         if self.adjacency == "replace-one":
-            facts.append("the number of rows")
+            facts.append(_public_number(schema) if schema.leaves_out else "the number of rows")
         return tuple(facts)
 
     # -- what all of them share --------------------------------------------------------------------
@@ -283,9 +296,12 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
         public_rows: int | None,
         ledger: Ledger | None,
     ) -> Report:
-        described, event, target = self._described(result), result.released.event, self.schema_.target
+        described, target = self._described(result), self.schema_.target
+        event = result.released.stated or result.released.event
         notes = list(described.notes)
-        if target is not None and target.fill is not None:
+        if self.schema_.leaves_out:
+            notes.append(left_out_note(self.schema_, event))
+        if target is not None and target.fill is not None and not target.drops:
             notes.append(filled_target_note(target))
         if self.delta and not event.delta:
             notes.append("delta was not spent: this noise needs epsilon alone")
@@ -301,6 +317,7 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
             reasons=reasons,
             receipt={} if receipt is None else asdict(receipt),
             cautions=() if reasons else qualifications(event, public_rows, unlimited),
+            enforced=self.schema_.person is not None,
         )
 
 
@@ -317,6 +334,12 @@ def _unchanged_on_error(model: AnyModel) -> Iterator[None]:
         model.__dict__.clear()
         model.__dict__.update(before)
         raise
+
+
+def _public_number(schema: Schema) -> str:
+    if schema.person is not None:
+        return "the number of persons"
+    return "the number of rows, those left out included"
 
 
 def _large_delta(delta: float, n_rows: int) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from privfit.mechanisms.base import Description
 from privfit.privacy import Amount, Event
 from privfit.privacy.parts import Additive
-from privfit.schema import Category, Column
+from privfit.schema import Category, Column, Schema
 
 JSONObject = dict[str, Any]
 """What json reads and writes; values are checked where they are read."""
@@ -64,6 +64,8 @@ class Report:
         Standard deviation of the noise on one released value; the root of its mean square where parts differ.
     receipt : dict, optional
         Which ledger and which of its entries paid, and the head of its chain then; empty where no ledger was given.
+    person_column : bool or None, default=None
+        Whether a person column made sure of the rows per person; False where they were taken on trust.
     cautions : tuple of str, default=()
         What qualifies `private`: a large epsilon, a large delta, no ledger.
 
@@ -106,6 +108,10 @@ class Report:
     receipt: JSONObject = field(default_factory=dict, repr=False, compare=False)
     """Which ledger and which of its entries paid, and the head of its chain then (`Ledger.verify(receipt)`); empty
     where no ledger was given.
+    """
+    person_column: bool | None = None
+    """Whether a person column made sure that nobody has more rows; False where that was taken on trust, None in reports
+    that were written before it was known.
     """
     cautions: tuple[str, ...] = ()
     """What qualifies `private`, in sentences: a large epsilon, a large delta, no ledger. Empty where nothing does."""
@@ -172,7 +178,7 @@ class Report:
             ("epsilon", f"{self.epsilon:g}"),
             ("delta", f"{self.delta:g}"),
             ("neighbours", f"{self.adjacency}: {neighbours}"),
-            ("rows per person", f"at most {self.rows_per_person}"),
+            ("rows per person", f"at most {self.rows_per_person}{self._of_persons()}"),
             *self._of_noise(),
             ("repairs", self._repairs_in_words()),
             ("taken as public", "; ".join(self.public)),
@@ -182,6 +188,11 @@ class Report:
         width = max(len(name) for name, _ in rows)
         lines = [f"Privacy report of {self.model}", ""]
         return "\n".join([*lines, *(f"  {name:<{width}}  {text}" for name, text in rows)])
+
+    def _of_persons(self) -> str:
+        """How it is known that nobody has more rows."""
+        told = {True: ": others were left out", False: ", taken on trust: the schema names no person column"}
+        return "" if self.person_column is None else told[self.person_column]
 
     def _private_in_words(self) -> list[str]:
         """Whether it is private, and what qualifies that: a line each."""
@@ -217,8 +228,11 @@ def make_report(
     reasons: tuple[str, ...] = (),
     receipt: JSONObject | None = None,
     cautions: tuple[str, ...] = (),
+    enforced: bool | None = None,
 ) -> Report:
-    """The report of a release with this event; `reasons` say why it is not private, if it is not."""
+    """The report of a release with this event; `reasons` say why it is not private, if it is not. `enforced` is whether
+    a person column made sure of the rows per person.
+    """
     noise = event.summary
     return Report(
         model=model,
@@ -239,6 +253,7 @@ def make_report(
         event=event.to_dict(),
         noise_deviation=noise.usual_sd,
         receipt=receipt or {},
+        person_column=enforced,
         cautions=cautions,
     )
 
@@ -305,3 +320,16 @@ def filled_target_note(target: Column) -> str:
         )
     value = f"{target.fill:g}" if isinstance(target.fill, float) else repr(target.fill)
     return f"missing targets are taken as {value}: that changes what is estimated"
+
+
+def left_out_note(schema: Schema, event: Event) -> str:
+    """A note for a schema that leaves rows out. It depends on public facts alone."""
+    rows = []
+    if schema.where:
+        rows.append("rows that do not meet the filter")
+    if schema.target is not None and schema.drops_target:
+        rows.append(f"rows without a value of {schema.target.name!r}")
+    if schema.person is not None:
+        rows.append(f"rows beyond {event.rows_per_person} of a person, chosen at random")
+    about = "; the fit is about people whose target is known" if schema.drops_target else ""
+    return f"absent are {', and '.join(rows)}: how many rows were used is private{about}"

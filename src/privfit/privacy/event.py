@@ -6,7 +6,7 @@ import json
 import math
 import operator
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -61,8 +61,7 @@ class NoiseSummary:
 
 @dataclass(frozen=True)
 class Event:
-    """One release: which mechanism, at which price, and the recipe of every draw. Frozen, and the same after a round
-    trip through JSON.
+    """One release: which mechanism, at which price, and the recipe of every draw. JSON keeps it as it is.
 
     `parts` are drawn in order, by `Draws`; the report, the ledger and the attacks read them too. `elsewhere` is True
     for a release that other software made, of which only the price is known.
@@ -101,6 +100,10 @@ class Event:
                     f"The parts of an event {self.mechanism!r} spend {name} {shares:g}, and its price is {price:g}. "
                     "Parts spend at most the price. Nothing was charged."
                 )
+
+    def promising(self, promise: tuple[Adjacency, int]) -> Event:
+        """The same event as a ledger states it, where it was planned with `PrivacyParameters.promise`."""
+        return replace(self, adjacency=promise[0], rows_per_person=promise[1])
 
     @classmethod
     def laplace(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Real
@@ -51,12 +51,34 @@ class PrivacyParameters:
     adjacency: Adjacency = "replace-one"
     rows_per_person: int = 1
     expected_rows: int | None = None
+    promise: tuple[Adjacency, int] | None = None
+    """The adjacency and the rows per person that are promised, where the fields above say something that implies it
+    (`for_rows_left_out`); otherwise None.
+    """
 
     def __post_init__(self) -> None:
         checked_adjacency(self.adjacency)
         for name in ("rows_per_person",) if self.expected_rows is None else ("rows_per_person", "expected_rows"):
             count = f"it is an integer from 1 to 2^62, and public. Write, for example, {name}=1"
             settle(self, name, "integer", least=1, below=MOST_ROWS + 1, wanted=count)
+
+    def for_rows_left_out(self, slots: int | None) -> PrivacyParameters:
+        """The same promise for a table of which some rows are left out, so that the number of rows used is private.
+
+        A row that is replaced is one row that leaves and one that enters, or only one of both. So replace-one for m
+        rows of a person follows from add-remove for 2 m rows. `slots` is the public number of rows that could be used.
+
+        Guarantee: what is private for these parameters keeps `promise`; docs/proofs/rows-left-out.md, Theorem 1.
+        """
+        if self.adjacency == "add-remove":
+            return self
+        return replace(
+            self,
+            adjacency="add-remove",
+            rows_per_person=2 * self.rows_per_person,
+            expected_rows=self.expected_rows or slots,
+            promise=(self.adjacency, self.rows_per_person),
+        )
 
 
 class Amount(float):

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from privfit.models.inputs import Input
 from privfit.privacy import PrivacyError, seeded_generator
 from privfit.rows import PublicRows
-from privfit.schema import OTHER, Category, Column, Geometry, Schema
+from privfit.schema import Category, Column, Geometry, Schema
 from privfit.tables import (
     DataError,
     Frame,
@@ -172,7 +172,9 @@ def synthetic_table(columns: tuple[Column, ...], n_rows: int) -> Frame:
     drawn: dict[str, NDArray[Any]] = {}
     for column in columns:
         if isinstance(column, Category):
-            levels = np.array([level for level in column.levels if column.is_text or level != OTHER], dtype=object)
+            levels = np.array(
+                [level for level in column.levels if column.is_text or not isinstance(level, str)], dtype=object
+            )
             drawn[column.name] = levels[generator.integers(len(levels), size=n_rows)]
             continue
         edges = np.array([column.low, *column.edges("auto"), column.high])

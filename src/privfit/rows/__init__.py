@@ -18,6 +18,7 @@ from privfit.rows.rows import Rows, count_rows, on_progress, report_progress
 from privfit.rows.sides import one_against_rest
 from privfit.rows.target_sums import count_up_to, sum_of_residuals
 from privfit.rows.threads import one_blas_thread
+from privfit.rows.used_rows import used_rows
 
 __all__ = [
     "CachedDesign",
@@ -54,4 +55,5 @@ __all__ = [
     "scaled_points",
     "sum_of_residuals",
     "thread_count",
+    "used_rows",
 ]

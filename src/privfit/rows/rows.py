@@ -33,8 +33,8 @@ from privfit.rows.workers import (
     numbered_pieces,
     summed,
 )
-from privfit.schema import Geometry, Schema
-from privfit.tables import NOT_CHARGED, ArrayFile, Arrays, Batch, DataError, Persisted, Table
+from privfit.schema import Category, Geometry, Schema
+from privfit.tables import NOT_CHARGED, ArrayFile, Arrays, Batch, DataError, Persisted, Table, Values
 
 Made = TypeVar("Made")
 
@@ -73,8 +73,10 @@ def count_rows(table: Table, schema: Schema) -> int | None:
     """How many rows a table has, if that can be found out without using it up: by reading one column, where the table
     does not say.
 
-    A query is run once, kept in a temporary file, and read from there.
+    A query is run once, kept in a temporary file, and read from there. Where rows are left out, how many could be used.
     """
+    if table.leaves_out:
+        return table.slots
     if table.passes_once and table.runs_again:
         table.keep(schema.columns)
     if table.n_rows is not None or table.passes_once:
@@ -104,6 +106,7 @@ class Rows:
         self.geometry, self.label = geometry, table.label
         self.passes_once = table.passes_once
         self.known_rows: int | None = table.n_rows
+        self.leaves_out, self.slots = table.leaves_out, table.slots
         self._table, self._batch_rows = table, batch_rows
         self._columns = schema.columns if geometry.target is not None else schema.features
         self._positions = table.positions(self._columns)
@@ -146,10 +149,17 @@ class Rows:
             if report is not None:
                 report(seen)
         if not seen:
-            raise no_rows()
+            if not self.leaves_out:
+                raise no_rows()
+            yield 0, self._no_rows()
         if self.known_rows not in (None, seen):
             raise other_rows()
         self.known_rows, self._was_read = seen, True
+
+    def _no_rows(self) -> Batch:
+        """A piece without rows: where all are left out, sums are zero and nothing is refused."""
+        empty: dict[bool, Values] = {True: np.empty(0, dtype=np.int32), False: np.empty(0)}
+        return [empty[isinstance(column, Category)] for column in self._columns]
 
     def sum(self, kernel: Kernel) -> NDArray[np.int64]:
         """The exact sum of the kernel over all rows."""

@@ -1,19 +1,22 @@
 """Public knowledge about a table, and the geometry that it gives to every row."""
 
-from privfit.schema.columns import AUTO_KNOTS, MISSING, OTHER, Category, Column, Level, Numeric
+from privfit.schema.columns import AUTO_KNOTS, DROP, MISSING, OTHER, Category, Column, Level, Numeric
 from privfit.schema.errors import SchemaError
+from privfit.schema.filters import Condition
 from privfit.schema.geometry import CONSTANT, ZERO, Block, Geometry, Norm, RowNorms, level_labels, make_block
 from privfit.schema.schema import Schema
 
 __all__ = [
     "AUTO_KNOTS",
     "CONSTANT",
+    "DROP",
     "MISSING",
     "OTHER",
     "ZERO",
     "Block",
     "Category",
     "Column",
+    "Condition",
     "Geometry",
     "Level",
     "Norm",

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from itertools import accumulate, pairwise
 from numbers import Real
 from typing import Any, Literal
@@ -13,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.schema.edges import equal_edges, log_edges
 from privfit.schema.errors import SchemaError
 
 Level = str | int | float | bool
@@ -22,6 +22,8 @@ OTHER = "other"
 """The level that receives all that are not listed."""
 MISSING = "missing"
 """The level that missing values have where a column has bins."""
+DROP = "drop"
+"""The fill of a target whose rows are left out where it is missing."""
 AUTO_BINS = 8
 """Bins of a number that has none of its own: finer steps against more noisy coefficients. No command varies it."""
 AUTO_KNOTS = 8
@@ -75,10 +77,10 @@ class Numeric:
     bins : int, sequence of float, 'auto' or None, default=None
         None for the public default of the estimator; a number of equal bins; the edges between bins; or "auto", which
         depends on the bounds only: 8 bins of equal width, or equal in a signed logarithm when the range is wide.
-    fill : float, 'missing' or None, default=None
+    fill : float, 'missing', 'drop' or None, default=None
         The public value that replaces a missing one. For a binned column "missing" gives missing values a level of
-        their own. None makes a missing value an error. Leave it out for a target: a made-up target changes what is
-        estimated.
+        their own. None makes a missing value an error. For a target, "drop" leaves out rows without one; no number is
+        right for it, because a made-up target changes what is estimated.
 
     See Also
     --------
@@ -96,7 +98,7 @@ class Numeric:
     low: float = None  # type: ignore[assignment]  # absent bounds are refused below with a cure
     high: float = None  # type: ignore[assignment]
     bins: Bins | Sequence[float] = None
-    fill: float | Literal["missing"] | None = None
+    fill: float | Literal["missing", "drop"] | None = None
     is_wide: bool = field(init=False, repr=False, compare=False)
     """Whether this column's scale is a logarithm: its range has several orders of magnitude."""
     auto_knots: tuple[float, ...] = field(init=False, repr=False, compare=False)
@@ -165,7 +167,7 @@ class Numeric:
     def _check_fill(self) -> None:
         if self.fill is None or _is_number(self.fill):
             return
-        if isinstance(self.fill, str) and self.fill == MISSING and self.bins is not None:
+        if isinstance(self.fill, str) and (self.fill == DROP or (self.fill == MISSING and self.bins is not None)):
             return
         raise SchemaError(
             f"Column {self.name!r} has fill={self.fill!r}; fill is a public number, or 'missing' when the column has "
@@ -173,6 +175,11 @@ class Numeric:
             "Write a number that is sound for everybody who has none, such as fill=40, or leave it out to refuse "
             "missing ones."
         )
+
+    @property
+    def drops(self) -> bool:
+        """Whether rows are left out where this column, a target, is missing."""
+        return self.fill == DROP
 
     def edges(self, bins: Bins = None) -> tuple[float, ...]:
         """Return the inner edges of this column's bins: its own, or those of `bins` when it has none.
@@ -196,7 +203,7 @@ class Numeric:
             )
         wide = own == "auto" and self.is_wide
         count = AUTO_BINS if own == "auto" else int(own)  # type: ignore[arg-type]
-        return _log_edges(self.low, self.high, count) if wide else _equal_edges(self.low, self.high, count)
+        return log_edges(self.low, self.high, count) if wide else equal_edges(self.low, self.high, count)
 
     # -- knots -------------------------------------------------------------------------------------
 
@@ -274,25 +281,6 @@ class Numeric:
         return self.low + math.expm1(step)
 
 
-def _equal_edges(low: float, high: float, count: int) -> tuple[float, ...]:
-    width = Fraction(high) - Fraction(low)
-    return _rising(float(Fraction(low) + width * i / count) for i in range(1, count))
-
-
-def _log_edges(low: float, high: float, count: int) -> tuple[float, ...]:
-    """Equal bins of a logarithm that starts at `low`, or, when the range spans zero, grows away from zero both ways."""
-    if low < 0.0 < high:
-        start, stop = -math.log1p(-low), math.log1p(high)
-        steps = (start + (stop - start) * i / count for i in range(1, count))
-        return _rising(math.copysign(math.expm1(abs(step)), step) for step in steps)
-    width = math.log1p(high - low)
-    return _rising(low + math.expm1(width * i / count) for i in range(1, count))
-
-
-def _rising(edges: Iterable[float]) -> tuple[float, ...]:
-    return tuple(sorted(set(edges)))
-
-
 @dataclass(frozen=True)
 class Category:
     """A column whose possible levels are public.
@@ -307,7 +295,8 @@ class Category:
     other : bool, default=False
         Whether to add the level "other" when the list does not have it.
     fill : str, int, float, bool or None, default=None
-        The level that replaces a missing value. None makes a missing value an error.
+        The level that replaces a missing value. "missing" is a level of its own, which is added to the list. For a
+        target, "drop" leaves out rows without one. None makes a missing value an error.
 
     See Also
     --------
@@ -333,6 +322,8 @@ class Category:
         levels = self._checked_levels()
         if self.other and OTHER not in levels:
             levels = (*levels, OTHER)
+        if isinstance(self.fill, str) and self.fill == MISSING and MISSING not in levels:
+            levels = (*levels, MISSING)
         object.__setattr__(self, "levels", levels)
         object.__setattr__(self, "is_text", all(isinstance(level, str) for level in levels))
         object.__setattr__(self, "other", OTHER in levels)
@@ -342,11 +333,16 @@ class Category:
                 f"Column {self.name!r} has a single level, {levels[0]!r}, and says nothing about anybody. "
                 "Leave it out, or list every level that can occur."
             )
-        if self.fill is not None and self.fill not in levels:
+        if self.fill is not None and self.fill not in levels and not self.drops:
             raise SchemaError(
                 f"Column {self.name!r} has fill={self.fill!r}, which is not one of its levels. "
-                f"Choose one of {list(levels)!r}, or add the level."
+                f"Choose one of {list(levels)!r}, or fill='missing' for a level of its own."
             )
+
+    @property
+    def drops(self) -> bool:
+        """Whether rows are left out where this column, a target, is missing."""
+        return isinstance(self.fill, str) and self.fill == DROP and DROP not in self.levels
 
     def _checked_levels(self) -> tuple[Level, ...]:
         given = _plain(self.levels)
@@ -362,7 +358,7 @@ class Category:
                 f"Give them in the schema: Category({self.name!r}, ['no', 'yes'])."
             )
         levels = tuple(_plain(level) for level in given)
-        listed = [level for level in levels if level != OTHER]
+        listed = [level for level in levels if level not in (OTHER, MISSING)]
         texts = [isinstance(level, str) for level in listed]
         numbers = [
             isinstance(level, int | float) and (isinstance(level, bool) or _is_number(level)) for level in listed

@@ -17,6 +17,7 @@ and, optionally, a constant 1 in front: the intercept. Nothing here comes from d
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -127,6 +128,14 @@ def make_block(
     if len(labels) == 2 and not whole:
         return Block(column, "sign", start, 1, labels, edges)
     return Block(column, "levels", start, len(labels), labels, edges)
+
+
+def constant_carrier(features: Sequence[Column], bins: Bins, knots: int) -> Column | None:
+    """The category of two levels that needs a column per level, so that some block carries a constant."""
+    blocks = [make_block(column, 0, bins=bins, knots=knots) for column in features]
+    if any(block.kind in ("levels", "spline") for block in blocks):
+        return None
+    return next((block.column for block in blocks if block.kind == "sign"), None)
 
 
 def level_labels(column: Column, edges: tuple[float, ...]) -> tuple[str, ...]:

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from privfit.schema import toml
-from privfit.schema.columns import AUTO_KNOTS, MISSING, Bins, Category, Column, Level, Numeric
+from privfit.schema.columns import AUTO_KNOTS, Bins, Category, Column, Level, Numeric
+from privfit.schema.derived import box_target, check_names, checked_person, rebounded
 from privfit.schema.errors import SchemaError
-from privfit.schema.geometry import Block, Geometry, make_block
-
-BOX_TARGET = "target"
+from privfit.schema.filters import Condition, conditions
+from privfit.schema.geometry import Block, Geometry, constant_carrier, make_block
 
 
 class Schema:
@@ -26,6 +26,12 @@ class Schema:
         The columns that a model may use.
     target : Numeric, Category or None, default=None
         The column to predict.
+    person : str or None, default=None
+        The name of the column that says whose row it is: of each person at most the estimator's `rows_per_person` rows
+        are used, chosen at random. None takes it on trust that nobody has more. Identifiers are never kept or printed.
+    where : mapping or None, default=None
+        Which rows are used, by name of column: (low, high) for a number, both included and None for no bound, or a list
+        of levels. All conditions hold for a row that is used; a missing value meets none. Other rows count as absent.
 
     See Also
     --------
@@ -38,6 +44,8 @@ class Schema:
     >>> features = [pf.Numeric("age", 17, 90), pf.Category("sex", ["Female", "Male"])]
     >>> pf.Schema(features, target=pf.Numeric("income", 0, 200_000))
     Schema(2 features, target 'income')
+    >>> pf.Schema(features, person="patient_id", where={"age": (18, None)})
+    Schema(2 features, person 'patient_id', where age)
     """
 
     _read_public: ClassVar[Callable[..., Schema] | None] = None
@@ -45,8 +53,18 @@ class Schema:
     """All columns, the target last."""
     any_width: bool
     """Whether the number of features is still open, as in Schema.box(low, high)."""
+    drops_target: bool
+    """Whether rows without a target are left out."""
+    leaves_out: bool
+    """Whether rows may be left out, so that the number of rows used is private."""
 
-    def __init__(self, features: Iterable[Column], target: Column | None = None) -> None:
+    def __init__(
+        self,
+        features: Iterable[Column],
+        target: Column | None = None,
+        person: str | None = None,
+        where: Mapping[str, object] | tuple[Condition, ...] | None = None,
+    ) -> None:
         if not isinstance(features, Iterable):
             raise SchemaError(
                 f"A schema was given features of type {type(features).__name__}; features are a list of columns. "
@@ -54,6 +72,7 @@ class Schema:
             )
         self.features: tuple[Column, ...] = tuple(features)
         self._box: tuple[float, float] | None = None
+        self.person, self.where = checked_person(person), conditions(where)
         self._set_target(target)
         for column in (*self.features, *([target] if target is not None else [])):
             if not isinstance(column, Numeric | Category):
@@ -65,16 +84,7 @@ class Schema:
             raise SchemaError(
                 "A schema was given no feature columns, and there is nothing to fit. List at least one feature."
             )
-        self._check_names()
-
-    def _check_names(self) -> None:
-        names = [column.name for column in self.columns]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise SchemaError(
-                f"The schema lists {twice} more than once. Each column is listed once, the target apart from the "
-                "features."
-            )
+        check_names(self.features, self.columns, self.person)
 
     @classmethod
     def box(
@@ -111,7 +121,7 @@ class Schema:
                 f"Schema.box was given n_features={n_features!r}; it is an integer of at least 1. Leave it out for "
                 "any width."
             )
-        schema = cls([Numeric(f"x{i}", low, high) for i in range(int(width))], _box_target(target))
+        schema = cls([Numeric(f"x{i}", low, high) for i in range(int(width))], box_target(target))
         if n_features is None:
             schema.features, schema._box = (), (float(low), float(high))
             schema._set_target(schema.target)
@@ -136,10 +146,7 @@ class Schema:
         SchemaError
             If the file does not describe a schema.
         """
-        features, target, box = toml.load(Path(path))
-        if box is not None:
-            return cls.box(*box, target=target)
-        return cls(features, target)
+        return cls._parsed(toml.load(Path(path)))
 
     def save(self, path: str | Path) -> None:
         """Write the schema to a TOML file.
@@ -159,7 +166,7 @@ class Schema:
         str
             The text.
         """
-        return toml.dump(self.features, self.target, self._box)
+        return toml.dump(self.features, self.target, self._box, self.person, self.where)
 
     @classmethod
     def from_toml(cls, text: str) -> Schema:
@@ -180,8 +187,13 @@ class Schema:
         SchemaError
             If the text does not describe a schema.
         """
-        features, target, box = toml.parse(text, "the text")
-        return cls.box(*box, target=target) if box is not None else cls(features, target)
+        return cls._parsed(toml.parse(text, "the text"))
+
+    @classmethod
+    def _parsed(cls, parsed: toml.Parsed) -> Schema:
+        if parsed.box is None:
+            return cls(parsed.features, parsed.target, parsed.person, parsed.where)
+        return cls.box(*parsed.box, target=parsed.target)
 
     @classmethod
     def from_public(cls, table: object, target: str | None = None) -> Schema:
@@ -212,6 +224,8 @@ class Schema:
         self.target = target
         self.columns = self.features if target is None else (*self.features, target)
         self.any_width = self._box is not None
+        self.drops_target = getattr(target, "drops", False)
+        self.leaves_out = self.drops_target or self.person is not None or bool(self.where)
 
     def with_features(self, names: Sequence[str]) -> Schema:
         """Return this schema with its open width settled: one column of the box per name.
@@ -229,7 +243,20 @@ class Schema:
         if self._box is None:
             return self
         low, high = self._box
-        return Schema([Numeric(name, low, high) for name in names], self.target)
+        return Schema([Numeric(name, low, high) for name in names], self.target, self.person, self.where)
+
+    def of_used_rows(self) -> Schema:
+        """Return this schema as it describes the rows that are used: nothing is left to leave out.
+
+        Returns
+        -------
+        Schema
+            The schema without person and filter, and without a fill of the target that drops rows.
+        """
+        if not self.leaves_out:
+            return self
+        target = self.target
+        return Schema(self.features, replace(target, fill=None) if target and self.drops_target else target)
 
     def with_target(self, target: Column | None) -> Schema:
         """Return this schema with another target.
@@ -246,8 +273,9 @@ class Schema:
         """
         changed = Schema.__new__(Schema)
         changed.features, changed._box = self.features, self._box
+        changed.person, changed.where = self.person, self.where
         changed._set_target(target)
-        changed._check_names()
+        check_names(changed.features, changed.columns, changed.person)
         return changed
 
     def with_bounds(self, bounds: Mapping[str, tuple[float, float]]) -> Schema:
@@ -277,10 +305,12 @@ class Schema:
                 f"Bounds were given for {unknown}, and the schema has no numeric columns of these names. Give bounds "
                 f"for {sorted(numbers)}."
             )
-        changed = [_rebounded(column, bounds) for column in self.columns]
+        changed = [rebounded(column, bounds) for column in self.columns]
         if self.target is None:
-            return Schema(changed) if self._box is None else self
-        return Schema(changed[:-1], changed[-1]) if self._box is None else self.with_target(changed[-1])
+            return Schema(changed, None, self.person, self.where) if self._box is None else self
+        if self._box is not None:
+            return self.with_target(changed[-1])
+        return Schema(changed[:-1], changed[-1], self.person, self.where)
 
     def geometry(
         self,
@@ -329,7 +359,7 @@ class Schema:
         bins: Bins = "auto" if numeric == "bins" else None
         points = knots if numeric == "splines" else 0
         through_origin = anchored != "no" and not paper
-        carrier = self._constant_carrier(bins, points) if through_origin else None
+        carrier = constant_carrier(self.features, bins, points) if through_origin else None
         encoded = partial(make_block, bins=bins, paper=paper, anchored=through_origin, shares=shares, knots=points)
         blocks: list[Block] = []
         start = int(intercept)
@@ -346,49 +376,19 @@ class Schema:
             )
         return Geometry(tuple(blocks), intercept, goal)
 
-    def _constant_carrier(self, bins: Bins, knots: int) -> Column | None:
-        """The category of two levels that needs a column per level, so that some block carries a constant."""
-        blocks = [make_block(column, 0, bins=bins, knots=knots) for column in self.features]
-        if any(block.kind in ("levels", "spline") for block in blocks):
-            return None
-        return next((block.column for block in blocks if block.kind == "sign"), None)
-
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Schema) and (self.features, self.target, self._box) == (
-            other.features,
-            other.target,
-            other._box,
-        )
+        return isinstance(other, Schema) and self._facts == other._facts
 
     def __hash__(self) -> int:
-        return hash((self.features, self.target, self._box))
+        return hash(self._facts)
+
+    @property
+    def _facts(self) -> tuple[object, ...]:
+        return self.features, self.target, self._box, self.person, self.where
 
     def __repr__(self) -> str:
         width = "any number of" if self.any_width else str(len(self.features))
         target = "" if self.target is None else f", target {self.target.name!r}"
-        return f"Schema({width} feature{'s' if width != '1' else ''}{target})"
-
-
-def _rebounded(column: Column, bounds: Mapping[str, tuple[float, float]]) -> Column:
-    if column.name not in bounds or not isinstance(column, Numeric):
-        return column
-    low, high = bounds[column.name]
-    bins = column.bins
-    if isinstance(bins, tuple):
-        bins = tuple(edge for edge in bins if low < edge < high) or None
-    fill = column.fill if bins is not None or column.fill != MISSING else None
-    return replace(column, low=low, high=high, bins=bins, fill=fill)
-
-
-def _box_target(target: Column | tuple[float, float] | Sequence[Level] | None) -> Column | None:
-    if target is None or isinstance(target, Numeric | Category):
-        return target
-    if isinstance(target, tuple) and len(target) == 2 and not any(isinstance(bound, str | bool) for bound in target):
-        return Numeric(BOX_TARGET, *target)  # type: ignore[arg-type]  # it refuses what is not a number
-    if isinstance(target, str) or not (isinstance(target, Sequence) or hasattr(target, "tolist")):
-        raise SchemaError(
-            f"Schema.box was given target={target!r}; it is a pair (low, high), a list of classes, a Numeric or a "
-            "Category. "
-            "Write, for example, target=(0, 100) or target=['no', 'yes']."
-        )
-    return Category(BOX_TARGET, target)
+        person = "" if self.person is None else f", person {self.person!r}"
+        where = f", where {', '.join(condition.name for condition in self.where)}" if self.where else ""
+        return f"Schema({width} feature{'s' if width != '1' else ''}{target}{person}{where})"

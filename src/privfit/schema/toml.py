@@ -5,19 +5,33 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from privfit.schema.columns import Category, Column, Numeric
 from privfit.schema.errors import SchemaError
+from privfit.schema.filters import Condition
 
-Parsed = tuple[list[Column], Column | None, tuple[float, float] | None]
+
+@dataclass(frozen=True)
+class Parsed:
+    """What TOML text says of a schema."""
+
+    features: list[Column]
+    target: Column | None
+    box: tuple[float, float] | None
+    person: str | None = None
+    where: dict[str, object] | None = None
+
+
+_KNOWN = {"feature", "target", "box", "person", "where"}
 
 _NUMERIC_FIELDS = {"name", "type", "low", "high", "bins", "fill"}
 _CATEGORY_FIELDS = {"name", "type", "levels", "other", "fill"}
 
 
 def load(path: Path) -> Parsed:
-    """The columns, the target and the box of a TOML file."""
+    """What a TOML file says."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -29,7 +43,7 @@ def load(path: Path) -> Parsed:
 
 
 def parse(text: str, where: str) -> Parsed:
-    """The columns, the target and the box of TOML text; `where` names the text in errors."""
+    """What TOML text says; `where` names the text in errors."""
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -37,10 +51,11 @@ def parse(text: str, where: str) -> Parsed:
             f"The schema in {where} is not valid TOML: {error}. Mend that line, or draft a new one with `privfit "
             "schema`."
         ) from error
-    unknown = sorted(set(document) - {"feature", "target", "box"})
+    unknown = sorted(set(document) - _KNOWN)
     if unknown:
         raise SchemaError(
-            f"The schema in {where} has {unknown}, which privfit does not know. Use [[feature]], [target] or [box]."
+            f"The schema in {where} has {unknown}, which privfit does not know. Use person, [[feature]], "
+            "[target], [where] or [box]."
         )
     features = document.get("feature", [])
     if not isinstance(features, list) or not all(isinstance(feature, dict) for feature in features):
@@ -49,7 +64,15 @@ def parse(text: str, where: str) -> Parsed:
         )
     columns = [_column(feature, where) for feature in features]
     target = _column(document["target"], where) if "target" in document else None
-    return columns, target, _box(document["box"], columns, where) if "box" in document else None
+    if "box" in document:
+        left_out = sorted({"person", "where"} & set(document))
+        if left_out:
+            raise SchemaError(
+                f"The schema in {where} has a [box] and {left_out}; columns of a box have no names. List columns as "
+                "[[feature]]."
+            )
+        return Parsed(columns, target, _box(document["box"], columns, where))
+    return Parsed(columns, target, None, document.get("person"), document.get("where"))
 
 
 def _box(entry: object, columns: list[Column], where: str) -> tuple[float, float]:
@@ -87,9 +110,17 @@ def _column(entry: object, where: str) -> Column:
     return Category(name, entry.get("levels", ()), other=entry.get("other", False), fill=entry.get("fill"))
 
 
-def dump(features: Sequence[Column], target: Column | None, box: tuple[float, float] | None) -> str:
+def dump(
+    features: Sequence[Column],
+    target: Column | None,
+    box: tuple[float, float] | None,
+    person: str | None = None,
+    where: Sequence[Condition] = (),
+) -> str:
     """TOML text for these columns."""
-    parts = []
+    parts = [] if person is None else [f"person = {value_text(person)}\n"]
+    if where:
+        parts.append("[where]\n" + "".join(map(_condition_text, where)))
     if box is not None:
         parts.append(f"[box]\nlow = {box[0]!r}\nhigh = {box[1]!r}\n")
     if target is not None:
@@ -111,6 +142,13 @@ def _entry(column: Column) -> str:
     else:
         facts = {"name": column.name, "type": "category", "levels": column.levels, "fill": column.fill}
     return "".join(f"{key} = {value_text(value)}\n" for key, value in facts.items() if value is not None)
+
+
+def _condition_text(condition: Condition) -> str:
+    bounds = (("low", condition.low), ("high", condition.high))
+    written = ", ".join(f"{end} = {value_text(bound)}" for end, bound in bounds if bound is not None)
+    asked = value_text(condition.levels) if condition.levels else f"{{ {written} }}"
+    return f"{value_text(condition.name)} = {asked}\n"
 
 
 def value_text(value: object) -> str:

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.privacy import Adjacency
+from privfit.privacy import Adjacency, PrivacyParameters
 from privfit.schema import CONSTANT, Geometry, Norm
 from privfit.statistics.sensitivity import distinct_sensitivity, linf_sensitivities, squared_l2_sensitivity
 
@@ -144,6 +144,18 @@ class Moments:
         d = self.geometry.n_columns
         table = np.concatenate([products, [n_rows, 0.0]])[self.geometry.products]  # CONSTANT = -2, ZERO = -1
         return MomentValues(table[:d, :d], table[:d, -1] * (self.step / self.target_units), n_rows, target_square)
+
+    def row_sensitivity(self, parameters: PrivacyParameters, norm: Norm = "l1") -> int:
+        """The largest change per row that changes, to be multiplied by `rows_per_person`.
+
+        Where rows are left out, 2 m rows are those of m slots. What happens to a slot changes the values by no more
+        than the larger of the two sensitivities; half of it counts per row.
+
+        Guarantee: docs/proofs/rows-left-out.md, Theorem 2.
+        """
+        if parameters.promise is None:
+            return self.sensitivity(parameters.adjacency, norm)
+        return -(-max(self.sensitivity("replace-one", norm), self.sensitivity("add-remove", norm)) // 2)
 
     def sensitivity(self, adjacency: Adjacency, norm: Norm = "l1") -> int:
         """The largest change that one row makes to the released values, in lattice units and in this norm, rounded up.

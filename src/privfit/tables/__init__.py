@@ -1,10 +1,11 @@
 """Tables of every kind, as batches of plain columns. Engines stay behind this wall."""
 
 from privfit.tables.arranged import WithTarget, settled_box
-from privfit.tables.array_file import ArrayFile, Arrays
+from privfit.tables.array_file import CACHE, ArrayFile, Arrays
 from privfit.tables.arrays import as_given, refuse_masked
 from privfit.tables.drafts import NUMBER_OF_A_DATE, draft_schema, public_schema
 from privfit.tables.errors import NOT_CHARGED, DataError, MissingValues
+from privfit.tables.identifiers import HASH, PersonColumn, siphash
 from privfit.tables.kept_columns import DecodedTable, KeptColumn, kept_positions
 from privfit.tables.opening import is_frame, is_named, open_table
 from privfit.tables.pandas_frames import is_pandas
@@ -26,6 +27,8 @@ from privfit.tables.table import ABSENT, UNKNOWN, Batch, Table, TableLike, Value
 
 __all__ = [
     "ABSENT",
+    "CACHE",
+    "HASH",
     "NOT_CHARGED",
     "NUMBER_OF_A_DATE",
     "UNKNOWN",
@@ -39,6 +42,7 @@ __all__ = [
     "KeptColumn",
     "MissingValues",
     "Persisted",
+    "PersonColumn",
     "Table",
     "TableLike",
     "Values",
@@ -60,6 +64,7 @@ __all__ = [
     "refuse_nested",
     "settled_box",
     "several_tables",
+    "siphash",
     "taken",
     "with_column",
     "write_frame",

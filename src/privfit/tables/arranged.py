@@ -17,7 +17,7 @@ from privfit.tables.table import Batch, Table
 class WithTarget(Table):
     """A table of features beside a target that the user gave apart, both in memory."""
 
-    def __init__(self, features: Table, target: NDArray[np.generic]) -> None:
+    def __init__(self, features: Table, target: NDArray[np.generic], name: str | None = None) -> None:
         if not features.in_memory:
             raise DataError(
                 f"The target was given apart from a {features.label}, which is read in batches. "
@@ -28,20 +28,27 @@ class WithTarget(Table):
                 f"Found input variables with inconsistent numbers of samples: [{features.n_rows}, {len(target)}]. "
                 "Give one target value per row. Nothing was charged."
             )
-        self._features, self._target = features, target
+        self._features, self._target, self._name = features, target, name
         self.label, self.names = features.label, features.names
         self.n_rows, self.in_memory = features.n_rows, True
 
     def positions(self, columns: Sequence[Column]) -> list[int]:
-        """Where the features stand, which are all columns but the last."""
-        return self._features.positions(columns[:-1])
+        """Where the features stand; the target, known by its name or else the last column, stands nowhere (-1)."""
+        name = columns[-1].name if self._name is None else self._name
+        places = iter(self._features.positions([column for column in columns if column.name != name]))
+        return [-1 if column.name == name else next(places) for column in columns]
 
     def read(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
-        """Batches of the features at these positions, followed by the target, which is the last of `columns`."""
+        """Batches of the features at these positions, and of the target where the position is -1."""
+        asked = [place for place, position in enumerate(positions) if position >= 0]
         first = 0
-        for features in self._features.read(columns[:-1], positions, rows):
-            stop = first + len(features[0])
-            yield [*features, column_values(self._target[first:stop], columns[-1])]
+        parts = self._features.read([columns[place] for place in asked], [positions[place] for place in asked], rows)
+        for features in parts:
+            stop, values = first + len(features[0]), iter(features)
+            yield [
+                column_values(self._target[first:stop], column) if position < 0 else next(values)
+                for column, position in zip(columns, positions, strict=True)
+            ]
             first = stop
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from privfit.schema import Category, Column, Numeric
 from privfit.tables.errors import DataError, wrong_type
+from privfit.tables.identifiers import PersonColumn, hashed_array
 from privfit.tables.kept_columns import KeptColumn, kept_array
 from privfit.tables.table import (
     ABSENT,
@@ -88,6 +89,8 @@ def column_values(values: Array, column: Column) -> Values:
     """One array column as numbers or as positions of levels."""
     if isinstance(column, KeptColumn):
         return kept_array(values, column.name)
+    if isinstance(column, PersonColumn):
+        return hashed_array(values, column)
     if values.dtype.kind in "biuf":
         with np.errstate(over="ignore"):  # a warning would reveal a single huge value
             numbers = values.astype(np.float64, copy=False)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from privfit.schema import Category, Column, Numeric
 from privfit.tables.csv_lines import count_records, separator_of
 from privfit.tables.errors import DataError, wrong_type
+from privfit.tables.identifiers import PersonColumn, hashed_series
 from privfit.tables.kept_columns import KeptColumn, kept_series
 from privfit.tables.polars_tables import FileTable, chosen_columns, query_batches, text_codes
 from privfit.tables.table import ABSENT, UNKNOWN, Batch, Values, codes_of_numbers, quietly
@@ -87,6 +88,8 @@ def csv_values(series: pl.Series, column: Column) -> Values:
     """One column of a CSV file. Everything in it is text, so that numbers are read out of texts, cell by cell."""
     if isinstance(column, KeptColumn):
         return kept_series(series, column.name)
+    if isinstance(column, PersonColumn):
+        return hashed_series(series.set(series.is_in(MISSING_TEXTS), None), column)
     listed = column.levels if isinstance(column, Category) else ()
     strings = series.set(series.is_in([text for text in MISSING_TEXTS if text not in listed]), None)
     if isinstance(column, Numeric):

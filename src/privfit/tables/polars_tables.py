@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from privfit.schema import Category, Column, Numeric
 from privfit.tables.errors import changed_file, unreadable, wrong_type
+from privfit.tables.identifiers import PersonColumn, hashed_series
 from privfit.tables.kept_columns import KeptColumn, kept_series
 from privfit.tables.table import ABSENT, UNKNOWN, Batch, Table, Values, codes_of_numbers, only_absent, quietly
 
@@ -141,6 +142,8 @@ def series_values(series: pl.Series, column: Column) -> Values:
     """One polars column as numbers or as positions of levels."""
     if isinstance(column, KeptColumn):
         return kept_series(series, column.name)
+    if isinstance(column, PersonColumn):
+        return hashed_series(series, column)
     dtype = series.dtype
     if series.null_count() == len(series):  # nothing is there, and nothing is of every kind
         return (

@@ -66,6 +66,10 @@ class Table(ABC):
     runs_again: bool = False
     """Whether what passes by once would be there again for another fit, if this one is refused: a query."""
     _spool: Spool | None = None
+    leaves_out: bool = False
+    """Whether it hands out some of its rows only, so that their number is private."""
+    slots: int | None = None
+    """How many rows one that leaves rows out could hand out at most, where that is public."""
     is_csv: bool = False
     """Whether names are the first line of a text, which may be a row."""
 

@@ -86,7 +86,7 @@ class BlockPlan(ReleasePlan):
         if self.equal:
             return self._equal_places(rows, source)
         limits = np.arange(self.blocks, self.blocks - self.copies, -1, dtype=np.int64)
-        sizes = [min(ASSIGNED_AT_ONCE, rows - first) for first in range(0, rows, ASSIGNED_AT_ONCE)]
+        sizes = [min(ASSIGNED_AT_ONCE, rows - first) for first in range(0, max(rows, 1), ASSIGNED_AT_ONCE)]
         drawn = np.concatenate([source.below(np.tile(limits, size)) for size in sizes]).reshape(rows, self.copies)
         for place in range(1, self.copies):
             for taken in np.sort(drawn[:, :place], axis=1).T:  # skip those that the row has

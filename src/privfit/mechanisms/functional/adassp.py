@@ -201,7 +201,7 @@ class AdaSSP(Mechanism[QuadraticProblem, AdaptivePlan, AdaptiveSums, Adapted]):
         split, shares = BudgetSplit.of(parameters), self.shares(geometry)
         moments = self.statistic(geometry, split.kind)
         self._check_count(moments, geometry, parameters)
-        sensitivity = max(moments.sensitivity(parameters.adjacency, split.norm), 1)
+        sensitivity = max(moments.row_sensitivity(parameters, split.norm), 1)
         widest = ResidualMoments(geometry, (0,) * geometry.n_columns).sensitivity(parameters.adjacency, split.norm)
         split.scale(
             max(sensitivity, 2 * widest), min(shares.values())

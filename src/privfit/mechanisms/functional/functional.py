@@ -302,7 +302,7 @@ class FunctionalMechanism(Mechanism[QuadraticProblem, FunctionalPlan, ExactMomen
             The noise and its price.
         """
         kind = kind or self._usual_kind
-        sensitivity = moments.sensitivity(parameters.adjacency, NORMS[kind])
+        sensitivity = moments.row_sensitivity(parameters, NORMS[kind])
         if self._printed:
             sensitivity = printed_sensitivity(self.calibration, moments, parameters, loss, sensitivity)
         mechanism = f"functional mechanism, {self.calibration} calibration"

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.mechanisms.base import Mechanism, Numbers, PublicFacts, Release, ReleasePlan
-from privfit.privacy import Draws, Event, PrivacyError
+from privfit.privacy import Draws, Event, PrivacyError, PrivacyParameters
 from privfit.rows import PlainRows, Rows
 from privfit.schema import Block, Geometry, Schema, SchemaError, make_block
 
@@ -69,6 +69,14 @@ class NoisyValues(Mechanism[None, ReleasePlan, Integers, Integers]):
             )
         return (
             Geometry(tuple(blocks), False) if schema.target is None else Geometry(tuple(blocks[:-1]), False, blocks[-1])
+        )
+
+    def for_rows_left_out(self, parameters: PrivacyParameters, slots: int | None) -> PrivacyParameters:
+        """Refuse rows that are left out: what is published has a row for every row that is used."""
+        raise PrivacyError(
+            "A schema that leaves rows out (person, where, or a target with fill='drop') was given to "
+            "LaplacePublisher, which publishes one row per row and so would reveal how many are used. Leave rows out "
+            "before publishing if their number is public, or use DPME. Nothing was charged."
         )
 
     def plan(self, facts: PublicFacts, problem: None = None) -> ReleasePlan:

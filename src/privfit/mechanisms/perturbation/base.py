@@ -24,7 +24,7 @@ from privfit.mechanisms.perturbation.gaussian_noise import MANY_ROWS_PER_PERSON
 from privfit.mechanisms.perturbation.objective_noise import PURE_KINDS, ObjectiveNoise
 from privfit.mechanisms.perturbation.precision import check_number
 from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem
-from privfit.privacy import Draws, Event, PrivacyError, PrivacyWarning
+from privfit.privacy import Draws, Event, PrivacyError, PrivacyParameters, PrivacyWarning
 from privfit.privacy.event import MOST_SCALE, too_much_noise
 from privfit.privacy.parts import Additive
 from privfit.rows import CachedDesign, Rows, is_alone
@@ -74,6 +74,8 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, CachedDesign, ERMFit]):
     kinds: ClassVar[tuple[str, ...]] = (*PURE_KINDS, "gaussian")
     perturbs_minimum: ClassVar[bool] = False
     """Whether noise is on the minimum, and not on the gradient."""
+    covers_absent_rows: ClassVar[bool] = False
+    """Whether the proof for replace-one holds where a row takes the place of none, or none that of a row."""
 
     def check(self) -> None:
         """Refuse parameters that mean nothing, before anything is read."""
@@ -100,6 +102,14 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, CachedDesign, ERMFit]):
                 numeric=numeric, intercept=problem.features is None, several=True, knots=problem.knots
             )
         return plain
+
+    def for_rows_left_out(self, parameters: PrivacyParameters, slots: int | None) -> PrivacyParameters:
+        """The same parameters where absent rows are covered: such a row has no gradient and no curvature, and
+        `PublicFacts.n_rows` is the number of slots.
+
+        Guarantee: docs/proofs/rows-left-out.md, Theorem 3.
+        """
+        return parameters if self.covers_absent_rows else super().for_rows_left_out(parameters, slots)
 
     # -- the plan, from public facts ---------------------------------------------------------------
 

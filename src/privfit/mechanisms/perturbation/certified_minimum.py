@@ -59,7 +59,7 @@ def _usual_minimum(plan: ERMPlan, rows: CachedDesign, term: Floats) -> Minimum |
     more = 0.0 if penalty is None else penalty.matrix
     try:
         many, sample = rows.hessian_rows, rows.sample()
-        share = SAMPLE_TOLERANCE if sample.weight == 1 else 0.01 * math.sqrt(sample.weight / rows.n_rows)
+        share = SAMPLE_TOLERANCE if sample.weight == 1 else 0.01 * math.sqrt(sample.weight / max(rows.n_rows, 1))
         rough = rows.n_rows * gradients.gradient_norm["l2"] * share
         with one_blas_thread():
             start, solve = newton_on_sample(

@@ -130,7 +130,7 @@ class ObjectivePerturbation(Perturbation):
     calibration: Literal["tight", "paper"] = "tight"
 
     name = "objective"
-    takes_interactions = True
+    takes_interactions = covers_absent_rows = True
 
     def __init_subclass__(cls, **options: object) -> None:
         """What is derived from it has noise of its own, of which interaction terms know nothing, unless it says so."""

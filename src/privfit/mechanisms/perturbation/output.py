@@ -77,7 +77,7 @@ class OutputPerturbation(Perturbation):
     """
 
     name = "output"
-    perturbs_minimum = True
+    perturbs_minimum = covers_absent_rows = True
     kinds: ClassVar[tuple[str, ...]] = ("laplace", "linf", "l2", "gaussian")
 
     def _calibrated(

@@ -32,7 +32,7 @@ from privfit.mechanisms.perturbation.precision import (
 )
 from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem
 from privfit.mechanisms.perturbation.target_scale import LEAST_THRESHOLD, TargetScale
-from privfit.privacy import Budget, Draws, Event, PrivacyError, exact
+from privfit.privacy import Budget, Draws, Event, PrivacyError, PrivacyParameters, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import Laplace
 from privfit.rows import CachedDesign, Rows, sum_of_residuals
@@ -205,6 +205,11 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
     def geometry(self, schema: Schema, problem: QuadraticProblem, numeric: Numbers = "slope") -> Geometry:
         """How rows are encoded: as for perturbed objectives of other losses."""
         return self._weights.geometry(schema, _erm(problem), numeric)
+
+    def for_rows_left_out(self, parameters: PrivacyParameters, slots: int | None) -> PrivacyParameters:
+        """Without delta: nothing is proved here of Gaussian noise in the objective where rows are left out."""
+        planned = super().for_rows_left_out(parameters, slots)
+        return planned if planned.promise is None else replace(planned, budget=Budget(planned.budget.epsilon))
 
     # -- the plan ----------------------------------------------------------------------------------
 

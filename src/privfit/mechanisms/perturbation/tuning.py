@@ -204,5 +204,5 @@ def _parts_of(plan: ERMPlan, told: bool, rows_per_person: int) -> list[Part]:
 
 def partition(rows: int, parts: int, source: Source) -> NDArray[np.uint8]:
     """A part for every row, each as likely as any other, whatever the other rows got."""
-    sizes = [min(AT_ONCE, rows - first) for first in range(0, rows, AT_ONCE)]
+    sizes = [min(AT_ONCE, rows - first) for first in range(0, max(rows, 1), AT_ONCE)]
     return np.concatenate([source.below(np.full(size, parts, dtype=np.int64)).astype(np.uint8) for size in sizes])

@@ -25,7 +25,7 @@ from privfit.mechanisms.perturbation.precision import check_number
 from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem
 from privfit.mechanisms.reweighting.base import ReweightingFit, ReweightingProblem, tilted_weights
 from privfit.mechanisms.reweighting.variances import curvature, regression_bound, regression_covariance
-from privfit.privacy import Draws, Event, PrivacyError, PrivacyParameters
+from privfit.privacy import Budget, Draws, Event, PrivacyError, PrivacyParameters
 from privfit.rows import CachedDesign, PublicRows, Rows
 from privfit.rows.cached_design import RowResponse, SampledDesign
 from privfit.schema import Geometry, Schema
@@ -234,6 +234,13 @@ class DensityRatio(Mechanism[ReweightingProblem, DensityRatioPlan, CachedDesign,
     def reasons_not_private(self, problem: ReweightingProblem | None = None) -> tuple[str, ...]:
         """The paper's noise knows a private number of rows."""
         return (PRINTED_ROWS,) if self.rows == "printed" else ()
+
+    def for_rows_left_out(self, parameters: PrivacyParameters, slots: int | None) -> PrivacyParameters:
+        """Without delta: nothing is proved here of Gaussian noise in the objective where rows are left out."""
+        planned = super().for_rows_left_out(parameters, slots)
+        if planned.promise is None or self.perturbation != "objective":
+            return planned
+        return replace(planned, budget=Budget(planned.budget.epsilon))
 
     def geometry(
         self, schema: Schema, problem: ReweightingProblem | None = None, numeric: Numbers = "bins"

@@ -83,6 +83,10 @@ class Sampler(GeometricSource, Protocol):
         """A random bit for every row."""
         ...
 
+    def key(self) -> bytes:
+        """Sixteen random bytes, the key of a hash."""
+        ...
+
 
 class IntegerNoise(ABC):
     """Noise and choices that are made of geometric and of uniform integers, whatever these are drawn from."""
@@ -133,6 +137,9 @@ class SecureNoise(IntegerNoise):
 
     def keyed_bits(self) -> KeyedBits:
         return KeyedBits(secrets.token_bytes(32))
+
+    def key(self) -> bytes:
+        return secrets.token_bytes(16)
 
     def geometric(self, size: int, scale: float) -> Integers:
         """For an integer scale by Algorithm 2 of Canonne, Kamath and Steinke (2020), all at once: a uniform number u
@@ -220,6 +227,9 @@ class SeededNoise(IntegerNoise):
 
     def keyed_bits(self) -> KeyedBits:
         return KeyedBits(self._generator.bytes(32))
+
+    def key(self) -> bytes:
+        return self._generator.bytes(16)
 
     def geometric(self, size: int, scale: float) -> Integers:
         return np.asarray(self._generator.geometric(-np.expm1(-1.0 / scale), size) - 1, dtype=np.int64)

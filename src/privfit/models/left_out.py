@@ -1,0 +1,29 @@
+"""Rows that a fit leaves out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from privfit.models.inputs import Input
+from privfit.privacy import PrivacyParameters, Sampler
+from privfit.rows import used_rows
+from privfit.schema import DROP, Schema
+
+
+def using_rows(given: Input, parameters: PrivacyParameters, sampler: Sampler) -> Input:
+    """The input with a table that hands out the rows that are used alone.
+
+    Rows of persons are chosen now: what the choice refuses, it refuses before anything is charged.
+    """
+    key = b"" if given.schema.person is None else sampler.key()
+    counted = parameters.adjacency == "replace-one"
+    table = used_rows(given.table, given.schema, int(parameters.rows_per_person), key, counted)
+    return replace(given, table=table, schema=given.schema.of_used_rows(), declared=given.schema)
+
+
+def stating_rows_left_out(schema: Schema, declared: Schema) -> Schema:
+    """A schema of the rows that are used, with what the declared one says of rows that are left out."""
+    target = schema.target
+    if target is not None and declared.drops_target:
+        target = replace(target, fill=DROP)  # type: ignore[arg-type]  # the literal of a Numeric
+    return Schema(schema.features, target, declared.person, declared.where)

@@ -1,0 +1,157 @@
+"""Identifiers of persons: handed out as keyed hashes of 128 bits, and never as they are.
+
+An identifier is a text or an integer; an integer is the text of its digits, so that every engine hashes the same bytes.
+The hash is SipHash-2-4 with 128 bits (Aumasson and Bernstein 2012) under a key that is drawn for one fit: two persons
+have one hash with a probability of about n^2 / 2^129, and without the key nobody finds out whose hash it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from privfit.tables.errors import DataError
+from privfit.tables.table import Values
+
+Words = NDArray[np.uint64]
+
+HASH = np.dtype([("high", np.uint64), ("low", np.uint64)])
+"""What a person is known by during one fit."""
+EXACT_WHOLE = float(1 << 53)
+"""Identifiers that are floats are integers below this: larger ones are no longer distinguished."""
+
+
+@dataclass(frozen=True)
+class PersonColumn:
+    """The column that says whose row it is, handed out as hashes under this key."""
+
+    name: str
+    key: bytes = field(repr=False)
+
+
+def hashed_array(values: NDArray[Any], column: PersonColumn) -> Values:
+    """The hashes of an array's column."""
+    if values.dtype.kind in "iu":
+        return hashed_series(pl.Series(values), column)
+    if values.dtype.kind == "f":
+        return hashed_series(pl.Series(values, nan_to_null=True), column)
+    if values.dtype.kind not in "OUST":
+        raise _wrong_kind(column)
+    cells = [None if value is None or value != value else value for value in values.tolist()]
+    if all(cell is None or isinstance(cell, str) for cell in cells):
+        return hashed_series(pl.Series(cells, dtype=pl.String), column)
+    if all(cell is None or (isinstance(cell, int) and not isinstance(cell, bool)) for cell in cells):
+        return hashed_series(
+            pl.Series([None if cell is None else str(cell) for cell in cells], dtype=pl.String), column
+        )
+    raise _wrong_kind(column)
+
+
+def hashed_series(series: pl.Series, column: PersonColumn) -> Values:
+    """The hashes of a polars column."""
+    texts = _texts(series, column)
+    if texts.null_count():
+        raise _missing(column)
+    held = texts.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
+    _, offsets, data = held.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int64, count=len(texts) + 1 + held.offset)[held.offset :]
+    letters = np.frombuffer(data if data is not None else b"", dtype=np.uint8)
+    return cast(Values, hashed(letters, ends, column.key))
+
+
+def _texts(series: pl.Series, column: PersonColumn) -> pl.Series:
+    dtype = series.dtype
+    if dtype.is_float():
+        series = series.fill_nan(None)
+        whole = series.cast(pl.Int64, strict=False)
+        if not ((whole.cast(dtype) == series) & (series.abs() < EXACT_WHOLE)).all():
+            raise _wrong_kind(column)
+        return whole.cast(pl.String)
+    if dtype.is_integer() or dtype == pl.String or isinstance(dtype, pl.Categorical | pl.Enum):
+        return series.cast(pl.String)
+    if series.null_count() == len(series):
+        raise _missing(column)
+    raise _wrong_kind(column)
+
+
+def hashed(letters: NDArray[np.uint8], ends: NDArray[np.int64], key: bytes) -> NDArray[np.void]:
+    """The hash of every text: its bytes lie between two neighbouring `ends`."""
+    lengths = np.diff(ends)
+    found = np.empty(len(lengths), dtype=HASH)
+    words = lengths // 8 + 1
+    for count in np.unique(words):
+        own = np.flatnonzero(words == count)
+        found[own] = siphash(_padded(letters, ends[own], lengths[own], int(count)), key)
+    return found
+
+
+def _padded(letters: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64], words: int) -> Words:
+    """The bytes of texts of about one length as words, one column per text; the last byte is the length."""
+    within = np.arange(8 * words)
+    places = starts[:, None] + within
+    held = np.zeros(places.shape, dtype=np.uint8)
+    there = within < lengths[:, None]
+    held[there] = letters[places[there]]
+    held[:, -1] = lengths & 0xFF
+    return np.ascontiguousarray(held.view("<u8").T)
+
+
+def siphash(words: Words, key: bytes) -> NDArray[np.void]:
+    """SipHash-2-4 with 128 bits of messages that are given in words, one column each, the last one with the length in
+    its last byte.
+    """
+    k0, k1 = np.frombuffer(key, dtype="<u8")
+    size = words.shape[1]
+    start = (0x736F6D6570736575, 0x646F72616E646F6D ^ 0xEE, 0x6C7967656E657261, 0x7465646279746573)
+    state = [np.full(size, np.uint64(word) ^ (k0, k1)[place % 2]) for place, word in enumerate(start)]
+    for word in words:
+        state[3] ^= word
+        _rounds(state, 2)
+        state[0] ^= word
+    found = np.empty(size, dtype=HASH)
+    for name, place, mark in (("high", 2, 0xEE), ("low", 1, 0xDD)):
+        state[place] ^= np.uint64(mark)
+        _rounds(state, 4)
+        found[name] = state[0] ^ state[1] ^ state[2] ^ state[3]
+    return found
+
+
+def _rounds(state: list[Words], count: int) -> None:
+    """SipRounds, in place; sums are taken modulo 2^64."""
+    v0, v1, v2, v3 = state
+    for _ in range(count):
+        for one, other, turn, swap in (
+            (v0, v1, 13, True),
+            (v2, v3, 16, False),
+            (v0, v3, 21, False),
+            (v2, v1, 17, True),
+        ):
+            one += other
+            _turn(other, turn)
+            other ^= one
+            if swap:
+                _turn(one, 32)
+
+
+def _turn(word: Words, by: int) -> None:
+    high = word >> np.uint64(64 - by)
+    word <<= np.uint64(by)
+    word |= high
+
+
+def _missing(column: PersonColumn) -> DataError:
+    return DataError(
+        f"The person column {column.name!r} has missing values, and it must be known whose row each is. Give such rows "
+        "identifiers of their own if each is another person's, or leave them out before fitting. Nothing was charged."
+    )
+
+
+def _wrong_kind(column: PersonColumn) -> DataError:
+    return DataError(
+        f"The person column {column.name!r} holds values that are neither texts nor integers. An identifier is a text "
+        "or an integer. Convert the column. Nothing was charged."
+    )

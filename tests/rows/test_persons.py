@@ -1,0 +1,191 @@
+"""Persons: at most so many rows of each, the same ones in every order and on every engine, whoever else is there."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import Counter
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import polars as pl
+import pytest
+
+import privfit as pf
+from privfit.rows import persons, used_rows
+from privfit.rows.persons import content_hash
+from privfit.tables import DataError, open_table
+from privfit.tables.identifiers import PersonColumn, hashed, hashed_array, hashed_series
+
+KEY = bytes(range(16))
+SCHEMA = pf.Schema([pf.Numeric("x", 0, 1), pf.Category("level", ["a", "b"])], pf.Numeric("y", 0, 1), person="id")
+
+
+def table(rows: int = 500, seed: int = 1) -> pl.DataFrame:
+    """Persons with up to about 20 rows each, many of which hold the same."""
+    rng = np.random.default_rng(seed)
+    return pl.DataFrame(
+        {
+            "id": [f"person {number}" for number in (60 * rng.random(rows) ** 3).astype(int)],
+            "x": rng.integers(0, 3, rows) / 2,
+            "level": rng.choice(["a", "b"], rows),
+            "y": rng.integers(0, 3, rows) / 2,
+        }
+    )
+
+
+def used(source: object, most: int = 3, schema: pf.Schema = SCHEMA, key: bytes = KEY) -> Counter:
+    """The multiset of rows that are used."""
+    opened = used_rows(open_table(source), schema, most, key, True)
+    columns = schema.columns
+    found: Counter = Counter()
+    for batch in opened.batches(columns, opened.positions(columns), 64):
+        found.update(zip(*(values.tolist() for values in batch), strict=True))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [(b"", "a3817f04ba25a8e66df67214c7550293"), (b"\x00", "da87c1d86b99af44347659119b22fc45")],
+)
+def test_the_hash_is_siphash_as_its_authors_print_it(message: bytes, expected: str) -> None:
+    found = hashed(np.frombuffer(message, dtype=np.uint8), np.array([0, len(message)]), KEY)[0]
+    assert b"".join(int(found[half]).to_bytes(8, "little") for half in ("high", "low")).hex() == expected
+
+
+def test_texts_and_integers_of_every_kind_have_one_hash() -> None:
+    column, numbers = PersonColumn("id", KEY), [7, 12345678901, -3]
+    wanted = hashed_series(pl.Series([str(number) for number in numbers]), column)
+    for same in (
+        hashed_series(pl.Series(numbers), column),
+        hashed_series(pl.Series(numbers, dtype=pl.Float64), column),
+        hashed_array(np.array(numbers), column),
+        hashed_array(np.array(numbers, dtype=object), column),
+        hashed_array(np.array([str(number) for number in numbers], dtype=object), column),
+    ):
+        assert (same == wanted).all()
+    lengths = [b"x" * size for size in range(40)]
+    ends = np.cumsum([0, *map(len, lengths)])
+    whole = hashed(np.frombuffer(b"".join(lengths), dtype=np.uint8), ends, KEY)
+    assert len(set(whole.tolist())) == 40
+    assert all(
+        whole[place] == hashed(np.frombuffer(text, dtype=np.uint8), np.array([0, len(text)]), KEY)[0]
+        for place, text in enumerate(lengths)
+    )
+
+
+def test_no_person_has_more_rows_than_stated_and_none_has_fewer_than_could_be() -> None:
+    frame = table()
+    for most in (1, 3, 8, 1000):
+        opened = used_rows(open_table(frame), SCHEMA, most, KEY, True)
+        chosen = np.concatenate([opened._chosen.used(first, 10) for first in range(0, 500, 10)])
+        had, counts = Counter(frame["id"]), Counter(frame.filter(pl.Series(chosen))["id"])
+        assert counts == {person: min(most, rows) for person, rows in had.items()}
+        assert opened.slots == most * len(had)
+
+
+def test_the_choice_is_the_same_in_every_order_and_on_every_engine(tmp_path: Path) -> None:
+    frame = table()
+    frame.write_parquet(tmp_path / "t.parquet")
+    frame.write_csv(tmp_path / "t.csv")
+    wanted = used(frame)
+    relation = duckdb.connect().from_arrow(frame.to_arrow())
+    sources = [frame.to_pandas(), frame.lazy(), tmp_path / "t.parquet", tmp_path / "t.csv", frame.to_arrow(), relation]
+    sources += [frame.sample(fraction=1, shuffle=True, seed=seed) for seed in range(3)]
+    sources += [frame.to_arrow().to_reader(50), frame[::-1]]
+    for source in sources:
+        assert used(source) == wanted
+    assert used(frame, key=bytes(16)) != wanted
+
+
+def test_one_persons_rows_do_not_change_which_of_others_are_used() -> None:
+    frame = table()
+    mine = pl.col("id") == "person 0"
+    before, alone = used(frame), used(frame.filter(mine))
+    replaced = pl.concat([frame.filter(~mine), table(40, seed=9).with_columns(id=pl.lit("person 0"))])
+    others = before - alone
+    assert sum((used(replaced) - others).values()) == 3
+    assert not others - used(replaced)
+
+
+def test_equal_rows_are_chosen_as_often_as_others() -> None:
+    """Of nine rows that hold the same and one that does not, each is used as likely as any other."""
+    frame = pl.DataFrame({"id": ["p"] * 10, "x": [0.0] * 9 + [1.0], "level": ["a"] * 10, "y": [0.0] * 10})
+    rare = sum(used(frame, 1, key=number.to_bytes(16))[(1.0, 0, 0.0)] for number in range(400))
+    assert 20 < rare < 65  # 40 expected, with a standard deviation of 6
+
+
+def test_what_is_spilled_is_chosen_as_what_is_held(monkeypatch, tmp_path: Path) -> None:
+    wanted = used(table())
+    monkeypatch.setenv("PRIVFIT_CACHE", str(tmp_path))
+    monkeypatch.setattr(persons, "HELD_BYTES", 1000)
+    modes = []
+    parts = persons.PersonRows._parts
+
+    def looked_at(self):
+        modes.extend(stat.S_IMODE(os.fstat(file.fileno()).st_mode) for file in self._files)
+        modes.extend(os.fstat(file.fileno()).st_nlink for file in self._files)
+        return parts(self)
+
+    monkeypatch.setattr(persons.PersonRows, "_parts", looked_at)
+    assert used(table()) == wanted
+    assert set(modes) == {0o600, 0}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_zeros_and_missing_values_have_one_content() -> None:
+    zeros = content_hash([np.array([0.0, -0.0]), np.array([np.nan, -np.nan])], KEY)
+    assert zeros[0] == zeros[1]
+    many = content_hash([np.arange(2000) / 7, np.arange(2000, dtype=np.int32) % 3], KEY)
+    assert len(set(many.tolist())) == 2000
+
+
+@pytest.mark.parametrize(
+    ("ids", "says"),
+    [
+        (["a", None, "b"], "has missing values"),
+        ([1.0, float("nan"), 2.0], "has missing values"),
+        ([1.5, 2.0, 3.0], "neither texts nor integers"),
+        ([True, False, True], "neither texts nor integers"),
+    ],
+)
+def test_identifiers_that_are_none_are_refused_before_the_charge_and_not_quoted(ids: list, says: str) -> None:
+    frame = pl.DataFrame({"id": ids, "x": [0.0, 0.5, 1.0], "level": ["a", "b", "a"], "y": [0.0, 0.5, 1.0]})
+    ledger = pf.Ledger(epsilon=1.0)
+    for source in (frame, frame.to_pandas()):
+        with pytest.raises(DataError, match=says) as caught:
+            pf.LinearRegression(0.5, schema=SCHEMA, ledger=ledger).fit(source)
+        assert "1.5" not in str(caught.value)
+        assert "Nothing was charged" in str(caught.value)
+    assert ledger.entries() == []
+
+
+def test_a_table_without_names_or_without_the_column_is_refused() -> None:
+    with pytest.raises(DataError, match="have no names"):
+        pf.LinearRegression(schema=SCHEMA).fit(np.zeros((4, 3)))
+    with pytest.raises(DataError, match="no column 'id'"):
+        pf.LinearRegression(schema=SCHEMA).fit(table().drop("id"))
+
+
+def test_nothing_of_an_identifier_is_in_model_report_or_ledger(tmp_path: Path) -> None:
+    ledger = pf.Ledger(tmp_path / "ledger.db", epsilon=1.0)
+    model = pf.LinearRegression(0.5, schema=SCHEMA, rows_per_person=3, ledger=ledger).fit(table())
+    model.save(tmp_path / "model.json")
+    assert "person 0" not in (tmp_path / "model.json").read_text() + str(model.report_) + repr(ledger.entries())
+    assert b"person 0" not in (tmp_path / "ledger.db").read_bytes()
+    assert "at most 3: others were left out" in str(model.report_)
+    assert "the number of persons" in str(model.report_)
+    loaded = pf.load_model(tmp_path / "model.json")
+    assert loaded.schema_ == model.schema_ == SCHEMA
+    assert str(loaded.report_) == str(model.report_)
+    plain = pf.Schema(SCHEMA.features, SCHEMA.target)
+    trusted = pf.LinearRegression(0.5, schema=plain, rows_per_person=3, ledger=pf.Ledger(epsilon=1.0)).fit(table())
+    assert "at most 3, taken on trust" in str(trusted.report_)
+
+
+def test_a_target_given_apart_goes_with_persons() -> None:
+    frame = table()
+    whole = pf.LinearRegression(1.0, schema=SCHEMA, random_state=0).fit(frame)
+    apart = pf.LinearRegression(1.0, schema=SCHEMA, random_state=0).fit(frame.drop("y"), frame["y"].to_numpy())
+    np.testing.assert_array_equal(whole.coef_, apart.coef_)
