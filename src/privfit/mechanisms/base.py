@@ -24,7 +24,7 @@ SEEDED = "the noise comes from a source that is not secret, so that it can be re
 USUAL_ROWS = 20_000
 """Stands for a private number of rows in rules that need one, without expected_rows; no guarantee depends on it."""
 STREAM_ROWS = 10_000
-"""Stands for the number of rows of a stream until it is read: the ledger is asked for a price, and the plan made again."""
+"""Stands for the number of rows of a stream until it is read: a ledger is asked, and it is planned anew afterwards."""
 
 
 @dataclass(frozen=True)
