@@ -167,11 +167,21 @@ def test_predictions_take_little_memory_at_a_time(model: pf.LinearRegression) ->
 # -- doctor ----------------------------------------------------------------------------------------
 
 
-def test_doctor_reads_every_engine_that_needs_no_server(run: Run, folder: Path) -> None:
+def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check of Spark starts Java, which takes seconds: tests/tables/test_clusters.py runs it."""
+    module = sys.modules["privfit.cli.doctor"]
+    monkeypatch.setattr(module, "ENGINES", [one for one in module.ENGINES if one.name != "Spark frames"])
+
+
+def test_doctor_reads_every_engine_that_needs_no_server(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_spark(monkeypatch)
     result = run("doctor", "--json")
     assert result.exit_code == 0, result.stdout
     states = {one["engine"]: one["state"] for one in json.loads(result.stdout)["engines"]}
     assert states["Parquet files"] == states["scipy sparse"] == states["folders"] == "works"
+    assert states["Dask frames"] == ("works" if find_spec("distributed") else "missing")
     assert states["PostgreSQL"] == ("installed" if find_spec("adbc_driver_postgresql") else "missing")
     assert "works" in run("doctor").stdout
 

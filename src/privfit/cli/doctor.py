@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 import tempfile
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -27,6 +31,8 @@ from privfit.tables import DataError, open_table
 ROWS = 100_000
 """Rows that a check reads: all checks together take a few seconds."""
 COLUMN = Numeric("x", 0, 1)
+LEAST_JAVA = 17
+"""What Spark 4 runs on."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,8 @@ class Engine:
     make: Callable[[pl.DataFrame, Path], Any] | None = None
     told: str = ""
     """What a check would need that is not here: a server."""
+    machine: Callable[[], str] = str
+    """What is missing of the machine, beside distributions; nothing if all is there."""
 
 
 def _file(ending: str, write: Callable[[pl.DataFrame, Path], Any]) -> Callable[[pl.DataFrame, Path], Path]:
@@ -88,6 +96,40 @@ def _narwhals(frame: pl.DataFrame, folder: Path) -> Any:
     return narwhals.from_native(frame)
 
 
+def _dask(frame: pl.DataFrame, folder: Path) -> Any:
+    """In threads of this process, as Dask works where nobody started a cluster."""
+    import dask.dataframe as dd
+
+    return dd.from_pandas(frame.to_pandas(), npartitions=2)
+
+
+def _spark(frame: pl.DataFrame, folder: Path) -> Any:
+    """In a session of this process, which ends with it, and whose settings ask for little."""
+    from pyspark.sql import SparkSession
+
+    small = {
+        "spark.ui.enabled": "false",
+        "spark.log.level": "OFF",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # of pandas, which the user did not choose for Spark
+        builder = SparkSession.builder.master("local[2]").appName("privfit doctor")
+        for name, value in small.items():
+            builder = builder.config(name, value)
+        return builder.getOrCreate().createDataFrame(frame.to_arrow())
+
+
+def _java() -> str:
+    """What is missing of the Java that Spark runs on; nothing if it is there."""
+    found = shutil.which("java", path=f"{os.environ.get('JAVA_HOME', '')}/bin{os.pathsep}{os.environ.get('PATH', '')}")
+    if found is None:
+        return "Java: apt-get install default-jre-headless"
+    told = subprocess.run([found, "-version"], capture_output=True, text=True, check=False).stderr
+    number = told.partition('"')[2].partition('"')[0].partition(".")[0]
+    return "" if number.isdigit() and int(number) >= LEAST_JAVA else f"Java {LEAST_JAVA} or newer"
+
+
 ENGINES = (
     Engine("numpy arrays", {"numpy": "numpy"}, make=lambda frame, _: frame.to_numpy()),
     Engine("scipy sparse", {"scipy": "scipy"}, make=lambda frame, _: sparse.csc_array(frame.to_numpy())),
@@ -107,6 +149,8 @@ ENGINES = (
         "sql",
         told="needs a server",
     ),
+    Engine("Dask frames", {"dask": "dask", "distributed": "distributed"}, "dask", make=_dask),
+    Engine("Spark frames", {"pyspark": "pyspark"}, "spark", make=_spark, machine=_java),
     Engine("s3://, gs://, az://", {"pyarrow": "pyarrow"}, told="needs a store"),
     Engine("https://", {"fsspec": "fsspec", "aiohttp": "aiohttp"}, "objects", told="needs a server"),
     Engine("fsspec addresses", {"fsspec": "fsspec"}, "objects", make=_fsspec),
@@ -155,6 +199,8 @@ def examined(engine: Engine) -> Finding:
     if missing:
         cure = f"privfit[{engine.extra}]" if engine.extra else " ".join(missing)
         return Finding(engine.name, "missing", f"{', '.join(missing)}: pip install '{cure}'")
+    if told := engine.machine():
+        return Finding(engine.name, "missing", told)
     versions = ", ".join(f"{name} {_version(name)}" for name in engine.needs.values())
     if engine.make is None:
         return Finding(engine.name, "installed", f"{versions}; {engine.told}")

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from threading import Lock
 from typing import Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.fs as arrow_fs
+import pyarrow.parquet as pq
 
 from privfit.tables.arrow_tables import record_batches
 from privfit.tables.errors import DataError
@@ -28,6 +31,10 @@ BATCH_ROWS = 1 << 18
 """Rows of an Arrow batch: with the 10,000 that Spark takes by itself, a pass takes almost twice as long."""
 LOSING = ("ignoreCorruptFiles", "ignoreMissingFiles")
 """Settings by which Spark leaves out rows without a word."""
+PLAIN = ("HadoopFsRelation", "ParquetFileFormat", "InMemoryFileIndex")
+"""The classes by which Spark scans plain Parquet files."""
+FOOTERS_AT_ONCE = 16
+"""Footers that are read at the same time."""
 FEW_ANSWERS = 64
 """Answers that are merged where the fit runs; more of them are merged by workers first."""
 _setting = Lock()
@@ -53,6 +60,7 @@ class SparkTable(PartitionedTable):
         _refuse_losses(frame)
         self._frame = frame
         self.names = tuple(frame.columns)
+        self.n_rows = self.promised = _promised(frame)
 
     def everywhere(self, positions: Sequence[int], task: PartTask[Answer[Made]], merge: Merge[Made]) -> Answer[Made]:
         with _large_batches(self._frame.sparkSession):
@@ -138,6 +146,36 @@ def _refuse_losses(frame: Any) -> None:
             f"A Spark frame was given with {found[0]} on, which leaves out rows without a word. Turn it off. Nothing "
             "was charged."
         )
+
+
+def _promised(frame: Any) -> int | None:
+    """How many rows the footers of Parquet files say that a frame has, where its plan scans these files and nothing
+    else: Spark reads a file whose footer counts more rows than are there without a word.
+    """
+    with suppress(Exception):  # files that only Spark can open promise nothing
+        plan = frame._jdf.queryExecution().optimizedPlan()
+        while plan.getClass().getSimpleName() == "Project":
+            plan = plan.child()
+        if _is_parquet(plan):
+            with ThreadPoolExecutor(FOOTERS_AT_ONCE) as pool:
+                return sum(pool.map(_footer, frame.inputFiles()))
+    return None
+
+
+def _is_parquet(plan: Any) -> bool:
+    """Whether this scans plain Parquet files. Delta and Iceberg have files of the same kind, and rows of them that do
+    not count; their classes have other names.
+    """
+    if plan.getClass().getSimpleName() != "LogicalRelation":
+        return False
+    relation = plan.relation()
+    kinds = relation.getClass(), relation.fileFormat().getClass(), relation.location().getClass()
+    return tuple(kind.getSimpleName() for kind in kinds) == PLAIN
+
+
+def _footer(address: str) -> int:
+    files, path = arrow_fs.FileSystem.from_uri(address)
+    return int(pq.read_metadata(path, filesystem=files).num_rows)
 
 
 def _is_on(conf: Any, name: str) -> bool:
