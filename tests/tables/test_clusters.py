@@ -20,6 +20,7 @@ from privfit.tables import DataError, open_table
 from privfit.tables.partitioned import Answer, Merge, PartitionedTable, Persisted, Seen
 from tests.support.chains import told_by
 from tests.support.clusters import dask_client, dask_frame, spark_frame, spark_session
+from tests.test_engines_page import PAGE, examples
 
 ROWS = 4000
 SCHEMA = pf.Schema([pf.Numeric("age", 0, 100), pf.Category("city", ["a", "b", "c"])], pf.Category("ill", ["no", "yes"]))
@@ -256,6 +257,16 @@ def test_no_error_of_a_cluster_quotes_a_cell(capfd: pytest.CaptureFixture[str]) 
             clusters(frame)
         assert "SECRET77" not in told_by(caught.value)
     assert session.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") == "10000"
+
+
+def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spark_session()
+    monkeypatch.chdir(tmp_path)
+    known: dict[str, object] = {}
+    for block in examples():
+        if any(mark in block for mark in ("people = ", "people.partition_by", "pyspark")):
+            placed = block.replace('parquet("data")', f"parquet({str(tmp_path / 'data')!r})")  # Java is elsewhere
+            exec(compile(placed, PAGE.name, "exec"), known)
 
 
 def test_doctor_checks_spark_and_says_which_java_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

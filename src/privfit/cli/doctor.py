@@ -122,7 +122,8 @@ def _spark(frame: pl.DataFrame, folder: Path) -> Any:
 
 def _java() -> str:
     """What is missing of the Java that Spark runs on; nothing if it is there."""
-    found = shutil.which("java", path=f"{os.environ.get('JAVA_HOME', '')}/bin{os.pathsep}{os.environ.get('PATH', '')}")
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java") if home is None else shutil.which("java", path=f"{home}/bin")
     if found is None:
         return "Java: apt-get install default-jre-headless"
     told = subprocess.run([found, "-version"], capture_output=True, text=True, check=False).stderr
