@@ -58,7 +58,7 @@ def log_density(plan: ERMPlan, kept: CachedDesign, weights: np.ndarray) -> float
     tables.
     """
     respond, bend = derivatives(plan.gradients)
-    tilt = -(kept.gradient(weights, respond) + plan.ridge * weights)
+    tilt = -(kept.gradient(weights, respond, plan.gradients.slope_norm["linf"]) + plan.ridge * weights)
     hessian = kept.sample().hessian(weights, bend)[0] + plan.ridge * np.eye(len(weights))
     total = 0.0
     assert plan.noise is not None
@@ -69,10 +69,15 @@ def log_density(plan: ERMPlan, kept: CachedDesign, weights: np.ndarray) -> float
     return -total + float(np.linalg.slogdet(hessian)[1])
 
 
+def last_row(kept: CachedDesign) -> np.ndarray:
+    *_, chunk = kept._every_chunk()
+    return kept._dense(chunk)[-1]
+
+
 def worst_loss(plan: ERMPlan, left: CachedDesign, right: CachedDesign, seed: int = 0) -> float:
     """The largest difference over many weights, near and far."""
     rng = np.random.default_rng(seed)
-    apart = left.sample()._design[-1] - right.sample()._design[-1]  # along which both rows can be on the wrong side
+    apart = last_row(left) - last_row(right)  # along which both rows can be on the wrong side
     directions = [
         apart,
         -apart,

@@ -117,7 +117,7 @@ def test_blocks_of_every_real_row_add_up_to_exactly_one() -> None:
             schema_overrides={"wide": pl.Float64, "b": pl.Float64},
         )
         kept = CachedDesign(Rows(open_table(frame), schema, geometry))
-        encoded = kept.gradient(np.zeros((geometry.n_columns, 1)), lambda z, y: np.ones_like(z))[:, 0]
+        encoded = kept.gradient(np.zeros((geometry.n_columns, 1)), lambda z, y: np.ones_like(z), 1.0)[:, 0]
         assert encoded.min() >= 0
         assert [encoded[start:stop].sum() for start, stop in blocks] == [1.0] * 4
 

@@ -29,6 +29,7 @@ from privfit.mechanisms.perturbation.precision import (
 from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem
 from privfit.privacy import Budget, PrivacyParameters, SeededNoise
 from privfit.rows import CachedDesign, Rows
+from privfit.rows.fixed_point import most_rounding
 from privfit.schema import RowNorms
 from privfit.statistics import Gradients
 from privfit.tables import open_table
@@ -173,9 +174,9 @@ def test_what_the_theorem_assumes_holds_in_every_plan(
     if not found.solves:
         return
     condition = found.smoothness / ridge
-    rounding = CachedDesign.most_rounding(
-        rows, CORNERS.l2, 2, 3 * found.radius, gradients.slope_norm["l2"], gradients.smoothness, gradients.offset
-    )
+    curvature, offset = gradients.smoothness, gradients.offset
+    steepest = gradients.slope_norm["linf"]
+    rounding = most_rounding(rows, CORNERS.l2, 2, 3 * found.radius, steepest, curvature, offset, classes)
     rho = rounding + 2.0**-50 * (3 * ridge * found.radius + noise) + 128 * 2.0**-53 * found.smoothness * found.radius
     reached = 2 * rho * math.sqrt(math.sqrt(condition) + 1.5)
     assert found.ball >= found.radius >= longest_minimum(gradients, rows, ridge, noise, gradients.excess_at_zero)
@@ -283,8 +284,8 @@ def plan_of(mechanism, loss: ConvexLoss, rows: int) -> tuple[ERMPlan, object]:
 def exact_minimum(plan: ERMPlan, kept: CachedDesign, tilt: np.ndarray) -> np.ndarray:
     """By Newton's method on the rows themselves, damped, to the last place."""
     sample = kept.sample()
-    target = sample._target
-    return minimum_of(plan.gradients.loss, sample._design, target, plan.ridge, tilt[:, 0])[:, None]
+    design, target = (np.repeat(rows, sample._counts.astype(int), axis=0) for rows in (sample._design, sample._target))
+    return minimum_of(plan.gradients.loss, design, target, plan.ridge, tilt[:, 0])[:, None]
 
 
 HARD = {

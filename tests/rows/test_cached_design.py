@@ -23,6 +23,7 @@ from privfit.features import FourierFeatures
 from privfit.losses import LOGISTIC
 from privfit.rows import CachedDesign, Encoder, Rows, on_progress
 from privfit.rows.cached_design import CHUNK_ROWS, LARGEST_BLOCK, MANY_CHUNKS, PIECE_ROWS, SHORT_ROWS
+from privfit.rows.fixed_point import on_lattice
 from privfit.rows.layout import MOST_CODES, STEP, Layout
 from privfit.schema import Category, Numeric, RowNorms, Schema
 from privfit.tables import DataError, open_table
@@ -56,7 +57,7 @@ def test_sums_equal_those_of_a_design_built_by_hand(classes: int, target: str, i
     kept = kept_from(frame, schema, geometry, batch_rows=77)
     weights = whole_weights(design.shape[1], classes)
     assert (kept.n_rows, kept.n_columns) == design.shape
-    np.testing.assert_array_equal(kept.gradient(weights, whole), dense_sums(design, y, weights, whole))
+    np.testing.assert_array_equal(kept.gradient(weights, whole, 64.0), dense_sums(design, y, weights, whole))
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -78,7 +79,7 @@ def test_numbers_measured_from_zero_are_summed_as_they_are_encoded() -> None:
     kept = kept_from(table, schema, geometry)
     weights = np.array([[3.0], [1], [2], [5]])
     np.testing.assert_array_equal(
-        kept.gradient(weights, lambda z, t: z + 8 * t), design.T @ (design @ weights + [[4.0], [8], [0]])
+        kept.gradient(weights, lambda z, t: z + 8 * t, 64.0), design.T @ (design @ weights + [[4.0], [8], [0]])
     )
 
 
@@ -89,7 +90,7 @@ def test_numbers_of_a_wide_range_have_their_knots_on_a_logarithm() -> None:
     table = np.column_stack([np.array(block.edges) for block in geometry.blocks])
     table[0], table[-1] = table[0] - 7, table[-1] * 3
     weights = whole_weights(15, 1)
-    found = kept_from(table, schema, geometry).gradient(weights, lambda z, t: np.rint(z * 1e6) / 1e6)
+    found = kept_from(table, schema, geometry).gradient(weights, lambda z, t: np.rint(z), 64.0)
     scores = weights.reshape(3, 5).sum(axis=0)
     np.testing.assert_array_equal(found, np.tile(scores, 3)[:, None])
 
@@ -128,7 +129,7 @@ def test_sums_equal_those_of_the_encoder_for_any_mixture_of_columns(
     design = Encoder(geometry, STEP, STEP).encode(batch).T / STEP
     kept = kept_from(table, schema, geometry, threads=1, batch_rows=batch_rows)
     weights = whole_weights(geometry.n_columns, classes, seed)
-    np.testing.assert_array_equal(kept.gradient(weights, whole), dense_sums(design, np.zeros(50), weights, whole))
+    np.testing.assert_array_equal(kept.gradient(weights, whole, 64.0), dense_sums(design, np.zeros(50), weights, whole))
 
 
 def test_rows_of_many_chunks_and_batches_lose_nothing() -> None:
@@ -142,7 +143,7 @@ def test_rows_of_many_chunks_and_batches_lose_nothing() -> None:
     wanted = dense_sums(design, y, weights, whole)
     for batch_rows in (1000, PIECE_ROWS, 20_000, 10**6):
         np.testing.assert_array_equal(
-            kept_from(frame, schema, geometry, batch_rows=batch_rows).gradient(weights, whole), wanted
+            kept_from(frame, schema, geometry, batch_rows=batch_rows).gradient(weights, whole, 64.0), wanted
         )
 
 
@@ -166,7 +167,7 @@ def test_the_largest_category_is_told_apart_to_its_last_level() -> None:
     schema = Schema([Category("c", list(range(LARGEST_BLOCK))), Category("d", [0, 1])])
     table = np.array([[0, 1], [LARGEST_BLOCK - 1, 0], [LARGEST_BLOCK - 1, 0], [256, 1]])
     kept = kept_from(table, schema, schema.geometry(intercept=False))
-    sums = kept.gradient(np.zeros((LARGEST_BLOCK + 1, 1)), lambda z, t: np.ones_like(z))
+    sums = kept.gradient(np.zeros((LARGEST_BLOCK + 1, 1)), lambda z, t: np.ones_like(z), 1.0)
     assert {place: sums[place, 0] for place in np.flatnonzero(sums)} == {0: 1, 256: 1, LARGEST_BLOCK - 1: 2}
     assert sums[-1] == 0  # two of either sign
 
@@ -201,7 +202,7 @@ def test_every_engine_gives_the_sums_of_the_design_by_hand(engine: str, target: 
     kept = kept_from(ENGINES[engine](frame, tmp_path), schema, geometry, batch_rows=150)
     weights = whole_weights(geometry.n_columns, 3)
     for _ in range(2):  # a stream as well: it is kept
-        np.testing.assert_array_equal(kept.gradient(weights, whole), dense_sums(design, y, weights, whole))
+        np.testing.assert_array_equal(kept.gradient(weights, whole, 64.0), dense_sums(design, y, weights, whole))
 
 
 @pytest.mark.parametrize("classes", [1, 3])
@@ -222,7 +223,6 @@ def test_rows_in_a_file_give_the_bits_of_rows_in_memory(engine: str, classes: in
 
 
 def test_many_chunks_in_a_file_are_joined_as_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sums of floats depend on which rows are added together."""
     schema, frame = schema_for("two classes"), mixed(5 * PIECE_ROWS, "two classes")
     held, spilled = (kept_from(frame, schema, schema.geometry(), most_bytes=most) for most in (None, 10**6))
     lengths = [[len(chunk.target) for chunk in kept._every_chunk()] for kept in (held, spilled)]
@@ -243,7 +243,7 @@ def test_a_table_is_not_read_again_after_the_charge() -> None:
     table = np.ones((100, 1))
     both = [kept_from(table, schema, schema.geometry(), most_bytes=most) for most in (None, 0)]
     table[:] = -1.0
-    sums = [kept.gradient(np.zeros((2, 1)), lambda z, t: np.ones_like(z))[1, 0] for kept in both]
+    sums = [kept.gradient(np.zeros((2, 1)), lambda z, t: np.ones_like(z), 1.0)[1, 0] for kept in both]
     assert sums == [100, 100]
 
 
@@ -343,20 +343,20 @@ def test_curvature_is_estimated_from_a_thirty_second_of_the_rows(classes: int, m
 
 
 @pytest.mark.parametrize(("batch_rows", "most_bytes"), [(5, None), (1000, 0), (50_000, None), (50_000, 0)])
-def test_a_large_table_is_sampled_evenly_however_it_is_cut(batch_rows: int, most_bytes: int | None) -> None:
+def test_a_large_table_is_sampled_from_end_to_end_however_it_is_cut(batch_rows: int, most_bytes: int | None) -> None:
     levels, n = 723, 13_456
     schema = Schema([Category("c", list(range(levels)))], target=Numeric("y", -1, 1))
     table = np.column_stack([np.arange(n) % levels, np.linspace(-1, 1, n)])
     kept = kept_from(table, schema, schema.geometry(), batch_rows=batch_rows, most_bytes=most_bytes)
     sample = kept.sample()
-    step = next(step for step in range(2, 100) if math.isclose(sample.weight, n / len(table[::step]), rel_tol=1e-12))
-    taken = table[::step]
-    assert 0 < len(taken) * (levels + 1) <= max(1 << 22, 8 * (levels + 1) ** 2) < n * (levels + 1) / 2
-    sums = sample.gradient(np.zeros((levels + 1, 1)), lambda z, t: t)
-    places = np.bincount(taken[:, 0].astype(int), np.rint(taken[:, 1] * STEP) / STEP, minlength=levels)
-    np.testing.assert_allclose(sums[1:, 0], sample.weight * places, rtol=1e-9, atol=1e-9)
+    assert sample.n_rows == max((1 << 20) // (levels + 1), 8 * (levels + 1)) < n / 2
+    assert sample.weight == n / sample.n_rows
     counts = sample.gradient(np.zeros((levels + 1, 1)), lambda z, t: np.ones_like(t))
     assert counts[0, 0] == pytest.approx(n)
+    quarters = np.histogram(np.repeat(sample._target, sample._counts.astype(int)), 4, (-1, 1))[0] / sample.n_rows
+    np.testing.assert_allclose(quarters, 0.25, atol=0.03)
+    drawn = {(int(level), y) for level, y in zip(np.argmax(sample._design[:, 1:], axis=1), sample._target, strict=True)}
+    assert drawn <= {(int(level), round(y * STEP) / STEP) for level, y in table.tolist()}
 
 
 # -- features of rows ------------------------------------------------------------------------------
@@ -385,8 +385,8 @@ def test_features_take_the_place_of_encoded_rows(classes: int, most_bytes: int |
     weights = whole_weights(features.n_columns, classes)
     wanted = dense_sums(features(design @ features.frequencies), y, weights, whole)
     assert kept.n_columns == geometry.n_columns - 1
-    np.testing.assert_array_equal(kept.gradient(weights, whole), wanted)
-    np.testing.assert_array_equal(kept.sample().gradient(weights, whole), wanted)
+    np.testing.assert_array_equal(kept.gradient(weights, whole, 64.0), wanted)
+    np.testing.assert_allclose(kept.sample().gradient(weights, whole), wanted, rtol=1e-12)
 
 
 def test_random_features_of_kept_rows_are_those_of_the_encoded_ones() -> None:
@@ -397,7 +397,7 @@ def test_random_features_of_kept_rows_are_those_of_the_encoded_ones() -> None:
     kept = kept_from(frame, schema, geometry, features=features, threads=2, batch_rows=90)
     weights = np.random.default_rng(1).normal(size=(40, 1))
     np.testing.assert_allclose(
-        kept.gradient(weights, LOGISTIC.slope),
-        dense_sums(features(design @ features.frequencies), y, weights, LOGISTIC.slope),
+        kept.gradient(weights, LOGISTIC.slope, 1.0),
+        dense_sums(on_lattice(features(design @ features.frequencies)), y, weights, LOGISTIC.slope),
         rtol=1e-9,
     )

@@ -1,9 +1,10 @@
-"""Kept rows: sums of floats stay within the bound that privacy rests on, and shared memory is safe."""
+"""Kept rows: sums in fixed point stay within the bound that privacy rests on, and shared memory is safe."""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,8 +12,8 @@ import pytest
 
 from privfit.features import FourierFeatures
 from privfit.losses import robust
-from privfit.rows import CachedDesign
-from privfit.rows.cached_design import CHUNK_ROWS, MANY_CHUNKS, PIECE_ROWS
+from privfit.rows.cached_design import PIECE_ROWS
+from privfit.rows.fixed_point import most_rounding, slope_unit
 from privfit.rows.layout import Chunk, Layout
 from privfit.schema import Category, Numeric, Schema
 from privfit.tables import DataError
@@ -41,15 +42,17 @@ def distance(found: np.ndarray, exact: list[Fraction]) -> float:
 
 @pytest.mark.parametrize("length", [1e-3, 1.0, 1e6])
 @pytest.mark.parametrize("intercept", [True, False])
-def test_rounding_bounds_the_distance_from_exact_sums(length: float, intercept: bool) -> None:
+@pytest.mark.parametrize("numeric", ["slope", "splines"])
+def test_rounding_bounds_the_distance_from_exact_sums(length: float, intercept: bool, numeric: Any) -> None:
     schema, frame = schema_for(), mixed(700)
-    geometry = schema.geometry(intercept=intercept)
+    geometry = schema.geometry(intercept=intercept, numeric=numeric)
     design, y = by_hand(frame, schema, geometry)
     threshold = 0.3 * length + 0.1
     weights = np.random.default_rng(2).normal(size=(geometry.n_columns, 1))
     weights *= length / np.linalg.norm(weights)
     kept = kept_from(frame, schema, geometry, batch_rows=200)
-    off = distance(kept.gradient(weights, robust(threshold).slope), exact_sums(design, y, weights, threshold))
+    loss = robust(threshold)
+    off = distance(kept.gradient(weights, loss.slope, threshold), exact_sums(design, y, weights, threshold))
     assert 0 < off <= kept.rounding(weights, threshold, 1.0)
 
 
@@ -65,25 +68,28 @@ def test_rounding_bounds_sums_of_a_target_far_from_zero(low: float, high: float,
     exact = 500 * Fraction(half) ** 2 * (Fraction(float(weights[0, 0])) - Fraction(target))
     assert loss.most_slope is not None
     assert loss.most_curvature is not None
-    assert abs(Fraction(float(kept.gradient(weights, loss.slope)[0, 0])) - exact) <= kept.rounding(
-        weights, loss.most_slope, loss.most_curvature, loss.offset
-    )
+    found = Fraction(float(kept.gradient(weights, loss.slope, loss.most_slope)[0, 0]))
+    assert abs(found - exact) <= kept.rounding(weights, loss.most_slope, loss.most_curvature, loss.offset)
 
 
-@pytest.mark.parametrize("n", [4 * PIECE_ROWS, MANY_CHUNKS * CHUNK_ROWS])
+@pytest.mark.parametrize("classes", [1, 3])
+@pytest.mark.parametrize("steepest", [1.0, 0.75, 1 + 2.0**-40])
 @pytest.mark.parametrize("kind", ["number", "level"])
-def test_rounding_bounds_sums_whose_every_addition_is_rounded_the_same_way(kind: str, n: int) -> None:
-    """Each row adds one, and just below half of the last place of half a usual chunk's sum: all that is lost."""
+def test_slopes_that_are_all_rounded_the_same_way_come_close_to_the_bound(
+    kind: str, steepest: float, classes: int
+) -> None:
+    """Half a step is lost of every slope of every row. A bound of less than 0.9 times as much would be wrong."""
+    n = 3 * PIECE_ROWS + 123
     schema = Schema([Numeric("a", -1, 1) if kind == "number" else Category("a", [0, 1, 2])])
     geometry = schema.geometry(intercept=False)
     kept = kept_from(np.ones((n, 1)), schema, geometry)
-    value = 1 + 2.0**-41 - 2.0**-50
-    weights = np.zeros((geometry.n_columns, 1))
-    found = kept.gradient(weights, lambda z, t: np.full(len(z), value))
-    off = abs(Fraction(float(found.max())) - n * Fraction(value))
-    assert off <= kept.rounding(weights, value, 0.0)
-    if kind == "level":
-        assert off > kept.rounding(weights, value, 0.0) / 10**4  # it is no bound of nothing
+    step = slope_unit(steepest)
+    value = math.nextafter((math.floor(0.6 * steepest / step) + 0.5) * step, 0.0)
+    weights = np.zeros((geometry.n_columns, classes))
+    found = kept.gradient(weights, lambda z, t: np.full(z.shape, value), steepest)
+    off = math.sqrt(classes) * abs(Fraction(float(np.abs(found).max())) - n * Fraction(value))
+    bound = kept.rounding(weights, steepest, 0.0)
+    assert 0.9 * bound < off <= bound
 
 
 def test_rounding_is_what_public_facts_allow_for() -> None:
@@ -93,7 +99,7 @@ def test_rounding_is_what_public_facts_allow_for() -> None:
     weights = whole_weights(geometry.n_columns, 3)
     length = float(np.linalg.norm(weights))
     found = kept.rounding(weights, 0.5, 0.25)
-    assert found == CachedDesign.most_rounding(150, geometry.l2, 1 + len(geometry.blocks), length, 0.5, 0.25)
+    assert found == most_rounding(150, geometry.l2, 1 + len(geometry.blocks), length, 0.5, 0.25, 0.0, 3)
     more: list[dict[str, float]] = [
         {"rows": 151},
         {"norm": 4.0},
@@ -101,6 +107,8 @@ def test_rounding_is_what_public_facts_allow_for() -> None:
         {"length": 199.0},
         {"most_slope": 1},
         {"most_curvature": 1},
+        {"offset": 9.0},
+        {"classes": 4},
     ]
     usual = {
         "rows": 150,
@@ -109,9 +117,10 @@ def test_rounding_is_what_public_facts_allow_for() -> None:
         "length": length,
         "most_slope": 0.5,
         "most_curvature": 0.25,
+        "classes": 3,
     }
     for change in more:
-        assert CachedDesign.most_rounding(**(usual | change)) > found  # type: ignore[arg-type]
+        assert most_rounding(**(usual | change)) > found  # type: ignore[arg-type]
 
 
 def test_features_have_the_rounding_of_their_own_norm() -> None:
@@ -120,9 +129,13 @@ def test_features_have_the_rounding_of_their_own_norm() -> None:
     features = FourierFeatures(geometry.n_columns, 10, 0.3)
     kept = kept_from(frame, schema, geometry, features=features)
     weights = whole_weights(20, 1)
-    assert kept.rounding(weights, 1.0, 0.25) == CachedDesign.most_rounding(
-        150, 1.0, 20, float(np.linalg.norm(weights)), 1.0, 0.25
-    )
+    length = float(np.linalg.norm(weights))
+    assert kept.rounding(weights, 1.0, 0.25) == most_rounding(150, 1.0, 20, length, 1.0, 0.25)
+    design = kept._dense(Chunk.joined(list(kept._every_chunk())))
+    assert np.array_equal(design * 2.0**22, np.rint(design * 2.0**22))
+    target = np.concatenate([chunk.target for chunk in kept._every_chunk()])
+    off = distance(kept.gradient(weights / 9, robust(0.7).slope, 0.7), exact_sums(design, target, weights / 9, 0.7))
+    assert 0 < off <= kept.rounding(weights / 9, 0.7, 1.0)
 
 
 def test_what_all_matrices_share_cannot_be_written_and_is_no_longer_than_a_chunk() -> None:

@@ -54,7 +54,7 @@ def test_encoded_blocks_are_what_linear_models_sum_over(numeric) -> None:
     found.read()
     columns = rows.geometry.n_columns
     answers = found.answers(PLACES, 3, lambda block: block[:, :-1].T @ block[:, -1], columns)
-    whole = CachedDesign(rows_of(numeric=numeric)).gradient(np.zeros((columns, 1)), lambda z, y: y)
+    whole = CachedDesign(rows_of(numeric=numeric)).gradient(np.zeros((columns, 1)), lambda z, y: y, 8.0)
     assert np.allclose(np.nansum(answers, axis=0), whole[:, 0], atol=1e-12)
 
 

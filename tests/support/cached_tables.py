@@ -147,4 +147,4 @@ def csv(frame: pd.DataFrame, path: Path) -> Path:
 def logistic_sums(kept: CachedDesign, classes: int = 1) -> np.ndarray:
     """Sums that are rounded, so that the order of additions shows."""
     weights = np.random.default_rng(3).normal(size=(kept.n_columns, classes)) / 7
-    return kept.gradient(weights, lambda z, t: LOGISTIC.slope(z, t if z.ndim == 1 else t[:, None]))
+    return kept.gradient(weights, lambda z, t: LOGISTIC.slope(z, t if z.ndim == 1 else t[:, None]), 1.0)

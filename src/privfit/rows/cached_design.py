@@ -1,15 +1,15 @@
 """Rows for fits that read them many times: encoded once, kept small in memory, and summed pass after pass.
 
-A linear predictor is a few look-ups, and a sum of columns a few counts: sparse products (layout.py). The sums here are
-real numbers, added in a fixed order; `rounding` bounds their error.
+A linear predictor is a few look-ups, and a sum of columns a few counts: sparse products (layout.py). Sums are integers
+(fixed_point.py): the same bits however rows are cut into batches and in whatever order they come. `rounding` bounds
+what that leaves out.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 
 import numpy as np
@@ -17,25 +17,24 @@ from numpy.typing import NDArray
 
 from privfit.features import FeatureMap
 from privfit.rows.encoding import encode_numbers, level_codes
+from privfit.rows.fixed_point import LONGEST, GradientPass, Predictors, RowResponse, most_rounding, on_lattice
 from privfit.rows.interactions import InteractionCells
-from privfit.rows.layout import MOST_CODES, STEP, Chunk, Layout
+from privfit.rows.layout import STEP, Chunk, Layout
+from privfit.rows.row_sample import CountedRows, RowHash, counted_rows
 from privfit.rows.rows import CachedRows, Rows
 from privfit.rows.threads import in_order, one_blas_thread
 from privfit.tables import Arrays, Batch, DataError
 
 Floats = NDArray[np.float64]
-RowResponse = Callable[[Floats, Floats], Floats]
-"""From predictors (rows, or rows by classes) and targets to what each row adds, times its columns; one value per
-predictor.
-"""
+Integers = NDArray[np.int64]
 
 CHUNK_ROWS = 1 << 17
 """Rows of the longest chunks: threads wait for each other between the steps of a chunk, so that few chunks are best.
 
-No command varies the sizes here; they steer time, memory, and rounding within what `rounding` says.
+No command varies the sizes here; they steer time and memory, and no sum.
 """
 PIECE_ROWS = 1 << 15
-"""Rows that are encoded, or added up, at a time: the bound of rounding counts so many additions."""
+"""Rows that are encoded at a time."""
 MANY_CHUNKS = 16
 """Chunks that a table is kept in at least, unless they would be shorter than SHORT_ROWS."""
 CHUNK_VALUES = 1 << 21
@@ -56,8 +55,8 @@ VALUES_PER_PRODUCT = 100
 """Products of columns that a Hessian may take for every code that a pass looks up."""
 NUMBERS_PER_CODE = 16
 """Numbers that are multiplied in the time that is counted for looking up one code."""
-UNIT_ROUNDOFF = 2.0**-53
-"""The relative error of one floating-point operation."""
+MOST_HESSIAN_ROWS = 1 << 18
+"""Rows that it is estimated from at most: they are held in memory."""
 EXACT_BITS = 36
 """Integer weights below 2^36 / columns times numbers in steps of 2^-16 add up exactly in floats, in any order."""
 
@@ -65,8 +64,8 @@ EXACT_BITS = 36
 class CachedDesign(CachedRows[Chunk]):
     """The design matrix of a table, kept for several passes.
 
-    Hands out sums over all rows, and sums over an evenly spread part of them; never a row. With `fine`, `cells` has the
-    fine cells of numbers too.
+    Hands out sums over all rows, and sums over a part of them that their contents choose; never a row. With `fine`,
+    `cells` has the fine cells of numbers too.
     """
 
     def __init__(
@@ -134,7 +133,7 @@ class CachedDesign(CachedRows[Chunk]):
             return chunk
         frequencies = self._features.frequencies
         features = self._features(chunk.numbers if frequencies is None else self._layout.turned(chunk, frequencies))
-        return Chunk(np.empty((rows, 0), dtype=np.int32), features, chunk.target)
+        return Chunk(np.empty((rows, 0), dtype=np.int32), on_lattice(features), chunk.target)
 
     def _target(self, batch: Batch) -> Floats:
         """The target of these rows: a number in [-1, 1], a class as -1 or 1, or, of more classes, its place."""
@@ -151,56 +150,29 @@ class CachedDesign(CachedRows[Chunk]):
 
     # -- sums --------------------------------------------------------------------------------------
 
-    def gradient(self, weights: Floats, respond: RowResponse) -> Floats:
-        """The sum over all rows of x respond(x'weights, target)', of the shape of `weights`: (columns, classes)."""
-        table = self._table(weights)
+    def gradient(self, weights: Floats, respond: RowResponse, most_slope: float) -> Floats:
+        """The sum over all rows of x respond(x'weights, target)', of the shape of `weights`: (columns, classes).
 
-        def task(chunk: Chunk) -> list[Floats]:
-            return self._chunk_gradient(chunk, table, weights, respond)
-
-        with one_blas_thread(), ThreadPoolExecutor(self._rows.threads) as pool:
-            counts, numbers = pairwise_sum(in_order(pool, task, self._every_chunk(), 4 * self._rows.threads))
-        return numbers if self._features is not None else self._layout.gather(counts, numbers)
-
-    def _table(self, weights: Floats) -> Floats:
-        """What every code adds to the predictors. Rows of features have no codes."""
-        return self._layout.look_up(weights) if self._features is None else np.empty((0, weights.shape[1]))
-
-    def _chunk_gradient(self, chunk: Chunk, table: Floats, weights: Floats, respond: RowResponse) -> list[Floats]:
-        scores = self._scores(chunk, table, weights)
-        if weights.shape[1] > 1:
-            return self._gathered(chunk, respond(scores, chunk.target))
-        slopes = respond(scores[:, 0], chunk.target)  # a vector is multiplied faster than a column
-        counts, numbers = self._gathered(chunk, slopes)
-        return [counts[:, None], numbers[:, None]]
-
-    def _gathered(self, chunk: Chunk, slopes: Floats) -> list[Floats]:
-        """What rows add, summed per code and per number column: few rows at a time, so that rounding grows with their
-        number only.
+        Responses are cut at `most_slope` in size. Weights that are no numbers, or too long, have no gradient: NaN.
         """
-        total: list[Floats] = []
-        first = 0
-        for part in chunk.parts(PIECE_ROWS):
-            own = slopes[first : first + len(part.target)]
-            first += len(part.target)
-            sums = [self._layout.transposed(part) @ own, part.numbers.T @ own]
-            total = added_in_place(total, sums) if total else sums
-        return total
+        if not float(np.abs(weights).max(initial=0.0)) <= LONGEST:
+            return np.full(weights.shape, np.nan)
+        one_pass = GradientPass(self._predictors(weights), respond, most_slope, self.n_rows)
+        sums: Integers = self.total(one_pass.on_chunk)[0]
+        with one_blas_thread():
+            return one_pass.total(sums)
 
-    def _scores(self, chunk: Chunk, table: Floats, weights: Floats) -> Floats:
-        """The linear predictors of a chunk: (rows, classes)."""
-        own = weights if self._features is not None else weights[self._layout.number_columns]
-        indicators = self._layout.indicators(chunk)
-        scores = indicators @ table if table.shape[1] > 1 else (indicators @ table[:, 0])[:, None]
-        return np.asarray(scores + chunk.numbers @ own if len(own) else scores, dtype=np.float64)
+    def _predictors(self, weights: Floats) -> Predictors:
+        with one_blas_thread():
+            return Predictors.of(self._layout if self._features is None else None, weights)
 
     def cells(self, weights: Floats) -> InteractionCells:
         """The rows as cells of their columns, with the predictors of these weights: integers, few enough digits long
         that predictors are exact in floats (EXACT_BITS).
         """
-        table, parts = self._table(weights), []
+        predictors, parts = self._predictors(weights), []
         for chunk in self._every_chunk():
-            whole = np.floor(self._scores(chunk, table, weights)[:, 0]).astype(np.int64)
+            whole = np.floor(predictors(chunk)[:, 0]).astype(np.int64)
             parts.append((self._layout.cells(chunk), whole, chunk.target > 0, chunk.fine))
         cells, scores, sides, fine = zip(*parts, strict=True)
         return InteractionCells(
@@ -212,20 +184,18 @@ class CachedDesign(CachedRows[Chunk]):
         )
 
     def sample(self) -> SampledDesign:
-        """Rows spread evenly over the table, as many as a solver can use to learn how the loss curves."""
-        most = max(SAMPLE_VALUES // self.n_columns, LEAST_SAMPLE * self.n_columns)
-        with one_blas_thread():
-            parts = [(self._dense(part), part.target) for part in self._spread(most)]
-        design, target = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
-        return SampledDesign(design, target, self.n_rows / len(target), len(target))
+        """Rows of the whole table, as many as a solver can use to learn how the loss curves."""
+        return self._sampled(self._counted(max(SAMPLE_VALUES // self.n_columns, LEAST_SAMPLE * self.n_columns)))
 
-    def _spread(self, most: int) -> Iterator[Chunk]:
-        """At most so many rows, spread evenly over the table."""
-        step = max(1, -(-self.n_rows // max(1, most)))
-        first = 0
-        for chunk in self._every_chunk():
-            yield chunk.of(slice(first, None, step))
-            first = (first - len(chunk.target)) % step
+    def _counted(self, most: int) -> CountedRows:
+        """At most so many different rows, which no order of rows changes."""
+        layout = self._layout if self._features is None else None
+        hashed = RowHash.of(layout, len(self._layout.number_columns) if layout is not None else self.n_columns)
+        return counted_rows(lambda task: self.total(task)[0], self.n_rows, hashed, max(1, most))
+
+    def _sampled(self, found: CountedRows) -> SampledDesign:
+        counts = found.counts.astype(np.float64)
+        return SampledDesign(self._dense(found.rows), found.rows.target, counts, self.n_rows / found.n_rows)
 
     @property
     def hessian_rows(self) -> int:
@@ -235,89 +205,71 @@ class CachedDesign(CachedRows[Chunk]):
         """
         codes = len(self._layout.groups) if self._features is None else 0
         looked_up = codes + (self._width - codes) / NUMBERS_PER_CODE
-        return min(self.n_rows // LARGEST_SHARE, int(VALUES_PER_PRODUCT * self.n_rows * looked_up) // self.n_columns**2)
+        by_time = int(VALUES_PER_PRODUCT * self.n_rows * looked_up) // self.n_columns**2
+        return min(self.n_rows // LARGEST_SHARE, by_time, MOST_HESSIAN_ROWS)
 
     def hessian(self, weights: Floats, curvature: RowResponse) -> Floats:
-        """As SampledDesign.hessian, from many more rows, of which none is kept."""
+        """As SampledDesign.hessian, from many more rows, which are not all in memory at once as they are multiplied."""
+        found = self._counted(self.hessian_rows)
 
-        def task(part: Chunk) -> list[Floats]:
-            return [
-                np.array(float(len(part.target))),
-                SampledDesign(self._dense(part), part.target, 1.0, len(part.target)).hessian(weights, curvature),
-            ]
+        def task(part: CountedRows) -> Floats:
+            return replace(self._sampled(part), weight=1.0).hessian(weights, curvature)
 
         with one_blas_thread(), ThreadPoolExecutor(self._rows.threads) as pool:
-            rows, products = pairwise_sum(in_order(pool, task, self._spread(self.hessian_rows), 2 * self._rows.threads))
-        return np.asarray(products * (self.n_rows / rows))
+            pieces = found.pieces(max(SHORT_ROWS, CHUNK_VALUES // self.n_columns))
+            products = in_order(pool, task, pieces, 2 * self._rows.threads)
+            total = next(products)
+            for part in products:
+                total += part
+        return np.asarray(total * (self.n_rows / found.n_rows))
 
     def rounding(self, weights: Floats, most_slope: float, most_curvature: float, offset: float = 0.0) -> float:
-        """The most that rounding in floats can have moved a sum `gradient` with slopes of that size, in L2, for these
-        weights.
-
-        Per row: the predictor (as many additions as blocks, and an offset it is computed at), the slope itself, and its
-        place in a sum over a chunk and over chunks.
-        """
+        """The most that rounding can have moved a sum `gradient` with slopes of that size, in L2, for these weights."""
         geometry = self._geometry
         norm, entries = (
             (geometry.l2, geometry.intercept + len(geometry.blocks))
             if self._features is None
             else (self._features.norms.l2, self.n_columns)
         )
-        return self.most_rounding(
-            self.n_rows, norm, entries, float(np.linalg.norm(weights)), most_slope, most_curvature, offset
-        )
-
-    @staticmethod
-    def most_rounding(
-        rows: int,
-        norm: float,
-        entries: int,
-        length: float,
-        most_slope: float,
-        most_curvature: float,
-        offset: float = 0.0,
-    ) -> float:
-        """The same from public facts: for this many rows of this length with so many blocks or dense columns, and
-        weights of this length.
-
-        Guarantee: docs/proofs/perturbation.md, Lemma 5.
-        """
-        additions = PIECE_ROWS + SHORT_ROWS + 2 * math.log2(rows + 2) + MOST_CODES
-        predictor = (entries + 8) * norm * length + 4 * offset
-        return 2 * UNIT_ROUNDOFF * rows * norm * ((additions + 16) * most_slope + most_curvature * predictor)
+        length, classes = float(np.linalg.norm(weights)), weights.shape[1]
+        return most_rounding(self.n_rows, norm, entries, length, most_slope, most_curvature, offset, classes)
 
 
 @dataclass(frozen=True)
 class SampledDesign:
-    """A part of the rows, each standing for `weight` of them.
+    """A part of the rows, each standing for `weight` times as many as there are of it.
 
     Inside a fit only: nothing that leaves depends on which rows these are.
     """
 
     _design: Floats
     _target: Floats
+    _counts: Floats
     weight: float
-    n_rows: int
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are, equal ones counted."""
+        return int(self._counts.sum())
 
     def gradient(self, weights: Floats, respond: RowResponse) -> Floats:
         """As CachedDesign.gradient, estimated."""
-        scores = self._design @ weights
-        slopes = (
-            respond(scores[:, 0], self._target)[:, None] if weights.shape[1] == 1 else respond(scores, self._target)
-        )
-        return self.weight * (self._design.T @ slopes)
+        return self.weight * (self._design.T @ self._responses(weights, respond))
 
     def hessian(self, weights: Floats, curvature: RowResponse) -> Floats:
         """The sum over all rows of x x' curvature(x'weights, target), estimated, one matrix per class: (classes,
         columns, columns).
         """
-        scores = self._design @ weights
-        curvatures = (
-            curvature(scores[:, 0], self._target)[:, None] if weights.shape[1] == 1 else curvature(scores, self._target)
-        )
+        curvatures = self._responses(weights, curvature)
         return self.weight * np.stack(
             [(self._design * curvatures[:, k, None]).T @ self._design for k in range(curvatures.shape[1])]
         )
+
+    def _responses(self, weights: Floats, respond: RowResponse) -> Floats:
+        """Responses, each as often as its row occurs: (rows, classes)."""
+        scores = self._design @ weights
+        found = respond(scores[:, 0], self._target)[:, None] if weights.shape[1] == 1 else respond(scores, self._target)
+        return np.asarray(found * self._counts[:, None])
 
 
 def _joined(chunks: Iterator[Chunk], least: int) -> Iterator[Chunk]:
@@ -332,27 +284,6 @@ def _joined(chunks: Iterator[Chunk], least: int) -> Iterator[Chunk]:
             short, length = [], 0
     if short:
         yield short[0] if len(short) == 1 else Chunk.joined(short)
-
-
-def pairwise_sum(parts: Iterator[list[Floats]]) -> list[Floats]:
-    """The sum of the parts, added two by two, so that rounding grows with the logarithm of their number only."""
-    waiting: list[tuple[int, list[Floats]]] = []
-    for part in parts:
-        height, total = 0, part
-        while waiting and waiting[-1][0] == height:
-            height, total = height + 1, added_in_place(waiting.pop()[1], total)
-        waiting.append((height, total))
-    total = waiting.pop()[1]
-    while waiting:
-        total = added_in_place(waiting.pop()[1], total)
-    return total
-
-
-def added_in_place(ones: list[Floats], others: list[Floats]) -> list[Floats]:
-    """The sums of two parts, written over the first."""
-    for one, other in zip(ones, others, strict=True):
-        one += other
-    return ones
 
 
 def _too_many_levels() -> DataError:

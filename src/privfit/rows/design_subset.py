@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit.rows.cached_design import EXACT_BITS, CachedDesign, Floats, SampledDesign
 from privfit.rows.errors import other_rows
+from privfit.rows.fixed_point import Predictors
 from privfit.rows.layout import Chunk
+from privfit.rows.workers import ChunkTask, KnownBits, Sums
 
 
 class DesignSubset(CachedDesign):
@@ -29,31 +33,49 @@ class DesignSubset(CachedDesign):
                 raise other_rows()
             yield chunk.of(np.flatnonzero(mine))  # places, which are taken faster than a mask is gone through
 
+    def total(self, task: ChunkTask[Chunk], side_by_side: bool = True) -> Sums:
+        """As for all rows, of which workers are told which are of this part."""
+        if self._kept is None:
+            return super().total(task, side_by_side)
+        return self._all.total(OfPart(task, KnownBits.of(self._mine)), side_by_side)
+
     def sample(self) -> SampledDesign:
-        """Rows spread evenly over the part; none, if it has none."""
-        return super().sample() if self.n_rows else SampledDesign(np.zeros((0, self.n_columns)), np.zeros(0), 1.0, 0)
+        """Rows of the part; none, if it has none."""
+        if self.n_rows:
+            return super().sample()
+        return SampledDesign(np.zeros((0, self.n_columns)), np.zeros(0), np.zeros(0), 1.0)
 
     def rounding(self, weights: Floats, most_slope: float, most_curvature: float, offset: float = 0.0) -> float:
-        """As for all rows, whose number of chunks a part has."""
+        """As for all rows."""
         return self._all.rounding(weights, most_slope, most_curvature, offset)
 
     def mistakes(self, weights: Floats) -> int:
         """How many rows are not in the class that these weights give them.
 
         Weights are rounded to integers so that sums over columns are exact: a row's side then depends on that row
-        alone, whatever the order of sums. Features of a kernel are no integers; for them a row's side is computed
-        row by row.
+        alone, whatever the order of sums.
         """
         largest = float(np.abs(weights).max()) or 1.0
-        whole = np.rint(weights / largest * 2.0 ** (EXACT_BITS - self.n_columns.bit_length()))
-        table = self._table(whole)
-        return sum(int(np.sum(self._is_wrong(chunk, table, whole))) for chunk in self._every_chunk())
+        predictors = self._predictors(np.rint(weights / largest * 2.0 ** (EXACT_BITS - self.n_columns.bit_length())))
+        return int(self.total(partial(_mistakes, predictors))[0])
 
-    def _is_wrong(self, chunk: Chunk, table: Floats, weights: Floats) -> NDArray[np.bool_]:
-        if self._features is not None:  # not by a matrix product, in which one row could change how another is rounded
-            scores = np.stack([(chunk.numbers * column).sum(axis=1) for column in weights.T], axis=1)
-        else:
-            scores = self._scores(chunk, table, weights)
-        if scores.shape[1] == 1:
-            return np.asarray((scores[:, 0] > 0) != (chunk.target > 0))
-        return np.asarray(np.argmax(scores, axis=1) != chunk.target.astype(np.intp))
+
+@dataclass(frozen=True)
+class OfPart:
+    """A task on the rows of one part."""
+
+    task: ChunkTask[Chunk]
+    mine: KnownBits
+
+    def __call__(self, first: int, chunk: Chunk) -> Sums:
+        mine = self.mine.ones(first, len(chunk.target))
+        if len(mine) < len(chunk.target):
+            raise other_rows()
+        return self.task(first, chunk.of(np.flatnonzero(mine)))
+
+
+def _mistakes(predictors: Predictors, first: int, chunk: Chunk) -> Sums:
+    scores = predictors(chunk)
+    if scores.shape[1] == 1:
+        return [np.sum((scores[:, 0] > 0) != (chunk.target > 0), dtype=np.int64)]
+    return [np.sum(np.argmax(scores, axis=1) != chunk.target, dtype=np.int64)]

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -204,6 +204,10 @@ class Layout:
         self.splines = tuple(place for place, member in enumerate(self.members) if member.block.kind == "spline")
         self._shared: dict[int, tuple[Floats, Codes]] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What is sent elsewhere: all but what matrices share, which is as long as a chunk."""
+        return {**self.__dict__, "_shared": {}}
+
     def chunk(self, batch: Batch, fine: FineCells | None = None) -> tuple[Codes, Floats]:
         """The rows of a batch: codes and numbers.
 
@@ -218,7 +222,7 @@ class Layout:
         if self.numbers:
             values = [batch[place[block.start]] for block in self.numbers]
             encode_numbers(list(self.numbers), values, numbers[int(self.geometry.intercept) :], STEP)
-        return codes, np.ascontiguousarray(numbers.T) / STEP
+        return codes, numbers.T / STEP  # a column's numbers stay side by side: few columns are multiplied faster so
 
     def _codes(self, columns: Batch, rows: int, fine: FineCells | None) -> Codes:
         """The places of rows in the table of codes.

@@ -186,15 +186,12 @@ def losses_of(kept: CachedDesign, loss: LatticeLoss, candidates: Integers) -> In
 
 
 def _losses_of_few(kept: CachedDesign, loss: LatticeLoss, candidates: Integers) -> Integers:
-    weights = candidates.astype(np.float64)
-    table, values = (
-        kept._layout.look_up(weights),
-        loss.values.astype(np.int64),
-    )  # large losses of many rows would leave what floats hold
+    predictors = kept._predictors(candidates.astype(np.float64))
+    values = loss.values.astype(np.int64)  # large losses of many rows would leave what floats hold
 
     def task(numbered: tuple[int, Chunk]) -> list[Any]:
         chunk = numbered[1]
-        margins = np.rint(kept._scores(chunk, table, weights) * chunk.target[:, None]).astype(np.int64)
+        margins = np.rint(predictors(chunk) * chunk.target[:, None]).astype(np.int64)
         return [values.take(np.clip(margins, -loss.reach, loss.reach) + loss.reach).sum(axis=0)]
 
     return _total(kept, task)[0]

@@ -18,8 +18,9 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Pairs = Sequence[tuple[int, int]]
 
-PUBLIC_ROWS = 1 << 14
-"""Rows that are added up together, so that rounding stays small."""
+PUBLIC_ROWS = 1 << 11
+"""Rows that are added up together: so few that rounding is less than that of private sums, which are in fixed point
+(docs/proofs/perturbation.md, Lemma 5)."""
 
 
 class PublicRows:
@@ -67,14 +68,16 @@ class PublicRows:
         return _sparse(np.column_stack(columns), np.column_stack(values), first)
 
     def gradient(self, weights: Floats, respond: Callable[[Floats], Floats]) -> Floats:
-        """The sum over rows of x respond(x'weights), for weights of one column; in short chunks, so that rounding stays
-        small.
+        """The sum over rows of x respond(x'weights), for weights of one column; in short chunks, whose sums are added
+        two by two, so that rounding stays small.
         """
-        total = np.zeros(self.geometry.n_columns)
+        sums = [np.zeros(self.geometry.n_columns)]
         for start in range(0, self.n_rows, PUBLIC_ROWS):
             part = self.design[start : start + PUBLIC_ROWS]
-            total += part.T @ respond(part @ weights[:, 0])
-        return total[:, None]
+            sums.append(part.T @ respond(part @ weights[:, 0]))
+        while len(sums) > 1:
+            sums = [np.sum(sums[place : place + 2], axis=0) for place in range(0, len(sums), 2)]
+        return np.asarray(sums[0][:, None], dtype=np.float64)
 
 
 def encoded(block: Block, codes: Integers | Floats) -> tuple[Integers, Floats]:

@@ -60,9 +60,9 @@ def sum_of_residuals(design: CachedDesign, weights: Floats, centre: float, width
     int
         The sum, in steps.
     """
-    table, most, total = design._table(weights), 1 << bits, 0
+    predictors, most, total = design._predictors(weights), 1 << bits, 0
     for chunk in design._every_chunk():
-        predicted = np.floor(design._scores(chunk, table, weights)[:, 0])
+        predicted = np.floor(predictors(chunk)[:, 0])
         residuals = np.rint((chunk.target - centre) / width * most) - predicted
         total += int(np.clip(residuals, -most, most).astype(np.int64).sum())
     return total

@@ -18,6 +18,7 @@ from privfit.mechanisms.genetic.scores import Scorer, ScoreSensitivity
 from privfit.privacy import PrivacyParameters
 from privfit.privacy.samplers.norms import Source
 from privfit.rows import CachedDesign, losses_of
+from privfit.rows.fixed_point import SLOPE_BITS
 from privfit.rows.margins import CANDIDATES_AT_ONCE
 from privfit.schema import Geometry
 
@@ -117,9 +118,7 @@ class WeightScorer(Scorer):
         column = np.argmax(moves != 0, axis=1)
         step = moves[np.arange(len(moves)), column]
         lone = ((moves != 0).sum(axis=1) == 1) & self._is_level[column]
-        lone &= (
-            self._kept.n_rows * (int(np.abs(step).max()) + 1) * PER_STEP < EXACT
-        )  # a margin that is rounded moves by one more
+        lone &= self._kept.n_rows * _largest_change(step) < EXACT and _largest_change(step) <= 1 << SLOPE_BITS
         losses = np.empty(len(distinct), dtype=np.int64)
         losses[~lone] = losses_of(self._kept, self._loss, distinct[~lone].T)
         losses[lone] = losses[first] + self._changes(distinct[first], column[lone], step[lone])
@@ -138,20 +137,8 @@ class WeightScorer(Scorer):
 
     def _changed(self, parent: Integers, sizes: Integers) -> Floats:
         """For every level and every size of a step, what all rows of the level change by: (columns, sizes)."""
-
-        def respond(scores: Floats, target: Floats) -> Floats:
-            steps = sizes if scores.ndim == 2 else sizes[0]
-            side = target[:, None] if scores.ndim == 2 else target
-            return self._looked_up((scores + steps) * side) - self._looked_up(scores * side)
-
         weights = np.repeat(parent[:, None].astype(np.float64), len(sizes), axis=1)
-        return self._kept.gradient(weights, respond)
-
-    def _looked_up(self, margins: Floats) -> Floats:
-        reach = self._loss.reach
-        return np.asarray(
-            self._loss.values.take(np.clip(np.rint(margins).astype(np.int64), -reach, reach) + reach), dtype=np.float64
-        )
+        return self._kept.gradient(weights, LossChange(self._loss, sizes), float(_largest_change(sizes)))
 
     @cached_property
     def _is_level(self) -> NDArray[np.bool_]:
@@ -160,6 +147,28 @@ class WeightScorer(Scorer):
         for block in self._geometry.blocks:
             found[block.start : block.stop] = block.kind == "levels"
         return found
+
+
+@dataclass(frozen=True)
+class LossChange:
+    """What a row's loss changes by where its predictor moves by each of some steps."""
+
+    loss: MarginLoss
+    sizes: Integers
+
+    def __call__(self, scores: Floats, target: Floats) -> Floats:
+        steps, side = (self.sizes, target[:, None]) if scores.ndim == 2 else (self.sizes[0], target)
+        return self._looked_up((scores + steps) * side) - self._looked_up(scores * side)
+
+    def _looked_up(self, margins: Floats) -> Floats:
+        reach = self.loss.reach
+        places = np.clip(np.rint(margins).astype(np.int64), -reach, reach) + reach
+        return np.asarray(self.loss.values.take(places), dtype=np.float64)
+
+
+def _largest_change(steps: Integers) -> int:
+    """What one row's loss can change by where its margin moves by such steps: one that is rounded moves by one more."""
+    return (int(np.abs(steps).max(initial=0)) + 1) * PER_STEP
 
 
 def on_lattice(candidates: Floats) -> Integers:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -41,7 +42,7 @@ def minimised(plan: ERMPlan, rows: CachedDesign, term: Floats) -> Floats:
     Guarantee: docs/proofs/perturbation.md, Theorem 6.
     """
     precision = plan.precision
-    with quietly():  # a warning would reveal something about the rows
+    with quietly(), one_blas_thread():  # a warning would reveal something about the rows; threads would change bits
         found = _usual_minimum(plan, rows, term)
         if precision.solves and (
             found is None or not found.gradient_norm + _rounding(plan, rows, found.weights, term) <= precision.slack
@@ -61,17 +62,19 @@ def _usual_minimum(plan: ERMPlan, rows: CachedDesign, term: Floats) -> Minimum |
         many, sample = rows.hessian_rows, rows.sample()
         share = SAMPLE_TOLERANCE if sample.weight == 1 else 0.01 * math.sqrt(sample.weight / max(rows.n_rows, 1))
         rough = rows.n_rows * gradients.gradient_norm["l2"] * share
-        with one_blas_thread():
-            start, solve = newton_on_sample(
-                lambda w: sample.gradient(w, slopes) + plan.penalised(w) + term,
-                lambda w: solver_of(sample.hessian(w, curvatures) + more, ridge, shifts_are_free=softmax),
-                np.zeros_like(term),
-                rough,
-            )
+        start, solve = newton_on_sample(
+            lambda w: sample.gradient(w, slopes) + plan.penalised(w) + term,
+            lambda w: solver_of(sample.hessian(w, curvatures) + more, ridge, shifts_are_free=softmax),
+            np.zeros_like(term),
+            rough,
+        )
         if many > sample.n_rows:
             solve = solver_of(rows.hessian(start, curvatures) + more, ridge, shifts_are_free=softmax)
         return minimise_certified(
-            lambda w: rows.gradient(w, slopes) + plan.penalised(w) + term, tolerance, start, solve
+            lambda w: rows.gradient(w, slopes, gradients.slope_norm["linf"]) + plan.penalised(w) + term,
+            tolerance,
+            start,
+            solve,
         )
     except (DataError, PrivacyError, OSError):
         raise  # of reading: functions of the user's own raise none of these
@@ -84,7 +87,7 @@ def _descended(plan: ERMPlan, rows: CachedDesign, term: Floats, found: Minimum |
     precision, (slopes, _) = plan.precision, derivatives(plan.gradients)
 
     def gradient(weights: Floats) -> Floats:
-        return rows.gradient(weights, slopes) + plan.penalised(weights) + term
+        return rows.gradient(weights, slopes, plan.gradients.slope_norm["linf"]) + plan.penalised(weights) + term
 
     def bound(weights: Floats, at: Floats) -> float:
         return float(np.linalg.norm(at)) + _rounding(plan, rows, weights, term)
@@ -117,7 +120,7 @@ def _in_ball(weights: Floats, radius: float) -> Floats:
 def _rounding(plan: ERMPlan, rows: CachedDesign, weights: Floats, term: Floats) -> float:
     """The most by which rounding can have changed the gradient at these weights."""
     gradients = plan.gradients
-    off = rows.rounding(weights, gradients.slope_norm["l2"], gradients.smoothness, gradients.offset)
+    off = rows.rounding(weights, gradients.slope_norm["linf"], gradients.smoothness, gradients.offset)
     length = float(np.linalg.norm(weights))
     return off + plan.penalty_rounding(length) + 2.0**-50 * float(np.linalg.norm(term))
 
@@ -137,11 +140,18 @@ def derivatives(gradients: Gradients) -> tuple[Derivative, Derivative]:
         curvature = partial(guarded_values, loss.curvature, low=0.0, high=gradients.smoothness)
     if gradients.coupling == "one":
         return slope, curvature
+    return OneVsRest(slope, gradients.classes), OneVsRest(curvature, gradients.classes)
 
-    def sides(target: Floats) -> Floats:
-        return np.asarray(2.0 * (target[:, None] == np.arange(gradients.classes)) - 1.0)
 
-    return lambda scores, target: slope(scores, sides(target)), lambda scores, target: curvature(scores, sides(target))
+@dataclass(frozen=True)
+class OneVsRest:
+    """A derivative of every class against the others, from the place of each row's class."""
+
+    derivative: Derivative
+    classes: int
+
+    def __call__(self, scores: Floats, target: Floats) -> Floats:
+        return self.derivative(scores, 2.0 * (target[:, None] == np.arange(self.classes)) - 1.0)
 
 
 def _softmax_slopes(scores: Floats, target: Floats) -> Floats:

@@ -20,7 +20,7 @@ from privfit.mechanisms.perturbation.penalty_matrix import PenaltyMatrix
 from privfit.privacy import PrivacyError, PrivacyParameters, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import CERTIFICATE, Laplace
-from privfit.rows import CachedDesign
+from privfit.rows.fixed_point import most_rounding
 from privfit.statistics import Gradients
 from privfit.tables import DataError
 
@@ -125,9 +125,9 @@ def precision_of(
     amplified = math.sqrt(math.sqrt(condition) + 1.5)
 
     # Rounding over the ridge, as all lengths here, is fixed + growing * radius.
-    norms, smoothness, most_rounding = gradients.norms, gradients.smoothness, CachedDesign.most_rounding
+    norms, smoothness, classes = gradients.norms, gradients.smoothness, gradients.classes
     at_zero = most_rounding(
-        rows, norms.l2, norms.entries, 0.0, gradients.slope_norm["l2"], smoothness, gradients.offset
+        rows, norms.l2, norms.entries, 0.0, gradients.slope_norm["linf"], smoothness, gradients.offset, classes
     )
     per_length = most_rounding(rows, norms.l2, norms.entries, 1.0, 0.0, smoothness)
     fixed = at_zero / ridge + 2.0**-50 * noise / ridge

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -27,7 +28,8 @@ from privfit.mechanisms.reweighting.base import ReweightingFit, ReweightingProbl
 from privfit.mechanisms.reweighting.variances import curvature, regression_bound, regression_covariance
 from privfit.privacy import Budget, Draws, Event, PrivacyError, PrivacyParameters
 from privfit.rows import CachedDesign, PublicRows, Rows
-from privfit.rows.cached_design import RowResponse, SampledDesign
+from privfit.rows.cached_design import SampledDesign
+from privfit.rows.fixed_point import RowResponse, most_rounding
 from privfit.schema import Geometry, Schema
 from privfit.statistics import Gradients
 from privfit.tables import Table
@@ -37,9 +39,9 @@ Floats = NDArray[np.float64]
 SAMPLE_VALUES = 1 << 20
 """Values of the sample that preconditions the solver: it trades time for passes, never the result."""
 MOST_PUBLIC = 1 << 26
-"""More public rows than this would be added up in longer sums than the bound of rounding counts."""
+"""More public rows than this would be added up in longer sums than the proof counts."""
 MORE_ROUNDING = 1.01
-"""Sums over public rows have at most 1% more additions on the way of a row than sums over as many private rows:
+"""Rounding is counted for 1% more rows, which pays for joining the sums of private and public rows:
 docs/proofs/weights.md, Theorem 1.
 """
 PROBLEM = ERMProblem(LOGISTIC, fit_intercept=False)
@@ -324,19 +326,20 @@ class BesidePublic(CachedDesign):
         self.__dict__.update(kept.__dict__)
         self._public, self._weight = public, weight
 
-    def gradient(self, weights: Floats, respond: RowResponse) -> Floats:
+    def gradient(self, weights: Floats, respond: RowResponse, most_slope: float) -> Floats:
         """The sum over rows of both kinds."""
-        private = super().gradient(weights, lambda scores, _: respond(scores, np.ones_like(scores)))
+        private = super().gradient(weights, partial(_as_private, respond), most_slope)
         return private + self._weight * self._public.gradient(
             weights, lambda scores: respond(scores, -np.ones_like(scores))
         )
 
     def sample(self) -> SampledDesign:
-        """Rows of both kinds, spread evenly."""
+        """Rows of both kinds; public ones spread evenly."""
         own = super().sample()
         step = max(1, self._public.n_rows * self.n_columns // SAMPLE_VALUES)
         public = self._public.design[::step]
-        return SampledBoth(own._design, np.ones(own.n_rows), own.weight, own.n_rows, public, step * self._weight)
+        ones = np.ones(len(own._counts))
+        return SampledBoth(own._design, ones, own._counts, own.weight, public, step * self._weight)
 
     @property
     def hessian_rows(self) -> int:
@@ -346,10 +349,14 @@ class BesidePublic(CachedDesign):
     def rounding(self, weights: Floats, most_slope: float, most_curvature: float, offset: float = 0.0) -> float:
         """What rounding can do to the sums of both kinds."""
         length, norm = float(np.linalg.norm(weights)), self._public.geometry.l2
-        public = self.most_rounding(
+        public = most_rounding(
             self._public.n_rows, norm, len(self._public.geometry.blocks), length, most_slope, most_curvature, offset
         )
         return super().rounding(weights, most_slope, most_curvature, offset) + self._weight * public
+
+
+def _as_private(respond: RowResponse, scores: Floats, _: Floats) -> Floats:
+    return respond(scores, np.ones_like(scores))
 
 
 @dataclass(frozen=True)
