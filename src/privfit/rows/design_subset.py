@@ -34,7 +34,7 @@ class DesignSubset(CachedDesign):
             yield chunk.of(np.flatnonzero(mine))  # places, which are taken faster than a mask is gone through
 
     def total(self, task: ChunkTask[Chunk], side_by_side: bool = True) -> Sums:
-        """As for all rows, of which workers are told which are of this part."""
+        """As for all rows; workers are sent which of them are in this part."""
         if self._kept is None:
             return super().total(task, side_by_side)
         return self._all.total(OfPart(task, KnownBits.of(self._mine)), side_by_side)
