@@ -174,8 +174,7 @@ def log_density(plan: ERMPlan, design: SampledDesign, weights: np.ndarray, kind_
     assert plan.noise is not None
     assert plan.penalty is not None
     slopes, curvatures = derivatives(plan.gradients)
-    steepest = plan.gradients.slope_norm["linf"]
-    term = -(design.gradient(weights, slopes, steepest) + plan.penalised(weights))
+    term = -(design.gradient(weights, slopes) + plan.penalised(weights))
     hessian = design.hessian(weights, curvatures)[0] + plan.ridge * np.eye(len(weights)) + plan.penalty.matrix
     total = 0.0
     for group, part in zip(plan.noise.groups, plan.noise.parts(), strict=True):
