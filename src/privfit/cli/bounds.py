@@ -20,7 +20,7 @@ from privfit.cli.options import (
     ExpectedRowsOption,
     LedgerDeltaOption,
     LedgerEpsilonOption,
-    LedgerFile,
+    LedgerOption,
     Note,
     RowsPerPersonOption,
     SeedOption,
@@ -64,7 +64,7 @@ def bounds(
         Ends, typer.Option(metavar="KIND", help="far (from zero; -b and b for both signs) or both.")
     ] = Ends.far,
     grid: Annotated[Grid, typer.Option(metavar="KIND", help="auto, log or linear.")] = Grid.auto,
-    ledger: LedgerFile = None,
+    ledger: LedgerOption = None,
     ledger_epsilon: LedgerEpsilonOption = None,
     ledger_delta: LedgerDeltaOption = None,
     note: Note = "",

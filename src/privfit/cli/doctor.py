@@ -152,6 +152,7 @@ ENGINES = (
     ),
     Engine("Dask frames", {"dask": "dask", "distributed": "distributed"}, "dask", make=_dask),
     Engine("Spark frames", {"pyspark": "pyspark"}, "spark", make=_spark, machine=_java),
+    Engine("ledgers in PostgreSQL", {"psycopg": "psycopg"}, "postgres", told="needs a server"),
     Engine("s3://, gs://, az://", {"pyarrow": "pyarrow"}, told="needs a store"),
     Engine("https://", {"fsspec": "fsspec", "aiohttp": "aiohttp"}, "objects", told="needs a server"),
     Engine("fsspec addresses", {"fsspec": "fsspec"}, "objects", make=_fsspec),

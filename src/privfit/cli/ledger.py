@@ -12,12 +12,23 @@ from typer.core import TyperGroup
 from privfit.cli.console import counted, encodable, hint, ledger_facts, ledger_sentence, print_json, stdout, visible
 from privfit.cli.entries import Form, show_table, written
 from privfit.cli.errors import CommandError, in_one_sentence
+from privfit.cli.ledger_options import shown
 from privfit.cli.output import check_output
-from privfit.privacy import Budget, Ledger, LedgerError, Receipt
+from privfit.privacy import Budget, Ledger, LedgerError, Receipt, place_of
 
-_Path = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger's file, for example budget.db.")]
+_Path = Annotated[
+    str, typer.Argument(metavar="LEDGER", help="The ledger's file, for example budget.db, or postgresql://...")
+]
 _Last = Annotated[
     int | None, typer.Option("--last", min=0, help="Only so many of the newest entries.", show_default=False)
+]
+_Spenders = Annotated[
+    list[str] | None,
+    typer.Option("--spender", help="A role of the server that may charge it; may be given again.", show_default=False),
+]
+_Readers = Annotated[
+    list[str] | None,
+    typer.Option("--reader", help="A role of the server that may only read it, in the same way.", show_default=False),
 ]
 _SHOWN = 100  # entries of a table when not asked for more: a few screens
 
@@ -78,6 +89,62 @@ def show(
 
 @group.command(no_args_is_help=True)
 @in_one_sentence
+def create(
+    path: _Path,
+    epsilon: Annotated[
+        float | None, typer.Option("--epsilon", "-e", help="How much may be spent in all.", show_default=False)
+    ] = None,
+    delta: Annotated[
+        float | None, typer.Option(help="The probability, over all fits, that the guarantee fails.", show_default="0")
+    ] = None,
+    spender: _Spenders = None,
+    reader: _Readers = None,
+) -> None:
+    """Make a new ledger, in a file or in a PostgreSQL database.
+
+    A database holds one ledger for each table of people, and budgets of
+    projects, which are taken from that of their ledger. Who makes a ledger owns it;
+    rights of others are granted here, or later with `privfit ledger grant`.
+
+    \b
+    Examples:
+      privfit ledger create budget.db --epsilon 1
+      privfit ledger create "postgresql://host/db?ledger=people" \\
+          --epsilon 4 --reader auditor
+      privfit ledger create \\
+          "postgresql://host/db?ledger=people&project=readmission" \\
+          --epsilon 1 --spender alice
+    """
+    place_of(path).check_roles([*(spender or ()), *(reader or ())])
+    book = _made(path, epsilon, delta)
+    if spender or reader:
+        place_of(path).grant(spenders=spender or (), readers=reader or ())
+    stdout().print(ledger_sentence(book), markup=False, soft_wrap=True)
+
+
+@group.command(no_args_is_help=True)
+@in_one_sentence
+def grant(path: _Path, spender: _Spenders = None, reader: _Readers = None) -> None:
+    """Let roles of a PostgreSQL server charge a ledger, or read it.
+
+    Who owns the ledger can do this. A spender reads and adds entries; a reader
+    reads. Neither can change or remove an entry, or set a budget. What was granted
+    is taken back in SQL, with REVOKE.
+
+    \b
+    Example:
+      privfit ledger grant "postgresql://host/db?ledger=people" --spender alice
+    """
+    if not spender and not reader:
+        raise CommandError("Nobody was named. Say who may charge the ledger or read it: --spender alice --reader bob.")
+    book = _opened(path, None, None)
+    place_of(path).grant(spenders=spender or (), readers=reader or ())
+    names = encodable(visible(", ".join([*(spender or ()), *(reader or ())])))
+    hint(f"Granted the ledger {book.name} to {names}.")
+
+
+@group.command(no_args_is_help=True)
+@in_one_sentence
 def verify(
     path: _Path,
     against: Annotated[
@@ -113,7 +180,7 @@ def verify(
         facts = {"entries": found.entries, "unprotected": found.unprotected, "head": found.head, "against": paid}
         print_json(ledger_facts(book) | {"verified": facts})
         return
-    console, name = stdout(), encodable(visible(path.name))
+    console, name = stdout(), encodable(visible(book.name))
     head = f", head {found.head[:16]}..." if found.head else ""
     console.print(f"The ledger {name} is in order: {counted(found.entries)}{head}.", markup=False, soft_wrap=True)
     for file, receipt in receipts.items():
@@ -190,29 +257,31 @@ def _receipt(path: Path) -> Receipt:
     return Receipt.from_dict(receipt)
 
 
-def _made(path: Path, epsilon: float | None, delta: float | None) -> Ledger:
+def _made(path: str, epsilon: float | None, delta: float | None) -> Ledger:
     if epsilon is None:
         raise CommandError(
-            "--create was given without --epsilon, and a ledger needs a budget. Say how much: --create --epsilon 1."
+            "A new ledger was asked for without --epsilon, and it needs a budget. Say how much: --epsilon 1."
         )
-    if path.exists():
+    place = place_of(path)
+    if place.exists():
+        what = "file" if place.kind == "file" else "ledger"
         raise LedgerError(
-            f"There already is a file {str(path)!r}, and a budget is made once. Show it without --create, or choose "
-            "another name."
+            f"There already is a {what} {shown(path)!r}, and a budget is made once. Show it without --create, or "
+            "choose another name."
         )
     budget = Budget(epsilon, delta or 0.0)
     return Ledger(path, budget.epsilon, budget.delta)
 
 
-def _opened(path: Path, epsilon: float | None, delta: float | None) -> Ledger:
+def _opened(path: str, epsilon: float | None, delta: float | None) -> Ledger:
     if epsilon is not None or delta is not None:
         raise CommandError(
             "--epsilon and --delta set the budget of a new ledger. To make one add --create; to show one leave them "
             "out."
         )
-    if not path.exists():
+    if not place_of(path).exists():
         raise LedgerError(
-            f"There is no ledger {str(path)!r}. Check the path, or make one: privfit ledger {path} --create --epsilon "
-            "1."
+            f"There is no ledger {shown(path)!r}. Check the path, or make one: privfit ledger create {shown(path)} "
+            "--epsilon 1."
         )
     return Ledger(path)

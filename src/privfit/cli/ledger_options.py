@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from privfit.cli.console import hint
 from privfit.cli.errors import CommandError
-from privfit.privacy import Budget, Ledger, LedgerError, PrivacyError
+from privfit.privacy import Budget, Ledger, LedgerError, PrivacyError, place_of
 
 
 def check_ledger_options(
-    seed: int | None, ledger: Path | None, ledger_epsilon: float | None, ledger_delta: float | None, note: str
+    seed: int | None, ledger: str | None, ledger_epsilon: float | None, ledger_delta: float | None, note: str
 ) -> None:
     """Refuse options about a ledger and a seed that do not go together."""
     if seed is not None and ledger is not None:
@@ -34,9 +32,9 @@ def check_ledger_options(
         )
 
 
-def check_new_budget(path: Path, asked: Budget, epsilon: float | None, delta: float) -> None:
+def check_new_budget(path: str, asked: Budget, epsilon: float | None, delta: float) -> None:
     """A ledger that could not pay even for the first fit is not made: its budget would stand for ever."""
-    if path.exists() or epsilon is None:
+    if epsilon is None or place_of(path).exists():
         return
     if asked.epsilon > epsilon or asked.delta > delta:
         raise CommandError(
@@ -46,17 +44,22 @@ def check_new_budget(path: Path, asked: Budget, epsilon: float | None, delta: fl
         )
 
 
-def opened_ledger(path: Path, epsilon: float | None, delta: float | None) -> Ledger:
+def opened_ledger(path: str, epsilon: float | None, delta: float | None) -> Ledger:
     """The ledger in this file; a new one only where the user says how much it may spend."""
-    if path.exists():
+    if place_of(path).exists():
         return Ledger(path, epsilon, delta)
     if epsilon is None:
         raise LedgerError(
-            f"There is no ledger {str(path)!r}, and a new one needs a budget. Check the path, add --ledger-epsilon 1, "
-            f"or make it first: privfit ledger {path} --create --epsilon 1. Nothing was charged."
+            f"There is no ledger {shown(path)!r}, and a new one needs a budget. Check the path, add --ledger-epsilon "
+            f"1, or make it first: privfit ledger create {shown(path)} --epsilon 1. Nothing was charged."
         )
     budget = Budget(epsilon, delta or 0.0)
     made = Ledger(path, budget.epsilon, budget.delta)
     and_delta = f" and delta {made.delta:g}" if made.delta else ""
-    hint(f"Made the ledger {path} with a budget of epsilon {made.epsilon:g}{and_delta}.")
+    hint(f"Made the ledger {shown(path)} with a budget of epsilon {made.epsilon:g}{and_delta}.")
     return made
+
+
+def shown(ledger: str) -> str:
+    """A ledger as it was given, but for the password of an address."""
+    return str(place_of(ledger)) if "://" in ledger else ledger

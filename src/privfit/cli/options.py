@@ -30,13 +30,13 @@ def shown_source(table: str) -> str:
     return f"{scheme}://..." if found else Path(table).name
 
 
-LedgerFile = Annotated[
-    Path | None,
+LedgerOption = Annotated[
+    str | None,
     typer.Option(
         "--ledger",
         "-l",
         metavar="DB",
-        help="The budget to pay from; see `privfit ledger`.",
+        help="The budget to pay from, a file or postgresql://...; see `privfit ledger`.",
         rich_help_panel=PRIVACY,
     ),
 ]

@@ -11,7 +11,7 @@ from privfit.cli.errors import CommandError
 _BESIDE = ("-journal", "-wal", "-shm")  # files that SQLite makes, reads and removes beside a ledger
 
 
-def check_output(path: Path, *inputs: str | Path | None, ledger: Path | None = None, inside: bool = True) -> None:
+def check_output(path: Path, *inputs: str | Path | None, ledger: str | None = None, inside: bool = True) -> None:
     """Refuse a place that cannot be written, that is an input of the command, or that SQLite uses beside the ledger.
 
     A fit that fails to save its model has spent its budget for nothing, so this comes first. Without `inside`, the
@@ -31,7 +31,8 @@ def check_output(path: Path, *inputs: str | Path | None, ledger: Path | None = N
                 f"-o {path} is also an input of this command and would be overwritten. Choose another name for the "
                 "result."
             )
-    if ledger is not None and str(path.resolve()) in [f"{ledger.resolve()}{ending}" for ending in _BESIDE]:
+    beside = [] if ledger is None or "://" in ledger else [f"{Path(ledger).resolve()}{ending}" for ending in _BESIDE]
+    if str(path.resolve()) in beside:
         raise CommandError(
             f"-o {path} is a file that the ledger {ledger} uses itself and removes. Choose another name for the "
             "result. "

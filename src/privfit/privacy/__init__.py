@@ -5,7 +5,7 @@ from privfit.privacy.errors import BudgetExceeded, LedgerError, PrivacyError, Pr
 from privfit.privacy.event import PURE, Event
 from privfit.privacy.ledger.chain import Entry, Receipt
 from privfit.privacy.ledger.check import Verification
-from privfit.privacy.ledger.ledger import Ledger, process_ledger, warn_of_running_total
+from privfit.privacy.ledger.ledger import Ledger, place_of, process_ledger, warn_of_running_total
 from privfit.privacy.ledger.null import NullLedger
 from privfit.privacy.parameters import Adjacency, Amount, Budget, PrivacyParameters, checked_adjacency, exact
 from privfit.privacy.samplers.sources import (
@@ -44,6 +44,7 @@ __all__ = [
     "exact",
     "noise_source",
     "noised",
+    "place_of",
     "process_ledger",
     "seeded_generator",
     "warn_of_running_total",

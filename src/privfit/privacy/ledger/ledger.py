@@ -67,21 +67,22 @@ def place_of(path: str | os.PathLike[str], *, resolved: bool = False) -> Place:
 
 
 class Ledger(LedgerReading):
-    """A privacy budget in a file, shared by every process that opens it.
+    """A privacy budget in a file or a database, shared by every process that opens it.
 
-    Copies, clones and pickles of a ledger are references to the same file, so cross-validation, joblib workers and
-    refits all charge the one budget. A file that has gone missing is refused, never started again.
+    Copies, clones and pickles of a ledger are references to the same one, so cross-validation, joblib workers and
+    refits all charge the one budget. A ledger that has gone missing is refused, never started again.
 
     Parameters
     ----------
     path : str, PathLike or None, default=None
-        The SQLite file. None makes a temporary one that lives as long as this process.
+        The SQLite file, or `postgresql://user@host/database?ledger=people` (docs/ledger.md). None makes a temporary
+        file that lives as long as this process.
     epsilon : float or None, default=None
         The whole budget. Needed to make a ledger; to open an existing one leave it out or repeat it.
     delta : float or None, default=None
         The delta of the whole budget, in the same way.
     owner : str, default=''
-        Who answers for what is charged through this object; every entry says so. It is not a property of the file:
+        Who answers for what is charged through this object; every entry says so. It is not a property of the ledger:
         others may open it under their own name.
 
     See Also
@@ -157,7 +158,7 @@ class Ledger(LedgerReading):
         Returns
         -------
         Ledger
-            A reference to the same file.
+            A reference to the same ledger.
         """
         return self.describing(note=note)
 
@@ -176,7 +177,7 @@ class Ledger(LedgerReading):
         Returns
         -------
         Ledger
-            A reference to the same file.
+            A reference to the same ledger.
         """
         given = {"model": model, "target": target, "note": note}
         view = type(self).__new__(type(self))
@@ -247,7 +248,7 @@ class Ledger(LedgerReading):
         BudgetExceeded
             If less is left than the charge.
         LedgerError
-            If the file cannot be trusted.
+            If the ledger cannot be trusted.
         """
         if not isinstance(event, Event):
             budget = Budget(event, delta)
@@ -316,7 +317,7 @@ def _reopen(
 ) -> Ledger:
     """A reference to a ledger.
 
-    Whether its file is still there, still the same, and not rolled back is looked at when it is used.
+    Whether it is still there, still the same, and not rolled back is looked at when it is used.
     """
     ledger = Ledger.__new__(Ledger)
     ledger._placed = PlacedLedger(place_of(path, resolved=True), identity, *budget, Seen(*seen))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -43,6 +43,18 @@ class Place(ABC):
 
         Nobody else commits a charge while one that writes is open. Whatever goes wrong is a LedgerError.
         """
+
+    def check_roles(self, roles: Sequence[str]) -> None:
+        """Refuse names that rights cannot be granted to."""
+        if roles:
+            raise LedgerError(
+                f"Roles were named for the ledger {self.name!r}, which is a file: who may use it is a matter of the "
+                "file system (chmod, groups). Leave out --spender and --reader, or give postgresql://..."
+            )
+
+    def grant(self, *, spenders: Sequence[str] = (), readers: Sequence[str] = ()) -> None:
+        """Let roles read the ledger, or read and charge it. All of them, or none."""
+        self.check_roles([*spenders, *readers])
 
     def marks(self, identity: str) -> list[tuple[int, str]]:
         """Heads that were noted beside the ledger with this identity."""

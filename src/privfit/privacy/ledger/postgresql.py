@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import astuple, dataclass
 from functools import partial
@@ -122,17 +122,26 @@ class PostgreSQLPlace(Place):
         connection.execute(_TABLES.format(schema=self.schema))
         connection.execute(f"INSERT INTO {self.schema}.budget VALUES (%s, %s, %s, %s, %s, %s)", astuple(budget))
 
-    def grant(self, *, spenders: Iterable[str] = (), readers: Iterable[str] = ()) -> None:
-        """Let roles of the server read the ledger, or read and charge it. All of them, or none."""
-        spenders, readers = list(spenders), list(readers)
-        with self._connected(write=True) as connection:
-            for role in (*spenders, *readers):
-                known = "SELECT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = %s)"
-                if connection.execute(known, (role,)).fetchone() != (True,):
+    def check_roles(self, roles: Sequence[str]) -> None:
+        with self._connected(write=False) as connection:
+            for role in roles:
+                query = "SELECT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = %s)"
+                if connection.execute(query, (role,)).fetchone() != (True,):
                     raise LedgerError(
                         f"There is no role {role!r} on the server, and rights are granted to roles. Make it first "
                         f"(CREATE ROLE {role} LOGIN), or correct the name. Nothing was granted."
                     )
+
+    def grant(self, *, spenders: Sequence[str] = (), readers: Sequence[str] = ()) -> None:
+        self.check_roles([*spenders, *readers])
+        with self._connected(write=True) as connection:
+            query = "SELECT pg_catalog.pg_has_role(nspowner, 'USAGE') FROM pg_catalog.pg_namespace WHERE nspname = %s"
+            if connection.execute(query, (self.schema.strip('"'),)).fetchone() != (True,):
+                raise LedgerError(  # PostgreSQL would warn, and grant nothing
+                    f"Rights to the ledger {self.name!r} were to be granted by a role that does not own it. Ask who "
+                    "made the ledger. Nothing was granted."
+                )
+            for role in (*spenders, *readers):
                 name = '"' + role.replace('"', '""') + '"'
                 connection.execute(f"GRANT USAGE ON SCHEMA {self.schema} TO {name}")
                 connection.execute(f"GRANT SELECT ON {self.schema}.budget, {self.schema}.entry TO {name}")
