@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +34,7 @@ class Mean(Mechanism[None, ReleasePlan, np.ndarray, float]):
     bits: bool = False
     draws_twice: bool = False
     forgets: bool = False
+    warns: str = ""
 
     name = "mean"
 
@@ -53,7 +55,8 @@ class Mean(Mechanism[None, ReleasePlan, np.ndarray, float]):
             self.name, facts.parameters.budget, sensitivity=GRAIN, adjacency=facts.parameters.adjacency, unit=GRAIN
         )
         parts = (RandomBits(), *event.parts) if self.bits else event.parts
-        return ReleasePlan(Event(self.name, event.epsilon, adjacency=event.adjacency, parts=parts), facts)
+        planned = Event(self.name, event.epsilon, adjacency=event.adjacency, parts=parts)
+        return ReleasePlan(planned, facts, warning=f"{self.warns} {facts.n_rows}" if self.warns else "")
 
     def read(self, rows: Rows, plan: ReleasePlan, problem: None, draws: Draws) -> np.ndarray:
         self._note("read")
@@ -62,9 +65,6 @@ class Mean(Mechanism[None, ReleasePlan, np.ndarray, float]):
         plain = PlainRows(rows)
         plain.read()
         return plain.sum(lambda table: np.rint(GRAIN * table[:, :1]).astype(np.int64))
-
-    def warn(self, plan: ReleasePlan) -> None:
-        self._note("warn", plan.facts.n_rows)
 
     def draw(self, data: np.ndarray, plan: ReleasePlan, draws: Draws) -> float:
         self._note("draw", plan.facts.n_rows)
@@ -127,7 +127,7 @@ def names(mechanism: Mean) -> list[str]:
 def test_the_order_is_plan_check_read_charge_draw() -> None:
     mechanism = Mean()
     release, ledger = recorded(mechanism)
-    assert names(mechanism) == ["plan", "check", "read", "warn", "charge", "draw", "noise"]
+    assert names(mechanism) == ["plan", "check", "read", "charge", "draw", "noise"]
     checked, charged = (step[1] for step in mechanism.steps if step[0] in ("check", "charge"))
     assert checked == charged == release.event == ledger.entries()[0].event
     assert release.private
@@ -150,7 +150,7 @@ def test_a_counted_table_is_planned_once_with_its_rows() -> None:
 def test_a_stream_is_planned_again_once_its_rows_are_counted(expected: int | None) -> None:
     mechanism = Mean()
     release, ledger = recorded(mechanism, stream=True, expected_rows=expected)
-    assert names(mechanism) == ["plan", "check", "read", "plan", "warn", "charge", "draw", "noise"]
+    assert names(mechanism) == ["plan", "check", "read", "plan", "charge", "draw", "noise"]
     plans = [step for step in mechanism.steps if step[0] == "plan"]
     assert plans == [("plan", expected or STREAM_ROWS, False), ("plan", 11, True)]
     assert ("draw", 11) in mechanism.steps
@@ -173,13 +173,25 @@ def test_random_bits_taken_while_reading_are_not_taken_again(stream: bool) -> No
     assert isinstance(release.event.parts[1], Laplace)
 
 
-@pytest.mark.parametrize("step", ["plan", "read", "warn"])
+@pytest.mark.parametrize("step", ["plan", "read"])
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_error_before_the_charge_charges_nothing(step: str, stream: bool) -> None:
     mechanism = Mean(fails_in=step)
     ledger = RecordingLedger(mechanism.steps, epsilon=1.0)
     with pytest.raises(pf.DataError, match=f"stopped in {step}"):
         released(mechanism, ledger, Recording(mechanism.steps), stream=stream)
+    assert {"charge", "draw", "noise"}.isdisjoint(names(mechanism))
+    assert ledger.entries() == []
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_plan_warns_before_the_charge_of_what_it_was_made_for_in_the_end(stream: bool) -> None:
+    mechanism = Mean(warns="planned for")
+    ledger = RecordingLedger(mechanism.steps, epsilon=1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pf.PrivacyWarning)
+        with pytest.raises(pf.PrivacyWarning, match=r"^planned for 11$"):
+            released(mechanism, ledger, Recording(mechanism.steps), stream=stream)
     assert {"charge", "draw", "noise"}.isdisjoint(names(mechanism))
     assert ledger.entries() == []
 

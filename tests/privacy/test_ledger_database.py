@@ -58,14 +58,14 @@ def test_a_server_that_does_not_write_to_its_disk_is_refused(database, monkeypat
 def test_two_charges_that_follow_the_same_head_are_never_both_committed_even_without_the_lock(database, monkeypatch):
     ledger, other = database.make(epsilon=1.0), pf.Ledger(database.address)
     monkeypatch.setattr(module.PostgreSQLPlace, "_alone", lambda self, connection: None)
-    state_after = pf.Ledger._state_after
+    state_after = pf.Ledger._refuse_beyond
 
     def meanwhile(self, state, event):
         if self is ledger:
             other.charge(0.9)
         return state_after(self, state, event)
 
-    monkeypatch.setattr(pf.Ledger, "_state_after", meanwhile)
+    monkeypatch.setattr(pf.Ledger, "_refuse_beyond", meanwhile)
     with pytest.raises(pf.LedgerError, match=r"somebody else at the same time.*Nothing was charged"):
         ledger.charge(0.9)
     monkeypatch.undo()
@@ -86,14 +86,14 @@ def test_a_client_that_hangs_is_cut_off_and_holds_nobody_up(database, monkeypatc
     ledger, other = database.make(epsilon=1.0), pf.Ledger(database.address)
     hanging = module._DURABLE.replace("session_timeout', '60s'", "session_timeout', '100ms'")
     monkeypatch.setattr(module, "_DURABLE", hanging)
-    state_after = pf.Ledger._state_after
+    state_after = pf.Ledger._refuse_beyond
 
     def hangs(self, state, event):
         if self is ledger:
             assert other.charge(0.5).entry == 1
         return state_after(self, state, event)
 
-    monkeypatch.setattr(pf.Ledger, "_state_after", hangs)
+    monkeypatch.setattr(pf.Ledger, "_refuse_beyond", hangs)
     with pytest.raises(pf.LedgerError, match="Nothing was charged or released"):
         ledger.charge(0.5)
     assert entries(database) == 1
@@ -171,14 +171,14 @@ def test_an_outcome_that_nobody_knows_releases_nothing(database, monkeypatch, wr
 
 def test_a_connection_that_the_server_ends_before_the_commit_charges_nothing(database, monkeypatch):
     ledger = database.make(epsilon=1.0)
-    state_after = pf.Ledger._state_after
+    state_after = pf.Ledger._refuse_beyond
 
     def ended(self, state, event):
         database.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'privfit'")
         time.sleep(0.1)
         return state_after(self, state, event)
 
-    monkeypatch.setattr(pf.Ledger, "_state_after", ended)
+    monkeypatch.setattr(pf.Ledger, "_refuse_beyond", ended)
     with pytest.raises(pf.LedgerError, match="Nothing was charged or released"):
         ledger.charge(0.5)
     monkeypatch.undo()

@@ -29,16 +29,15 @@ def path(tmp_path):
 # In the middle of a charge, other code of the process looks at the file; then the charge waits until it is told to go
 # on.
 INTERRUPTED = """
-state_after = Ledger._state_after
+refuse_beyond = Ledger._refuse_beyond
 
 def paused(self, state, event):
-    after = state_after(self, state, event)
+    refuse_beyond(self, state, event)
     open(sys.argv[1], "rb").close()
     os.write(1, b"paused\\n")
     sys.stdin.readline()
-    return after
 
-Ledger._state_after = paused
+Ledger._refuse_beyond = paused
 os.write(1, b"released %d\\n" % ledger.charge(0.9).entry)
 """
 IMPATIENT = """

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from scipy.special import softmax
 
 from privfit.losses import LOGISTIC, ConvexLoss, hinge, robust, smooth_hinge, tempered_logistic
+from privfit.mechanisms.perturbation.objective_noise import pure_noise
 from privfit.schema import Category, Numeric, RowNorms, Schema
 from privfit.statistics import Coupling, Gradients, Norm
 
@@ -320,7 +321,7 @@ def test_noise_for_slopes_alone_covers_curvature_from_the_free_ridge_on(
         RowNorms(blocks, math.sqrt(blocks), 1.0, 3 * blocks), loss, rows_per_person=people, replace=replaced
     )
     scale = gradients.sensitivity[norm] / epsilon
-    ridge = more * gradients.ridge_without_cost(epsilon)
+    ridge = more * gradients.self_bound / epsilon
     z = np.concatenate([np.linspace(-30, 30, 4001), [-1e6, 1e6]])
     steep, bent = np.abs(loss.slope(z, 1.0)), loss.curvature(z, 1.0)
     cost = steep * gradients.norms[norm] / scale + np.log1p(bent * gradients.norms.l2**2 / ridge)
@@ -336,7 +337,7 @@ def test_well_below_the_free_ridge_curvature_is_not_covered(loss: ConvexLoss) ->
     """
     gradients = Gradients(RowNorms(3, math.sqrt(3), 1.0, 9), loss)
     scale = gradients.sensitivity["l1"] / 1e-3
-    ridge = 0.9 * gradients.ridge_without_cost(1e-3)
+    ridge = 0.9 * gradients.self_bound / 1e-3
     z = np.linspace(-30, 30, 4001)
     cost = np.abs(loss.slope(z, 1.0)) * 3 / scale + np.log1p(loss.curvature(z, 1.0) * 3 / ridge)
     assert cost.max() > gradients.gradient_norm["l1"] / scale
@@ -348,7 +349,7 @@ def test_curvature_of_several_classes_is_free_together_in_l1(loss: ConvexLoss, e
     classes = 3
     gradients = Gradients(RowNorms(4, 2.0, 1.0, 9), loss, classes, "one-vs-rest")
     scale = gradients.sensitivity["l1"] / epsilon
-    ridge = gradients.ridge_without_cost(epsilon)
+    ridge = gradients.self_bound / epsilon
     rng = np.random.default_rng(5)
     for _ in range(300):
         scores, label = any_scores(rng, classes), int(rng.integers(classes))
@@ -360,16 +361,17 @@ def test_curvature_of_several_classes_is_free_together_in_l1(loss: ConvexLoss, e
 
 def test_a_free_ridge_needs_a_taper_and_slopes_that_add_up() -> None:
     norms = RowNorms(4, 2.0, 1.0, 9)
-    assert Gradients(norms, smooth_hinge()).ridge_without_cost(1.0) == math.inf
-    assert Gradients(norms, replace(LOGISTIC, taper=None)).ridge_without_cost(1.0) == math.inf
-    assert Gradients(norms, LOGISTIC, 5, "softmax").ridge_without_cost(1.0) == math.inf
-    several = Gradients(norms, LOGISTIC, 3, "one-vs-rest")
-    assert [math.isfinite(several.ridge_without_cost(1.0, adds_up)) for adds_up in (True, False)] == [True, False]
-    assert (
-        Gradients(norms, LOGISTIC).ridge_without_cost(1.0, adds_up=False)
-        == Gradients(norms, LOGISTIC).ridge_without_cost(1.0)
-        < math.inf
-    )
+    assert Gradients(norms, smooth_hinge()).self_bound == math.inf
+    assert Gradients(norms, replace(LOGISTIC, taper=None)).self_bound == math.inf
+    assert Gradients(norms, LOGISTIC, 5, "softmax").self_bound == math.inf
+    one, several = Gradients(norms, LOGISTIC), Gradients(norms, LOGISTIC, 3, "one-vs-rest")
+    for gradients, kinds in ((one, {"laplace", "linf", "l2"}), (several, {"laplace"})):
+        free = {
+            kind: pure_noise(kind, gradients, 1.0).ridge_without_cost(gradients, 1.0)
+            for kind in ("laplace", "linf", "l2")
+        }
+        assert {kind for kind, ridge in free.items() if ridge < math.inf} == kinds
+        assert all(gradients.self_bound < free[kind] < 1.001 * gradients.self_bound for kind in kinds)
 
 
 def test_softmax_has_no_taper() -> None:
@@ -378,7 +380,7 @@ def test_softmax_has_no_taper() -> None:
     """
     gradients = Gradients(RowNorms(4, 2.0, 1.0, 9), LOGISTIC, 3, "softmax")
     scale = gradients.sensitivity["l1"] / 1e-3
-    ridge = replace(gradients, classes=1, coupling="one").ridge_without_cost(1e-3)
+    ridge = replace(gradients, classes=1, coupling="one").self_bound / 1e-3
     scores = np.array([6.0, 6.0, -6.0])  # as steep as can be, and undecided between two others
     own = slopes("softmax", LOGISTIC, scores, 2)
     bent = np.linalg.eigvalsh(bends("softmax", LOGISTIC, scores, 2))

@@ -105,7 +105,7 @@ def publish(
         expected_rows=expected_rows,
         random_state=seed,
     )
-    model._chosen_mechanism()  # refuses options that mean nothing, before a ledger is made
+    model._chosen_mechanism().check()  # refuses options that mean nothing, before a ledger is made
     if ledger is not None:
         check_new_budget(ledger, Budget(epsilon, delta), ledger_epsilon, ledger_delta or 0.0)
         model.set_params(ledger=opened_ledger(ledger, ledger_epsilon, ledger_delta).with_note(note))

@@ -5,11 +5,12 @@ The order of steps is written once, in `Mechanism.release`: plan, check the ledg
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, final
 
-from privfit.privacy import Draws, Event, Ledger, NullLedger, PrivacyError, PrivacyParameters, Sampler
+from privfit.privacy import Draws, Event, Ledger, NullLedger, PrivacyError, PrivacyParameters, PrivacyWarning, Sampler
 from privfit.rows import Rows
 from privfit.schema import Geometry, Schema
 
@@ -57,6 +58,8 @@ class ReleasePlan:
 
     event: Event
     facts: PublicFacts
+    warning: str = field(default="", kw_only=True)
+    """What the user is warned of before the charge: from public facts, as the rest of the plan."""
 
 
 @dataclass(frozen=True)
@@ -265,15 +268,6 @@ class Mechanism(ABC, Generic[Problem, PlanT, Data, Value]):
             The noisy value.
         """
 
-    def warn(self, plan: PlanT) -> None:
-        """Warn of what the plan means, from public facts, before the charge.
-
-        Parameters
-        ----------
-        plan : ReleasePlan
-            The plan.
-        """
-
     def solve(self, release: Release[Value], geometry: Geometry, problem: Problem) -> Any:
         """Compute what a model is made of: post-processing of the release.
 
@@ -376,7 +370,8 @@ class Mechanism(ABC, Generic[Problem, PlanT, Data, Value]):
         if not facts.counted:
             plan = self.plan(replace(facts, n_rows=rows.n_rows, counted=True), problem)
             draws.switch(plan.event)
-        self.warn(plan)
+        if plan.warning:
+            warnings.warn(plan.warning, PrivacyWarning, stacklevel=3)
         stated = plan.event if promise is None else plan.event.promising(promise)
         account.charge(stated, dataset=rows.label)
         draws.pay()

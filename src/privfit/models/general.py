@@ -96,9 +96,7 @@ class _FunctionalModel(MomentModel[PolynomialMechanism, PolynomialFit | LinearFi
                 "Set it before fitting again: set_params(loss=...)."
             )
         loss = self._default_loss() if self.loss is None else self.loss
-        mechanism = PolynomialMechanism(loss, MOMENTS.choose(self.mechanism, type(self).__name__))
-        mechanism.check()
-        return mechanism
+        return PolynomialMechanism(loss, MOMENTS.choose(self.mechanism, type(self).__name__))
 
     def _keep(self, result: FunctionalResult) -> None:
         fit, target = result.fit, self._geometry.target

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import log_expit, log_softmax
 
 from privfit.losses import LOGISTIC, tempered_logistic
-from privfit.mechanisms import ERMFit, ERMProblem, ObjectivePerturbation
+from privfit.mechanisms import ERMFit, ERMProblem
 from privfit.mechanisms.base import AnyMechanism
 from privfit.models._docs import documented
 from privfit.models.classes import ClassModel, log_probabilities
@@ -130,7 +130,6 @@ class LogisticRegression(ClassModel[ERMMechanism, ERMProblem, ERMFit], Perturbed
 
     def _chosen_mechanism(self) -> ERMMechanism:
         chosen = CLASSIFIERS.choose(self.mechanism, type(self).__name__)
-        ObjectivePerturbation(interactions=self.interactions).check()
         if chosen.takes_interactions:
             named = not (isinstance(self.mechanism, str) and self.mechanism == "auto")
             return chosen if self.interactions == "auto" and named else chosen.with_interactions(self.interactions)

@@ -131,11 +131,7 @@ class _Penalised(LinearRegression):
                 "alpha='select'. Set it, or leave alphas out."
             )
         functional = MOMENTS.choose(self.mechanism, type(self).__name__)
-        if not self._selects():
-            return functional
-        mechanism = PenaltySelection(functional, self._candidates())
-        mechanism.check()
-        return mechanism
+        return PenaltySelection(functional, self._candidates()) if self._selects() else functional
 
     def _candidates(self) -> tuple[Penalty, ...]:
         """The penalties that alpha="select" chooses among: the alphas given, or multiples of the automatic one."""

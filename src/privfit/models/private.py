@@ -61,7 +61,7 @@ class MechanismChoice(Generic[MechanismT_co]):
     """How a mechanism for one kind of problem becomes one for another."""
 
     def choose(self, given: object, model: str) -> MechanismT_co:
-        """The mechanism of this name, or the one given, in a form that solves a problem of this estimator; checked."""
+        """The mechanism of this name, or the one given, in a form that solves a problem of this estimator."""
         found = self.named.get(given) if isinstance(given, str) else given
         chosen = self._in_form(found) if isinstance(found, Mechanism) else None
         if chosen is None:
@@ -69,7 +69,6 @@ class MechanismChoice(Generic[MechanismT_co]):
                 f"mechanism={given!r} was given to {model}; it knows {', '.join(map(repr, self.named))}, and "
                 f"{self.classes}. Use 'auto' if in doubt."
             )
-        chosen.check()
         return cast("MechanismT_co", chosen)
 
     def _in_form(self, found: AnyMechanism) -> AnyMechanism | None:
@@ -84,7 +83,7 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
 
     `fit` calls these methods of a subclass, in this order:
 
-    1. `_chosen_mechanism()`: the mechanism, checked.
+    1. `_chosen_mechanism()`: the mechanism, which `fit` checks.
     2. `_prepared(given, mechanism)`: the table and schema as this model uses them. The default changes nothing.
     3. `_encoded(mechanism, given, parameters)`: the problem, and the geometry of encoded rows.
     4. `_keep(result)`: set the fitted attributes. `schema_` and `_geometry` are set already.
@@ -132,11 +131,12 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
         with _unchanged_on_error(self):
             self._check_choices()
             self._check_resources()
+            reasons = self._reasons_not_private()
             parameters = PrivacyParameters(
                 Budget(self.epsilon, self.delta), self.adjacency, self.rows_per_person, self.expected_rows
             )
             mechanism, sampler = self._chosen_mechanism(), noise_source(self.random_state)
-            reasons = self._reasons_not_private()
+            mechanism.check()
             if reasons:
                 refuse_ledger(self.ledger, reasons)
             given = fit_input(self, X, y, mechanism.many_classes)
@@ -175,7 +175,7 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
     # -- what a subclass states, in this order -----------------------------------------------------
 
     def _chosen_mechanism(self) -> MechanismT:
-        """The mechanism, with its parameters checked."""
+        """The mechanism."""
         raise NotImplementedError
 
     def _prepared(self, given: Input, mechanism: MechanismT) -> Input:
@@ -245,7 +245,7 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
         """Refuse parameters that mean nothing for such a table, before one is opened or a ledger made."""
         self._check_choices()
         self._check_resources()
-        self._chosen_mechanism()
+        self._chosen_mechanism().check()
 
     def _check_choices(self) -> None:
         """Refuse a parameter that is none of the values it can take."""
@@ -296,8 +296,12 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
         public_rows: int | None,
         ledger: Ledger | None,
     ) -> Report:
-        described, target = self._described(result), self.schema_.target
-        event = result.released.stated or result.released.event
+        event, target = result.released.stated or result.released.event, self.schema_.target
+        if not result.released.private and not reasons:
+            reasons = ("the noise came from a source that is not secret",)
+        receipt = ledger.last_receipt if ledger is not None and self.ledger is not None else None
+        unlimited = ledger.spent if ledger is not None and self.ledger is None else None
+        public, described = self._public_facts(), self._described(result)
         notes = list(described.notes)
         if self.schema_.leaves_out:
             notes.append(left_out_note(self.schema_, event))
@@ -305,15 +309,11 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
             notes.append(filled_target_note(target))
         if self.delta and not event.delta:
             notes.append("delta was not spent: this noise needs epsilon alone")
-        if not result.released.private and not reasons:
-            reasons = ("the noise came from a source that is not secret",)
-        receipt = ledger.last_receipt if ledger is not None and self.ledger is not None else None
-        unlimited = ledger.spent if ledger is not None and self.ledger is None else None
         return make_report(
             type(self).__name__,
             event,
             Description(described.repairs, tuple(notes)),
-            public=self._public_facts(),
+            public=public,
             reasons=reasons,
             receipt={} if receipt is None else asdict(receipt),
             cautions=() if reasons else qualifications(event, public_rows, unlimited),

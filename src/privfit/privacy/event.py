@@ -171,7 +171,7 @@ class Event:
                 "and 'linf' alone has blocks. Use 'laplace' if in doubt."
             )
         total = operator.index(sensitivity) * operator.index(rows_per_person)
-        scale = laplace_scale(total, exact(budget.epsilon) * exact(share))
+        scale = laplace_scale(total, budget.exact * exact(share))
         norm: Norm = "linf" if noise == "linf" else "l2"
         for size in (blocks or (n_values,)) if noise != "laplace" else ():
             check_fits(norm, size, scale)
@@ -236,11 +236,11 @@ class Event:
     @cached_property
     def summary(self) -> NoiseSummary:
         """The main parts in one line, as in a report; of a release made elsewhere nothing is known."""
-        in_words = "unknown" if self.elsewhere else " and ".join(dict.fromkeys(part.in_words for part in self.main))
         chooses, n_values = bool(self.main) and isinstance(self.main[0], Selection), 0
         for part in self.parts:
             times, own = (part.times or 1, part.parts) if isinstance(part, Repeat) else (1, (part,))
             n_values += times * sum(_values(one) for one in own if isinstance(one, Selection) == chooses)
+        in_words = "unknown" if self.elsewhere else " and ".join(dict.fromkeys(part.in_words for part in self.main))
         noisy = [part for part in self.main if isinstance(part, Additive | Threshold)]
         gaussian = any(isinstance(part, RoundedGaussian) for part in noisy)
         first = noisy[0] if noisy and not chooses else None

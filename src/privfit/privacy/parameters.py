@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Real
@@ -31,12 +31,15 @@ class Budget:
 
     epsilon: float
     delta: float = 0.0
+    exact: Fraction = field(init=False, repr=False, compare=False)
+    """The epsilon that a person wrote, as a fraction."""
 
     def __post_init__(self) -> None:
         positive = "epsilon is a positive finite number. Smaller is more private; 1.0 is a common start"
         settle(self, "epsilon", least=math.ulp(0.0), wanted=positive)
         share = "delta is at least 0 and below 1. Use 0 for pure privacy, or far less than 1 / rows"
         settle(self, "delta", below=1, wanted=share)
+        object.__setattr__(self, "exact", exact(self.epsilon))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from scipy.sparse import csr_matrix
 
 from privfit.privacy import Budget, PrivacyParameters
 from privfit.privacy.event import laplace_scale
-from privfit.privacy.parameters import exact
 
 Floats = NDArray[np.float64]
 
@@ -53,4 +52,4 @@ def direct_count_deviation(
     epsilon on one question.
     """
     terms = PrivacyParameters(Budget(epsilon), adjacency, rows_per_person)  # type: ignore[arg-type]
-    return math.sqrt(2.0) * laplace_scale(int(terms.rows_per_person), exact(terms.budget.epsilon)) / rows
+    return math.sqrt(2.0) * laplace_scale(int(terms.rows_per_person), terms.budget.exact) / rows

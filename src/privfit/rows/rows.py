@@ -325,7 +325,7 @@ class CachedRows(ABC, Generic[Chunks]):
                 self._spill(chunks)
         if self._file is not None:
             self._file.close_for_writing()
-        self._chunks, self.n_rows = None if self._file is not None else chunks, self._rows.n_rows
+        self._chunks, self.n_rows = None if self._file is not None else chunks, self._rows.known_rows or 0
 
     def _spill(self, chunks: list[Chunks]) -> None:
         """Move chunks from memory to the end of the temporary file."""

@@ -49,6 +49,11 @@ class Gradients:
     """A bound of the largest eigenvalue of a row's Hessian in its predictors; twice what a grid finds where the loss
     states none.
     """
+    self_bound: float = field(init=False, repr=False, compare=False)
+    """Over epsilon it is the least ridge at which noise that is calibrated to this epsilon for gradients alone covers
+    the log-determinant term as well, if the slopes of several predictors add up in its norm: where the curvature is
+    self-bounded (`ConvexLoss.taper`), a row with the largest slope has no curvature left. Infinite if there is none.
+    """
     offset: float = field(init=False, repr=False, compare=False)
     """How far from zero the predictors of a row are computed, in L2."""
     excess_at_zero: float = field(init=False, repr=False, compare=False)
@@ -75,6 +80,9 @@ class Gradients:
         curvature = loss.smoothness if loss.most_curvature is None else loss.most_curvature
         if curvature is None and not softmax:
             curvature = UNSTATED * loss.found_smoothness()
+        free = math.inf
+        if loss.taper is not None and not softmax:
+            free = loss.taper * neighbours * classes * lipschitz * norms.l2**2
         excess = math.inf if loss.excess_at_zero is None else classes * loss.excess_at_zero
         excess = math.log(classes) if softmax else excess
         found = math.inf if loss.likely_excess is None else UNSTATED * classes * loss.likely_excess
@@ -84,6 +92,7 @@ class Gradients:
             "gradient_norm": gradients,
             "sensitivity": {norm: neighbours * gradients[norm] for norm in gradients},
             "smoothness": 0.5 if softmax else curvature,
+            "self_bound": free,
             "offset": loss.offset * (math.sqrt(classes) if self.coupling == "one-vs-rest" else 1.0),
             "excess_at_zero": excess,
             "likely_excess": min(excess, found),
@@ -112,19 +121,6 @@ class Gradients:
         directions, curvature = self._row_curvature
         share, row = cost / (self.rows_per_person * directions), curvature * self.norms.l2**2
         return row / math.expm1(share) if share < LARGEST_EXPONENT else row * math.exp(-LARGEST_EXPONENT)
-
-    def ridge_without_cost(self, epsilon: float, adds_up: bool = True) -> float:
-        """The least ridge at which noise that is calibrated to this epsilon for gradients alone covers the
-        log-determinant term as well; infinite if there is none.
-
-        Where the curvature is self-bounded (`ConvexLoss.taper`), a row with the largest slope has no curvature left.
-        `adds_up` says whether the slopes of several predictors add up in the norm of the noise.
-        """
-        taper, several = self.loss.taper, self.coupling == "one-vs-rest"
-        if taper is None or self.coupling == "softmax" or (several and not adds_up):
-            return math.inf
-        neighbours = (2 if self.replace else 1) * self.rows_per_person
-        return taper * neighbours * self.classes * self.slope_norm["linf"] * self.norms.l2**2 / epsilon
 
     @property
     def _row_curvature(self) -> tuple[int, float]:

@@ -48,7 +48,7 @@ class BudgetSplit:
         total = sensitivity * int(self.parameters.rows_per_person)
         if self.kind == "gaussian":
             return gaussian_scale(total, exact(self.rho) * share)
-        return laplace_scale(total, exact(self.parameters.budget.epsilon) * share)
+        return laplace_scale(total, self.parameters.budget.exact * share)
 
     def sd(self, scale: float) -> float:
         """The standard deviation of noise with this scale."""

@@ -101,7 +101,7 @@ def plan_choices(
         )
     budget = parameters.budget
     total = sum(shares, Fraction(0))
-    pure = tuple(exact(budget.epsilon) * share / total for share in shares)
+    pure = tuple(budget.exact * share / total for share in shares)
     rho = exact(rho_of(budget.epsilon, budget.delta)) if budget.delta > 0 else Fraction(0)
     squares = sum((share**2 for share in shares), Fraction(0))
     pooled = tuple(_root(8 * rho * share**2 / squares) for share in shares)  # in the same proportions

@@ -19,7 +19,7 @@ from privfit.mechanisms.histograms.noisy_histogram import (
     count_sensitivity,
     described_cells,
 )
-from privfit.privacy import Draws, Event, PrivacyError, PrivacyParameters, exact
+from privfit.privacy import Draws, Event, PrivacyError, PrivacyParameters
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import RandomBits, Threshold
 from privfit.privacy.samplers.norms import Source
@@ -147,7 +147,7 @@ class FilteredSample(Mechanism[Counting, FilterPlan, CellCounts, SampledCells]):
 def cell_noise(parameters: PrivacyParameters) -> tuple[int, float]:
     """How far a person can change the counts of all cells, and the scale of the noise on each."""
     sensitivity = count_sensitivity(parameters) * int(parameters.rows_per_person)
-    return sensitivity, laplace_scale(sensitivity, exact(parameters.budget.epsilon))
+    return sensitivity, laplace_scale(sensitivity, parameters.budget.exact)
 
 
 def filtered(data: CellCounts, threshold: int, draws: Draws) -> CellTable:

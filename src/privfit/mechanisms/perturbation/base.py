@@ -9,7 +9,6 @@ certificate for what the solver leaves undone.
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
@@ -24,7 +23,7 @@ from privfit.mechanisms.perturbation.gaussian_noise import MANY_ROWS_PER_PERSON
 from privfit.mechanisms.perturbation.objective_noise import PURE_KINDS, ObjectiveNoise
 from privfit.mechanisms.perturbation.precision import check_number
 from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem
-from privfit.privacy import Draws, Event, PrivacyError, PrivacyParameters, PrivacyWarning
+from privfit.privacy import Draws, Event, PrivacyError, PrivacyParameters
 from privfit.privacy.event import MOST_SCALE, too_much_noise
 from privfit.privacy.parts import Additive
 from privfit.rows import CachedDesign, Rows, is_alone
@@ -37,9 +36,6 @@ NoiseKind = Literal["auto", "laplace", "linf", "l2", "mixed", "gaussian"]
 GAUSSIAN_MARGIN = 0.97
 """Gaussian noise is taken where it has at most 97% of the standard deviation of pure noise: less would not pay for a
 delta. Chosen, not measured."""
-LARGE_CERTIFICATE = 0.5
-"""A user's ridge so small that noise for the solver's precision has a standard deviation above this, on weights that
-are mostly below 1, is warned of."""
 
 
 @dataclass(frozen=True)
@@ -205,17 +201,6 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, CachedDesign, ERMFit]):
         if plan.facts.parameters.adjacency == "add-remove":
             check_number(design.n_rows, plan.facts.parameters)
         return design
-
-    def warn(self, plan: ERMPlan) -> None:
-        """Warn where noise for the solver's precision will be larger than the weights."""
-        certificate = plan.certificate
-        if self.ridge != "auto" and certificate is not None and certificate.sd > LARGE_CERTIFICATE:
-            warnings.warn(
-                f"The ridge of {plan.ridge:.3g} is so small that every weight has noise of about "
-                f"{certificate.sd:.3g} for the precision of the solver alone. Use a larger one, or 'auto'.",
-                PrivacyWarning,
-                stacklevel=2,
-            )
 
     def describe(self, fit: ERMFit, schema: Schema, geometry: Geometry) -> Description:
         """What was minimised, and what was done to the weights afterwards."""

@@ -44,11 +44,18 @@ def minimised(plan: ERMPlan, rows: CachedDesign, term: Floats) -> Floats:
     precision = plan.precision
     with quietly(), one_blas_thread():  # a warning would reveal something about the rows; threads would change bits
         found = _usual_minimum(plan, rows, term)
+        weights = np.zeros_like(term) if found is None else found.weights
         if precision.solves and (
-            found is None or not found.gradient_norm + _rounding(plan, rows, found.weights, term) <= precision.slack
+            found is None or not found.gradient_norm + _rounding(plan, rows, weights, term) <= precision.slack
         ):
-            return _in_ball(_descended(plan, rows, term, found), precision.ball)
-        return _in_ball(np.zeros_like(term) if found is None else found.weights, precision.ball)
+            weights = _descended(plan, rows, term, found)
+        length = float(np.linalg.norm(weights))
+        if not math.isfinite(length):
+            return np.zeros_like(term)
+        if length <= precision.ball:
+            return weights
+        # the nearest point of the ball that every minimum is in: no farther from any of them
+        return weights * (precision.ball * (1 - (weights.size + 8) * 2.0**-52) / length)
 
 
 def _usual_minimum(plan: ERMPlan, rows: CachedDesign, term: Floats) -> Minimum | None:
@@ -104,17 +111,6 @@ def _descended(plan: ERMPlan, rows: CachedDesign, term: Floats, found: Minimum |
         accelerated=precision.accelerated,
         plain=precision.plain,
     )
-
-
-def _in_ball(weights: Floats, radius: float) -> Floats:
-    """The nearest point of the ball that every minimum is in: no farther from any of them.
-
-    Zero where there is no number.
-    """
-    length = float(np.linalg.norm(weights))
-    if not math.isfinite(length):
-        return np.zeros_like(weights)
-    return weights if length <= radius else weights * (radius * (1 - (weights.size + 8) * 2.0**-52) / length)
 
 
 def _rounding(plan: ERMPlan, rows: CachedDesign, weights: Floats, term: Floats) -> float:

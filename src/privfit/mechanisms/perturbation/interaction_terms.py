@@ -159,7 +159,7 @@ class BudgetSplit:
 
     def left_of(self, budget: Budget) -> Budget:
         """What weights with pure noise have of a budget: a part of epsilon, rounded down, and no delta."""
-        part, whole = float(exact(budget.epsilon) * self.weights), exact(budget.epsilon) * self.weights
+        part, whole = float(budget.exact * self.weights), budget.exact * self.weights
         return Budget(part if exact(part) <= whole else math.nextafter(part, 0.0))
 
     def steps(self, epsilon: float) -> tuple[float, ...]:
@@ -263,7 +263,7 @@ def planned_terms(plan: ERMPlan, split: BudgetSplit) -> ERMPlan:
     terms = InteractionTerms(
         IntegerGradients(plan.gradients.loss, changed),
         interactions,
-        exact(parameters.budget.epsilon),
+        parameters.budget.exact,
         split,
         sampled_of_256(parameters, len(menu_of(interactions)), facts.n_rows),
     )

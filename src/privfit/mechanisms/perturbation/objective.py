@@ -43,9 +43,11 @@ from privfit.mechanisms.perturbation.precision import (
     precision_of,
     quiet_ridge,
     solvable_ridge,
+    warning_of_ridge,
 )
 from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem
 from privfit.privacy import Draws, Event, PrivacyError, PrivacyParameters
+from privfit.privacy.parts import Part
 from privfit.rows import CachedDesign, is_alone
 from privfit.schema import Geometry, RowNorms
 from privfit.statistics import Gradients
@@ -242,21 +244,26 @@ class ObjectivePerturbation(Perturbation):
     def _plan_with(self, found: Calibration, facts: PublicFacts, problem: ERMProblem) -> ERMPlan:
         parameters, gradients, noise = facts.parameters, found.gradients, found.noise
         assert noise is not None
+        parts: tuple[Part, ...] = noise.parts()
         rows = most_rows(parameters, facts.n_rows)
         ridge = solvable_ridge(gradients, rows, found.ridge, noise)
         precision = precision_of(gradients, rows, ridge, noise.bound, OBJECTIVE_TOLERANCE)
-        certificate, told = None, ", as printed in 2008"
+        certificate, told, warning = None, ", as printed in 2008", ""
         if self.calibration != "paper":
-            certificate, told = certificate_part(gradients, ridge, precision, noise, parameters.budget.epsilon), ""
+            certificate, told = certificate_part(gradients, ridge, precision, noise, parameters.budget), ""
+            parts = (*parts, certificate)
+            warning = "" if self.ridge == "auto" else warning_of_ridge(ridge, certificate.sd)
         event = Event(
             f"objective perturbation{told}",
             parameters.budget.epsilon,
             noise.delta,
             adjacency=parameters.adjacency,
             rows_per_person=int(parameters.rows_per_person),
-            parts=noise.parts() if certificate is None else (*noise.parts(), certificate),
+            parts=parts,
         )
-        return ERMPlan(event, facts, problem, gradients, ridge, precision, noise.sd, noise, certificate)
+        return ERMPlan(
+            event, facts, problem, gradients, ridge, precision, noise.sd, noise, certificate, warning=warning
+        )
 
     # -- the plan of interaction terms -------------------------------------------------------------
 

@@ -152,8 +152,9 @@ class ObjectiveNoise:
         Guarantee: docs/proofs/perturbation.md, Theorems 2 and 3.
         """
         if self.kind != "gaussian":
+            adds_up = self.kind == "laplace" or gradients.coupling == "one"
             more = ENOUGH + 2 * self.lattice_cost / epsilon
-            return gradients.ridge_without_cost(epsilon, adds_up=self.kind == "laplace") * more
+            return gradients.self_bound / epsilon * more if adds_up else math.inf
         loss, set_aside = gradients.loss, epsilon * FLAT_ROWS / gradients.rows_per_person
         if loss.taper is None or gradients.coupling != "one" or not loss.one_sided:
             return math.inf

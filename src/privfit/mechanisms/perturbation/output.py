@@ -21,7 +21,7 @@ from privfit.mechanisms.perturbation.precision import (
     precise_ridge,
 )
 from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem, usual_curvature
-from privfit.privacy import Budget, Draws, Event, PrivacyError, exact
+from privfit.privacy import Budget, Draws, Event, PrivacyError
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.gaussian import gaussian_delta, least_scale
 from privfit.rows import CachedDesign
@@ -150,7 +150,7 @@ def automatic_output_ridge(gradients: Gradients, epsilon: float, n_rows: int | N
 def _scale(kind: str, sensitivity: int, budget: Budget) -> float:
     """The scale of noise of this kind for a change of at most so many lattice steps in its norm."""
     if kind != "gaussian":
-        return laplace_scale(sensitivity, exact(budget.epsilon))
+        return laplace_scale(sensitivity, budget.exact)
     per_shift = least_scale(
         lambda sd: gaussian_delta(budget.epsilon * SAFE, 1 / sd), budget.delta * SAFE, 1 / budget.epsilon
     )

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE, QUIET
 from privfit.mechanisms.perturbation.objective_noise import MOST_FINE, SAFE, SAFELY, ObjectiveNoise
 from privfit.mechanisms.perturbation.penalty_matrix import PenaltyMatrix
-from privfit.privacy import PrivacyError, PrivacyParameters, exact
+from privfit.privacy import Budget, PrivacyError, PrivacyParameters, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import CERTIFICATE, Laplace
 from privfit.rows.fixed_point import most_rounding
@@ -55,6 +55,9 @@ FEW_ROWS, FAR_MORE_ROWS = 1 << 17, 4
 """With an expected number: four times that, and at least 2^17. More would need more ridge (docs/classifiers.md)."""
 OUTPUT_STEPS = 64
 """How many lattice steps two minima lie apart at least: rounding them adds about one in so many to their distance."""
+LARGE_CERTIFICATE = 0.5
+"""Noise for the solver's precision with a larger standard deviation, on weights that are mostly below 1, is warned of
+where the user has chosen the ridge."""
 COARSEST = 64
 """Weights whose lattice would need more than 2^52 steps to this share of the certificate are refused."""
 MOST_BITS = 61
@@ -260,7 +263,7 @@ def certificate_part(
     ridge: float,
     precision: Precision,
     noise: ObjectiveNoise,
-    epsilon: float,
+    budget: Budget,
     unit: int | None = None,
 ) -> Laplace:
     """The noise on the weights that covers what the solver and the lattice of the objective noise leave open; on a
@@ -282,11 +285,21 @@ def certificate_part(
     sensitivity = math.ceil(apart * unit / SAFE) + values
     return Laplace(
         size=values,
-        scale=laplace_scale(sensitivity, exact(epsilon) * exact(FOR_CERTIFICATE)),
+        scale=laplace_scale(sensitivity, budget.exact * exact(FOR_CERTIFICATE)),
         sensitivity=sensitivity,
         unit=unit,
         purpose=CERTIFICATE,
-        epsilon=epsilon * FOR_CERTIFICATE,
+        epsilon=budget.epsilon * FOR_CERTIFICATE,
+    )
+
+
+def warning_of_ridge(ridge: float, sd: float) -> str:
+    """What is said of a user's ridge where the certificate has noise of this size; nothing where that is small."""
+    if sd <= LARGE_CERTIFICATE:
+        return ""
+    return (
+        f"The ridge of {ridge:.3g} is so small that every weight has noise of about {sd:.3g} for the precision of the "
+        "solver alone. Use a larger one, or 'auto'."
     )
 
 

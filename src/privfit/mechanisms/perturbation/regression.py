@@ -132,17 +132,17 @@ class RegressionWeights(ObjectivePerturbation):
         ERMPlan
             The same noise, with the loss, ridge, penalty, precision and certificate of this threshold.
         """
-        noise, facts, epsilon = plan.noise, plan.facts, plan.facts.parameters.budget.epsilon
+        noise, facts, budget = plan.noise, plan.facts, plan.facts.parameters.budget
         assert noise is not None
         gradients = replace(plan.gradients, loss=tapered_huber(TAPER, centre, threshold))
         rows, norms = most_rows(facts.parameters, facts.n_rows), gradients.norms
         quiet = max(QUIET_WEIGHTS, QUIET_SHARE * noise.sd / rows)
         wanted = CONTRAST_RIDGE * math.sqrt(norms.entries) * noise.sd
         most = PenaltyMatrix.even(norms, wanted, facts.geometry.intercept)
-        ridge = quiet_ridge(gradients, rows, plan.ridge, noise, epsilon, quiet, TOLERANCE, most)
+        ridge = quiet_ridge(gradients, rows, plan.ridge, noise, budget.epsilon, quiet, TOLERANCE, most)
         penalty = PenaltyMatrix.even(norms, max(wanted - ridge, 0.0), facts.geometry.intercept)
         precision = precision_of(gradients, rows, ridge, noise.bound, TOLERANCE, penalty=penalty)
-        certificate = certificate_part(gradients, ridge, precision, noise, epsilon, unit)
+        certificate = certificate_part(gradients, ridge, precision, noise, budget, unit)
         return replace(
             plan, gradients=gradients, ridge=ridge, penalty=penalty, precision=precision, certificate=certificate
         )

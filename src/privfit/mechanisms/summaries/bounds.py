@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from privfit.mechanisms.base import Mechanism, Numbers, PublicFacts, Release, ReleasePlan
 from privfit.mechanisms.genetic.selections import plan_choices
-from privfit.privacy import Draws, PrivacyError, PrivacyWarning
+from privfit.privacy import Draws, PrivacyError
 from privfit.privacy.parts import Selection
 from privfit.rows import Rows, count_levels
 from privfit.schema import Geometry, Schema
@@ -77,19 +76,15 @@ class SelectedBounds(Mechanism[BoundsProblem, BoundsPlan, list[Integers], list[i
             parts.append(choices.part(place, sensitivity=sensitivity))
             allowed.append(tolerated(self.share, n_rows, parts[-1].scale / UNIT))
             prices.append(octave_price(allowed[-1], n_rows, float(own.octaves.max())))
-        return BoundsPlan(choices.event(parts), facts, problem.candidates, tuple(allowed), tuple(prices))
-
-    def warn(self, plan: BoundsPlan) -> None:
-        """Say where noise makes ranges hold fewer rows than asked for."""
-        n_rows = public_rows(plan.facts, "bounds")
-        held = 1.0 - max(plan.allowed) / n_rows
+        held, warning = 1.0 - max(allowed) / n_rows, ""
         if held < self.share - (1.0 - self.share):
-            warnings.warn(
+            warning = (
                 f"Bounds were asked for that hold {self.share:.4g} of {n_rows} rows. With this epsilon, noise makes "
-                f"them hold about {held:.2g}. Give a larger epsilon, or fewer columns at a time.",
-                PrivacyWarning,
-                stacklevel=4,
+                f"them hold about {held:.2g}. Give a larger epsilon, or fewer columns at a time."
             )
+        return BoundsPlan(
+            choices.event(parts), facts, problem.candidates, tuple(allowed), tuple(prices), warning=warning
+        )
 
     def read(self, rows: Rows, plan: BoundsPlan, problem: BoundsProblem, draws: Draws) -> list[Integers]:
         """How many rows each level of every grid has."""

@@ -205,7 +205,7 @@ class Ledger(LedgerReading):
             If the event has another adjacency or other rows per person than the entries before.
         """
         with self._placed.opened() as (_, state):
-            self._state_after(state, event)
+            self._refuse_beyond(state, event)
         if state.mixed or state.promise not in (None, (event.adjacency, event.rows_per_person)):
             warnings.warn(
                 f"This ledger has entries with another adjacency or another rows_per_person than {event.adjacency!r} "
@@ -256,21 +256,20 @@ class Ledger(LedgerReading):
         about = self._about if note is None else replace(self._about, note=note)
         row = _row(event, checked_text("dataset", dataset), about)
         with self._placed.opened(write=True) as (records, state):
-            self._state_after(state, event)
+            self._refuse_beyond(state, event)
             self.last_receipt = self._placed.append(records, state, row, event)
         return self.last_receipt
 
-    def _state_after(self, state: State, event: Event) -> State:
-        """The state with this event charged; refuses an event that the budget, or an entry, cannot hold."""
+    def _refuse_beyond(self, state: State, event: Event) -> None:
+        """Refuse an event that the budget, or an entry, cannot hold."""
         checked_text("mechanism", event.mechanism)
         for part in (*event.parts, *event.flat()):  # a repetition and what it repeats
             checked_text("purpose", part.purpose)
-        after = state.after(event, stated_epsilon(event.cost), "")
-        budget = state.budget
-        epsilon, delta = after.history.total(budget.epsilon, budget.delta)
+        budget, cost = state.budget, event.cost
+        after = state.history.after(cost, stated_epsilon(cost), budget.epsilon, budget.delta)
+        epsilon, delta = after.total(budget.epsilon, budget.delta)
         if budget.epsilon < math.inf and (epsilon > exact(budget.epsilon) or delta > exact(budget.delta)):
             raise _refusal(state, event)
-        return after
 
     # -- copies are references ---------------------------------------------------------------------
 
@@ -303,7 +302,7 @@ def _make(place: Place, epsilon: float, delta: float) -> None:
     event = Event("budget of a project", budget.epsilon, budget.delta, elsewhere=True)
     with whole._placed.opened(write=True) as (records, state):
         if not place.exists():  # behind the lock: who was first has committed
-            whole._state_after(state, event)
+            whole._refuse_beyond(state, event)
             place.make(budget.epsilon, budget.delta, records)
             whole._placed.append(records, state, _row(event, "", About(note=place.name)), event)
 
