@@ -194,7 +194,7 @@ def test_cells_are_not_quoted_and_nothing_is_charged(run: Run, folder: Path) -> 
         ("age,sex,ill\n30,f,no\n,m,yes\n", 'write it under name = "age": fill = ...'),
         ("age,sex,ill\n30,,no\n30,m,yes\n", 'write it under name = "sex": fill = ...'),
         ("age,sex,ill\n30,x,no\n30,m,yes\n", 'write other = true under name = "sex"'),
-        ("age,sex,ill\n30,f,\n30,m,yes\n", 'levels = [..., "unknown"], fill = "unknown"'),
+        ("age,sex,ill\n30,f,\n30,m,yes\n", 'fill = "drop" under [target]'),
     ],
 )
 def test_advice_about_the_schema_is_in_the_terms_of_its_file(run: Run, folder: Path, table: str, advice: str) -> None:

@@ -173,7 +173,7 @@ def test_check_lists_all_columns_with_missing_values_at_once_in_terms_of_toml(
     assert told[0].endswith('write it under name = "age", for example: fill = 60.0')
     assert told[1].endswith('write it under name = "sex", for example: fill = "f"')
     assert "Do not fill them in" in told[2]
-    assert "fill =" not in told[2]
+    assert told[2].count("fill =") == told[2].count('fill = "drop"') == 1
     assert "--adjacency add-remove" in told[2]
     assert told[3].startswith("Column 'town' has levels that the schema does not list")
     assert "SECRET77" not in result.output
@@ -251,3 +251,33 @@ def test_a_file_without_a_header_is_neither_drafted_nor_checked_nor_fitted(run: 
         assert "as if a row stood where names should be" in result.stderr
         assert "7313" not in result.output
     assert not Path("new.db").exists()
+
+
+def test_a_schema_that_leaves_rows_out_is_shown_and_checked(run: Run, folder: Path) -> None:
+    Path("t.csv").write_text("id,age,area,income\n1,30,n,5\n2,40,s,\n3,50,x,7\n")
+    pf.Schema(
+        [pf.Numeric("age", 0, 100)],
+        pf.Numeric("income", 0, 10, fill="drop"),
+        person="id",
+        where={"age": (18, 65), "area": ["n", "s"]},
+    ).save("t.toml")
+    shown = run("schema", "--check", "t.toml", "t.csv")
+    assert shown.exit_code == 0
+    for told in ("row is left out", "Person: id", "age is at least 18 and at most 65", "area is n or s"):
+        assert told in shown.stdout + shown.stderr
+    Path("t.csv").write_text("age,income\n30,5\n")
+    missing = run("schema", "--check", "t.toml", "t.csv")
+    assert missing.exit_code != 0
+    assert "no column 'id', which the schema leaves rows out by" in missing.stderr
+
+
+def test_a_command_fits_with_persons_filter_and_dropped_targets(run: Run, folder: Path) -> None:
+    Path("t.csv").write_text("id,age,area,income\n" + "1,30,n,5\n2,40,s,\n3,50,x,7\n1,20,n,3\n" * 20)
+    Path("t.toml").write_text(
+        'person = "id"\n[where]\narea = ["n", "s"]\nage = { low = 18 }\n'
+        '[target]\nname = "income"\ntype = "numeric"\nlow = 0\nhigh = 10\nfill = "drop"\n'
+        '[[feature]]\nname = "age"\ntype = "numeric"\nlow = 0\nhigh = 100\n'
+    )
+    fitted = run("fit", "t.csv", "-s", "t.toml", "-m", "linear", "-e", 1, "--rows-per-person", 2, "-o", "m.json")
+    assert fitted.exit_code == 0
+    assert "at most 2: others were left out" in Path("m.json").read_text() + fitted.stdout

@@ -158,6 +158,12 @@ def _misfits(schema: Schema, file: Table) -> list[str]:
     kinds = dict(zip(table.names or (), table_kinds(file).values(), strict=True))
     told = {column: _misfit(column, kinds, file) for column in schema.columns}
     sentences = [sentence for sentence in told.values() if sentence]
+    others = [condition.name for condition in schema.where] + ([] if schema.person is None else [schema.person])
+    sentences += [
+        f"The file {file.label} has no column {name!r}, which the schema leaves rows out by. Correct the name."
+        for name in dict.fromkeys(others)
+        if name not in kinds and name not in {column.name for column in schema.columns}
+    ]
     readable = [column for column, sentence in told.items() if not sentence]
     found = find(table, readable) if readable else Findings()
     sentences += [_absent(column, is_target=column is schema.target) for column in found.absent]
@@ -193,10 +199,9 @@ def _absent(column: Column, is_target: bool) -> str:
     if is_target:
         return (
             f"The target {column.name!r} has missing values. Do not fill them in: what stands for them is learnt as if "
-            "it had been measured. Leave out "
-            "these rows before the fit; the model is then about rows that have a target. How many are left depends on "
-            "the rows, so fit with "
-            "--adjacency add-remove, unless it is public who has no target."
+            'it had been measured. Write fill = "drop" under [target]: rows without a target are left out, inside the '
+            "promise. Or leave them out before the fit, which is about rows that have a target then; fit with "
+            "--adjacency add-remove, unless it is public how many are left."
         )
     example = column.levels[0] if isinstance(column, Category) else (column.low + column.high) / 2
     return (
@@ -234,6 +239,10 @@ def _facts(column: Column, schema: Schema) -> dict[str, Any]:
 
 def _show(schema: Schema) -> None:
     stdout().print(schema_table(schema))
+    if schema.person is not None:
+        hint(f"Person: {schema.person}. Of each, at most --rows-per-person rows are used.")
+    for condition in schema.where:
+        hint(f"Rows are used where {condition}.")
     if schema.target is None:
         hint(
             "There is no [target] yet, and a model needs one. Rename the [[feature]] that it shall predict to "
@@ -249,6 +258,7 @@ def schema_table(schema: Schema) -> Lines:
     for column in _shown(schema):
         facts = _facts(column, schema)
         absent = "refused" if column.fill is None else f"counts as {column.fill}"
+        absent = "row is left out" if column.drops else absent
         lines.add_row(
             *(Text(str(cell)) for cell in (column.name, facts["role"], facts["type"], _in_words(column), absent))
         )

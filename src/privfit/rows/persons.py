@@ -14,25 +14,35 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.tables import CACHE, HASH, Batch, siphash
+from privfit.rows.threads import in_order
+from privfit.tables import CACHE, Batch, Values, first_half
 
 Words = NDArray[np.uint64]
-Entries = NDArray[np.void]
+Entries = NDArray[np.uint64]
+"""One line per row."""
 
 HELD_BYTES = 1 << 26
 """Bytes of hashes that wait in memory: 32 a row. More rows go to temporary files; no command varies it."""
 PARTS = 64
-"""Parts into which persons are divided by their hash where rows go to files: each is sorted by itself in memory."""
-ENTRY = np.dtype([("person", HASH), ("content", np.uint64), ("row", np.int64)])
+"""Parts into which persons are divided by their hash: each is sorted by itself, in memory, and has a file beyond it."""
+AHEAD = 4
+"""Batches and parts that are in work at a time: time against memory. No command varies it."""
+FIELDS = 4
+"""What is kept of a row: both halves of its person's hash, a hash of its content, and its number (-1 if not fit)."""
 ODD = np.uint64(0x9E3779B97F4A7C15)
 """2^64 over the golden ratio: multiplies words of a row into its hash."""
-NAN = np.float64(np.nan).view(np.uint64)
+NOT_FIT = np.uint64((1 << 64) - 1)
+"""Stands for the number of a row that could not be used."""
+FEW_ROWS = 1 << 13
+"""Rows whose content is hashed together, so that they stay close to the processor. No command varies it."""
 
 
 @dataclass(frozen=True)
@@ -60,100 +70,132 @@ class PersonRows:
 
     def __init__(self, most: int, key: bytes) -> None:
         self._most, self._key = most, key
-        self._held: list[Entries] = []
+        self._held: list[list[Entries]] = [[] for _ in range(PARTS)]
         self._files: list[IO[bytes]] = []
-        self._rows = 0
-        self._persons: list[Words] = []
+        self._rows = self._bytes = 0
 
-    def add(self, persons: NDArray[np.void], batch: Batch, fit: NDArray[np.bool_]) -> None:
-        """Take the next rows: whose they are, what they hold, and which of them could be used at all.
-
-        Persons count, whether or not one of their rows could be used.
-        """
-        entries = np.empty(len(persons), dtype=ENTRY)
-        entries["person"], entries["content"] = persons, content_hash(batch, self._key)
-        entries["row"] = np.where(fit, np.arange(self._rows, self._rows + len(persons)), -1)
-        self._rows += len(persons)
-        self._held.append(entries)
-        if sum(held.nbytes for held in self._held) > HELD_BYTES:
+    def add(self, batch: Entries) -> None:
+        """Take the next rows, as `entries` makes them of a batch."""
+        batch[:, 3][batch[:, 3] != NOT_FIT] += np.uint64(self._rows)
+        part = (batch[:, 0] % np.uint64(PARTS)).astype(np.uint8)
+        order = np.argsort(part, kind="stable")
+        lines, ends = batch[order], np.searchsorted(part[order], np.arange(1, PARTS))
+        for held, own in zip(self._held, np.split(lines, ends), strict=True):
+            held.append(own)
+        self._rows += len(batch)
+        self._bytes += batch.nbytes
+        if self._bytes > HELD_BYTES:
             self._spill()
 
-    def chosen(self) -> ChosenRows:
+    def chosen(self, pool: ThreadPoolExecutor) -> ChosenRows:
         """The rows that are used, of all that were taken."""
         bits, persons = np.zeros(-(-self._rows // 8), dtype=np.uint8), 0
-        for part in self._parts():
-            rows, own = _smallest(part, self._most, self._key)
+        choose = partial(_smallest, most=self._most, key=self._key)
+        for rows, own in in_order(pool, choose, self._parts(), AHEAD):
             np.bitwise_or.at(bits, rows // 8, (0x80 >> (rows % 8)).astype(np.uint8))
             persons += own
         return ChosenRows(bits, persons, self._rows)
 
     def _parts(self) -> Iterator[Entries]:
         """The rows of some persons at a time; files are closed, and so are gone, as soon as they are read."""
-        if not self._files:
-            yield np.concatenate([*self._held, np.empty(0, dtype=ENTRY)])
-            return
-        self._spill()
-        while self._files:
-            with self._files.pop() as file:
-                file.seek(0)
-                held = np.frombuffer(file.read(), dtype=ENTRY)
-            yield held
+        while self._held:
+            own = self._held.pop()
+            if self._files:
+                with self._files.pop() as file:
+                    file.seek(0)
+                    own.append(np.frombuffer(file.read(), dtype=np.uint64).reshape(-1, FIELDS))
+            yield np.concatenate([*own, np.empty((0, FIELDS), dtype=np.uint64)])
 
     def _spill(self) -> None:
-        """Write what is held to the files, each person's rows to one of them."""
+        """Write what is held to the files, one for each part of the persons."""
         if not self._files:
             self._files = [tempfile.TemporaryFile(prefix="privfit-", dir=os.environ.get(CACHE)) for _ in range(PARTS)]  # noqa: SIM115
-        if not self._held:
-            return
-        entries = np.concatenate(self._held)
-        self._held = []
-        part = (entries["person"]["high"] % np.uint64(PARTS)).astype(np.uint8)
-        order = np.argsort(part, kind="stable")
-        ends = np.searchsorted(part[order], np.arange(1, PARTS))
-        for file, own in zip(self._files, np.split(order, ends), strict=True):
-            file.write(entries[own].data)
+        for file, held in zip(self._files, self._held, strict=True):
+            for lines in held:
+                file.write(lines.data)
+            held.clear()
+        self._bytes = 0
+
+
+def entries(persons: NDArray[np.void], batch: Batch, fit: NDArray[np.bool_], key: bytes) -> Entries:
+    """What is kept of the rows of a batch: whose they are, what they hold, and which of them could be used at all.
+
+    Persons count, whether or not one of their rows could be used.
+    """
+    found = np.empty((len(persons), FIELDS), dtype=np.uint64)
+    found[:, 0], found[:, 1] = persons["high"], persons["low"]
+    found[:, 2] = content_hash(batch, key)
+    found[:, 3] = np.where(fit, np.arange(len(persons), dtype=np.uint64), NOT_FIT)
+    return found
 
 
 def content_hash(batch: Batch, key: bytes) -> Words:
     """A hash of what each row holds: numbers bit by bit, with one zero and one NaN, and positions of levels."""
     found = np.full(len(batch[0]), np.frombuffer(key, dtype="<u8")[0])
-    for values in batch:
-        if values.dtype == np.float64:
-            words = (values + 0.0).view(np.uint64)  # minus zero becomes zero
-            words[np.isnan(values)] = NAN
-        else:
-            words = values.astype(np.int64).view(np.uint64)
-        found ^= words
-        found *= ODD
-        found ^= found >> np.uint64(29)
+    for start in range(0, len(found), FEW_ROWS):
+        own = found[start : start + FEW_ROWS]
+        for values in batch:
+            own ^= _words(values[start : start + FEW_ROWS])
+            own *= ODD
+            own ^= own >> np.uint64(29)
     return found
+
+
+def _words(values: Values) -> Words:
+    if values.dtype != np.float64:
+        return values.astype(np.int64).view(np.uint64)
+    numbers = values + 0.0  # minus zero becomes zero
+    absent = np.isnan(numbers)
+    if absent.any():
+        numbers[absent] = np.nan
+    return numbers.view(np.uint64)
 
 
 def _smallest(part: Entries, most: int, key: bytes) -> tuple[NDArray[np.int64], int]:
     """The numbers of the rows with the smallest tags of each person, and how many persons there are."""
-    if not len(part):
+    high, low, content, row = np.ascontiguousarray(part.T)
+    if not len(row):
         return np.empty(0, dtype=np.int64), 0
-    part = part[_by_person(part)]
-    person = np.cumsum(_differs(part["person"])) - 1
-    part, person, persons = part[part["row"] >= 0], person[part["row"] >= 0], int(person[-1]) + 1
+    order = _by_person(high, low)
+    person = np.cumsum(_differs(high[order]) | _differs(low[order])) - 1
+    persons, fit = int(person[-1]) + 1, row[order] != NOT_FIT
+    order, person = order[fit], person[fit]
     few = np.bincount(person, minlength=persons)[person] <= most
-    rows = [part["row"][few]]
-    part, person = part[~few], person[~few]
-    order = np.lexsort((part["content"], person))
-    part, person = part[order], person[order]
-    tags = _tags(part, _place(_differs(person) | _differs(part["content"])), key)
-    order = np.lexsort((tags, person))
-    rows.append(part["row"][order[_place(_differs(person[order])) < most]])
-    return np.concatenate(rows), persons
+    many, person = order[~few], person[~few]
+    chosen = [row[order[few]], row[many[_least(person, high[many], content[many], most, key)]]]
+    return np.concatenate(chosen).astype(np.int64), persons
 
 
-def _by_person(part: Entries) -> NDArray[np.intp]:
-    high, low = part["person"]["high"], part["person"]["low"]
+def _least(person: NDArray[np.intp], high: Words, content: Words, most: int, key: bytes) -> NDArray[np.intp]:
+    """The places of the rows with the smallest tags of each person, for rows in the order of their persons."""
+    tags = _tags(high, content, np.zeros(len(person), dtype=np.uint64), key)
+    order = _ranked(person, tags)
+    same = ~(_differs(person[order]) | _differs(tags[order]))
+    if same.any():  # rows that hold the same: each has an occurrence number, and a tag of its own
+        occurrence = np.empty(len(person), dtype=np.uint64)
+        occurrence[order] = _place(~same)
+        tags = _tags(high, content, occurrence, key)
+        order = _ranked(person, tags)
+    return order[_place(_differs(person[order])) < most]
+
+
+def _by_person(high: Words, low: Words) -> NDArray[np.intp]:
     order = np.argsort(high)
-    same = high[order][1:] == high[order][:-1]
-    if (low[order][1:][same] == low[order][:-1][same]).all():
+    same = np.flatnonzero(~_differs(high[order]))
+    if (low[order[same]] == low[order[same - 1]]).all():
         return order
     return np.lexsort((low, high))
+
+
+def _ranked(person: NDArray[np.intp], tags: Words) -> NDArray[np.intp]:
+    """The order of rows by person and tag, of which as many bits as there is space for decide in one sort."""
+    space = np.uint64(64 - int(person[-1]).bit_length()) if len(person) else np.uint64(1)
+    keys = (person.astype(np.uint64) << space) | (tags >> (np.uint64(64) - space)) if space < 64 else tags
+    order = np.argsort(keys)
+    same = np.flatnonzero(~_differs(keys[order]))
+    if (tags[order[same]] == tags[order[same - 1]]).all():
+        return order
+    return np.lexsort((tags, person))
 
 
 def _differs(values: NDArray[np.generic]) -> NDArray[np.bool_]:
@@ -169,9 +211,7 @@ def _place(starts: NDArray[np.bool_]) -> NDArray[np.int64]:
     return places - np.maximum.accumulate(np.where(starts, places, 0))
 
 
-def _tags(part: Entries, occurrence: NDArray[np.int64], key: bytes) -> Words:
+def _tags(high: Words, content: Words, occurrence: Words, key: bytes) -> Words:
     """The tags of rows: hashes of person, content and occurrence number."""
-    last = np.full(len(part), np.uint64(32 << 56))  # 32 bytes
-    person = part["person"]
-    words = np.stack([person["high"], person["low"], part["content"], occurrence.astype(np.uint64), last])
-    return np.asarray(siphash(words, key)["high"])
+    last = occurrence | np.uint64(23 << 56)  # 23 bytes
+    return first_half(np.stack([high, content, last]), key)

@@ -8,14 +8,17 @@ absent. How many are used is private; how many could be is public under replace-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit.rows.errors import no_rows
-from privfit.rows.persons import ChosenRows, PersonRows
+from privfit.rows.persons import AHEAD, ChosenRows, PersonRows, entries
+from privfit.rows.resources import thread_count
 from privfit.rows.rows import BATCH_ROWS
+from privfit.rows.threads import in_order
 from privfit.schema import Category, Column, Condition, Schema
 from privfit.tables import ABSENT, Batch, DataError, PersonColumn, Table, Values
 
@@ -82,13 +85,17 @@ class UsedRows(Table):
         """One pass over all rows: which of each person are used."""
         columns = [*self._schema.columns, *self._tested, person]
         positions = [*self._table.positions(self._schema.columns), *self._places]
-        persons = PersonRows(most, key)
-        held = len(self._schema.columns)
-        for batch in self._table.batches(columns, positions, BATCH_ROWS):
+        persons, held = PersonRows(most, key), len(self._schema.columns)
+
+        def made(batch: Batch) -> NDArray[np.uint64]:
             tested = batch[held:-1]
             fit = self._fit(tested) if tested else np.ones(len(batch[0]), dtype=bool)
-            persons.add(cast(Any, batch[-1]), batch[:held], fit)
-        return persons.chosen()
+            return entries(cast(Any, batch[-1]), batch[:held], fit, key)
+
+        with ThreadPoolExecutor(thread_count(None)) as pool:
+            for lines in in_order(pool, made, self._table.batches(columns, positions, BATCH_ROWS), AHEAD):
+                persons.add(lines)
+            return persons.chosen(pool)
 
     def _count(self) -> int:
         """How many rows the table has: public under replace-one."""

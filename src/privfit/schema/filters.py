@@ -47,10 +47,13 @@ class Condition:
             column = Numeric(self.name, -1.0, 1.0)  # values are read as they are; bounds play no part
         object.__setattr__(self, "column", column)
 
-    @property
-    def plain(self) -> tuple[float | None, float | None] | list[Level]:
-        """The condition as a user writes it."""
-        return list(self.levels) if self.levels else (self.low, self.high)
+    def __str__(self) -> str:
+        if self.levels:
+            return f"{self.name} is {' or '.join(map(str, self.levels))}"
+        bounds = [f"at least {self.low:g}"] * (self.low is not None) + [f"at most {self.high:g}"] * (
+            self.high is not None
+        )
+        return f"{self.name} is {' and '.join(bounds)}"
 
 
 def conditions(where: object) -> tuple[Condition, ...]:

@@ -5,7 +5,7 @@ from privfit.tables.array_file import CACHE, ArrayFile, Arrays
 from privfit.tables.arrays import as_given, refuse_masked
 from privfit.tables.drafts import NUMBER_OF_A_DATE, draft_schema, public_schema
 from privfit.tables.errors import NOT_CHARGED, DataError, MissingValues
-from privfit.tables.identifiers import HASH, PersonColumn, siphash
+from privfit.tables.identifiers import PersonColumn, first_half
 from privfit.tables.kept_columns import DecodedTable, KeptColumn, kept_positions
 from privfit.tables.opening import is_frame, is_named, open_table
 from privfit.tables.pandas_frames import is_pandas
@@ -28,7 +28,6 @@ from privfit.tables.table import ABSENT, UNKNOWN, Batch, Table, TableLike, Value
 __all__ = [
     "ABSENT",
     "CACHE",
-    "HASH",
     "NOT_CHARGED",
     "NUMBER_OF_A_DATE",
     "UNKNOWN",
@@ -51,6 +50,7 @@ __all__ = [
     "column_numbers",
     "columns_to_frame",
     "draft_schema",
+    "first_half",
     "in_memory",
     "is_frame",
     "is_named",
@@ -64,7 +64,6 @@ __all__ = [
     "refuse_nested",
     "settled_box",
     "several_tables",
-    "siphash",
     "taken",
     "with_column",
     "write_frame",

@@ -7,6 +7,7 @@ have one hash with a probability of about n^2 / 2^129, and without the key nobod
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -21,6 +22,10 @@ Words = NDArray[np.uint64]
 
 HASH = np.dtype([("high", np.uint64), ("low", np.uint64)])
 """What a person is known by during one fit."""
+AT_ONCE = 1 << 14
+"""Texts that are hashed together: so many words stay close to the processor. No command varies it."""
+FIRST_BYTES = np.array([(1 << (8 * count)) - 1 for count in range(9)], dtype=np.uint64)
+"""Masks of the first bytes of a word."""
 EXACT_WHOLE = float(1 << 53)
 """Identifiers that are floats are integers below this: larger ones are no longer distinguished."""
 
@@ -91,56 +96,69 @@ def hashed(letters: NDArray[np.uint8], ends: NDArray[np.int64], key: bytes) -> N
 
 def _padded(letters: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64], words: int) -> Words:
     """The bytes of texts of about one length as words, one column per text; the last byte is the length."""
-    within = np.arange(8 * words)
-    places = starts[:, None] + within
-    held = np.zeros(places.shape, dtype=np.uint8)
-    there = within < lengths[:, None]
-    held[there] = letters[places[there]]
-    held[:, -1] = lengths & 0xFF
-    return np.ascontiguousarray(held.view("<u8").T)
+    held = np.concatenate([letters, np.zeros(8, dtype=np.uint8)])
+    every = np.ndarray((len(letters) + 1,), dtype="<u8", buffer=held.data, strides=(1,))  # eight bytes from each on
+    found = np.empty((words, len(starts)), dtype=np.uint64)
+    for place, line in enumerate(found):
+        line[:] = every[np.minimum(starts + 8 * place, len(letters))]
+        line &= FIRST_BYTES[np.clip(lengths - 8 * place, 0, 8)]
+    found[-1] |= (lengths & 0xFF).astype(np.uint64) << np.uint64(56)
+    return found
 
 
 def siphash(words: Words, key: bytes) -> NDArray[np.void]:
     """SipHash-2-4 with 128 bits of messages that are given in words, one column each, the last one with the length in
     its last byte.
     """
+    found = np.empty(words.shape[1], dtype=HASH)
+    for start in range(0, len(found), AT_ONCE):
+        some = slice(start, start + AT_ONCE)
+        found["high"][some], found["low"][some] = _halves(words[:, some], key)
+    return found
+
+
+def first_half(words: Words, key: bytes) -> Words:
+    """The first 64 bits of the same."""
+    found = np.empty(words.shape[1], dtype=np.uint64)
+    for start in range(0, len(found), AT_ONCE):
+        some = slice(start, start + AT_ONCE)
+        found[some] = next(_halves(words[:, some], key))
+    return found
+
+
+def _halves(words: Words, key: bytes) -> Iterator[Words]:
+    """The first 64 bits of hashes, and then the others."""
     k0, k1 = np.frombuffer(key, dtype="<u8")
-    size = words.shape[1]
     start = (0x736F6D6570736575, 0x646F72616E646F6D ^ 0xEE, 0x6C7967656E657261, 0x7465646279746573)
-    state = [np.full(size, np.uint64(word) ^ (k0, k1)[place % 2]) for place, word in enumerate(start)]
+    state = [np.full(words.shape[1], np.uint64(word) ^ (k0, k1)[place % 2]) for place, word in enumerate(start)]
     for word in words:
         state[3] ^= word
         _rounds(state, 2)
         state[0] ^= word
-    found = np.empty(size, dtype=HASH)
-    for name, place, mark in (("high", 2, 0xEE), ("low", 1, 0xDD)):
+    for place, mark in ((2, 0xEE), (1, 0xDD)):
         state[place] ^= np.uint64(mark)
         _rounds(state, 4)
-        found[name] = state[0] ^ state[1] ^ state[2] ^ state[3]
-    return found
+        yield state[0] ^ state[1] ^ state[2] ^ state[3]
 
 
 def _rounds(state: list[Words], count: int) -> None:
     """SipRounds, in place; sums are taken modulo 2^64."""
     v0, v1, v2, v3 = state
+    spare = np.empty_like(v0)
+    steps = ((v0, v1, 13), (v2, v3, 16), (v0, v3, 21), (v2, v1, 17))
     for _ in range(count):
-        for one, other, turn, swap in (
-            (v0, v1, 13, True),
-            (v2, v3, 16, False),
-            (v0, v3, 21, False),
-            (v2, v1, 17, True),
-        ):
+        for one, other, turn in steps:
             one += other
-            _turn(other, turn)
+            _turn(other, turn, spare)
             other ^= one
-            if swap:
-                _turn(one, 32)
+            if other is v1:
+                _turn(one, 32, spare)
 
 
-def _turn(word: Words, by: int) -> None:
-    high = word >> np.uint64(64 - by)
+def _turn(word: Words, by: int, spare: Words) -> None:
+    np.right_shift(word, np.uint64(64 - by), out=spare)
     word <<= np.uint64(by)
-    word |= high
+    word |= spare
 
 
 def _missing(column: PersonColumn) -> DataError:
