@@ -75,7 +75,7 @@ def fit_input(model: AnyModel, X: TableLike, y: ArrayLike | None, many_classes: 
     if isinstance(model.schema, str) and model.schema == PUBLIC:
         given = replace(_public_input(model, X, y), selector=selector)
         return _with_sorted_classes(model, given, many_classes) if model._is_classifier else given
-    settled = _given_schema(model, model.schema)
+    settled = model.schema if isinstance(model.schema, Schema) else _loaded_schema(model, model.schema)
     if model._target == "ignored":
         settled, y = settled.with_target(None), None
     placed = settled.any_width
@@ -207,9 +207,7 @@ def _missing_target(target: Column) -> DataError:
 # -- a schema given by the user --------------------------------------------------------------------
 
 
-def _given_schema(model: AnyModel, schema: object) -> Schema:
-    if isinstance(schema, Schema):
-        return schema
+def _loaded_schema(model: AnyModel, schema: object) -> Schema:
     if isinstance(schema, str) and schema.lower() == PUBLIC:
         raise SchemaError(
             f"schema={schema!r} was given. If the table itself is public, write schema='public', in small letters."

@@ -110,6 +110,8 @@ class Rows:
         self._table, self._batch_rows = table, batch_rows
         self._columns = schema.columns if geometry.target is not None else schema.features
         self._positions = table.positions(self._columns)
+        self.on_workers = table.cluster is not None
+        """Whether functions are sent to the rows, and rows do not come here."""
         self.threads, self.max_memory = thread_count(threads), max_memory
         self._was_read = False
 
@@ -204,11 +206,6 @@ class Rows:
             return summed(in_order(pool, task, self.pieces(size), 4 * self.threads))
 
     # -- on the workers of a cluster ---------------------------------------------------------------
-
-    @property
-    def on_workers(self) -> bool:
-        """Whether functions are sent to the rows, and rows do not come here."""
-        return self._table.cluster is not None
 
     def run(self, work: Callable[[int, Iterator[Batch]], Made | None], add: Callable[[Made, Made], Made]) -> Made:
         """One pass on workers: the sum of what is made of every partition."""
