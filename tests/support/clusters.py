@@ -26,7 +26,7 @@ def dask_client() -> Any:
     distributed = pytest.importorskip("distributed", reason="Dask is not installed (pip install 'privfit[dask]')")
     folder = tempfile.mkdtemp(prefix="privfit-dask-")
     cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, local_directory=folder, silence_logs=True
+        n_workers=2, threads_per_worker=1, dashboard_address=":0", local_directory=folder, silence_logs=True
     )
     client = distributed.Client(cluster)
 

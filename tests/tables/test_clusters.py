@@ -105,7 +105,7 @@ def killing(monkeypatch: pytest.MonkeyPatch, kill: Callable[[], None], after: in
     return passes
 
 
-@pytest.mark.parametrize(("fit", "after"), [("one pass", 1), ("clusters", 3)])
+@pytest.mark.parametrize(("fit", "after"), [("one pass", 1), ("several passes", 5), ("clusters", 3)])
 def test_a_worker_that_is_killed_in_the_middle_changes_nothing(
     cluster: Callable[[pa.Table], Any], fit: str, after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

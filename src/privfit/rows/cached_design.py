@@ -23,6 +23,7 @@ from privfit.rows.layout import STEP, Chunk, Layout
 from privfit.rows.row_sample import CountedRows, RowHash, counted_rows
 from privfit.rows.rows import CachedRows, Rows
 from privfit.rows.threads import in_order, one_blas_thread
+from privfit.rows.worker_cells import ChunkCells, WorkerCells
 from privfit.tables import Arrays, Batch, DataError
 
 Floats = NDArray[np.float64]
@@ -170,17 +171,16 @@ class CachedDesign(CachedRows[Chunk]):
         """The rows as cells of their columns, with the predictors of these weights: integers, few enough digits long
         that predictors are exact in floats (EXACT_BITS).
         """
-        predictors, parts = self._predictors(weights), []
-        for chunk in self._every_chunk():
-            whole = np.floor(predictors(chunk)[:, 0]).astype(np.int64)
-            parts.append((self._layout.cells(chunk), whole, chunk.target > 0, chunk.fine))
-        cells, scores, sides, fine = zip(*parts, strict=True)
+        of_chunk = ChunkCells(self._layout, self._predictors(weights), self._fine)
+        if self._kept is not None:
+            return WorkerCells(self, of_chunk)
+        cells, scores, sides, fine = zip(*map(of_chunk.arrays, self._every_chunk()), strict=True)
         return InteractionCells(
             self._layout,
             np.concatenate(cells, axis=1),
             np.concatenate(scores),
             np.concatenate(sides),
-            np.concatenate([piece for pieces in fine for piece in pieces]) if self._fine else None,
+            np.concatenate(fine) if self._fine else None,
         )
 
     def sample(self) -> SampledDesign:

@@ -19,7 +19,14 @@ from privfit.rows.workers import ChunkTask, KnownBits, Sums
 class DesignSubset(CachedDesign):
     """The rows of one part of a partition. Chunks are those of all rows with the others left out."""
 
+    _all: CachedDesign
+    _mine: NDArray[np.bool_]
+
     def __init__(self, kept: CachedDesign, mine: NDArray[np.bool_]) -> None:
+        if isinstance(kept, DesignSubset):  # a part of a part is one of all rows, which workers number
+            whole = np.zeros(len(kept._mine), dtype=np.bool_)
+            whole[kept._mine] = mine
+            kept, mine = kept._all, whole
         self.__dict__.update(kept.__dict__)
         self._all, self._mine = kept, mine
         self.n_rows = int(mine.sum())

@@ -7,16 +7,18 @@ one column gains is a count over rows; only that column is touched.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit.rows.cached_design import CachedDesign
+from privfit.rows.fixed_point import Predictors
 from privfit.rows.layout import STEPS_PER_KNOT, Chunk, Member
 from privfit.rows.threads import in_order, one_blas_thread
+from privfit.rows.workers import Sums, summed
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -59,6 +61,10 @@ class MarginRows:
         if kept._chunks is not None:
             self._margins = [np.zeros(len(chunk.target), dtype=np.int64) for chunk in kept._chunks]
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What is sent to workers: the loss and where columns are, and no row."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("_kept", "_margins")}
+
     def gains(self, step: int) -> list[tuple[Integers, Integers | None]]:
         """For every column, in the order of the schema, what its levels gain by moving down or up by `step`: of each
         level alone, and of two neighbouring knots together.
@@ -66,11 +72,23 @@ class MarginRows:
         table = None if self._margins is not None else self._layout.look_up(self.weights[:, None].astype(np.float64))
         shifts = [self._mixed(member, step) for _, member in self._members]
 
-        def task(numbered: tuple[int, Chunk]) -> list[Floats]:
-            place, chunk = numbered
-            return self._gained(chunk, self._margin(place, chunk, table), step, shifts)
+        if table is not None:
+            return self._by_column(self._kept.total(partial(self._gained_by, table, step, shifts)))
 
-        return self._by_column(_total(self._kept, task))
+        def task(numbered: tuple[int, Chunk]) -> list[Integers]:
+            place, chunk = numbered
+            assert self._margins is not None
+            return _whole(self._gained(chunk, self._margins[place], step, shifts))
+
+        with one_blas_thread(), ThreadPoolExecutor(self._kept._rows.threads) as pool:
+            chunks = enumerate(self._kept._every_chunk())
+            return self._by_column(summed(in_order(pool, task, chunks, 4 * self._kept._rows.threads)))
+
+    def _gained_by(self, table: Floats, step: int, shifts: list[Floats | None], _: int, chunk: Chunk) -> Sums:
+        """The same for rows whose margins are not kept: here, or on a worker."""
+        scores = self._layout.indicators(chunk) @ table[:, 0]
+        margins = np.asarray(np.rint(scores * chunk.target), dtype=np.int64)
+        return list(_whole(self._gained(chunk, margins, step, shifts)))
 
     def move(self, column: int, signs: tuple[int | None, ...], step: int) -> None:
         """Move the levels of one column: DOWN, UP, or None for a level that stays."""
@@ -90,13 +108,6 @@ class MarginRows:
     def _codes(self, chunk: Chunk, group: int) -> NDArray[np.intp]:
         """The codes of rows in a group, counted from the group's own first."""
         return np.subtract(chunk.codes[:, group], self._layout.firsts[group], dtype=np.intp)
-
-    def _margin(self, place: int, chunk: Chunk, table: Floats | None) -> Integers:
-        if table is None:
-            assert self._margins is not None
-            return self._margins[place]
-        scores = self._layout.indicators(chunk) @ table[:, 0]
-        return np.asarray(np.rint(scores * chunk.target), dtype=np.int64)
 
     def _gained(self, chunk: Chunk, margins: Integers, step: int, shifts: list[Floats | None]) -> list[Floats]:
         values, second = self._loss.values, chunk.target > 0
@@ -163,15 +174,9 @@ def _levels(sums: Integers, member: Member) -> Integers:
     return np.asarray(apart, dtype=np.int64)
 
 
-def _total(kept: CachedDesign, task: Callable[[tuple[int, Chunk]], list[Floats]]) -> list[Integers]:
-    """The sum over all chunks of what a task makes of them: integers, exact over a chunk and in 64 bits over all."""
-    total: list[Integers] | None = None
-    with one_blas_thread(), ThreadPoolExecutor(kept._rows.threads) as pool:
-        for part in in_order(pool, task, enumerate(kept._every_chunk()), 4 * kept._rows.threads):
-            whole = [np.asarray(sums if sums.dtype == np.int64 else np.rint(sums), dtype=np.int64) for sums in part]
-            total = whole if total is None else [one + other for one, other in zip(total, whole, strict=True)]
-    assert total is not None
-    return total
+def _whole(sums: list[Floats]) -> list[Integers]:
+    """Sums of integers, exact over a chunk, as such."""
+    return [np.asarray(np.rint(one), dtype=np.int64) for one in sums]
 
 
 def losses_of(kept: CachedDesign, loss: LatticeLoss, candidates: Integers) -> Integers:
@@ -188,10 +193,10 @@ def losses_of(kept: CachedDesign, loss: LatticeLoss, candidates: Integers) -> In
 def _losses_of_few(kept: CachedDesign, loss: LatticeLoss, candidates: Integers) -> Integers:
     predictors = kept._predictors(candidates.astype(np.float64))
     values = loss.values.astype(np.int64)  # large losses of many rows would leave what floats hold
+    losses: Integers = kept.total(partial(_chunk_losses, predictors, values, loss.reach))[0]
+    return losses
 
-    def task(numbered: tuple[int, Chunk]) -> list[Any]:
-        chunk = numbered[1]
-        margins = np.rint(predictors(chunk) * chunk.target[:, None]).astype(np.int64)
-        return [values.take(np.clip(margins, -loss.reach, loss.reach) + loss.reach).sum(axis=0)]
 
-    return _total(kept, task)[0]
+def _chunk_losses(predictors: Predictors, values: Integers, reach: int, _: int, chunk: Chunk) -> Sums:
+    margins = np.rint(predictors(chunk) * chunk.target[:, None]).astype(np.int64)
+    return [values.take(np.clip(margins, -reach, reach) + reach).sum(axis=0)]

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit.rows.cached_design import CachedDesign
+from privfit.rows.fixed_point import Predictors
+from privfit.rows.layout import Chunk
+from privfit.rows.workers import Sums
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -29,11 +34,14 @@ def count_up_to(design: CachedDesign, grid: Floats, centre: float | None = None)
     ndarray of int
         One number of rows per value.
     """
-    found = np.zeros(len(grid) + 1, dtype=np.int64)
-    for chunk in design._every_chunk():
-        values = chunk.target if centre is None else np.abs(chunk.target - centre)
-        found += np.bincount(np.searchsorted(grid, values, side="left"), minlength=len(grid) + 1)
+    found = design.total(partial(_counts, grid, centre))[0]
     return np.asarray(np.cumsum(found)[:-1], dtype=np.int64)
+
+
+def _counts(grid: Floats, centre: float | None, _: int, chunk: Chunk) -> Sums:
+    values = chunk.target if centre is None else np.abs(chunk.target - centre)
+    counts = np.bincount(np.searchsorted(grid, values, side="left"), minlength=len(grid) + 1)
+    return [counts.astype(np.int64)]
 
 
 def sum_of_residuals(design: CachedDesign, weights: Floats, centre: float, width: float, bits: int) -> int:
@@ -60,9 +68,10 @@ def sum_of_residuals(design: CachedDesign, weights: Floats, centre: float, width
     int
         The sum, in steps.
     """
-    predictors, most, total = design._predictors(weights), 1 << bits, 0
-    for chunk in design._every_chunk():
-        predicted = np.floor(predictors(chunk)[:, 0])
-        residuals = np.rint((chunk.target - centre) / width * most) - predicted
-        total += int(np.clip(residuals, -most, most).astype(np.int64).sum())
-    return total
+    return int(design.total(partial(_residuals, design._predictors(weights), centre, width, 1 << bits))[0])
+
+
+def _residuals(predictors: Predictors, centre: float, width: float, most: int, _: int, chunk: Chunk) -> Sums:
+    predicted = np.floor(predictors(chunk)[:, 0])
+    residuals = np.rint((chunk.target - centre) / width * most) - predicted
+    return [np.clip(residuals, -most, most).astype(np.int64).sum()]

@@ -1,0 +1,80 @@
+"""Cells of rows that workers of a cluster keep: made there anew in every pass, from what is kept and released."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.rows.fixed_point import Predictors
+from privfit.rows.interactions import InteractionCells, Pair
+from privfit.rows.layout import Chunk, Layout
+from privfit.rows.workers import Sums
+
+if TYPE_CHECKING:
+    from privfit.rows.cached_design import CachedDesign
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ChunkCells:
+    """From a chunk to the cells of its rows, with the predictors of released weights."""
+
+    layout: Layout
+    predictors: Predictors
+    fine: bool
+
+    def arrays(self, chunk: Chunk) -> tuple[NDArray[np.uint16], Integers, NDArray[np.bool_], NDArray[np.uint16] | None]:
+        """Cells, scores, sides and fine cells of the rows."""
+        scores = np.floor(self.predictors(chunk)[:, 0]).astype(np.int64)
+        fine = np.concatenate(chunk.fine) if self.fine else None
+        return self.layout.cells(chunk), scores, chunk.target > 0, fine
+
+    def __call__(self, chunk: Chunk, added: Sequence[tuple[Pair, Integers]]) -> InteractionCells:
+        cells = InteractionCells(self.layout, *self.arrays(chunk))
+        for pair, table in added:
+            cells.add(pair, table)
+        return cells
+
+
+class WorkerCells(InteractionCells):
+    """As InteractionCells, of rows that are on workers. What was added to scores is sent to them."""
+
+    def __init__(self, design: CachedDesign, cells: ChunkCells) -> None:
+        self._design, self._of_chunk = design, cells
+        self._added: list[tuple[Pair, Integers]] = []
+
+    def add(self, pair: Pair, table: Integers) -> None:
+        self._added.append((pair, table))
+
+    def sums(self, pairs: Sequence[Pair], responses: Integers, shift: int) -> list[Integers]:
+        task = partial(_sums, self._of_chunk, self._added, pairs, responses, shift)
+        return self._design.total(task)
+
+    def sums_and_counts(
+        self, pairs: Sequence[Pair], responses: Integers, shift: int
+    ) -> list[tuple[Integers, Integers]]:
+        task = partial(_sums_and_counts, self._of_chunk, self._added, pairs, responses, shift)
+        found = self._design.total(task)
+        return list(zip(found[::2], found[1::2], strict=True))
+
+
+Added = Sequence[tuple[Pair, Integers]]
+
+
+def _sums(
+    of_chunk: ChunkCells, added: Added, pairs: Sequence[Pair], responses: Integers, shift: int, _: int, chunk: Chunk
+) -> Sums:
+    return list(of_chunk(chunk, added).sums(pairs, responses, shift))
+
+
+def _sums_and_counts(
+    of_chunk: ChunkCells, added: Added, pairs: Sequence[Pair], responses: Integers, shift: int, _: int, chunk: Chunk
+) -> Sums:
+    both = of_chunk(chunk, added).sums_and_counts(pairs, responses, shift)
+    return [sums for pair in both for sums in pair]
