@@ -301,9 +301,10 @@ def test_threads_that_fork_share_no_connection(database):
 def roles():
     server = postgresql_server()
     with psycopg.connect(server.address) as connection:
-        for role in ("alice", "bob", "carol"):
-            connection.execute(f"CREATE ROLE {role} LOGIN")
-        connection.execute(f"CREATE ROLE locked LOGIN PASSWORD '{SECRET}'")
+        for role in ("alice", "bob", "carol", "locked"):
+            if connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (role,)).fetchone() is None:
+                connection.execute(f"CREATE ROLE {role} LOGIN")
+        connection.execute(f"ALTER ROLE locked PASSWORD '{SECRET}'")
     return server
 
 
@@ -377,6 +378,22 @@ def test_only_who_may_make_schemas_sets_budgets(shared, roles):
         with pytest.raises(pf.LedgerError, match="permission denied"):
             pf.Ledger(f"{roles.as_role('alice')}&{name}", epsilon=0.1)
     assert pf.Ledger(shared("bob")).spent == 0.1
+
+
+def test_members_of_a_role_set_budgets_that_belong_to_the_role(roles, database):
+    database.sql(
+        "CREATE ROLE budgets",
+        "GRANT CREATE ON DATABASE postgres TO budgets",
+        "GRANT budgets TO carol",
+    )
+    try:
+        made = pf.Ledger(f"{roles.as_role('carol')}&options=-crole%3Dbudgets&ledger={database.name}", epsilon=1.0)
+        assert made.charge(0.1).entry == 1
+        assert database.sql("SELECT charged_by FROM entry") == [("carol",)]
+        owner = f"SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname = '{database.schema[1:-1]}'"
+        assert database.sql(owner) == [("budgets",)]
+    finally:
+        database.sql("REVOKE budgets FROM carol")
 
 
 def test_rights_are_granted_to_roles_that_exist_all_or_none(shared, database):

@@ -1,4 +1,4 @@
-"""The ledger: a budget in a SQLite file that every process shares and none can overdraw.
+"""The ledger: a budget in an SQLite file, or a database, that every process shares and none can overdraw.
 
 Read in this order:
 
@@ -6,7 +6,7 @@ Read in this order:
 2. `place.py`: one use of a ledger: open, check that it is the same and goes on from what was seen, append. `Place` is
    what a file or a database fills in.
 3. `chain.py`: entries, the chain of their hashes, and the state that a charge reads and writes.
-4. `file.py`: a ledger in a file: its rows, also those of version 1, and its lock.
+4. `file.py`: a ledger in a file: its rows, also those of version 1, and its lock. `postgresql.py`: one in a database.
 5. `reading.py`: what a ledger shows: spent, remaining, entries. `check.py`: the whole of it verified.
 6. `making.py`: a new ledger. `null.py`: no ledger.
 
