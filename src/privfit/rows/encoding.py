@@ -153,8 +153,13 @@ def spread(block: Block, codes: NDArray[np.intp], out: Floats, units: float) -> 
         np.multiply(codes * 2 - 1, units, out=out[0])
         return
     out[:] = 0.0
-    shown = codes < block.width  # the last level of an `indicators` block is all zeros
-    out[codes[shown], np.flatnonzero(shown)] = units
+    rows = np.arange(len(codes))
+    if block.kind == "indicators":  # its last level is all zeros
+        rows = np.flatnonzero(codes < block.width)
+        codes = codes[rows]
+    places = codes * out.shape[1]
+    places += rows
+    out.reshape(-1)[places] = units  # a view: rows of encoded columns lie one after the other
 
 
 def level_codes(block: Block, values: Values) -> NDArray[np.intp]:
@@ -165,6 +170,8 @@ def level_codes(block: Block, values: Values) -> NDArray[np.intp]:
     if isinstance(column, Numeric):
         return _bin_codes(block, column, values)
     codes = np.asarray(values, dtype=np.intp)
+    if values.min(initial=0) >= 0:  # as nearly always: neither absent nor unknown
+        return codes
     codes = _replaced(codes, ABSENT, column.fill, column, absent_values(column))
     return _replaced(codes, UNKNOWN, OTHER if column.other else None, column, unknown_levels(column))
 

@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 
 from privfit.schema import Column
-from privfit.tables.arrow_tables import record_batches
+from privfit.tables.arrow_values import record_batches
 from privfit.tables.errors import changed_file
 from privfit.tables.kinds import arrow_kinds
 from privfit.tables.polars_tables import FileTable

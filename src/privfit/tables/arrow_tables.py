@@ -13,8 +13,9 @@ import polars as pl
 import pyarrow as pa
 
 from privfit.schema import Column
+from privfit.tables.arrow_values import record_batches
 from privfit.tables.errors import DataError
-from privfit.tables.polars_tables import PolarsTable, series_values
+from privfit.tables.polars_tables import PolarsTable
 from privfit.tables.table import Batch, Table, TableLike, quietly
 
 
@@ -80,17 +81,3 @@ def _refuse_polars_stream(stream: object) -> None:
             f"A {type(stream).__name__} of polars was given, a stream that ends without an error if its query fails "
             "half way. Give the LazyFrame itself, which is read in batches too. Nothing was charged."
         )
-
-
-def record_batches(
-    reader: pa.RecordBatchReader, columns: Sequence[Column], positions: Sequence[int], rows: int
-) -> Iterator[Batch]:
-    """The columns at these positions of every record batch, at most so many rows at a time."""
-    for batch in reader:
-        chosen = [
-            pl.Series(column.name, batch.column(position)) for column, position in zip(columns, positions, strict=True)
-        ]
-        for start in range(0, batch.num_rows, rows):
-            yield [
-                series_values(series.slice(start, rows), column) for series, column in zip(chosen, columns, strict=True)
-            ]

@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow.dataset as ds
 
 from privfit.schema import Column
-from privfit.tables.arrow_tables import record_batches
+from privfit.tables.arrow_values import record_batches
 from privfit.tables.errors import changed_source
 from privfit.tables.kinds import arrow_kinds
 from privfit.tables.table import Batch, Table, quietly

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import polars as pl
 
 from privfit.schema import Column
-from privfit.tables.arrow_tables import record_batches
+from privfit.tables.arrow_values import record_batches
 from privfit.tables.database_urls import DatabaseUrl, quoted, second_pass
 from privfit.tables.drivers import driver
 from privfit.tables.errors import DataError, changed_source

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeGuard
 import pyarrow as pa
 
 from privfit.schema import Column
-from privfit.tables.arrow_tables import record_batches
+from privfit.tables.arrow_values import record_batches
 from privfit.tables.database_urls import quoted
 from privfit.tables.table import Batch, Table, TableLike
 

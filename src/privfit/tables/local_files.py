@@ -8,7 +8,8 @@ from pathlib import Path
 
 from privfit.tables.arrow_files import ArrowFileTable
 from privfit.tables.csv_files import CsvTable
-from privfit.tables.polars_tables import FileTable, ParquetTable
+from privfit.tables.parquet_files import ParquetTable
+from privfit.tables.polars_tables import FileTable
 from privfit.tables.table import quietly
 
 FILES: tuple[type[FileTable], ...] = (ParquetTable, CsvTable, ArrowFileTable)

@@ -20,10 +20,10 @@ import pyarrow.fs as arrow_fs
 import pyarrow.parquet as pq
 
 from privfit.schema import Column
-from privfit.tables.arrow_tables import record_batches
 from privfit.tables.drivers import driver
 from privfit.tables.errors import DataError, changed_source
 from privfit.tables.kinds import arrow_kinds
+from privfit.tables.parquet_files import parquet_batches
 from privfit.tables.table import Batch, Table, quietly
 
 BY_ARROW = ("s3", "gs", "gcs", "abfs", "abfss")
@@ -35,8 +35,6 @@ AZURE = {
     "sas_token": "AZURE_STORAGE_SAS_TOKEN",
 }
 """Where az:// finds its account: variables of the environment, as in Azure's own tools."""
-BUFFER = 1 << 20
-"""Bytes that are read together: with row groups of millions of rows, memory stays small (docs/engines.md)."""
 COPIED = 1 << 22
 """Bytes that are copied at once."""
 
@@ -126,14 +124,9 @@ class ObjectTable(Table):
 
     def read(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
         self._check()
-        asked = sorted(set(positions))
         count = 0
         with self._place.files.open_input_file(self._place.path) as file:
-            parts = pq.ParquetFile(file, buffer_size=BUFFER, pre_buffer=False).iter_batches(
-                batch_size=rows,
-                columns=[self._fields[position] for position in asked],
-            )
-            for batch in record_batches(parts, columns, [asked.index(position) for position in positions], rows):
+            for batch in parquet_batches(file, self._schema, columns, positions, rows):
                 count += len(batch[0])
                 yield batch
         self._check()

@@ -1,5 +1,6 @@
-"""Tables of polars: frames in memory, and queries and Parquet files that are read in batches, to their very end or not
-at all. Files of every kind must stay what they were when they were opened (`FileTable`).
+"""Tables of polars: frames in memory, and queries that are read in batches, to their very end or not at all.
+
+Files of every kind must stay what they were when they were opened (`FileTable`).
 """
 
 from __future__ import annotations
@@ -97,41 +98,6 @@ class FileTable(Table):
         """All of the file: for public tables."""
 
 
-class ParquetTable(FileTable):
-    """A Parquet file. Its metadata says how many rows it has, and every pass must find as many."""
-
-    kind = "Parquet"
-    endings = (".parquet", ".pq")
-
-    def __init__(self, path: Path, label: str | None = None) -> None:
-        super().__init__(path, label)
-        self._scan = pl.scan_parquet(path, glob=False, low_memory=True)
-        self.names = tuple(self._scan.collect_schema().names())
-        self.n_rows = int(self._scan.select(pl.len()).collect().item())
-
-    def read(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
-        """Batches of polars' streaming engine."""
-        self.check_unchanged()
-        count = 0
-        for frame in query_batches(chosen_columns(self._scan, positions), rows, self.label):
-            count += frame.height
-            yield [series_values(series, column) for series, column in zip(frame.get_columns(), columns, strict=True)]
-        self.check_unchanged()
-        if count != self.n_rows:
-            raise changed_file(self.label)
-
-    def kinds(self) -> pl.Schema:
-        """The types that the file states."""
-        return self._scan.collect_schema()
-
-    def whole(self) -> pl.DataFrame:
-        """All rows."""
-        frame = self._scan.collect()
-        if frame.height != self.n_rows:
-            raise changed_file(self.label)
-        return frame
-
-
 def mark_of(path: Path) -> Mark:
     """What distinguishes a file from any other, and from itself after it was written to."""
     state = os.stat(path)
@@ -167,10 +133,11 @@ def series_values(series: pl.Series, column: Column) -> Values:
 
 def text_codes(strings: pl.Series, column: Category) -> NDArray[np.int32]:
     """Positions of texts among a category's levels."""
-    codes = strings.replace_strict(
-        list(column.levels), list(range(len(column.levels))), default=UNKNOWN, return_dtype=pl.Int32
-    )
-    return np.where(strings.is_null().to_numpy(), ABSENT, codes.to_numpy()).astype(np.int32)
+    places = strings.cast(pl.Enum(map(str, column.levels)), strict=False).to_physical().cast(pl.Int32)
+    if not places.null_count():
+        return places.to_numpy()
+    codes = places.fill_null(UNKNOWN).to_numpy()
+    return np.where(strings.is_null().to_numpy(), np.int32(ABSENT), codes)
 
 
 @dataclass(frozen=True)

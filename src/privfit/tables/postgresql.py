@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 
 from privfit.schema import Column
-from privfit.tables.arrow_tables import record_batches
+from privfit.tables.arrow_values import record_batches
 from privfit.tables.database_urls import DatabaseUrl, quoted, second_pass
 from privfit.tables.drivers import driver
 from privfit.tables.errors import DataError, changed_source

@@ -14,7 +14,7 @@ from privfit.tables.drafts import whole_frame
 from privfit.tables.errors import DataError
 from privfit.tables.opening import is_frame, is_named
 from privfit.tables.pandas_frames import is_pandas
-from privfit.tables.polars_tables import ParquetTable
+from privfit.tables.parquet_files import ParquetTable
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,0 +1,84 @@
+"""Parquet files, read page by page: memory depends neither on the number of rows nor on the size of row groups.
+
+Texts come as places in the dictionaries that the file has of them. polars decodes several row groups at a time: with
+row groups of 250,000 rows of 15 columns a fit took 0.94 GB on a busy machine where this reader takes 0.35 GB, and more
+time of the processor (`privfit bench engines -s Parquet`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from privfit.schema import Category, Column
+from privfit.tables.arrow_values import is_text, record_batches
+from privfit.tables.errors import changed_file
+from privfit.tables.polars_tables import FileTable
+from privfit.tables.table import Batch
+
+BUFFER = 1 << 20
+"""Bytes that are read together: with row groups of millions of rows, memory stays small; `privfit bench engines`."""
+
+
+class ParquetTable(FileTable):
+    """A Parquet file. Its footer says how many rows it has, and every pass must find as many."""
+
+    kind = "Parquet"
+    endings = (".parquet", ".pq")
+
+    def __init__(self, path: Path, label: str | None = None) -> None:
+        super().__init__(path, label)
+        footer = pq.read_metadata(path)
+        self._schema = footer.schema.to_arrow_schema()
+        self.names = tuple(self._schema.names)
+        self.n_rows = footer.num_rows
+
+    def read(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
+        """The rows of every row group, a batch at a time."""
+        self.check_unchanged()
+        count = 0
+        with pa.OSFile(str(self.path)) as file:
+            for batch in parquet_batches(file, self._schema, columns, positions, rows):
+                count += len(batch[0])
+                yield batch
+        self.check_unchanged()
+        if count != self.n_rows:
+            raise changed_file(self.label)
+
+    def kinds(self) -> pl.Schema:
+        """The types that the file states."""
+        return self._scan().collect_schema()
+
+    def whole(self) -> pl.DataFrame:
+        """All rows."""
+        frame = self._scan().collect()
+        if frame.height != self.n_rows:
+            raise changed_file(self.label)
+        return frame
+
+    def _scan(self) -> pl.LazyFrame:
+        return pl.scan_parquet(self.path, glob=False)
+
+
+def parquet_batches(
+    file: Any, schema: pa.Schema, columns: Sequence[Column], positions: Sequence[int], rows: int
+) -> Iterator[Batch]:
+    """The columns at these positions of an open Parquet file, at most so many rows at a time.
+
+    Texts that are levels come as places in the dictionaries that the file has of them.
+    """
+    asked = sorted(set(positions))
+    texts = [
+        schema.names[position]
+        for column, position in zip(columns, positions, strict=True)
+        if isinstance(column, Category) and is_text(schema.field(position).type)
+    ]
+    parts = pq.ParquetFile(file, read_dictionary=texts, buffer_size=BUFFER, pre_buffer=False).iter_batches(
+        batch_size=rows, columns=[schema.names[position] for position in asked]
+    )
+    yield from record_batches(parts, columns, [asked.index(position) for position in positions], rows)
