@@ -25,7 +25,7 @@ MISSING = "missing"
 DROP = "drop"
 """The fill of a target whose rows are left out where it is missing."""
 AUTO_BINS = 8
-"""Bins of a number that has none of its own: finer steps against more noisy coefficients. No command varies it."""
+"""Bins of a number that has none of its own: finer steps against more noisy coefficients. See docs/constants.md."""
 AUTO_KNOTS = 8
 """Knots of a spline, in the same way: papers/experiments/classifiers.py, table in docs/classifiers.md."""
 LOG_SCALE_FROM = 1000.0

@@ -25,7 +25,7 @@ LONGEST_STEP = 0.25
 """Steps are at most so long, because the polynomial is fitted on an interval and may fall without end beyond it."""
 STIFFEST = 10.0
 """Directions that are mostly noise have at most so many times the largest curvature that is known, as in the functional
-mechanism. Chosen, not measured."""
+mechanism. See docs/constants.md."""
 
 Floats = NDArray[np.float64]
 Function = Callable[[Floats], tuple[float, Floats]]

@@ -29,9 +29,9 @@ TARGET_UNITS = 1 << 12
 MOST_VALUES = 200_000
 """More released values are refused: the sensitivity is enumerated over them."""
 MOST_WEIGHT = 8.0
-"""The scales of two orders differ by at most this factor. Chosen, not measured."""
+"""The scales of two orders differ by at most this factor. See docs/constants.md."""
 EXPECTED_SIZE = 0.5
-"""The size of the predictor that the orders' noise is balanced for. Chosen, not measured."""
+"""The size of the predictor that the orders' noise is balanced for. See docs/constants.md."""
 ZERO_COEFFICIENT = 1e-9
 """Coefficients below this share of the largest are zero: far above rounding."""
 BLOCK_CELLS = 1 << 18

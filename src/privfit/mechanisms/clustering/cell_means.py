@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 FEW_COLUMNS, SOME_COLUMNS, FEW_ROWS = 4, 8, 1000.0
 """"auto" takes a grid up to so many columns, or up to more where rows times epsilon are few: a grid has more cells with
-every column, cell means have more noise with few rows. No command varies these limits."""
+every column, cell means have more noise with few rows. See docs/constants.md."""
 
 
 @dataclass(frozen=True)

@@ -30,15 +30,15 @@ AUTO_L1 = AUTO_L2 = 0.1
 small epsilons and hurt at larger ones: python papers/experiments/constants.py."""
 STIFFEST = 10.0
 """Directions that the repair pins have at most so many times the largest curvature that is known: more would only
-condition the penalised problem worse. Chosen, not measured."""
+condition the penalised problem worse. See docs/constants.md."""
 LEAST_TARGET_WEIGHT, MOST_TARGET_WEIGHT = 1 / 64, 8.0
-"""Limits of how much finer the target's lattice is than the others'. Chosen, not measured."""
+"""Limits of how much finer the target's lattice is than the others'. See docs/constants.md."""
 USUAL_RERUNS = 1000
 """How many draws `repair="rerun"` makes on average before it gives up. Chosen, not measured."""
 MOST_COLUMNS = 4000
 """More encoded columns are refused: about half their square is released and held in memory."""
 KIND_MARGIN = 0.98
-"""Another kind of noise than the first is taken where its expected error is below this share. Chosen, not measured."""
+"""Another kind of noise than the first is taken where its expected error is below this share. See docs/constants.md."""
 SQUARE_WEIGHTS = {"laplace": 0.25, "l2": 0.5, "gaussian": 0.5, "linf": MOST_TARGET_WEIGHT}
 """How finely the target's square is bought for intervals: it hardly changes the noise of the other values,
 and L-infinity noise not at all."""

@@ -20,9 +20,9 @@ ROUND_FACTOR = 0.03
 """Rounds per root of rows times epsilon times columns: more rounds are noisier choices, fewer stop short. Chosen on
 generated tables: docs/genetic.md."""
 LEAST_ROUNDS = 3
-"""Fewer rounds cannot leave zero. Chosen, not measured."""
+"""Fewer rounds cannot leave zero. See docs/constants.md."""
 MOST_AUTOMATIC_ROUNDS = 2000
-"""It limits the time; with so many rounds weights no longer change. Chosen, not measured."""
+"""It limits the time; with so many rounds weights no longer change. See docs/constants.md."""
 MANY_COLUMNS = 16
 """Fewer columns count as so many in the number of rounds: with few columns every one needs several. Chosen, not
 measured."""

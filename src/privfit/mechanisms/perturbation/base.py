@@ -35,7 +35,7 @@ NoiseKind = Literal["auto", "laplace", "linf", "l2", "mixed", "gaussian"]
 
 GAUSSIAN_MARGIN = 0.97
 """Gaussian noise is taken where it has at most 97% of the standard deviation of pure noise: less would not pay for a
-delta. Chosen, not measured."""
+delta. See docs/constants.md."""
 
 
 @dataclass(frozen=True)

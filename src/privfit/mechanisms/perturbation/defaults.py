@@ -13,13 +13,13 @@ from privfit.mechanisms.base import USUAL_ROWS as USUAL_ROWS
 
 FOR_CERTIFICATE = 0.005
 """The share of epsilon of the noise on the weights that covers what a solver leaves open. Less needs a more precise
-solver or more ridge, more means more noise in the objective: 0.5% of it now. Chosen, not measured."""
+solver or more ridge, more means more noise in the objective: 0.5% of it now. See docs/constants.md."""
 FOR_GRADIENTS = 0.8
 """The share of the rest that gradients have where the log-determinant term costs something; the ridge is raised until
-that costs no more than the remainder. A larger share means less noise and more ridge. Chosen, not measured."""
+that costs no more than the remainder. A larger share means less noise and more ridge. See docs/constants.md."""
 FLAT_ROWS = 0.5
 """The share of epsilon that Gaussian noise sets aside for the Hessian of rows without slope. A smaller one needs a
-larger ridge, a larger one more noise. Chosen, not measured."""
+larger ridge, a larger one more noise. See docs/constants.md."""
 
 # -- the loss --------------------------------------------------------------------------------------
 
@@ -41,16 +41,16 @@ RIDGE_FACTOR = 5.0
 """The factor of `automatic_ridge`: a larger one shrinks effects, a smaller one keeps noise: classifiers.py --only
 RIDGE_FACTOR."""
 LEAST_RIDGE = 0.02
-"""The least ridge, in units of four Hessians of a row: it keeps weights finite where noise is tiny. Chosen, not
-measured."""
+"""The least ridge, in units of four Hessians of a row: it keeps weights finite where noise is tiny. See
+docs/constants.md."""
 QUIET = 0.02
 """The ridge is raised until the noise for the solver's precision has at most this standard deviation on a weight, for
-weights that are mostly below 1. Chosen, not measured."""
+weights that are mostly below 1. See docs/constants.md."""
 UNDONE = 0.5
 """The share of the estimated shrinkage that is undone: 0 is worse, 0.75 and 1 are no better, and rest more on the
 estimate: classifiers.py --only undone."""
 LEAST_STRETCH, MOST_STRETCH = 0.6, 1.25
-"""Limits of the factor that undoes it, because the estimate takes levels as equally frequent. Chosen, not measured."""
+"""Limits of the factor that undoes it, because the estimate takes levels as equally frequent. See docs/constants.md."""
 
 # -- interaction terms: classifiers.py --pairs --only interaction --------------------------------------
 

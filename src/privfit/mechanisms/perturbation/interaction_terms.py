@@ -34,12 +34,12 @@ FOR_CHOICES = Fraction(8, 100)
 Chosen on Adult, Bank and Brazil: docs/classifiers.md."""
 FOR_TABLES, FOR_EACH_TABLE, MOST_FOR_TABLES = Fraction(8, 100), Fraction(4, 100), Fraction(32, 100)
 """What choosing and measuring have of epsilon together: a fixed share, and more for each term up to a limit. More
-leaves less for the weights. Chosen, not measured."""
+leaves less for the weights. See docs/constants.md."""
 BESIDE_GAUSSIAN = Fraction(3, 2)
-"""So many times these shares beside Gaussian noise, with which pure steps compose at less cost. Chosen, not
-measured."""
+"""So many times these shares beside Gaussian noise, with which pure steps compose at less cost. See
+docs/constants.md."""
 MOST_CELLS, MOST_CHOICES = 500, 5000
-"""Larger tables have more noise in all, more candidates take longer to compare. Chosen, not measured."""
+"""Larger tables have more noise in all, more candidates take longer to compare. See docs/constants.md."""
 ENOUGH_ROWS, MOST_LOOKS = 40_960, 1 << 26
 """Rows times epsilon that are looked at, and the most rows times candidates: more take longer to count."""
 LARGEST_CELL = 1 << 17
@@ -54,10 +54,10 @@ SCORE_BITS, LARGEST_WEIGHT = 36, 1 << 12
 """Bits of a score and the largest weight, so that sums over a row are exact in floats."""
 NOT_BY_CHANCE, SOFT_COUNT = 0.6, 25
 """What is subtracted from the size of a cell's sum of slopes: 0.6 root(rows + 25) times the largest slope, so that
-pairs with many cells do not win by noise alone. Chosen, not measured."""
+pairs with many cells do not win by noise alone. See docs/constants.md."""
 STEADY, FURTHEST = 3.0, 1.5
 """A Newton step is shortened where a curvature is below so many standard deviations of its noise, and is at most so
-long. Chosen, not measured."""
+long. See docs/constants.md."""
 OF_256 = 256
 """Rows are sampled so many times in 256: a byte of random bits for every row."""
 
