@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +27,15 @@ REPORTED = ("epsilon", "delta", "sensitivity", "noise_scale", "released_values",
 ASKED = ("predict_proba", "decision_function", "predict")
 
 
-def frozen(setting: Setting, place: int) -> dict[str, Any]:
-    """What a seeded fit of one setting learns, predicts, reports and would charge."""
+def frozen(setting: Setting, place: int, order: Sequence[int] = range(LENGTH)) -> dict[str, Any]:
+    """What a seeded fit of one setting learns, predicts, reports and would charge, from rows in this order."""
     table = family(setting.schema, 5, LENGTH, setting.adjacency, place, 1)
+    rows = [table.rows[number] for number in order]
     model = setting.make(schema=setting.schema, adjacency=setting.adjacency, random_state=place)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            setting.fit(model, FORMS["polars"](setting.schema, table.rows, Path()))
+            setting.fit(model, FORMS["polars"](setting.schema, rows, Path()))
         except Exception as error:  # public facts may be a reason to refuse
             return {"refused": type(error).__name__}
         found = {name: _digest(value) for name, value in _learned(model)}

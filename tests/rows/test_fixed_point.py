@@ -24,7 +24,7 @@ from privfit.rows.fixed_point import (
     slope_unit,
 )
 from privfit.rows.layout import Chunk
-from privfit.schema import Numeric, Schema
+from privfit.schema import Category, Numeric, Schema
 from tests.support.cached_tables import kept_from, mixed, schema_for
 
 WIDE = Schema([Numeric(f"x{i}", -1, 1) for i in range(300)], Numeric("y", -1, 1))
@@ -60,7 +60,10 @@ def slopes(z: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("classes", [1, 3])
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_cut_and_no_order_of_rows_changes_a_bit(kind: str, classes: int) -> None:
+def test_no_cut_and_no_order_of_rows_changes_a_bit(kind: str, classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor of the sample that a solver starts from, which is a part of the rows here."""
+    monkeypatch.setattr("privfit.rows.cached_design.SAMPLE_VALUES", 3000)
+    monkeypatch.setattr("privfit.rows.cached_design.LEAST_SAMPLE", 1)
     rng, n = np.random.default_rng(0), 2500
     weights, sums, curved = None, set(), set()
     for cut in (31, 1024, 2500):
@@ -116,6 +119,22 @@ def test_a_pass_is_small_to_send() -> None:
     mixed_rows.gradient(weights, slopes, 1.0)  # fills what matrices share
     codes = mixed_rows._layout.n_codes
     assert len(pickle.dumps(GradientPass(mixed_rows._predictors(weights), slopes, 1.0, 5000))) < 8 * codes + 10_000
+
+
+def test_long_chunks_are_summed_exactly() -> None:
+    """Of 98,309 rows with the largest slopes, all odd in steps: sums have 55 bits."""
+    n = (3 << 15) + 5
+    schema = Schema([Numeric("a", -1, 1), Category("c", [0, 1, 2])], Numeric("y", -1, 1))
+    table = np.column_stack([np.full(n, 1 - 2.0**-16), np.ones(n), np.zeros(n)])
+    kept = kept_from(table, schema, schema.geometry(intercept=False))
+    chunk, steps = Chunk.joined(list(kept._every_chunk())), (1 << 38) - 1 - 2 * (np.arange(n) % 7)
+    sided = Chunk(chunk.codes, chunk.numbers, steps * 2.0**-38)
+    one_pass = GradientPass(kept._predictors(np.zeros((4, 1))), lambda z, y: y, 1.0, n)
+    codes, rows, high, low = np.split(one_pass(sided)[0, :, 0], [3, 4, 5])
+    exact = sum(steps.tolist())
+    assert codes.tolist() == [0, exact, 0]
+    assert rows.tolist() == [exact]
+    assert (high.item() << 19) + low.item() == exact * ((1 << 16) - 1)
 
 
 def test_more_rows_than_64_bits_hold_are_added_in_two_parts() -> None:
