@@ -58,7 +58,7 @@ def cell(
     hits, widths, kept = [], [], []
     for seed in range(runs):
         X, y, schema, truth = table(n_rows, numbers, categories, seed)
-        model = pf.LinearRegression(epsilon, delta=delta, schema=schema, random_state=seed).fit(X, y)
+        model = pf.LinearRegression(epsilon, delta=delta, schema=schema, intervals=True, random_state=seed).fit(X, y)
         low, high = model.coef_interval_.T
         hits.append((low <= truth) & (truth <= high))
         widths.append(high - low)

@@ -22,6 +22,8 @@ from privfit.mechanisms import (
 )
 from privfit.models import (
     ERM,
+    AdditiveClassifier,
+    AdditiveRegressor,
     Aggregate,
     ElasticNet,
     FunctionalClassifier,
@@ -48,6 +50,8 @@ from privfit.version import VERSION as __version__
 __all__ = [
     "ERM",
     "AdaSSP",
+    "AdditiveClassifier",
+    "AdditiveRegressor",
     "Aggregate",
     "BoughtBounds",
     "BudgetExceeded",

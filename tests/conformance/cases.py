@@ -93,7 +93,9 @@ def releases_weights(estimator: type, variant: dict) -> bool:
     """Whether a setting perturbs an objective or its minimum: what is noised is then no sum over rows, and has an
     attack of its own (test_perturbed).
     """
-    if estimator in (pf.LinearSVC, pf.ERM) or variant.get("mechanism") == "objective":
+    if estimator in (pf.LinearSVC, pf.ERM, pf.AdditiveRegressor, pf.AdditiveClassifier):
+        return True
+    if variant.get("mechanism") == "objective":
         return True
     if isinstance(variant.get("mechanism"), pf.ObjectiveRegression):
         return True
@@ -104,6 +106,8 @@ def releases_weights(estimator: type, variant: dict) -> bool:
 
 def variants(estimator: type) -> list[dict]:
     """Settings of an estimator that change what is released."""
+    if estimator in (pf.AdditiveRegressor, pf.AdditiveClassifier):
+        return []  # they are in `objective_variants`
     if estimator in (pf.LinearSVC, pf.ERM):
         return perturbed_variants(estimator)
     return moment_variants(estimator) + (perturbed_variants(estimator) if estimator is pf.LogisticRegression else [])
@@ -113,6 +117,10 @@ def objective_variants(estimator: type) -> list[dict]:
     """Settings of an estimator of numbers that perturbs an objective; kept apart, so that the places of other settings
     stay what they were.
     """
+    if estimator is pf.AdditiveClassifier:
+        return [{}, {"monotone": {FEATURES[0].name: 1}, "numeric": "splines"}]
+    if estimator is pf.AdditiveRegressor:
+        return [{}, {"numeric": "splines", "monotone": {FEATURES[0].name: -1}}, {"delta": 1e-6, "rows_per_person": 2}]
     if estimator is not pf.LinearRegression:
         return []
     return [

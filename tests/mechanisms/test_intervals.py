@@ -23,7 +23,7 @@ def table(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 def covered(model_type, n: int, epsilon: float, runs: int, **settings) -> float:
     hits = []
     for seed in range(runs):
-        model = model_type(epsilon, schema=SCHEMA, random_state=seed, **settings).fit(*table(n, seed))
+        model = model_type(epsilon, schema=SCHEMA, random_state=seed, intervals=True, **settings).fit(*table(n, seed))
         low, high = model.coef_interval_.T
         hits.append((low <= TRUTH) & (high >= TRUTH))
     return float(np.mean(hits))
@@ -43,11 +43,13 @@ def test_nine_in_ten_intervals_cover(runs: int, n: int, epsilon: float, delta: f
 def test_intervals_shrink_with_epsilon_and_widen_with_confidence() -> None:
     X, y = table(8000, 0)
     widths = [
-        np.diff(pf.LinearRegression(epsilon, schema=SCHEMA, random_state=1).fit(X, y).coef_interval_, axis=1).mean()
+        np.diff(
+            pf.LinearRegression(epsilon, schema=SCHEMA, intervals=True, random_state=1).fit(X, y).coef_interval_, axis=1
+        ).mean()
         for epsilon in (0.2, 1.0, 20.0)
     ]
     assert widths[0] > widths[1] > widths[2]
-    model = pf.LinearRegression(1.0, schema=SCHEMA, random_state=1).fit(X, y)
+    model = pf.LinearRegression(1.0, schema=SCHEMA, intervals=True, random_state=1).fit(X, y)
     half, most = (np.diff(model.confidence_intervals(level)[0], axis=1) for level in (0.5, 0.99))
     assert np.all(half < most)
     low, high = model.intercept_interval_
@@ -57,14 +59,14 @@ def test_intervals_shrink_with_epsilon_and_widen_with_confidence() -> None:
 def test_without_privacy_noise_they_are_the_usual_ones() -> None:
     """At a huge epsilon the width is that of least squares: 2 * 1.645 * sigma / sqrt(n * var(x))."""
     X, y = table(8000, 3)
-    model = pf.LinearRegression(1e6, schema=SCHEMA, random_state=1).fit(X, y)
+    model = pf.LinearRegression(1e6, schema=SCHEMA, intervals=True, random_state=1).fit(X, y)
     usual = 2 * 1.645 * 0.4 / np.sqrt(8000 / 3)
     np.testing.assert_allclose(np.diff(model.coef_interval_, axis=1), usual, rtol=0.2)
 
 
 def test_intervals_of_predictions() -> None:
     X, y = table(8000, 4)
-    model = pf.LinearRegression(5.0, schema=SCHEMA, random_state=1).fit(X, y)
+    model = pf.LinearRegression(5.0, schema=SCHEMA, intervals=True, random_state=1).fit(X, y)
     fresh, target = table(2000, 5)
     mean = model.predict_interval(fresh)
     whole = model.predict_interval(fresh, of="target")
@@ -95,7 +97,7 @@ def test_penalised_models_have_them_too(model_type, runs: int) -> None:
 )
 def test_models_without_them_say_so(mechanism) -> None:
     model = pf.LinearRegression(1.0, schema=SCHEMA, random_state=0, mechanism=mechanism).fit(*table(500, 0))
-    with pytest.raises(AttributeError, match="Fit it with mechanism='auto'"):
+    with pytest.raises(AttributeError, match="Fit it with intervals=True"):
         _ = model.coef_interval_
 
 

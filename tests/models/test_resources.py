@@ -128,7 +128,9 @@ def test_rows_are_summed_by_so_many_threads_and_linear_algebra_by_one(monkeypatc
         return pieces(self, kernel, noted)
 
     monkeypatch.setattr(Rows, "_total", total)
-    pf.LinearRegression(schema=NUMBER, random_state=0, n_jobs=1).fit(np.tile(X, (20, 1)), np.tile(Y, 20))
+    pf.LinearRegression(mechanism="functional", schema=NUMBER, random_state=0, n_jobs=1).fit(
+        np.tile(X, (20, 1)), np.tile(Y, 20)
+    )
     assert len(seen) == 1
     assert pools == {1}
 

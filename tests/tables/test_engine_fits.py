@@ -68,7 +68,13 @@ OWN: dict[str, dict[str, Any]] = {
 def fits() -> Iterator[tuple[str, Callable[[Any], list[np.ndarray]]]]:
     """A name and a seeded fit for every estimator: what it released, as arrays."""
     for estimator in ESTIMATORS:
-        classes = estimator.__name__ in ("LogisticRegression", "LinearSVC", "FunctionalClassifier", "ERM")
+        classes = estimator.__name__ in (
+            "LogisticRegression",
+            "LinearSVC",
+            "FunctionalClassifier",
+            "ERM",
+            "AdditiveClassifier",
+        )
         schema = pf.Schema(FEATURES, ILL if classes else INCOME)
         own = OWN.get(estimator.__name__, {})
 

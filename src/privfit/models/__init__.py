@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from privfit.models import saving
+from privfit.models.additive import AdditiveClassifier, AdditiveRegressor
 from privfit.models.aggregate import Aggregate
 from privfit.models.classes import ClassModel
 from privfit.models.erm import ERM
@@ -18,6 +19,7 @@ from privfit.models.private import AnyModel
 from privfit.models.report import Report
 from privfit.models.saving import ModelFileError
 from privfit.models.search import GeneticSearch
+from privfit.models.shapes import Shape
 from privfit.models.streaming import prediction_batches
 from privfit.models.svm import LinearSVC
 
@@ -31,6 +33,8 @@ ESTIMATORS = (
     FunctionalClassifier,
     LinearSVC,
     ERM,
+    AdditiveRegressor,
+    AdditiveClassifier,
 )
 
 
@@ -48,6 +52,8 @@ SavedModel = (
     | FunctionalClassifier
     | LinearSVC
     | ERM
+    | AdditiveRegressor
+    | AdditiveClassifier
     | KMeans
     | ClassModel[Any, Any, Any]
 )
@@ -98,6 +104,8 @@ __all__ = [
     "ERM",
     "ESTIMATORS",
     "LOADABLE",
+    "AdditiveClassifier",
+    "AdditiveRegressor",
     "Aggregate",
     "ElasticNet",
     "FunctionalClassifier",
@@ -111,6 +119,7 @@ __all__ = [
     "ModelFileError",
     "Report",
     "Ridge",
+    "Shape",
     "load_model",
     "prediction_batches",
 ]

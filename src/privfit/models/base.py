@@ -18,7 +18,7 @@ from privfit.models.inputs import Input, predict_table, predicting
 from privfit.models.named import MomentMechanism
 from privfit.models.private import FitT, MechanismChoice, MechanismT, PrivateModel, ProblemT
 from privfit.privacy import Ledger, PrivacyError, PrivacyParameters, Seed
-from privfit.rows import Pair, linear_scores
+from privfit.rows import Pair, count_rows, linear_scores
 from privfit.schema import AUTO_KNOTS, Geometry, Schema
 from privfit.tables import TableLike
 
@@ -184,6 +184,15 @@ class MomentModel(PrivateLinearModel[MomentMechanismT, QuadraticProblem, FitT]):
     def _problem(self) -> QuadraticProblem:
         """What is minimised."""
         return QuadraticProblem(self._loss, bool(self.fit_intercept))
+
+
+def public_rows(given: Input, parameters: PrivacyParameters) -> int | None:
+    """The number of rows as far as it is public and known, or can be counted without keeping a stream; else a guess of
+    the user's, or None.
+    """
+    if parameters.adjacency == "add-remove" or given.table.passes_once:
+        return parameters.expected_rows
+    return count_rows(given.table, given.schema)
 
 
 def _numbers(asked: str) -> Numbers:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, cast
+from pathlib import Path
+from typing import ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,15 +13,25 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from privfit.losses import SQUARED
-from privfit.mechanisms import FunctionalMechanism, LinearFit, QuadraticProblem, RegressionFit, bootstrap
+from privfit.mechanisms import (
+    FunctionalMechanism,
+    LinearFit,
+    ObjectiveRegression,
+    QuadraticProblem,
+    RegressionFit,
+    bootstrap,
+)
+from privfit.mechanisms.base import AnyMechanism
+from privfit.mechanisms.perturbation.regression import perturbs_objective
 from privfit.models._docs import documented
-from privfit.models.base import MomentModel
-from privfit.models.inputs import predict_table, predicting
+from privfit.models.base import MomentModel, public_rows
+from privfit.models.inputs import Input, predict_table, predicting
 from privfit.models.named import LEAST_SQUARES, MomentMechanism
 from privfit.models.private import FitResult
 from privfit.models.report import JSONObject
-from privfit.privacy import PrivacyError
+from privfit.privacy import Ledger, PrivacyError, PrivacyParameters, Seed
 from privfit.rows import linear_scores
+from privfit.schema import Schema
 from privfit.tables import TableLike
 
 Floats = NDArray[np.float64]
@@ -40,23 +51,28 @@ MOST_SAVED_DRAWS = 50
 class LinearRegression(RegressorMixin, MomentModel[MomentMechanism, LinearFit | RegressionFit]):  # type: ignore[misc]
     """Ordinary least squares, fitted under differential privacy.
 
-    By default the moments X'X and X'y of the encoded rows are released once, with noise, and the coefficients are
-    computed from them. With mechanism="objective" the coefficients minimise a perturbed objective: far less noise where
-    there are many columns or wide bounds of the target, and no intervals.
+    The coefficients minimise a perturbed objective, in which residuals count up to a threshold that is chosen privately
+    ("objective"); or the moments X'X and X'y are released, with noise, and the coefficients are computed from them
+    ("functional"), which gives intervals too.
 
     Parameters
     ----------
     mechanism : {'auto', 'functional', 'objective', 'adassp', 'boosted-adassp'}, or an instance
-        "functional" releases moments; "objective" perturbs an objective whose residuals count up to a threshold that is
-        chosen privately (`ObjectiveRegression`). "auto" is "functional".
+        "auto" is "functional" with `intervals`, where rows times epsilon (over `rows_per_person`) are below 1,000 or
+        so many that noise is negligible, and where the number of rows is not known (a stream, or "add-remove", without
+        `expected_rows`); "objective" elsewhere. An instance is a `FunctionalMechanism`, `ObjectiveRegression` or
+        `AdaSSP`.
     numeric : {'auto', 'slope', 'bins', 'splines'}
-        Encoding of numeric columns that have no bins of their own: one slope, one indicator per bin, or, with
-        mechanism="objective", linear B-splines. "auto" is "slope".
+        Encoding of numeric columns that have no bins of their own: one slope, one indicator per bin, or, with a
+        perturbed objective, linear B-splines. "auto" is "slope".
+    intervals : bool
+        Whether intervals will be asked for. True takes the functional mechanism, whose release they can be computed
+        from; coefficients have more noise then.
 
     Attributes
     ----------
     coef_interval_ : ndarray of shape (n_columns, 2)
-        90% confidence intervals of the coefficients, computed when asked for.
+        90% confidence intervals of the coefficients, computed when asked for; with `intervals=True`.
     intercept_interval_ : ndarray of shape (2,)
         90% confidence interval of the intercept.
 
@@ -88,16 +104,72 @@ class LinearRegression(RegressorMixin, MomentModel[MomentMechanism, LinearFit | 
     >>> model = pf.LinearRegression(epsilon=1.0, schema=schema).fit(X, 0.5 * X[:, 0])
     >>> bool(abs(model.coef_[0] - 0.5) < 0.1)
     True
+    >>> model = pf.LinearRegression(epsilon=1.0, schema=schema, intervals=True).fit(X, 0.5 * X[:, 0])
     >>> bool(np.diff(model.coef_interval_[0])[0] > 0)
     True
     """
 
     _loss = SQUARED
     _mechanisms = LEAST_SQUARES
+    _choices: ClassVar[dict[str, tuple[object, ...]]] = {**MomentModel._choices, "intervals": (False, True)}
     _result: LinearResult | None = None
     """What intervals are computed from; None for a model from a file."""
     _bootstrap: tuple[Floats, Floats, float] | None = None
     _saved_intervals: tuple[Floats, Floats] | None = None
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 0.0,
+        schema: Schema | str | Path | None = None,
+        mechanism: str | AnyMechanism = "auto",
+        adjacency: str = "replace-one",
+        fit_intercept: bool = True,
+        numeric: str = "auto",
+        intervals: bool = False,
+        rows_per_person: int = 1,
+        expected_rows: int | None = None,
+        ledger: Ledger | None = None,
+        random_state: Seed = None,
+        n_jobs: int | None = None,
+        max_memory: int | str | None = None,
+    ) -> None:
+        super().__init__(
+            epsilon,
+            delta=delta,
+            schema=schema,
+            mechanism=mechanism,
+            adjacency=adjacency,
+            fit_intercept=fit_intercept,
+            numeric=numeric,
+            rows_per_person=rows_per_person,
+            expected_rows=expected_rows,
+            ledger=ledger,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            max_memory=max_memory,
+        )
+        self.intervals = intervals
+
+    def _chosen_mechanism(self) -> MomentMechanism:
+        chosen = super()._chosen_mechanism()
+        if self.intervals and not isinstance(chosen, FunctionalMechanism):
+            raise PrivacyError(
+                f"intervals=True was given with mechanism={self.mechanism!r}, which releases nothing that intervals "
+                "can be computed from. Use mechanism='functional', or 'auto', which takes it then."
+            )
+        return chosen
+
+    def _settled(self, mechanism: MomentMechanism, given: Input, parameters: PrivacyParameters) -> MomentMechanism:
+        """By the number of rows, where "auto" was asked for."""
+        if not (isinstance(self.mechanism, str) and self.mechanism == "auto") or self.intervals:
+            return mechanism
+        if self.numeric == "splines":
+            return ObjectiveRegression()
+        geometry = mechanism.geometry(given.schema, self._problem())
+        enough = perturbs_objective(parameters, public_rows(given, parameters), geometry)
+        return ObjectiveRegression() if enough else mechanism
 
     def _problem(self) -> QuadraticProblem:
         return QuadraticProblem(self._loss, bool(self.fit_intercept), spread=True)
@@ -262,9 +334,9 @@ class LinearRegression(RegressorMixin, MomentModel[MomentMechanism, LinearFit | 
         result = self._result
         if result is None or getattr(result.released.value, "target_square", None) is None:
             raise AttributeError(
-                f"Intervals were asked of a {type(self).__name__} that has none: it was loaded from a file, or its "
-                "mechanism has a loss, calibration or release of its own. "
-                "Fit it with mechanism='auto' or 'functional', and ask before saving."
+                f"Intervals were asked of a {type(self).__name__} that has none: it perturbs an objective, was loaded "
+                "from a file, or its mechanism has a loss, calibration or release of its own. "
+                "Fit it with intervals=True, and ask before saving."
             )
         functional = cast("FunctionalMechanism", result.mechanism)  # the only one that releases the target's square
         fit = cast("LinearFit", result.fit)

@@ -52,9 +52,14 @@ LEAST_SQUARES = MechanismChoice[MomentMechanism](
         "adassp": AdaSSP(),
         "boosted-adassp": AdaSSP(rounds=BOOSTED_ROUNDS),
     },
-    ("moments", "least-squares"),
+    ("moments", "least-squares", ObjectiveRegression.solves),
     "pf.FunctionalMechanism(...), pf.ObjectiveRegression(...) and pf.AdaSSP(...)",
     FORMS,
+)
+ADDITIVE = MechanismChoice[ObjectiveRegression](
+    {"auto": ObjectiveRegression(), "objective": ObjectiveRegression()},
+    (ObjectiveRegression.solves,),
+    "pf.ObjectiveRegression(...)",
 )
 PERTURBATIONS = MechanismChoice[Perturbation](
     _PERTURBATIONS, ("erm",), "pf.ObjectivePerturbation(...) and pf.OutputPerturbation(...)", FORMS

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from privfit.mechanisms import LinearFit, PenaltySelection, QuadraticProblem
 from privfit.mechanisms.base import AnyMechanism, Description
 from privfit.models._docs import documented
+from privfit.models.inputs import Input
 from privfit.models.linear import LinearRegression, LinearResult
 from privfit.models.named import MOMENTS, MomentMechanism
 from privfit.models.report import JSONObject
-from privfit.privacy import Ledger, PrivacyError, Seed
+from privfit.privacy import Ledger, PrivacyError, PrivacyParameters, Seed
 from privfit.schema import Schema
 from privfit.solvers import Penalty
 
@@ -41,6 +42,8 @@ class _Penalised(LinearRegression):
         columns and a target that are scaled to [-1, 1] by their bounds, as Dandekar, Basu and Bressan have it.
     mechanism : {'auto', 'functional'} or FunctionalMechanism
         How the moments are released. "auto" is "functional".
+    intervals : bool
+        Whether intervals will be asked for. They can be had either way: every mechanism here has them.
 
     Attributes
     ----------
@@ -67,6 +70,7 @@ class _Penalised(LinearRegression):
         adjacency: str = "replace-one",
         fit_intercept: bool = True,
         numeric: str = "auto",
+        intervals: bool = False,
         rows_per_person: int = 1,
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
@@ -82,6 +86,7 @@ class _Penalised(LinearRegression):
             adjacency=adjacency,
             fit_intercept=fit_intercept,
             numeric=numeric,
+            intervals=intervals,
             rows_per_person=rows_per_person,
             expected_rows=expected_rows,
             ledger=ledger,
@@ -132,6 +137,10 @@ class _Penalised(LinearRegression):
             )
         functional = MOMENTS.choose(self.mechanism, type(self).__name__)
         return PenaltySelection(functional, self._candidates()) if self._selects() else functional
+
+    def _settled(self, mechanism: MomentMechanism, given: Input, parameters: PrivacyParameters) -> MomentMechanism:
+        """A penalty is applied to released moments."""
+        return mechanism
 
     def _candidates(self) -> tuple[Penalty, ...]:
         """The penalties that alpha="select" chooses among: the alphas given, or multiples of the automatic one."""
@@ -319,6 +328,7 @@ class ElasticNet(_Penalised):
         adjacency: str = "replace-one",
         fit_intercept: bool = True,
         numeric: str = "auto",
+        intervals: bool = False,
         rows_per_person: int = 1,
         expected_rows: int | None = None,
         ledger: Ledger | None = None,
@@ -337,6 +347,7 @@ class ElasticNet(_Penalised):
             adjacency=adjacency,
             fit_intercept=fit_intercept,
             numeric=numeric,
+            intervals=intervals,
             rows_per_person=rows_per_person,
             expected_rows=expected_rows,
             ledger=ledger,

@@ -85,9 +85,11 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
 
     1. `_chosen_mechanism()`: the mechanism, which `fit` checks.
     2. `_prepared(given, mechanism)`: the table and schema as this model uses them. The default changes nothing.
-    3. `_encoded(mechanism, given, parameters)`: the problem, and the geometry of encoded rows.
-    4. `_keep(result)`: set the fitted attributes. `schema_` and `_geometry` are set already.
-    5. `_described(result)` and `_public_facts()`: lines for the report. The mechanism describes itself by default.
+    3. `_settled(mechanism, given, parameters)`: the mechanism, where that depends on the number of rows. The default
+       changes nothing.
+    4. `_encoded(mechanism, given, parameters)`: the problem, and the geometry of encoded rows.
+    5. `_keep(result)`: set the fitted attributes. `schema_` and `_geometry` are set already.
+    6. `_described(result)` and `_public_facts()`: lines for the report. The mechanism describes itself by default.
     """
 
     _target: Literal["needed", "taken", "ignored"] = "needed"
@@ -144,6 +146,7 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
             if declared.leaves_out:
                 given = using_rows(given, parameters, sampler)
             given = self._prepared(given, mechanism)
+            mechanism = self._settled(mechanism, given, parameters)
             if declared.leaves_out:
                 parameters = mechanism.for_rows_left_out(parameters, given.table.slots)
             problem, geometry = self._encoded(mechanism, given, parameters)
@@ -181,6 +184,10 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
     def _prepared(self, given: Input, mechanism: MechanismT) -> Input:
         """The table and its schema as this model uses them."""
         return given
+
+    def _settled(self, mechanism: MechanismT, given: Input, parameters: PrivacyParameters) -> MechanismT:
+        """The mechanism, where "auto" depends on the number of rows."""
+        return mechanism
 
     def _encoded(self, mechanism: MechanismT, given: Input, parameters: PrivacyParameters) -> tuple[ProblemT, Geometry]:
         """What is minimised, counted or selected, and how rows are encoded for it."""

@@ -38,6 +38,8 @@ _PARAMETERS = (
     "n_components",
     "row_norm",
     "interactions",
+    "intervals",
+    "monotone",
     "width",
     "penalty",
     "loss",

@@ -62,7 +62,7 @@ def generated_incomes(shape: str, seed: int, rows: int = ROWS) -> tuple[pl.DataF
 def explained(table: pl.DataFrame, high: float, epsilon: float, seed: int) -> float:
     """The share of the variance of incomes that a fit with this bound explains."""
     schema = Schema([Numeric(f"x{place}", -1, 1) for place in range(COLUMNS)], Numeric("income", 0, high))
-    model = LinearRegression(epsilon=epsilon, schema=schema, random_state=seed).fit(table)
+    model = LinearRegression(epsilon, mechanism="functional", schema=schema, random_state=seed).fit(table)
     y = table["income"].to_numpy()
     left = y - model.predict(table)
     return 1.0 - float(left @ left) / float(np.sum((y - y.mean()) ** 2))

@@ -296,8 +296,8 @@ def _turn(side: str, source: Source, model: str, place: str) -> None:
     if side == "read":
         source.read(place, [column.name for column in schema.columns])
         return
-    estimator = {ONE_PASS: LinearRegression, ITERATIVE: LogisticRegression}[model]
-    estimator(schema=schema, ledger=bench_ledger()).fit(source.given(place))
+    estimator, mechanism = {ONE_PASS: (LinearRegression, "functional"), ITERATIVE: (LogisticRegression, "auto")}[model]
+    estimator(mechanism=mechanism, schema=schema, ledger=bench_ledger()).fit(source.given(place))
 
 
 def _answer(side: str, name: str, model: str, place: str) -> None:

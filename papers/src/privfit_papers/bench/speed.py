@@ -105,7 +105,7 @@ def generated(rows: int, seed: int = 0, columns: int = COLUMNS) -> tuple[NDArray
 def in_memory(rows: int, repeats: int) -> Ratio:
     """A fit on an array against clipping it and multiplying it with itself."""
     X, y = generated(rows)
-    model = LinearRegression(schema=Schema.box(-1, 1, target=(-1, 1)), ledger=bench_ledger())
+    model = LinearRegression(mechanism="functional", schema=Schema.box(-1, 1, target=(-1, 1)), ledger=bench_ledger())
 
     def bare() -> object:
         clipped = np.clip(X, -1, 1)
@@ -118,7 +118,7 @@ def in_memory(rows: int, repeats: int) -> Ratio:
 def wide(rows: int, repeats: int) -> Ratio:
     """A fit on an array with many columns against the bare product of the array with itself."""
     X, y = generated(rows, columns=WIDE)
-    model = LinearRegression(schema=Schema.box(-1, 1, target=(-1, 1)), ledger=bench_ledger())
+    model = LinearRegression(mechanism="functional", schema=Schema.box(-1, 1, target=(-1, 1)), ledger=bench_ledger())
     ours, other = alternate(repeats, lambda: model.fit(X, y), lambda: X.T @ X)
     return Ratio(f"memory, {rows:,} x {WIDE}", "numpy X'X", ours, other, wanted=1.5)
 
@@ -126,7 +126,7 @@ def wide(rows: int, repeats: int) -> Ratio:
 def against_peer(rows: int, repeats: int, environment: Path) -> Ratio:
     """A fit on an array against the closest peer's, in an environment of its own."""
     X, y = generated(rows)
-    model = LinearRegression(schema=Schema.box(-1, 1, target=(-1, 1)), ledger=bench_ledger())
+    model = LinearRegression(mechanism="functional", schema=Schema.box(-1, 1, target=(-1, 1)), ledger=bench_ledger())
     python = peer_environment(environment)
     with tempfile.TemporaryDirectory() as folder:
         paths = [str(Path(folder) / name) for name in ("X.npy", "y.npy")]
@@ -368,7 +368,7 @@ def _measured(side: str, path: Path) -> dict[str, float]:
 def _fit_file(path: Path) -> None:
     names = [f"x{i}" for i in range(COLUMNS)]
     schema = Schema([Numeric(name, -1, 1) for name in names], target=Numeric("y", -1, 1))
-    LinearRegression(schema=schema, ledger=bench_ledger()).fit(path)
+    LinearRegression(mechanism="functional", schema=schema, ledger=bench_ledger()).fit(path)
 
 
 def _read_file(path: Path) -> None:
@@ -378,7 +378,7 @@ def _read_file(path: Path) -> None:
 
 def _one_side(side: str, path: Path) -> None:
     X, y = generated(1000)
-    LinearRegression(schema=Schema.box(-1, 1, target=(-1, 1)), ledger=bench_ledger()).fit(X, y)
+    LinearRegression(mechanism="functional", schema=Schema.box(-1, 1, target=(-1, 1)), ledger=bench_ledger()).fit(X, y)
     seconds = _seconds(lambda: _fit_file(path) if side == "fit" else _read_file(path))
     print(json.dumps({"seconds": seconds, "gigabytes": peak_gigabytes()}))
 

@@ -52,6 +52,15 @@ estimate: classifiers.py --only undone."""
 LEAST_STRETCH, MOST_STRETCH = 0.6, 1.25
 """Limits of the factor that undoes it, because the estimate takes levels as equally frequent. See docs/constants.md."""
 
+# -- numbers: papers/experiments/regression.py --rule ---------------------------------------------------
+
+OBJECTIVE_FROM = 1_000.0
+"""Rows times epsilon, over rows per person, from which on a regression perturbs the objective: with fewer both are
+mostly noise, and moments with their cautious repair are less often worse than the mean."""
+MOMENTS_FROM = 1e5
+"""The same, over columns and squared blocks, from which on moments are released after all: their noise is negligible
+then, and they have no threshold. Chosen, not measured: far beyond the epsilons that are private."""
+
 # -- interaction terms: classifiers.py --pairs --only interaction --------------------------------------
 
 ONE_TERM_FROM, TWO_TERMS_FROM = 20_000, 40_000

@@ -19,6 +19,7 @@ from privfit.mechanisms.base import USUAL_ROWS, Description, Mechanism, Numbers,
 from privfit.mechanisms.functional.problem import QuadraticProblem
 from privfit.mechanisms.perturbation.base import Calibration, NoiseKind
 from privfit.mechanisms.perturbation.certified_minimum import minimised
+from privfit.mechanisms.perturbation.defaults import MOMENTS_FROM, OBJECTIVE_FROM
 from privfit.mechanisms.perturbation.interaction_terms import integer_weights, score_bits
 from privfit.mechanisms.perturbation.objective import ObjectivePerturbation
 from privfit.mechanisms.perturbation.objective_noise import ObjectiveNoise
@@ -135,7 +136,7 @@ class RegressionWeights(ObjectivePerturbation):
         noise, facts, budget = plan.noise, plan.facts, plan.facts.parameters.budget
         assert noise is not None
         gradients = replace(plan.gradients, loss=tapered_huber(TAPER, centre, threshold))
-        rows, norms = most_rows(facts.parameters, facts.n_rows), gradients.norms
+        rows, norms = max(most_rows(facts.parameters, facts.n_rows), 1), gradients.norms
         quiet = max(QUIET_WEIGHTS, QUIET_SHARE * noise.sd / rows)
         wanted = CONTRAST_RIDGE * math.sqrt(norms.entries) * noise.sd
         most = PenaltyMatrix.even(norms, wanted, facts.geometry.intercept)
@@ -187,7 +188,7 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
     noise: NoiseKind = "auto"
 
     name = "objective regression"
-    solves = "least-squares"
+    solves = "regression"
     takes_splines = True
 
     def check(self) -> None:
@@ -315,6 +316,14 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         return Description(
             {"kind": "ridge", "ridge": fit.ridge, "threshold": fit.threshold * target.unit}, tuple(notes)
         )
+
+
+def perturbs_objective(parameters: PrivacyParameters, n_rows: int | None, geometry: Geometry) -> bool:
+    """Whether "auto" fits a regression by a perturbed objective and not by moments, from public facts; by moments where
+    the number of rows is not known.
+    """
+    signal = (n_rows or 0) * parameters.budget.epsilon / parameters.rows_per_person
+    return OBJECTIVE_FROM <= signal < MOMENTS_FROM * geometry.n_columns * geometry.l2**4
 
 
 def _erm(problem: QuadraticProblem) -> ERMProblem:

@@ -1,0 +1,116 @@
+"""Additive models: curves that bend, shapes that add up, monotone curves, predictions within bounds, files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import privfit as pf
+
+ROWS = 20_000
+FEATURES = [pf.Numeric("x", -1, 1), pf.Numeric("flat", 0, 10), pf.Category("group", ["a", "b", "c"])]
+
+
+def table(rows: int = ROWS) -> pl.DataFrame:
+    rng = np.random.default_rng(0)
+    x, group = rng.uniform(-1, 1, rows), rng.integers(0, 3, rows)
+    y = 4 * x**2 + np.array([0.0, 1.0, -1.0])[group] + rng.normal(0, 0.3, rows)
+    return pl.DataFrame(
+        {
+            "x": x,
+            "flat": rng.uniform(0, 10, rows),
+            "group": np.array(["a", "b", "c"])[group],
+            "y": y,
+            "high": np.where(y > 1.3, "yes", "no"),
+        }
+    )
+
+
+NUMBER = pf.Schema(FEATURES, target=pf.Numeric("y", -3, 40))
+CLASSES = pf.Schema(FEATURES, target=pf.Category("high", ["no", "yes"]))
+
+
+def fitted(**given: object) -> pf.AdditiveRegressor:
+    return pf.AdditiveRegressor(**{"epsilon": 1.0, "schema": NUMBER, "random_state": 1, **given}).fit(table())
+
+
+def test_a_curve_is_found_where_a_slope_finds_nothing() -> None:
+    data, model = table(), fitted()
+    y = data["y"].to_numpy()
+    line = pf.LinearRegression(1.0, schema=NUMBER, random_state=1).fit(data)
+    assert model.score(data.drop("y"), y) > 0.9
+    assert line.score(data.drop("y"), y) < 0.5
+
+
+def test_shapes_add_up_to_predictions() -> None:
+    model, data = fitted(), table(50)
+    shapes = model.shapes_
+    assert set(shapes) == {"x", "flat", "group"}
+    assert shapes["x"].grid[0] == -1 and shapes["x"].grid[-1] == 1 and len(shapes["x"].grid) == 8  # noqa: PT018
+    assert shapes["group"].grid == ("a", "b", "c")
+    numbers = sum(np.interp(data[name], shapes[name].grid, shapes[name].values) for name in ("x", "flat"))
+    levels = shapes["group"].values[[shapes["group"].grid.index(level) for level in data["group"]]]
+    rest = model.predict(data.drop("y", "high")) - numbers - levels
+    np.testing.assert_allclose(rest, rest[0], atol=1e-6)
+
+
+def test_importances_are_one_per_column_and_in_order() -> None:
+    importances = fitted().feature_importances_
+    assert importances.shape == (3,)
+    assert importances[1] < 0.2 * min(importances[0], importances[2])
+
+
+@pytest.mark.parametrize("direction", [1, -1])
+@pytest.mark.parametrize("numeric", ["splines", "slope", "bins"])
+def test_monotone_curves_never_turn(direction: int, numeric: str) -> None:
+    values = fitted(monotone={"x": direction}, numeric=numeric).shapes_["x"].values
+    assert (direction * np.diff(values) >= -1e-12).all()
+    if numeric == "splines":
+        assert np.ptp(np.sign(np.diff(np.round(fitted().shapes_["x"].values, 6)))) == 2
+
+
+@pytest.mark.parametrize("given_", [{"group": 1}, {"x": 2}, {"x": True}, {"nobody": 1}])
+def test_directions_that_mean_nothing_are_refused(given_: dict) -> None:
+    with pytest.raises(pf.PrivacyError, match="monotone="):
+        fitted(monotone=given_)
+    with pytest.raises(pf.PrivacyError, match="monotone="):
+        pf.AdditiveClassifier(1.0, schema=CLASSES, monotone=given_).fit(table(100))
+
+
+def test_predictions_stay_within_the_bounds_of_the_target() -> None:
+    model = pf.AdditiveRegressor(0.01, schema=pf.Schema(FEATURES, pf.Numeric("y", -3, 4)), random_state=3)
+    predicted = model.fit(table(300)).predict(table(300))
+    assert predicted.min() >= -3 and predicted.max() <= 4  # noqa: PT018
+
+
+@pytest.mark.parametrize("kind", ["regressor", "classifier"])
+def test_a_model_from_a_file_predicts_the_same(kind: str, tmp_path: Path) -> None:
+    data = table(2000)
+    model = (
+        pf.AdditiveRegressor(1.0, schema=NUMBER, monotone={"x": 1}, random_state=1)
+        if kind == "regressor"
+        else pf.AdditiveClassifier(1.0, schema=CLASSES, monotone={"x": 1}, random_state=1)
+    ).fit(data)
+    model.save(tmp_path / "model.json")
+    loaded = pf.load_model(tmp_path / "model.json")
+    assert type(loaded) is type(model)
+    np.testing.assert_array_equal(loaded.predict(data), model.predict(data))
+    for name, shape in model.shapes_.items():
+        np.testing.assert_array_equal(loaded.shapes_[name].values, shape.values)
+
+
+def test_a_classifier_has_the_coefficients_of_logistic_regression_unless_curves_are_monotone() -> None:
+    data = table(3000)
+    one = pf.AdditiveClassifier(1.0, schema=CLASSES, random_state=2).fit(data)
+    other = pf.LogisticRegression(1.0, schema=CLASSES, random_state=2).fit(data)
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+    falling = pf.AdditiveClassifier(1.0, schema=CLASSES, monotone={"x": -1}, random_state=2).fit(data)
+    assert (np.diff(falling.shapes_["x"].values) <= 1e-12).all()
+
+
+def test_few_rows_have_slopes() -> None:
+    model = pf.AdditiveRegressor(0.1, schema=NUMBER, random_state=1).fit(table(1000))
+    assert len(model.shapes_["x"].grid) == 2
