@@ -69,8 +69,10 @@ def scores(model: Any, X: Any) -> np.ndarray:
 def knows(model: type, mechanism: Any) -> bool:
     """Whether a model can be fitted by this mechanism: moments, gradients, or, for logistic regression, both."""
     if isinstance(mechanism, pf.FunctionalMechanism):
-        return model not in (pf.LinearSVC, pf.ERM)
-    return model in (pf.LinearSVC, pf.ERM, pf.LogisticRegression)
+        return model not in (pf.LinearSVC, pf.ERM, pf.AdditiveRegressor)
+    if isinstance(mechanism, pf.ObjectiveRegression):
+        return model in (pf.LinearRegression, pf.AdditiveRegressor)
+    return model in (pf.LinearSVC, pf.ERM, pf.LogisticRegression, pf.AdditiveClassifier)
 
 
 each_model = pytest.mark.parametrize("model", ESTIMATORS)
@@ -98,7 +100,11 @@ def test_a_clone_has_the_same_parameters_the_same_ledger_and_no_fit(model: type)
 def test_parameters_can_be_set_and_are_never_overwritten_by_a_fit(model: type) -> None:
     mechanism = next(
         known
-        for known in (pf.FunctionalMechanism(repair="ridge"), pf.ObjectivePerturbation(ridge=3.0))
+        for known in (
+            pf.FunctionalMechanism(repair="ridge"),
+            pf.ObjectivePerturbation(ridge=3.0),
+            pf.ObjectiveRegression(noise="l2"),
+        )
         if knows(model, known)
     )
     given = {
