@@ -138,7 +138,7 @@ def test_a_table_without_rows_has_no_predictions(run: Run, model: pf.LinearRegre
 
 
 def test_a_model_with_intervals_adds_their_ends(run: Run, parts: pl.DataFrame) -> None:
-    model = pf.LinearRegression(2.0, schema="linear.toml", random_state=1).fit(parts)
+    model = pf.LinearRegression(2.0, schema="linear.toml", intervals=True, random_state=1).fit(parts)
     batches = list(prediction_batches(model, "data", rows=700, intervals=True))
     assert len(batches) > 3
     ends = model.predict_interval(parts)

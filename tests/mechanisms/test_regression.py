@@ -401,3 +401,31 @@ def test_the_seeded_source_repeats_a_fit() -> None:
     ]
     np.testing.assert_array_equal(fits[0].weights, fits[1].weights)
     assert math.isfinite(fits[0].intercept)
+
+
+# -- which mechanism "auto" takes, from public facts -----------------------------------------------
+
+
+def used(rows: int, **given_: Any) -> str:
+    x, y = skewed(rows)
+    schema = pf.Schema.box(-1, 1, target=(-10, 10))
+    return pf.LinearRegression(**{"schema": schema, "random_state": 0, **given_}).fit(x, y).report_.mechanism
+
+
+def test_auto_perturbs_the_objective_where_rows_times_epsilon_suffice() -> None:
+    assert "objective" in used(1000, epsilon=1.0)
+    assert "objective" not in used(999, epsilon=1.0)
+    assert "objective" not in used(1999, epsilon=1.0, rows_per_person=2)
+    assert "objective" not in used(3000, epsilon=1e9)  # nothing is gained by a threshold where there is no noise
+    assert "objective" in used(500, epsilon=1.0, numeric="splines")
+
+
+def test_auto_takes_moments_for_intervals_and_where_the_number_of_rows_is_not_known() -> None:
+    assert "functional" in used(3000, epsilon=1.0, intervals=True)
+    assert "functional" in used(3000, epsilon=1.0, adjacency="add-remove")
+    assert "objective" in used(3000, epsilon=1.0, adjacency="add-remove", expected_rows=2000)
+
+
+def test_intervals_with_a_mechanism_that_has_none_are_refused() -> None:
+    with pytest.raises(pf.PrivacyError, match="intervals=True was given"):
+        used(3000, intervals=True, mechanism="objective")

@@ -105,7 +105,7 @@ def fits() -> Iterator[tuple[str, Callable[[Any], list[np.ndarray]]]]:
 
 
 FITS = dict(fits())
-ASK_FOR_ROWS = ("LogisticRegression", "LinearSVC", "ERM", "output")
+ASK_FOR_ROWS = ("LogisticRegression", "LinearSVC", "ERM", "AdditiveRegressor", "AdditiveClassifier", "output")
 """Fits that choose their form by the number of rows, which a stream cannot tell before it is read."""
 
 

@@ -187,12 +187,13 @@ class MomentModel(PrivateLinearModel[MomentMechanismT, QuadraticProblem, FitT]):
 
 
 def public_rows(given: Input, parameters: PrivacyParameters) -> int | None:
-    """The number of rows as far as it is public and known, or can be counted without keeping a stream; else a guess of
-    the user's, or None.
+    """The number of rows where that is public and can be counted, as it cannot for a stream; else the user's guess, or
+    None.
     """
-    if parameters.adjacency == "add-remove" or given.table.passes_once:
+    if parameters.adjacency == "add-remove":
         return parameters.expected_rows
-    return count_rows(given.table, given.schema)
+    counted = count_rows(given.table, given.schema)
+    return parameters.expected_rows if counted is None else counted
 
 
 def _numbers(asked: str) -> Numbers:

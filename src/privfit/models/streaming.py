@@ -74,5 +74,6 @@ def _intervals(model: Any, table: TableLike) -> Any:
         pass
     raise DataError(
         f"Intervals were asked of a {type(model).__name__} that has none. A linear regression by the functional "
-        "mechanism has them, if it was saved with at most 50 coefficients. Leave them out."
+        "mechanism has them (--mechanism functional, or intervals=True), if it was saved with at most 50 coefficients. "
+        "Leave them out."
     )
