@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint types check hooks bench reproduce audit clean
+.PHONY: help demo test lint types check hooks bench reproduce audit faults clean
 
 help:
 	@echo "make demo    fit a private model on generated census data"
@@ -16,6 +16,7 @@ help:
 	@echo "make bench   accuracy on real data and speed against peers (minutes)"
 	@echo "make reproduce  every figure of the five papers, quickly (minutes)"
 	@echo "make audit   the long statistical attacks"
+	@echo "make faults  kills, races, full disks and flipped bits against ledgers (hours; FAULTS=\"--kills 500\")"
 
 $(READY): pyproject.toml papers/pyproject.toml
 	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
@@ -51,6 +52,9 @@ reproduce: $(READY)
 
 audit: $(READY)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
+
+faults: $(READY)
+	$(BIN)/python -m tests.faults $(FAULTS)
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
