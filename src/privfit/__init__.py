@@ -43,7 +43,7 @@ from privfit.privacy import BudgetExceeded, Ledger, LedgerError, PrivacyError, P
 from privfit.publish import ImportanceWeights
 from privfit.schema import Category, Numeric, Schema, SchemaError
 from privfit.statistics import RowFitness, TableFitness
-from privfit.summaries import BoughtBounds, bounds
+from privfit.summaries import BoughtBounds, Figure, Figures, bounds, count, crosstab, histogram, mean, quantile
 from privfit.tables import DataError
 from privfit.version import VERSION as __version__
 
@@ -60,6 +60,8 @@ __all__ = [
     "Crossover",
     "DataError",
     "ElasticNet",
+    "Figure",
+    "Figures",
     "FunctionalClassifier",
     "FunctionalMechanism",
     "FunctionalRegressor",
@@ -96,7 +98,12 @@ __all__ = [
     "__version__",
     "baselines",
     "bounds",
+    "count",
+    "crosstab",
+    "histogram",
     "learning",
     "load_model",
     "losses",
+    "mean",
+    "quantile",
 ]

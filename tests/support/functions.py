@@ -16,6 +16,7 @@ Ask = Callable[..., Any]
 INCOME = pf.Numeric("income", 0, 1000, fill=10.0)
 DEBT = pf.Numeric("debt", -1e6, 1e3)
 AGE = pf.Numeric("age", 17, 90)
+LOSS = pf.Numeric("loss", -1e4, -2)
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,26 @@ def _bounds(*columns: Any, **options: Any) -> Ask:
     return lambda table, **more: pf.bounds(table, {column.name: column for column in columns}, **options, **more)
 
 
+SEX = pf.Category("sex", ["f", "m"], fill="f")
+JOB = pf.Category("job", ["cook", "smith", "clerk"], other=True)
+BINNED = pf.Numeric("pay", 0, 1e5, bins=[10, 100, 5000], fill="missing")
+GAIN = pf.Numeric("gain", -5000, 1e6)
+
+
+def _asked(function: Any, *given: Any) -> Ask:
+    return lambda table, **more: function(table, *given, **more)
+
+
 CASES = (
+    Case("count levels", pf.count, "Summary", (JOB,), _asked(pf.count, JOB, ["cook", "other"])),
+    Case("count range", pf.count, "Summary", (AGE,), _asked(pf.count, AGE, (30, 60))),
+    Case("mean", pf.mean, "Summary", (INCOME,), _asked(pf.mean, INCOME)),
+    Case("mean of both signs", pf.mean, "Summary", (GAIN,), _asked(pf.mean, GAIN)),
+    Case("mean below zero", pf.mean, "Summary", (LOSS,), _asked(pf.mean, LOSS)),
+    Case("median", pf.quantile, "Summary", (INCOME,), _asked(pf.quantile, INCOME)),
+    Case("quantiles", pf.quantile, "Summary", (GAIN,), _asked(pf.quantile, GAIN, [0.2, 0.9])),
+    Case("histogram", pf.histogram, "Summary", (BINNED,), _asked(pf.histogram, BINNED)),
+    Case("crosstab", pf.crosstab, "CrossCounts", (SEX, BINNED), _asked(pf.crosstab, [SEX, BINNED])),
     Case("bounds", pf.bounds, "SelectedBounds", (INCOME, DEBT), _bounds(INCOME, DEBT)),
     Case("bounds both ends", pf.bounds, "SelectedBounds", (DEBT, AGE), _bounds(DEBT, AGE, ends="both", grid="linear")),
     Case("bounds delta", pf.bounds, "SelectedBounds", (INCOME, DEBT, AGE), _bounds(INCOME, DEBT, AGE), {"delta": 1e-3}),

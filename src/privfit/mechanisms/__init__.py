@@ -26,6 +26,8 @@ from privfit.mechanisms.perturbation.problem import ERMFit, ERMProblem, PairTabl
 from privfit.mechanisms.perturbation.regression import ObjectiveRegression, RegressionFit
 from privfit.mechanisms.perturbation.tuning import TunedPerturbation
 from privfit.mechanisms.summaries.bounds import SelectedBounds
+from privfit.mechanisms.summaries.crosstab import CrossCounts
+from privfit.mechanisms.summaries.questions import Summary
 
 __all__ = [
     "BOOSTED_ROUNDS",
@@ -43,6 +45,7 @@ __all__ = [
     "ClusterFit",
     "Clusterer",
     "Clusters",
+    "CrossCounts",
     "Crossover",
     "ERMFit",
     "ERMProblem",
@@ -70,6 +73,7 @@ __all__ = [
     "SampleAndAggregate",
     "Search",
     "SelectedBounds",
+    "Summary",
     "TunedPerturbation",
     "bootstrap",
     "clusterer",

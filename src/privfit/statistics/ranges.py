@@ -131,16 +131,7 @@ def _sizes(column: Numeric, logarithmic: bool) -> Ranges:
     low, high = column.low, column.high
     sizes = _steps(max(-low, high), logarithmic)[:-1]
     points = _rising(np.concatenate([-sizes, sizes]), column)
-    sizes = np.unique(np.abs(points))
-    lower = [np.flatnonzero(points == -size) for size in sizes]
-    upper = [np.flatnonzero(points == size) for size in sizes]
-    return Ranges(
-        column,
-        points,
-        np.array([*(place[0] if len(place) else NONE for place in lower), NONE]),
-        np.array([*(place[0] if len(place) else NONE for place in upper), NONE]),
-        nested=True,
-    )
+    return sized(column, points, np.unique(np.abs(points)))
 
 
 def _pairs(column: Numeric, logarithmic: bool) -> Ranges:
@@ -157,6 +148,18 @@ def _pairs(column: Numeric, logarithmic: bool) -> Ranges:
     lower, upper = first[kept] - 1, last[kept] - 1
     upper = np.where(upper == len(points), NONE, upper)
     return Ranges(column, points, lower, upper, nested=False)
+
+
+def sized(column: Numeric, points: Floats, sizes: Floats) -> Ranges:
+    """Ranges of a number with both signs, from -b to b for rising sizes b: from the last point that is not above -b to
+    the first that is not below b.
+
+    Ends move outwards as b grows, so that the ranges are nested.
+    """
+    lower = np.searchsorted(points, -sizes, side="right") - 1  # NONE where there is no such point
+    upper = np.searchsorted(points, sizes, side="left")
+    upper = np.where(upper == len(points), NONE, upper)
+    return Ranges(column, points, np.append(lower, NONE), np.append(upper, NONE), nested=True)
 
 
 def _rising(points: Floats, column: Numeric) -> Floats:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from privfit.mechanisms.base import AnyMechanism, Description, Release, refuse_ledger
+from privfit.mechanisms.base import STREAM_ROWS, AnyMechanism, Description, Release, refuse_ledger
 from privfit.models.report import Report, make_report, qualifications
 from privfit.privacy import (
     Adjacency,
@@ -57,16 +57,26 @@ class Answer:
 
 
 def released(
-    function: str, mechanism: AnyMechanism, problem: Any, table: TableLike, columns: Sequence[Column], terms: Terms
+    function: str,
+    mechanism: AnyMechanism,
+    make_problem: Callable[[int], Any],
+    table: TableLike,
+    columns: Sequence[Column],
+    terms: Terms,
 ) -> Answer:
-    """Check, open, plan, read, charge, draw; and say in a report what was done."""
+    """Check, open, plan, read, charge, draw; and say in a report what was done.
+
+    The problem may depend on the number of rows as far as that is public before a row is read, or else on a guess.
+    """
     parameters, sampler = terms.parameters, noise_source(terms.random_state)
     mechanism.check()
     reasons = () if terms.random_state is None else (SEEDED,)
     ledger = _ledger(function, terms, reasons, columns)
     schema = Schema(columns)
+    opened = _opened(table, schema)
+    problem = make_problem(_guess(opened, parameters))
     geometry = mechanism.geometry(schema, problem)
-    rows = Rows(_opened(table, schema), schema, geometry)
+    rows = Rows(opened, schema, geometry)
     release = mechanism.release(rows, parameters, ledger, sampler, problem)
     value = mechanism.solve(release, geometry, problem)
     public_rows = rows.n_rows if parameters.adjacency == "replace-one" else parameters.expected_rows
@@ -93,6 +103,12 @@ def _opened(table: TableLike, schema: Schema) -> Table:
             "Nothing was charged."
         )
     return opened
+
+
+def _guess(table: Table, parameters: PrivacyParameters) -> int:
+    """The number of rows that the user expects, or where it is public already; otherwise a usual one."""
+    known = table.n_rows if parameters.adjacency == "replace-one" else None
+    return parameters.expected_rows or known or STREAM_ROWS
 
 
 def _ledger(function: str, terms: Terms, reasons: tuple[str, ...], columns: Sequence[Column]) -> Ledger | None:

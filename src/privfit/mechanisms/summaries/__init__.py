@@ -3,7 +3,11 @@
 Read them in this order:
 
 - bounds.py: for every column a range that holds most of its values, selected from a public grid.
+- questions.py: Summary, a mechanism that asks several questions about columns in one release.
+- cells.py: the question how many rows levels or bins have.
+- quantiles.py, means.py: quantiles and the mean of a number, with what their intervals are made of.
+- crosstab.py: counts of the cells of several columns together.
 
-What is counted, and what one row can change, stands in statistics/ranges.py; the proofs are in docs/proofs/bounds.md.
-The functions that users call are in privfit/summaries/.
+What is counted, and what one row can change, stands in statistics/ranges.py and statistics/quantiles.py; the proofs are
+in docs/proofs/bounds.md and docs/proofs/description.md. The functions that users call are in privfit/summaries/.
 """

@@ -1,0 +1,119 @@
+"""Quantiles: one private selection each, and what their intervals are made of."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.mechanisms.summaries.questions import NORMAL, Figures, Interval, Question, Share
+from privfit.privacy import Draws
+from privfit.privacy.parts import KNorm, Part, Selection
+from privfit.schema import Block
+from privfit.statistics.quantiles import (
+    SCORE_STEPS,
+    FineGrid,
+    quantile_scores,
+    quantile_sensitivity,
+    window_counts,
+)
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+FOR_INTERVALS = Fraction(8, 100)
+"""Part of the price that measures how dense values lie around each quantile, for its interval. Less makes quantiles
+more accurate and intervals less reliable; `privfit bench description`."""
+WINDOWS = (Fraction(1, 8), Fraction(1, 2), Fraction(2))
+"""How far around a quantile rows are counted, in factors of two: the nearest window that stands out from noise tells
+how dense values lie. `privfit bench description`."""
+CLEAR = 3.0
+"""A window stands out if it has so many standard deviations of the noise; `privfit bench description`."""
+UNIT = 1 << 10
+"""Lattice steps per row in the counts of windows: noise on them is then nearly continuous."""
+
+
+@dataclass(frozen=True)
+class Quantiles(Question):
+    """Some quantiles of one number.
+
+    Each is selected from the levels of a fine grid by permute-and-flip. Rows in a few windows around them are then
+    counted with L-infinity noise: the density that turns ranks into values. An interval has the noise of the selection
+    and the error of a sample: it is about the quantile of the population that rows are drawn from.
+
+    Guarantee: docs/proofs/description.md, Lemmas 1 to 3.
+    """
+
+    grid: FineGrid
+    quantiles: tuple[Fraction, ...]
+
+    def block(self, start: int) -> Block:
+        return self.grid.block(start)
+
+    def parts(self, share: Share) -> tuple[Part, ...]:
+        selections: list[Part] = []
+        for quantile, part in zip(self.quantiles, self._selection_parts, strict=True):
+            sensitivity = quantile_sensitivity(quantile, share.adjacency)
+            selections.append(
+                Selection(
+                    rule="permute-and-flip",
+                    scale=float(math.ceil(share.scale(sensitivity, part))),
+                    sensitivity=sensitivity * share.rows_per_person,
+                    epsilon=float(share.epsilon * part),
+                )
+            )
+        windows = KNorm(
+            norm="linf",
+            size=len(self.quantiles) * len(WINDOWS),
+            scale=share.scale(UNIT, FOR_INTERVALS),
+            sensitivity=UNIT * share.rows_per_person,
+            unit=UNIT,
+            epsilon=float(share.epsilon * FOR_INTERVALS),
+            purpose="intervals",
+        )
+        return (*selections, windows)
+
+    @property
+    def _selection_parts(self) -> list[Fraction]:
+        """The part of the price that each selection has: more in the tails, where values lie further apart."""
+        weights = [Fraction(round(1000 * (4 * q * (1 - q)) ** -0.25)) for q in map(float, self.quantiles)]
+        return [(1 - FOR_INTERVALS) * weight / sum(weights) for weight in weights]
+
+    @property
+    def _widths(self) -> list[int]:
+        return [max(round(self.grid.octave * window), 1) for window in WINDOWS]
+
+    def draw(self, counts: Integers, share: Share, draws: Draws) -> tuple[list[int], Floats]:
+        places = [draws.select(quantile_scores(counts, quantile)) for quantile in self.quantiles]
+        windows = np.concatenate([window_counts(counts, place, self._widths) for place in places])
+        return places, draws.add(UNIT * windows).reshape(len(places), -1) / UNIT
+
+    def figures(self, drawn: tuple[list[int], Floats], share: Share) -> Figures:
+        *selections, noise = self.parts(share)
+        assert isinstance(noise, KNorm)
+        values, lows, highs = [], [], []
+        for place, windows, quantile, part in zip(*drawn, self.quantiles, selections, strict=True):
+            assert isinstance(part, Selection)
+            ranks = self._rank_error(quantile, part, share.n_rows)
+            half = ranks / self._density(windows, noise.sd, ranks)
+            values.append(place)
+            lows.append(place - half)
+            highs.append(place + half)
+        return {"quantiles": Interval(*(self.grid.at(np.array(each)) for each in (values, lows, highs)))}
+
+    def _rank_error(self, quantile: Fraction, part: Selection, n_rows: int) -> float:
+        """How far the rank of what was selected may be off: noise, close to a Laplace law, and sampling."""
+        noise = 2.0 * (part.scale / (SCORE_STEPS * quantile.denominator)) ** 2
+        return NORMAL * math.sqrt(noise + n_rows * float(quantile * (1 - quantile)))
+
+    def _density(self, windows: Floats, sd: float, ranks: float) -> float:
+        """Rows per level around a quantile, rather too few: by three quarters of the noise's standard deviation."""
+        held, width = windows[-1], self._widths[-1]
+        for count, own in zip(windows, self._widths, strict=True):
+            if count >= CLEAR * sd and count >= ranks:
+                held, width = count, own
+                break
+        return float(max(held - 0.75 * sd, sd / 2) / (2 * width + 1))
