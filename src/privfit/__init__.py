@@ -43,7 +43,19 @@ from privfit.privacy import BudgetExceeded, Ledger, LedgerError, PrivacyError, P
 from privfit.publish import ImportanceWeights
 from privfit.schema import Category, Numeric, Schema, SchemaError
 from privfit.statistics import RowFitness, TableFitness
-from privfit.summaries import BoughtBounds, Figure, Figures, bounds, count, crosstab, histogram, mean, quantile
+from privfit.summaries import (
+    BoughtBounds,
+    Figure,
+    Figures,
+    TableDescription,
+    bounds,
+    count,
+    crosstab,
+    describe,
+    histogram,
+    mean,
+    quantile,
+)
 from privfit.tables import DataError
 from privfit.version import VERSION as __version__
 
@@ -93,6 +105,7 @@ __all__ = [
     "SampleAndAggregate",
     "Schema",
     "SchemaError",
+    "TableDescription",
     "TableFitness",
     "TunedPerturbation",
     "__version__",
@@ -100,6 +113,7 @@ __all__ = [
     "bounds",
     "count",
     "crosstab",
+    "describe",
     "histogram",
     "learning",
     "load_model",

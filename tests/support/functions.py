@@ -49,6 +49,10 @@ def _asked(function: Any, *given: Any) -> Ask:
     return lambda table, **more: function(table, *given, **more)
 
 
+def _described(*columns: Any, **options: Any) -> Ask:
+    return lambda table, **more: pf.describe(table, pf.Schema(columns), **options, **more)
+
+
 CASES = (
     Case("count levels", pf.count, "Summary", (JOB,), _asked(pf.count, JOB, ["cook", "other"])),
     Case("count range", pf.count, "Summary", (AGE,), _asked(pf.count, AGE, (30, 60))),
@@ -58,6 +62,8 @@ CASES = (
     Case("median", pf.quantile, "Summary", (INCOME,), _asked(pf.quantile, INCOME)),
     Case("quantiles", pf.quantile, "Summary", (GAIN,), _asked(pf.quantile, GAIN, [0.2, 0.9])),
     Case("histogram", pf.histogram, "Summary", (BINNED,), _asked(pf.histogram, BINNED)),
+    Case("describe", pf.describe, "Summary", (INCOME, GAIN, SEX), _described(INCOME, GAIN, SEX)),
+    Case("describe bins", pf.describe, "Summary", (BINNED, JOB), _described(BINNED, JOB, quantiles=(0.25, 0.75))),
     Case("crosstab", pf.crosstab, "CrossCounts", (SEX, BINNED), _asked(pf.crosstab, [SEX, BINNED])),
     Case("bounds", pf.bounds, "SelectedBounds", (INCOME, DEBT), _bounds(INCOME, DEBT)),
     Case("bounds both ends", pf.bounds, "SelectedBounds", (DEBT, AGE), _bounds(DEBT, AGE, ends="both", grid="linear")),

@@ -13,6 +13,7 @@ import typer
 
 from privfit.cli.bounds import bounds
 from privfit.cli.demo import demo
+from privfit.cli.describe import describe
 from privfit.cli.doctor import doctor
 from privfit.cli.errors import in_one_sentence
 from privfit.cli.extensions import Commands
@@ -74,7 +75,7 @@ def privfit(
     """
 
 
-for command in (demo, schema, bounds, fit, predict, publish, doctor):
+for command in (demo, schema, bounds, describe, fit, predict, publish, doctor):
     app.command(command.__name__, no_args_is_help=command not in (demo, doctor))(in_one_sentence(command))
 
 app.add_typer(ledger, name="ledger")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,19 @@ from privfit.tables import Batch
 Integers = NDArray[np.int64]
 
 
+@dataclass(frozen=True)
+class CountedLevels:
+    """How many of some rows each level of every block has; on workers, too."""
+
+    blocks: tuple[Block, ...]
+
+    def __call__(self, piece: tuple[int, Batch]) -> list[Integers]:
+        return [
+            np.bincount(level_codes(block, values), minlength=block.width).astype(np.int64)
+            for block, values in zip(self.blocks, piece[1], strict=True)
+        ]
+
+
 def count_levels(rows: Rows) -> list[Integers]:
     """For every block of the geometry, which stands for one column each, how many rows each of its levels has.
 
@@ -25,11 +37,4 @@ def count_levels(rows: Rows) -> list[Integers]:
     Guarantee: every row is in exactly one level of every block, which is a function of that row and of public numbers;
     docs/proofs/bounds.md, Lemma 1.
     """
-    return rows.total(partial(_counted, rows.geometry.blocks))
-
-
-def _counted(blocks: Sequence[Block], piece: tuple[int, Batch]) -> list[Integers]:
-    return [
-        np.bincount(level_codes(block, values), minlength=block.width).astype(np.int64)
-        for block, values in zip(blocks, piece[1], strict=True)
-    ]
+    return rows.total(CountedLevels(rows.geometry.blocks))

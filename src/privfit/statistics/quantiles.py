@@ -24,13 +24,13 @@ Integers = NDArray[np.int64]
 OCTAVES = 20
 """Factors of two that a fine grid spans: a million. What is nearer to zero counts as zero."""
 LEAST_PER_OCTAVE, MOST_PER_OCTAVE = 64, 4096
-"""Points of a fine grid per factor of two: 1% to 0.02% apart. More points than noise can tell apart cost time only."""
+"""Points of a fine grid per factor of two: 1% to 0.02% apart. More points than noise can resolve cost time only."""
 LEAST_POINTS, MOST_POINTS = 1 << 10, 1 << 16
 """Points of a fine grid in equal steps."""
 MOST_DENOMINATOR = 1000
 """Quantiles are rounded to fractions with such denominators, so that scores are integers."""
 SCORE_STEPS = 1 << 10
-"""Steps of scores: scales of selections are rounded up to whole numbers of them, which are drawn faster."""
+"""Steps of scores: scales of selections are rounded up to integers, which are drawn faster."""
 STEP = 1 << 20
 """The integer that stands for the width of the range that values are clipped to, in sums."""
 
@@ -86,8 +86,8 @@ class FineGrid:
 
 def fine_grid(column: Numeric, resolution: float) -> FineGrid:
     """The fine grid of a column: as many points per factor of two as `resolution` says, or four times as many equal
-    steps, within limits. The number of steps is a multiple of the width of the range where that is a whole number, so
-    that whole numbers are points.
+    steps, within limits. The number of steps is a multiple of the width of the range where that is an integer, so
+    that integers are points.
     """
     low, high = column.low, column.high
     if not column.is_wide:

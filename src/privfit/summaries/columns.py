@@ -288,10 +288,10 @@ def crosstab(
     Examples
     --------
     >>> import numpy as np, privfit as pf
-    >>> rows = np.repeat([[0.0, 0.0], [1.0, 1.0]], 500, axis=0)
+    >>> rows = np.repeat([[0.0, 0.0], [1.0, 1.0]], 540, axis=0)
     >>> counts = pf.crosstab(rows, [pf.Category("a", [0, 1]), pf.Category("b", [0, 1])], epsilon=1.0)
-    >>> np.round(counts, -2).tolist()
-    [[500.0, 0.0], [0.0, 500.0]]
+    >>> bool(500 < counts[0, 0] < 580 and -40 < counts[0, 1] < 40)
+    True
     """
     wanted = [_binned("crosstab", column) for column in columns]
     refuse_no_columns("crosstab", wanted)

@@ -21,7 +21,7 @@ from privfit.privacy import (
     process_ledger,
     warn_of_running_total,
 )
-from privfit.rows import Rows
+from privfit.rows import Rows, used_rows
 from privfit.schema import Category, Column, Schema, SchemaError
 from privfit.tables import DataError, Table, TableLike, open_table
 
@@ -63,10 +63,12 @@ def released(
     table: TableLike,
     columns: Sequence[Column],
     terms: Terms,
+    declared: Schema | None = None,
 ) -> Answer:
     """Check, open, plan, read, charge, draw; and say in a report what was done.
 
-    The problem may depend on the number of rows as far as that is public before a row is read, or else on a guess.
+    The problem may depend on the number of rows as far as that is public before a row is read, or else on a guess. Rows
+    are left out as the `declared` schema says, if one is given.
     """
     parameters, sampler = terms.parameters, noise_source(terms.random_state)
     mechanism.check()
@@ -74,6 +76,11 @@ def released(
     ledger = _ledger(function, terms, reasons, columns)
     schema = Schema(columns)
     opened = _opened(table, schema)
+    if declared is not None and declared.leaves_out:
+        key = b"" if declared.person is None else sampler.key()
+        counted = parameters.adjacency == "replace-one"
+        opened = used_rows(opened, declared, int(parameters.rows_per_person), key, counted)
+        parameters = mechanism.for_rows_left_out(parameters, opened.slots)
     problem = make_problem(_guess(opened, parameters))
     geometry = mechanism.geometry(schema, problem)
     rows = Rows(opened, schema, geometry)

@@ -20,6 +20,7 @@ from privfit_papers.bench.genetic import against_naive
 from privfit_papers.cli.bounds import bounds
 from privfit_papers.cli.classifiers import classifiers
 from privfit_papers.cli.clusters import clusters
+from privfit_papers.cli.description import description
 from privfit_papers.cli.engines import engines
 from privfit_papers.cli.genetic import genetic
 from privfit_papers.cli.publishers import publishers
@@ -145,6 +146,7 @@ def speed(
 
 
 group.command()(in_one_sentence(bounds))
+group.command()(in_one_sentence(description))
 group.command()(in_one_sentence(regularised))
 group.command()(in_one_sentence(classifiers))
 group.command()(in_one_sentence(clusters))

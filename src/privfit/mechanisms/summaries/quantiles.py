@@ -28,8 +28,8 @@ FOR_INTERVALS = Fraction(8, 100)
 """Part of the price that measures how dense values lie around each quantile, for its interval. Less makes quantiles
 more accurate and intervals less reliable; `privfit bench description`."""
 WINDOWS = (Fraction(1, 8), Fraction(1, 2), Fraction(2))
-"""How far around a quantile rows are counted, in factors of two: the nearest window that stands out from noise tells
-how dense values lie. `privfit bench description`."""
+"""How far around a quantile rows are counted, in factors of two: the nearest window that stands out from noise
+says how dense values lie. `privfit bench description`."""
 CLEAR = 3.0
 """A window stands out if it has so many standard deviations of the noise; `privfit bench description`."""
 UNIT = 1 << 10

@@ -25,6 +25,7 @@ Integers = NDArray[np.int64]
 LEVEL = 0.9
 """How often an interval is to hold what it is about."""
 NORMAL = float(ndtri(0.5 + LEVEL / 2))
+"""Standard deviations to either side that hold so much of a normal law."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class Question(ABC):
 
     @abstractmethod
     def figures(self, drawn: Any, share: Share) -> Figures:
-        """What is told: a function of what was drawn and of public facts."""
+        """The answer: a function of what was drawn and of public facts."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Drawings of results: what comes in is plain values, and nothing here sees a row."""

@@ -1,0 +1,41 @@
+"""The figures of a description, drawn: one panel per column, every figure with its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+COLUMNS = 3
+"""Panels beside each other."""
+
+
+def draw_description(columns: Mapping[str, list[dict[str, Any]]], path: str | Path | None = None) -> Any:
+    """Draw the figures of every column as points with their intervals; write them to a file where one is named."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError(
+            "Drawing needs matplotlib, which is not installed. Install the extra: pip install 'privfit[plots]'."
+        ) from None
+    lines = -(-len(columns) // COLUMNS)
+    figure = Figure(figsize=(4 * min(COLUMNS, len(columns)), 2.5 * lines), layout="constrained")
+    panels = figure.subplots(lines, min(COLUMNS, len(columns)), squeeze=False).ravel()
+    for panel, (name, figures) in zip(panels, columns.items(), strict=False):
+        _draw_column(panel, name, figures)
+    for panel in panels[len(columns) :]:
+        panel.set_visible(False)
+    if path is not None:
+        figure.savefig(path)
+    return figure
+
+
+def _draw_column(panel: Any, name: str, figures: list[dict[str, Any]]) -> None:
+    values = [one["value"] for one in figures]
+    below = [max(one["value"] - one["interval"][0], 0.0) for one in figures]
+    above = [max(one["interval"][1] - one["value"], 0.0) for one in figures]
+    places = range(len(figures))
+    panel.errorbar(values, places, xerr=[below, above], fmt="o", capsize=3)
+    panel.set_yticks(places, [one["figure"] for one in figures])
+    panel.invert_yaxis()
+    panel.set_title(name)
