@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from privfit.mechanisms.genetic.selections import SELECTION_RULES, Choices, _root, plan_choices
 from privfit.privacy import Budget, Event, PrivacyError, PrivacyParameters, exact
-from privfit.privacy.composition import rho_of
+from privfit.privacy.budget import rho_of
 
 SHARES = st.lists(st.fractions(Fraction(1, 1000), 10), min_size=1, max_size=20)
 

@@ -15,7 +15,7 @@ from scipy.special import log_ndtr
 from scipy.stats import norm
 
 from privfit.privacy import PrivacyError, exact
-from privfit.privacy.composition import (
+from privfit.privacy.budget import (
     Cost,
     History,
     _fixed_part,

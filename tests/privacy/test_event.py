@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from privfit.privacy import PURE, Budget, Event, PrivacyError, exact
-from privfit.privacy.composition import rho_of
+from privfit.privacy.budget import rho_of
 from privfit.privacy.event import gaussian_scale, laplace_scale
 from privfit.privacy.parts import (
     CERTIFICATE,

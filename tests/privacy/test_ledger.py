@@ -23,7 +23,7 @@ from sklearn.base import clone
 
 import privfit as pf
 from privfit.privacy import Budget, Event, exact, process_ledger
-from privfit.privacy.composition import rho_of
+from privfit.privacy.budget import rho_of
 from privfit.privacy.ledger import ledger as ledger_module
 
 

@@ -58,7 +58,7 @@ from privfit.learning.setting import (
     whole,
 )
 from privfit.models._docs import documented
-from privfit.privacy.parameters import Adjacency
+from privfit.privacy.budget import Adjacency
 
 
 @documented

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import special
 from scipy.optimize import minimize_scalar
 
-from privfit.privacy.parameters import Adjacency, checked_adjacency, number
+from privfit.privacy.budget import Adjacency, checked_adjacency, number
 
 Method = Literal["objective", "output"]
 

@@ -82,7 +82,8 @@ def fit_input(model: AnyModel, X: TableLike, y: ArrayLike | None, many_classes: 
     table = open_table(X)
     if placed:
         table, settled = settled_box(table, settled)
-    _check_width(model, table, settled, y is None)
+    if table.names is None:
+        _check_width(model, table.width, settled, y is None)
     _check_target(model, settled, y is not None, table)
     if y is not None:
         name = None if settled.target is None else settled.target.name
@@ -139,7 +140,8 @@ def predict_table(model: AnyModel, X: TableLike) -> Table:
     table = open_table(X)
     if model._by_position:
         table = _placed(model, table)
-    _check_width(model, table, model.schema_, needs_target=False)
+    if table.names is None:
+        _check_width(model, table.width, model.schema_, needs_target=False)
     if model._strict_names and (is_frame(X) or not is_named(X)):
         validate_data(model, X, reset=False, skip_check_array=True)
         if not hasattr(model, "feature_names_in_"):  # fitted by position: scikit-learn warns, and goes by position
@@ -235,10 +237,7 @@ def _no_target(model: AnyModel, why: str) -> DataError:
     )
 
 
-def _check_width(model: AnyModel, table: Table, schema: Schema, needs_target: bool) -> None:
-    if table.names is not None:
-        return
-    width = table.width
+def _check_width(model: AnyModel, width: int, schema: Schema, needs_target: bool) -> None:
     needed = len(schema.features) + (needs_target and schema.target is not None)
     if needs_target and width == len(schema.features) < needed:
         raise _no_target(model, f"the {width} columns of the array are the {width} features")

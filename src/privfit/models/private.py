@@ -63,19 +63,15 @@ class MechanismChoice(Generic[MechanismT_co]):
     def choose(self, given: object, model: str) -> MechanismT_co:
         """The mechanism of this name, or the one given, in a form that solves a problem of this estimator."""
         found = self.named.get(given) if isinstance(given, str) else given
-        chosen = self._in_form(found) if isinstance(found, Mechanism) else None
-        if chosen is None:
+        if isinstance(found, Mechanism) and found.solves not in self.kinds:
+            forms = (self.forms.get((base, kind)) for base in type(found).__mro__ for kind in self.kinds)
+            found = next((form(found) for form in forms if form is not None), None)
+        if not isinstance(found, Mechanism):
             raise PrivacyError(
                 f"mechanism={given!r} was given to {model}; it knows {', '.join(map(repr, self.named))}, and "
                 f"{self.classes}. Use 'auto' if in doubt."
             )
-        return cast("MechanismT_co", chosen)
-
-    def _in_form(self, found: AnyMechanism) -> AnyMechanism | None:
-        if found.solves in self.kinds:
-            return found
-        forms = (self.forms.get((base, kind)) for base in type(found).__mro__ for kind in self.kinds)
-        return next((form(found) for form in forms if form is not None), None)
+        return cast("MechanismT_co", found)
 
 
 class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type: ignore[misc]
@@ -132,7 +128,6 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
         """
         with _unchanged_on_error(self):
             self._check_choices()
-            self._check_resources()
             reasons = self._reasons_not_private()
             parameters = PrivacyParameters(
                 Budget(self.epsilon, self.delta), self.adjacency, self.rows_per_person, self.expected_rows
@@ -251,11 +246,12 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
     def _check_parameters(self, schema: Schema) -> None:
         """Refuse parameters that mean nothing for such a table, before one is opened or a ledger made."""
         self._check_choices()
-        self._check_resources()
         self._chosen_mechanism().check()
 
     def _check_choices(self) -> None:
-        """Refuse a parameter that is none of the values it can take."""
+        """Refuse a parameter that is none of the values it can take, and threads and memory that mean nothing."""
+        thread_count(self.n_jobs)
+        memory_bytes(self.max_memory)
         for name, choices in self._choices.items():
             given = getattr(self, name)
             given = given.item() if isinstance(given, np.generic) else given
@@ -263,11 +259,6 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
                 raise PrivacyError(
                     f"{name}={given!r} was given; it is one of {choices}. Use {choices[0]!r} if in doubt."
                 )
-
-    def _check_resources(self) -> None:
-        """Refuse numbers of threads and limits of memory that mean nothing."""
-        thread_count(self.n_jobs)
-        memory_bytes(self.max_memory)
 
     def _rows(self, given: Input, geometry: Geometry) -> Rows:
         """The rows of a table, for as many threads and as much memory as this model may use."""

@@ -1,5 +1,6 @@
 """The privacy core: who is protected, what it costs, what was spent, and where noise comes from."""
 
+from privfit.privacy.budget import Adjacency, Amount, Budget, PrivacyParameters, checked_adjacency, exact
 from privfit.privacy.draws import Draws, noised
 from privfit.privacy.errors import BudgetExceeded, LedgerError, PrivacyError, PrivacyWarning
 from privfit.privacy.event import PURE, Event
@@ -7,7 +8,6 @@ from privfit.privacy.ledger.chain import Entry, Receipt
 from privfit.privacy.ledger.check import Verification
 from privfit.privacy.ledger.ledger import Ledger, place_of, process_ledger, warn_of_running_total
 from privfit.privacy.ledger.null import NullLedger
-from privfit.privacy.parameters import Adjacency, Amount, Budget, PrivacyParameters, checked_adjacency, exact
 from privfit.privacy.samplers.sources import (
     PublicGenerator,
     Sampler,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from privfit.privacy.parameters import Amount
+    from privfit.privacy.budget import Amount
 
 
 class PrivacyError(ValueError):

@@ -11,10 +11,9 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from privfit.privacy.composition import Cost, rho_of
+from privfit.privacy.budget import Adjacency, Budget, Cost, checked_adjacency, exact, rho_of, settle
 from privfit.privacy.errors import PrivacyError
 from privfit.privacy.event_files import parts_of_version_two
-from privfit.privacy.parameters import Adjacency, Budget, checked_adjacency, exact, settle
 from privfit.privacy.parts import (
     CANDIDATE,
     CERTIFICATE,

@@ -271,7 +271,7 @@ def quietly() -> Iterator[None]:
     with _lock:
         _quiet_now += 1
         if _quiet_now == 1:
-            _list_before, _filters_before = warnings.filters, _others()
+            _list_before, _filters_before = warnings.filters, list(warnings.filters)
             if warnings.showwarning is not _show:
                 _shown_before = warnings.showwarning
         if _quiet_now == 1 or not warnings.filters or warnings.filters[0][2] is not _AnyWarning:
@@ -285,14 +285,10 @@ def quietly() -> Iterator[None]:
             if _quiet_now == 0:
                 warnings.simplefilter("ignore", category=_AnyWarning)  # a change, which makes registries out of date
                 same = warnings.filters is _list_before  # else catch_warnings of another thread has put its own there
-                warnings.filters[:] = _filters_before if same else _others()  # type: ignore[index]
+                kept = _filters_before if same else warnings.filters
+                warnings.filters[:] = [one for one in kept if one[2] is not _AnyWarning]  # type: ignore[index]
                 if warnings.showwarning is _show:
                     warnings.showwarning = _shown_before
-
-
-def _others() -> list[tuple[object, ...]]:
-    """The filters of warnings but for ours."""
-    return [one for one in warnings.filters if one[2] is not _AnyWarning]
 
 
 def _show(

@@ -15,8 +15,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.privacy.budget import NumberKind, settle
 from privfit.privacy.errors import PrivacyError
-from privfit.privacy.parameters import NumberKind, settle
 from privfit.privacy.samplers.norms import UNIT_SD, Norm, block_norm_sd
 from privfit.privacy.samplers.selection import Rule
 from privfit.privacy.samplers.sources import Sampler

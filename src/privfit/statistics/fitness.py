@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.privacy.budget import Adjacency
 from privfit.privacy.guarded import read_only, real_numbers
-from privfit.privacy.parameters import Adjacency
 
 Floats = NDArray[np.float64]
 Scores = Callable[[Floats, Floats], Any]

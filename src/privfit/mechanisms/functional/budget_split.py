@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Literal
 
 from privfit.privacy import PrivacyParameters, exact
-from privfit.privacy.composition import rho_of
+from privfit.privacy.budget import rho_of
 from privfit.privacy.event import gaussian_scale, laplace_scale
 from privfit.privacy.parts import Additive, DiscreteGaussian, Laplace
 from privfit.statistics import Norm

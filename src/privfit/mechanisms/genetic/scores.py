@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.privacy import PrivacyError, PrivacyParameters
+from privfit.privacy.budget import Adjacency
 from privfit.privacy.guarded import attempted, each_row
-from privfit.privacy.parameters import Adjacency
 from privfit.rows import PlainRows
 from privfit.statistics import RowFitness, TableFitness, enumerated
 from privfit.tables import DataError

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Literal
 
 from privfit.privacy import Event, PrivacyError, PrivacyParameters, exact
-from privfit.privacy.composition import rho_of
+from privfit.privacy.budget import rho_of
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import RELEASE, Part, Selection
 from privfit.privacy.samplers.selection import Rule

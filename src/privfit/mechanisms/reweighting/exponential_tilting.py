@@ -20,7 +20,7 @@ from privfit.mechanisms.base import Mechanism, Numbers, PublicFacts, Release, Re
 from privfit.mechanisms.reweighting.base import Pairs, ReweightingProblem
 from privfit.mechanisms.reweighting.level_shares import LevelShares, TiltingFit
 from privfit.privacy import Draws, Event, PrivacyError
-from privfit.privacy.parameters import Adjacency
+from privfit.privacy.budget import Adjacency
 from privfit.rows import Rows
 from privfit.schema import Geometry, Schema
 

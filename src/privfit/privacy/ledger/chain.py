@@ -24,10 +24,9 @@ from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 
-from privfit.privacy.composition import History, stated_epsilon
+from privfit.privacy.budget import History, number, stated_epsilon
 from privfit.privacy.errors import LedgerError
 from privfit.privacy.event import Event
-from privfit.privacy.parameters import number
 
 Value = str | int | float
 Row = tuple[Value, ...]
@@ -38,13 +37,13 @@ COLUMNS = (
 )
 """What an entry says, in the order in which it is hashed.
 
-`stated` is `composition.stated_epsilon`, as a fraction, empty where there is none.
+`stated` is `budget.stated_epsilon`, as a fraction, empty where there is none.
 """
 STATED = COLUMNS.index("stated")
 MOST_ENTRIES = 2**63 - 1  # the largest number that SQLite can look up
 _KINDS = {"id": int, "epsilon": float, "delta": float}
 _NONCE_BYTES = 16  # two of 2^40 entries have the same one with probability below 2^-48
-# Raise it with any change to composition.order_for, composition._fixed_part or the rule of composition.History: the
+# Raise it with any change to budget.order_for, budget._fixed_part or the rule of budget.History: the
 # Renyi order is not stored but computed anew at each charge, and the proof needs one order for all charges to a file.
 VERSION = 2
 NEWEST = 64  # entries that every use checks against the chain: about a millisecond, and most ledgers are never longer

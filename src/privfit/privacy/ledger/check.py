@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from privfit.privacy.composition import stated_epsilon
+from privfit.privacy.budget import stated_epsilon
 from privfit.privacy.errors import LedgerError
 from privfit.privacy.event import Event
 from privfit.privacy.ledger.chain import (

@@ -11,7 +11,7 @@ from dataclasses import asdict, astuple, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from privfit.privacy.composition import stated_epsilon
+from privfit.privacy.budget import Budget, exact, number, stated_epsilon
 from privfit.privacy.errors import BudgetExceeded, LedgerError, PrivacyWarning
 from privfit.privacy.event import Event
 from privfit.privacy.ledger.chain import Receipt, Row, State
@@ -20,7 +20,6 @@ from privfit.privacy.ledger.making import resolved_place, temporary_place
 from privfit.privacy.ledger.place import Place, PlacedLedger, Seen, open_place
 from privfit.privacy.ledger.postgresql import PREFIXES, known_place, place_in_database
 from privfit.privacy.ledger.reading import LedgerReading, left
-from privfit.privacy.parameters import Budget, exact, number
 from privfit.version import VERSION
 
 LONGEST = 2_000

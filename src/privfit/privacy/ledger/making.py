@@ -13,9 +13,9 @@ from dataclasses import astuple
 from datetime import UTC, datetime
 from pathlib import Path
 
+from privfit.privacy.budget import Budget
 from privfit.privacy.errors import LedgerError
 from privfit.privacy.ledger.chain import VERSION, BudgetRow, State
-from privfit.privacy.parameters import Budget
 
 # FULL does not sync the folder after a commit: power lost then would bring the old journal back
 DURABLE = "PRAGMA synchronous = EXTRA"

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
 
+from privfit.privacy.budget import Amount, exact
 from privfit.privacy.errors import LedgerError
 from privfit.privacy.ledger.chain import PAGE, Entry, Receipt, State, read_entry, read_rows
 from privfit.privacy.ledger.check import Verification, check_receipt, verified
 from privfit.privacy.ledger.file import FilePlace
 from privfit.privacy.ledger.place import PlacedLedger
-from privfit.privacy.parameters import Amount, exact
 
 
 class LedgerReading:
