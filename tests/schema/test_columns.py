@@ -55,10 +55,14 @@ def test_own_bins_win_over_the_estimators_and_no_bins_at_all_are_refused() -> No
         Numeric("a", 0, 10).edges()
 
 
-def test_missing_as_fill_needs_bins() -> None:
-    assert Numeric("a", 0, 1, bins=2, fill="missing").fill == "missing"
-    with pytest.raises(SchemaError, match="'missing' when the column has bins"):
-        Numeric("a", 0, 1, fill="missing")
+def test_missing_and_drop_are_fills_of_every_column() -> None:
+    assert Numeric("a", 0, 1, bins=2, fill="missing").fill == Numeric("a", 0, 1, fill="missing").fill == "missing"
+    assert Category("a", ["x"], fill="missing").levels == ("x", "missing")
+    assert Category("a", ["x", "y"], fill="drop").drops
+    assert not Category("a", ["x", "drop"], fill="drop").drops
+    assert Numeric("a", 0, 1, fill="drop").drops
+    with pytest.raises(SchemaError, match="'missing' for a coefficient of its own, or 'drop' for a target"):
+        Numeric("a", 0, 1, fill="gone")
 
 
 def test_levels_keep_their_order_and_lose_their_numpy_types() -> None:
@@ -143,9 +147,9 @@ REFUSALS = {
     "a NaN edge": (lambda: Numeric("a", 0, 9, bins=[1, math.nan]), ["nan]", "rising edges", "Write"]),
     "text fill": (lambda: Numeric("a", 0, 1, fill="no"), ["fill='no'", "a public number", "Write a number"]),
     "NaN fill": (lambda: Numeric("a", 0, 1, fill=math.nan), ["fill=nan", "a public number", "Write a number"]),
-    "missing without bins": (
-        lambda: Numeric("a", 0, 1, fill="missing"),
-        ["fill='missing'", "when the column has bins", "Write"],
+    "a fill that is a word": (
+        lambda: Numeric("a", 0, 1, fill="gone"),
+        ["fill='gone'", "'missing' for a coefficient", "Write"],
     ),
     "no levels": (lambda: Category("c"), ["'c' has no levels", "cannot be taken from private data", "Give them"]),
     "empty levels": (lambda: Category("c", []), ["'c' has no levels", "private data", "Give them"]),

@@ -165,7 +165,7 @@ class ERM(PerturbedModel[Perturbation, ERMFit]):
         loss = LOGISTIC if self.loss is None else self.loss
         if not isinstance(schema.target, Numeric):
             return loss
-        block = schema.geometry(anchored="no" if self.fit_intercept else "all").target
+        block = schema.geometry(anchored="no" if self.fit_intercept else "all", gaps="spline").target
         assert block is not None
         loss.check(np.linspace(schema.target.low, schema.target.high, 9))
         return loss.scaled(block.center, block.unit)

@@ -17,9 +17,9 @@ def column_importances(geometry: Geometry, coef: Floats, pairs: Sequence[Pair] =
     """One number per input column: the standard deviation of its part of the linear predictor, for even values.
 
     Even means: a number is uniform between its public bounds (where it is a spline, on the scale of its knots), and
-    every level or bin is equally frequent. So columns in different units, and with different numbers of levels, are
-    comparable, and no row is needed. A table for a pair of columns gives half of its variance to each of the two. With
-    several predictors, one per class, it is the root of their mean square.
+    every level or bin is equally frequent; missing numbers do not count. So columns in different units, and with
+    different numbers of levels, are comparable, and no row is needed. A table for a pair of columns gives half of its
+    variance to each of the two. With several predictors, one per class, it is the root of their mean square.
 
     `coef` has one row per predictor, with an entry per name in `geometry.feature_names`, followed by the cells of
     `pairs`.
@@ -41,11 +41,11 @@ def column_importances(geometry: Geometry, coef: Floats, pairs: Sequence[Pair] =
 
 def _even_variance(block: Block, coef: Floats) -> Floats:
     """The variance of one column's part, of every predictor."""
-    if block.kind in ("slope", "share"):
+    if block.kind in ("slope", "share", "slope-or-missing"):
         assert isinstance(block.column, Numeric)
         return np.asarray((coef[:, 0] * (block.column.high - block.column.low)) ** 2 / 12)
-    if block.kind == "spline":
-        return _variance_between_knots(coef)
+    if block.kind in ("spline", "spline-or-missing"):
+        return _variance_between_knots(coef[:, : len(block.edges)])
     return np.asarray(np.var(coef, axis=1))
 
 

@@ -272,7 +272,7 @@ def table_units(weights: Floats, geometry: Geometry, fit_intercept: bool) -> tup
         return geometry.table_units(weights, 0.0)
     intercept, centred = 0.0, weights.copy()
     for block in geometry.blocks:
-        if block.kind in ("levels", "spline"):
+        if block.kind in ("levels", "spline", "spline-or-missing"):
             mean = float(np.mean(weights[block.start : block.stop]))
             centred[block.start : block.stop] -= mean
             intercept += mean

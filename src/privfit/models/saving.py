@@ -92,6 +92,7 @@ def _weights_of(model: AnyModel) -> JSONObject:
                 block.anchored or (block.kind == "levels" and block.width == 2) for block in model._geometry.blocks
             ),
             "knots": model._knots_used,
+            "gaps": "slope" if model._geometry.count("slope-or-missing") else "spline",
             "whole": model._geometry.blocks != () and not any(block.kind == "sign" for block in model._geometry.blocks),
             "paper": any(block.kind in ("share", "indicators") for block in model._geometry.blocks),
         },
@@ -157,6 +158,7 @@ def _restore_weights(model: AnyModel, schema: Schema, document: JSONObject) -> N
         knots=knots,
         anchored="features" if encoding.get("anchored") else "no",
         whole=encoding.get("whole", False),
+        gaps=encoding.get("gaps", "refused"),
     )
     model._numeric_used, model._knots_used = encoding["numeric"], knots
     model._restore(np.array(document["coef"], dtype=np.float64), np.array(document["intercept"], dtype=np.float64))

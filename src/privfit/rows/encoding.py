@@ -52,13 +52,15 @@ class Encoder:
             out = encoded[run[0].start : run[-1].stop]
             values = [batch[self._position[block.start]] for block in run]
             units = self.target_units if run[0] is self.geometry.target else self.step
-            if run[0].kind == "spline":
+            if run[0].kind in ("spline", "spline-or-missing"):
                 raise TypeError(
                     "Lines between knots are for gradients; the sums here are of integers, whose bounds know no "
                     "such block."
                 )
             if run[0].kind in ("slope", "share"):
                 encode_numbers(run, values, out, units)
+            elif run[0].kind == "slope-or-missing":
+                _encode_with_gaps(run[0], values[0], out, units)
             else:
                 spread(run[0], level_codes(run[0], values[0]), out, units)
         return encoded
@@ -103,6 +105,16 @@ def encode_numbers(blocks: list[Block], columns: Sequence[Values], out: Floats, 
             out[:, start : start + few] = scaled.T
     if found:
         raise absent_values(next(block for block, row in zip(blocks, out, strict=True) if np.isnan(row).any()).column)
+
+
+def _encode_with_gaps(block: Block, values: Values, out: Floats, units: int) -> None:
+    """A number as others and a 0 beside it; a missing one as 0 and a 1 beside it."""
+    absent = np.isnan(values)
+    least, most = (np.array(end * units) for end in block.reach)
+    numbers = np.where(absent, block.center, values)
+    _scaled(numbers, np.array(block.center), np.array(units / block.unit), least, most, out[0])
+    out[0][absent] = 0.0
+    np.multiply(absent, units, out=out[1])
 
 
 def _scaled(values: Floats, centers: Floats, stretch: Floats, least: Floats, most: Floats, out: Floats) -> bool:
@@ -193,7 +205,7 @@ def on_knots(block: Block, values: Values) -> Floats:
     assert isinstance(column, Numeric)
     places = np.asarray(column.on_scale(within_bounds(column, values)), dtype=np.float64)
     np.clip(places, 0.0, 1.0, out=places)
-    places *= block.width - 1
+    places *= len(block.edges) - 1
     return places
 
 

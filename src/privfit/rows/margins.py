@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from privfit.rows.cached_design import CachedDesign
 from privfit.rows.fixed_point import Predictors
-from privfit.rows.layout import STEPS_PER_KNOT, Chunk, Member
+from privfit.rows.layout import Chunk
+from privfit.rows.members import STEPS_PER_KNOT, Member
 from privfit.rows.threads import in_order, one_blas_thread
 from privfit.rows.workers import Sums, summed
 

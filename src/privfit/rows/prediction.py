@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from privfit.features import FeatureMap
 from privfit.rows.encoding import absent_values, level_codes, on_knots
 from privfit.rows.interactions import Interactions, Pair
-from privfit.rows.layout import Chunk, Layout, linear_splines
+from privfit.rows.layout import Chunk, Layout
+from privfit.rows.members import linear_splines
 from privfit.schema import Block, Geometry, Numeric, Schema
 from privfit.tables import Batch, Table
 
@@ -84,6 +85,19 @@ def _shown(block: Block, values: NDArray[np.float64] | NDArray[np.int32]) -> NDA
                 raise absent_values(column)
             numbers = np.where(absent, float(column.fill), numbers)
         return numbers[:, None]
+    if block.kind.endswith("-or-missing"):
+        return _shown_with_gaps(block, np.asarray(values, dtype=np.float64))
     if block.kind == "spline":
         return linear_splines(on_knots(block, np.asarray(values, dtype=np.float64)), block.width)
     return np.eye(len(block.labels))[level_codes(block, values)]
+
+
+def _shown_with_gaps(block: Block, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A number and a 0; of a missing one, what is encoded as 0 and a 1."""
+    column, absent = block.column, np.isnan(values)
+    assert isinstance(column, Numeric)
+    if block.kind == "slope-or-missing":
+        return np.column_stack([np.where(absent, block.center, values), absent])
+    line = linear_splines(on_knots(block, np.where(absent, column.low, values)), len(block.edges))
+    line[absent] = 0.0
+    return np.column_stack([line, absent])

@@ -3,7 +3,7 @@
 from privfit.schema.columns import AUTO_KNOTS, DROP, MISSING, OTHER, Category, Column, Level, Numeric
 from privfit.schema.errors import SchemaError
 from privfit.schema.filters import Condition
-from privfit.schema.geometry import CONSTANT, ZERO, Block, Geometry, Norm, RowNorms, level_labels, make_block
+from privfit.schema.geometry import CONSTANT, ZERO, Block, Gaps, Geometry, Norm, RowNorms, level_labels, make_block
 from privfit.schema.schema import Schema
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Category",
     "Column",
     "Condition",
+    "Gaps",
     "Geometry",
     "Level",
     "Norm",

@@ -21,7 +21,7 @@ Bins = None | int | tuple[float, ...] | Literal["auto"]
 OTHER = "other"
 """The level that receives all that are not listed."""
 MISSING = "missing"
-"""The level that missing values have where a column has bins."""
+"""The level that missing values have where they have one of their own."""
 DROP = "drop"
 """The fill of a target whose rows are left out where it is missing."""
 AUTO_BINS = 8
@@ -78,9 +78,9 @@ class Numeric:
         None for the public default of the estimator; a number of equal bins; the edges between bins; or "auto", which
         depends on the bounds only: 8 bins of equal width, or equal in a signed logarithm when the range is wide.
     fill : float, 'missing', 'drop' or None, default=None
-        The public value that replaces a missing one. For a binned column "missing" gives missing values a level of
-        their own. None makes a missing value an error. For a target, "drop" leaves out rows without one; no number is
-        right for it, because a made-up target changes what is estimated.
+        The public value that replaces a missing one. "missing" gives missing values a coefficient of their own. None
+        makes a missing value an error. For a target, "drop" leaves out rows without one; no number is right for it,
+        because a made-up target changes what is estimated.
 
     See Also
     --------
@@ -167,11 +167,11 @@ class Numeric:
     def _check_fill(self) -> None:
         if self.fill is None or _is_number(self.fill):
             return
-        if isinstance(self.fill, str) and (self.fill == DROP or (self.fill == MISSING and self.bins is not None)):
+        if isinstance(self.fill, str) and self.fill in (DROP, MISSING):
             return
         raise SchemaError(
-            f"Column {self.name!r} has fill={self.fill!r}; fill is a public number, or 'missing' when the column has "
-            "bins. "
+            f"Column {self.name!r} has fill={self.fill!r}; fill is a public number, 'missing' for a coefficient of its "
+            "own, or 'drop' for a target. "
             "Write a number that is sound for everybody who has none, such as fill=40, or leave it out to refuse "
             "missing ones."
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from privfit.schema.columns import MISSING, Category, Column, Level, Numeric
+from privfit.schema.columns import Category, Column, Level, Numeric
 from privfit.schema.errors import SchemaError
 
 BOX_TARGET = "target"
@@ -50,8 +50,7 @@ def rebounded(column: Column, bounds: Mapping[str, tuple[float, float]]) -> Colu
     bins = column.bins
     if isinstance(bins, tuple):
         bins = tuple(edge for edge in bins if low < edge < high) or None
-    fill = column.fill if bins is not None or column.fill != MISSING else None
-    return replace(column, low=low, high=high, bins=bins, fill=fill)
+    return replace(column, low=low, high=high, bins=bins)
 
 
 def box_target(target: Column | tuple[float, float] | Sequence[Level] | None) -> Column | None:

@@ -7,6 +7,9 @@ A row is a list of blocks. Each block is one column of the schema, encoded with 
     levels       a 1 among zeros, one place per level         a category (or bins) with more levels
     spline       two neighbouring shares that add up to 1,    a numeric column as a line from knot to knot
                  one place per knot
+    slope-or-missing    a slope, and 0 beside it; or 0, and a 1 beside it: a numeric column whose missing values
+                        have a coefficient of their own
+    spline-or-missing   a spline with one more place, which is 1 where the value is missing
     share        one number in [0, 1]                         a numeric column as two of the papers scale it
     indicators   zeros with at most one 1; the last level     a category as the functional-mechanism paper encodes
                  is all zeros                                 it
@@ -18,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Literal
@@ -27,9 +30,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.schema.columns import AUTO_KNOTS, MISSING, Bins, Category, Column, Numeric
+from privfit.schema.errors import SchemaError
 
 Norm = Literal["l1", "l2", "linf"]
-Kind = Literal["slope", "sign", "levels", "spline", "share", "indicators"]
+Kind = Literal["slope", "sign", "levels", "spline", "share", "indicators", "slope-or-missing", "spline-or-missing"]
+Gaps = Literal["refused", "slope", "spline"]
+"""How numbers enter whose missing values have a coefficient of their own, where they have no bins."""
 
 ZERO = -1
 """Marks a product that is zero in every row."""
@@ -101,12 +107,15 @@ def make_block(
     whole: bool = False,
     shares: bool = False,
     knots: int = 0,
+    gaps: Gaps = "refused",
 ) -> Block:
     """The block of one column, starting at encoded column `start`.
 
     `whole` gives two levels a column each, so that they can carry a constant; with `shares` numbers without bins of
     their own are scaled to [0, 1], with `knots` they become lines between so many.
     """
+    if isinstance(column, Numeric) and column.fill == MISSING and column.bins is None and bins is None:
+        return _block_with_gaps(column, start, "refused" if paper or shares else gaps, anchored, knots or AUTO_KNOTS)
     if knots and isinstance(column, Numeric) and column.bins is None:
         points = column.auto_knots if knots == AUTO_KNOTS else column.knots(knots)
         points = tuple(dict.fromkeys(points))  # fewer where floats are hardly finer than the range
@@ -130,10 +139,25 @@ def make_block(
     return Block(column, "levels", start, len(labels), labels, edges)
 
 
-def constant_carrier(features: Sequence[Column], bins: Bins, knots: int) -> Column | None:
+def _block_with_gaps(column: Numeric, start: int, gaps: Gaps, anchored: bool, knots: int) -> Block:
+    """The block of a number without bins whose missing values have a coefficient of their own."""
+    absent = f"{column.name}_{MISSING}"
+    if gaps == "slope":
+        return Block(column, "slope-or-missing", start, 2, (column.name, absent), anchored=anchored)
+    if gaps == "spline":
+        line = make_block(replace(column, fill=None), start, knots=knots)
+        labels = (*line.labels, absent)
+        return Block(column, "spline-or-missing", start, len(labels), labels, line.edges)
+    raise SchemaError(
+        f"Column {column.name!r} has fill='missing' and enters as a number here, where missing values can have no "
+        "coefficient of their own. Give it bins, or a public number in their place. Nothing was charged."
+    )
+
+
+def constant_carrier(features: Sequence[Column], bins: Bins, knots: int, gaps: Gaps = "refused") -> Column | None:
     """The category of two levels that needs a column per level, so that some block carries a constant."""
-    blocks = [make_block(column, 0, bins=bins, knots=knots) for column in features]
-    if any(block.kind in ("levels", "spline") for block in blocks):
+    blocks = [make_block(column, 0, bins=bins, knots=knots, gaps=gaps) for column in features]
+    if any(block.kind in ("levels", "spline", "spline-or-missing") for block in blocks):
         return None
     return next((block.column for block in blocks if block.kind == "sign"), None)
 
@@ -215,6 +239,8 @@ class Geometry:
             if block.kind == "sign":
                 distinct[own, own] = False
                 table[own, own] = CONSTANT
+            if block.kind == "slope-or-missing":
+                distinct[own, own] = [[True, False], [False, not self.intercept]]
         if self.intercept:
             distinct[0, 0] = False
             table[0, 0] = CONSTANT
@@ -228,6 +254,8 @@ class Geometry:
             if block.kind == "levels" and self.intercept:
                 levels = np.arange(block.start, block.stop)
                 table[levels, levels] = table[0, levels]  # a 0/1 column is its own square
+            if block.kind == "slope-or-missing" and self.intercept:
+                table[block.start + 1, block.start + 1] = table[0, block.start + 1]
         upper = np.triu(table)
         return np.asarray(upper + np.triu(table, 1).T, dtype=np.int64)
 
@@ -244,8 +272,8 @@ class Geometry:
         coef: list[float] = []
         for block in self.blocks:
             own = weights[block.start - offset : block.stop - offset].tolist()
-            if block.kind in ("slope", "share"):
-                coef.append(own[0] / block.unit)
+            if block.kind in ("slope", "share", "slope-or-missing"):
+                coef.extend([own[0] / block.unit, *own[1:]])
                 intercept -= own[0] * block.center / block.unit
             elif block.kind == "sign":
                 coef.extend([-own[0], own[0]])
@@ -283,7 +311,7 @@ class RowNorms:
 
         Noise relies on what blocks add up to, so that a kind that may add up to less is refused.
         """
-        if geometry.count("indicators"):
+        if geometry.count("indicators") or geometry.count("slope-or-missing"):
             raise TypeError("Indicators without a column for the last level do not add up to one; encode levels.")
         singles = tuple([0] * geometry.intercept + [block.start for block in geometry.blocks if block.width == 1])
         blocks = tuple((block.start, block.stop) for block in geometry.blocks if block.width > 1)

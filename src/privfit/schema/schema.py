@@ -14,7 +14,7 @@ from privfit.schema.columns import AUTO_KNOTS, Bins, Category, Column, Level, Nu
 from privfit.schema.derived import box_target, check_names, checked_person, rebounded
 from privfit.schema.errors import SchemaError
 from privfit.schema.filters import Condition, conditions
-from privfit.schema.geometry import Block, Geometry, constant_carrier, make_block
+from privfit.schema.geometry import Block, Gaps, Geometry, constant_carrier, make_block
 
 
 class Schema:
@@ -324,6 +324,7 @@ class Schema:
         knots: int = AUTO_KNOTS,
         whole: bool = False,
         shares: bool = False,
+        gaps: Gaps = "refused",
     ) -> Geometry:
         """Return the public geometry of the encoded rows.
 
@@ -348,6 +349,8 @@ class Schema:
             Whether categories of two levels also have one column per level.
         shares : bool, default=False
             Whether numbers without bins are scaled to [0, 1] and not to [-1, 1].
+        gaps : {'refused', 'slope', 'spline'}, default='refused'
+            How numbers without bins enter whose missing values have a coefficient of their own.
 
         Returns
         -------
@@ -359,8 +362,10 @@ class Schema:
         bins: Bins = "auto" if numeric == "bins" else None
         points = knots if numeric == "splines" else 0
         through_origin = anchored != "no" and not paper
-        carrier = constant_carrier(self.features, bins, points) if through_origin else None
-        encoded = partial(make_block, bins=bins, paper=paper, anchored=through_origin, shares=shares, knots=points)
+        carrier = constant_carrier(self.features, bins, points, gaps) if through_origin else None
+        encoded = partial(
+            make_block, bins=bins, paper=paper, anchored=through_origin, shares=shares, knots=points, gaps=gaps
+        )
         blocks: list[Block] = []
         start = int(intercept)
         for column in self.features:

@@ -24,6 +24,8 @@ def shown_columns(geometry: Geometry) -> Floats:
         start = block.start - offset
         if block.kind in ("slope", "share"):
             shown[row, start] = block.unit
+        elif block.kind == "slope-or-missing":
+            shown[row : row + 2, start : start + 2] = np.diag([block.unit, 1.0])
         elif block.kind == "sign":
             shown[row : row + 2, start] = (-0.5, 0.5)
         else:

@@ -184,7 +184,11 @@ class FunctionalMechanism(Mechanism[QuadraticProblem, FunctionalPlan, ExactMomen
             "no" if problem.fit_intercept else "features" if problem.loss.offset else "all"
         )
         geometry = schema.geometry(
-            numeric=numeric, intercept=intercept, paper=paper, anchored="no" if self._printed else anchored
+            numeric=numeric,
+            intercept=intercept,
+            paper=paper,
+            anchored="no" if self._printed else anchored,
+            gaps="refused" if self._printed else "slope",
         )
         if geometry.n_columns > MOST_COLUMNS:
             widest = max(geometry.blocks, key=lambda block: block.width)

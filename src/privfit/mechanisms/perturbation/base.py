@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -27,7 +28,7 @@ from privfit.privacy import Draws, Event, PrivacyError, PrivacyParameters
 from privfit.privacy.event import MOST_SCALE, too_much_noise
 from privfit.privacy.parts import Additive
 from privfit.rows import CachedDesign, Rows, is_alone
-from privfit.schema import Geometry, RowNorms, Schema
+from privfit.schema import Gaps, Geometry, RowNorms, Schema
 from privfit.statistics import Gradients
 
 Floats = NDArray[np.float64]
@@ -90,13 +91,12 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, CachedDesign, ERMFit]):
         every column counts.
         """
         anchored: Literal["no", "all"] = "no" if problem.fit_intercept else "all"
-        plain = schema.geometry(numeric=numeric, intercept=False, several=True, anchored=anchored, knots=problem.knots)
-        if problem.fit_intercept and (
-            problem.features is not None or plain.count("levels") + plain.count("spline") == 0
-        ):
-            return schema.geometry(
-                numeric=numeric, intercept=problem.features is None, several=True, knots=problem.knots
-            )
+        encoded = partial(schema.geometry, numeric=numeric, several=True, knots=problem.knots)
+        gaps: Gaps = "spline" if problem.features is None else "refused"
+        plain = encoded(intercept=False, anchored=anchored, gaps=gaps)
+        carried = any(block.kind in ("levels", "spline", "spline-or-missing") for block in plain.blocks)
+        if problem.fit_intercept and (problem.features is not None or not carried):
+            return encoded(intercept=problem.features is None, gaps=gaps)
         return plain
 
     def for_rows_left_out(self, parameters: PrivacyParameters, slots: int | None) -> PrivacyParameters:
