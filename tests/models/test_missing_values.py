@@ -83,6 +83,16 @@ def test_interaction_terms_know_missing_values() -> None:
     assert np.isfinite(model.predict_proba(table().head(50))).all()
 
 
+def test_additive_models_show_what_a_missing_value_adds() -> None:
+    schema = pf.Schema(features(), pf.Numeric("income", 0, 100))
+    model = pf.AdditiveRegressor(1e4, schema=schema, monotone={"age": 1}, random_state=0).fit(table())
+    shape = model.shapes_["age"]
+    assert shape.grid[-1] == "missing"
+    assert len(shape.grid) == len(shape.values)
+    assert (np.diff(shape.values[:-1]) >= 0).all()
+    assert shape.values[-1] > shape.values[0]
+
+
 def test_blocks_of_splines_add_up_to_one_where_values_are_missing() -> None:
     """What block-norm noise relies on, whatever is missing."""
     geometry = pf.Schema(features()).geometry(numeric="splines", intercept=False, gaps="spline")

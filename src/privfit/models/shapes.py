@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.isotonic import isotonic_regression
 
 from privfit.privacy import PrivacyError
-from privfit.schema import Block, Geometry, Numeric, Schema
+from privfit.schema import MISSING, Block, Geometry, Numeric, Schema
 
 Floats = NDArray[np.float64]
 Monotone = Mapping[str, int]
@@ -49,8 +49,20 @@ def _shape(block: Block, coef: Floats) -> Shape:
         return Shape(ends, values - values.mean())
     if block.kind == "spline":
         return Shape(block.edges, coef - coef.mean())
+    if block.kind.endswith("-or-missing"):
+        return _shape_with_gaps(block, coef)
     prefix = len(block.column.name) + 1
     return Shape(tuple(label[prefix:] for label in block.labels), coef - coef.mean())
+
+
+def _shape_with_gaps(block: Block, coef: Floats) -> Shape:
+    """The same, and what a missing value adds; the mean is that of values that are there."""
+    assert isinstance(block.column, Numeric)
+    grid, values, gap = block.edges, coef[:-1], coef[-1]
+    if block.kind == "slope-or-missing":
+        grid = (block.column.low, block.column.high)
+        values, gap = coef[0] * np.array(grid), coef[0] * block.center + gap
+    return Shape((*grid, MISSING), np.append(values, gap) - values.mean())
 
 
 def check_monotone(monotone: Monotone | None, schema: Schema) -> None:
@@ -68,12 +80,13 @@ def made_monotone(geometry: Geometry, coef: Floats, monotone: Monotone) -> Float
     """The coefficients with the nearest curves that rise or fall as asked: post-processing, which costs nothing."""
     found, first = coef.copy(), 0
     for block in geometry.blocks:
-        own = slice(first, first + len(block.labels))
+        gap = isinstance(block.column, Numeric) and block.column.fill == MISSING  # the last label, no part of a curve
+        own = slice(first, first + len(block.labels) - gap)
         first += len(block.labels)
         direction = monotone.get(block.column.name)
         if direction is None:
             continue
-        if block.kind in ("slope", "share"):
+        if block.kind in ("slope", "share", "slope-or-missing"):
             found[own] = np.maximum(direction * found[own], 0.0) * direction
         else:
             found[own] = isotonic_regression(found[own], increasing=direction > 0)
