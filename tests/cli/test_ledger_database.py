@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import privfit as pf
+from privfit.cli.doctor import ENGINES, examined
 from tests.cli.conftest import Run
 from tests.support.kept_ledgers import KeptInDatabase
 from tests.support.servers import SECRET, postgresql_server
@@ -118,3 +119,8 @@ def test_a_file_is_made_by_the_same_command(quiet: Run, tmp_path: Path) -> None:
     assert quiet("ledger", "create", tmp_path / "budget.db", "--epsilon", 1, "--delta", 1e-6).exit_code == 0
     made = pf.Ledger(tmp_path / "budget.db")
     assert (made.epsilon, made.delta) == (1.0, 1e-6)
+
+
+def test_doctor_says_whether_the_driver_is_there() -> None:
+    (line,) = [examined(engine) for engine in ENGINES if engine.name == "ledgers in PostgreSQL"]
+    assert (line.state, line.detail[:8]) == ("installed", "psycopg ")

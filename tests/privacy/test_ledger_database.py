@@ -243,6 +243,39 @@ def test_a_server_that_is_away_is_our_own_error_and_nothing_is_drawn(own_server,
     assert model.fit(X, X[:, 0]).report_.receipt["entry"] == 1
 
 
+def test_a_server_that_was_restored_from_a_backup_is_noticed_by_what_was_seen_and_by_reports(own_server):
+    address = f"{own_server.address}&ledger=restored"
+    ledger = pf.Ledger(address, epsilon=1.0)
+    ledger.charge(0.1)
+    backup = own_server.back_up()
+    X = np.random.default_rng(0).uniform(-1, 1, (40, 2))
+    model = pf.LinearRegression(0.5, schema=pf.Schema.box(-1, 1, target=(-1, 1)), ledger=ledger).fit(X, X[:, 0])
+    stored = pickle.dumps(ledger)
+    own_server.restore(backup)
+    for use in (ledger.charge, pickle.loads(stored).charge):
+        with pytest.raises(pf.LedgerError, match="rolled back or rewritten"):
+            use(0.5)
+    again = pf.Ledger(address)
+    with pytest.raises(pf.LedgerError, match="it is an older copy"):
+        again.verify(model.report_.receipt)
+    again.charge(0.5)  # as nobody who has seen more can know
+    with pytest.raises(pf.LedgerError, match="went another way"):
+        again.verify(model.report_.receipt)
+
+
+def test_a_standby_can_be_read_and_refuses_every_charge(own_server):
+    ledger = pf.Ledger(f"{own_server.address}&ledger=standby", epsilon=1.0)
+    receipt = ledger.charge(0.1)
+    own_server.become_standby()
+    try:
+        assert (ledger.spent, ledger.verify(receipt).entries) == (0.1, 1)
+        with pytest.raises(pf.LedgerError, match=r"is read-only here.*Nothing was charged"):
+            ledger.charge(0.1)
+    finally:
+        own_server.become_primary()
+    assert ledger.charge(0.1).entry == 2
+
+
 DIE_AT_COMMIT = """
 import psycopg
 execute = psycopg.Connection.execute

@@ -68,6 +68,30 @@ class PostgreSQL:
         """End all its processes at once: nothing is flushed, and the next start recovers from the log."""
         self._run("pg_ctl", "-D", self._data, "-m", "immediate", "stop", check=False)
 
+    def back_up(self) -> str:
+        """A copy of its files as they are while it is stopped."""
+        copy = f"{self.folder}/backup-{len(os.listdir(self.folder))}"
+        self.kill()
+        subprocess.run(["cp", "-a", self._data, copy], check=True)
+        self.start()
+        return copy
+
+    def restore(self, copy: str) -> None:
+        """Go back to a copy."""
+        self.kill()
+        shutil.rmtree(self._data)
+        subprocess.run(["cp", "-a", copy, self._data], check=True)
+        self.start()
+
+    def become_standby(self) -> None:
+        """Go on as a standby of nobody, which can be read and not written."""
+        self.kill()
+        Path(self._data, "standby.signal").touch()
+        self.start()
+
+    def become_primary(self) -> None:
+        self._run("pg_ctl", "-D", self._data, "-w", "promote")
+
     def _remove(self, process: int) -> None:
         if os.getpid() == process:
             self.kill()

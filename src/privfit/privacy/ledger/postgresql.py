@@ -242,6 +242,7 @@ _GONE = (
     "is gone, and what it had spent with it",
     "Restore the database; a ledger is never started again by itself",
 )
+_READ_ONLY = ("is read-only here: {told}", "Give the address of the primary server")
 _MEANINGS = {
     "42501": (
         "does not allow this to your role: {told}",
@@ -254,7 +255,8 @@ _MEANINGS = {
         "Try again later, or look for a process that hangs",
     ),
     "23505": ("was charged by somebody else at the same time", "Try again"),
-    "25006": ("is read-only here: {told}", "Give the address of the primary server"),
+    "25006": _READ_ONLY,
+    "0A000": _READ_ONLY,  # a standby
 }
 """What errors of the server mean for a ledger, by SQLSTATE, and what to do."""
 
