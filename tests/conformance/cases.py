@@ -121,6 +121,8 @@ def objective_variants(estimator: type) -> list[dict]:
         return [{}, {"monotone": {FEATURES[0].name: 1}, "numeric": "splines"}]
     if estimator is pf.AdditiveRegressor:
         return [{}, {"numeric": "splines", "monotone": {FEATURES[0].name: -1}}, {"delta": 1e-6, "rows_per_person": 2}]
+    if estimator is pf.Ridge:
+        return [{"mechanism": "objective", "alpha": 2.0}, {"mechanism": "objective", "rows_per_person": 2}]
     if estimator is not pf.LinearRegression:
         return []
     return [

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.linear_model import Ridge as SklearnRidge
 
 import privfit as pf
 from privfit.losses import SQUARED
@@ -429,3 +430,44 @@ def test_auto_takes_moments_for_intervals_and_where_the_number_of_rows_is_not_kn
 def test_intervals_with_a_mechanism_that_has_none_are_refused() -> None:
     with pytest.raises(pf.PrivacyError, match="intervals=True was given"):
         used(3000, intervals=True, mechanism="objective")
+
+
+# -- a penalty of the user's own -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("alpha", [50.0, 5000.0])
+@pytest.mark.parametrize("units", ["table", "scaled"])
+def test_ridge_in_the_objective_is_the_ridge_of_scikit_learn_where_noise_is_small(alpha: float, units: str) -> None:
+    rng = np.random.default_rng(3)
+    rows = 30_000
+    x, group = rng.uniform(0, 9, rows), rng.integers(0, 3, rows)
+    y = 0.1 * x + np.array([0.0, 0.5, -0.5])[group] + rng.normal(0, 0.1, rows)
+    schema = pf.Schema([pf.Numeric("x", 0, 9), pf.Category("g", ["a", "b", "c"])], target=pf.Numeric("y", -3, 5))
+    table = np.column_stack([x.astype(object), np.array(list("abc"))[group], y])
+    settings_ = {"mechanism": "objective", "schema": schema, "random_state": 0, "penalty_units": units}
+    model = pf.Ridge(200.0, alpha=alpha, **settings_).fit(table[:, :2], y)
+    size = 4.5 if units == "scaled" else 1.0  # half the width of the bounds
+    design = np.column_stack([x / size, *(group == level for level in range(3))]).astype(float)
+    plain = SklearnRidge(alpha=alpha).fit(design, y)
+    np.testing.assert_allclose(model.coef_[0] * size, plain.coef_[0], rtol=0.03, atol=2e-3)
+    np.testing.assert_allclose(model.coef_[1:] - model.coef_[1:].mean(), plain.coef_[1:], rtol=0.03, atol=5e-3)
+    assert model.alpha_ == alpha
+
+
+def test_an_automatic_ridge_is_the_public_rule_of_linear_regression() -> None:
+    x, y = skewed(5000)
+    given_ = {"schema": pf.Schema.box(-1, 1, target=(-10, 10)), "mechanism": "objective", "random_state": 2}
+    one, other = pf.Ridge(1.0, **given_).fit(x, y), pf.LinearRegression(1.0, **given_).fit(x, y)
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+    assert np.shape(one.alpha_) == (2,)
+    assert np.min(one.alpha_) > 0
+
+
+@pytest.mark.parametrize("estimator", [pf.Lasso, pf.ElasticNet])
+def test_penalties_on_absolute_values_are_refused_before_the_charge(estimator: type) -> None:
+    x, y = skewed(500)
+    ledger = pf.Ledger(epsilon=1.0)
+    schema = pf.Schema.box(-1, 1, target=(-10, 10))
+    with pytest.raises(pf.PrivacyError, match="mechanism='objective'"):
+        estimator(0.5, schema=schema, mechanism="objective", ledger=ledger).fit(x, y)
+    assert ledger.spent == 0

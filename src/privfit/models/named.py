@@ -45,6 +45,12 @@ _WEIGHTS: dict[str, AnyMechanism] = {
 }
 
 MOMENTS = MechanismChoice[FunctionalMechanism](_FUNCTIONAL, ("moments",), "pf.FunctionalMechanism(...)", FORMS)
+PENALISED = MechanismChoice[FunctionalMechanism | ObjectiveRegression](
+    {**_FUNCTIONAL, "objective": ObjectiveRegression()},
+    ("moments", ObjectiveRegression.solves),
+    "pf.FunctionalMechanism(...) and pf.ObjectiveRegression(...)",
+    FORMS,
+)
 LEAST_SQUARES = MechanismChoice[MomentMechanism](
     {
         **_FUNCTIONAL,

@@ -15,7 +15,7 @@ from privfit.mechanisms.base import AnyMechanism, Description
 from privfit.models._docs import documented
 from privfit.models.inputs import Input
 from privfit.models.linear import LinearRegression, LinearResult
-from privfit.models.named import MOMENTS, MomentMechanism
+from privfit.models.named import MOMENTS, PENALISED, MomentMechanism
 from privfit.models.report import JSONObject
 from privfit.privacy import Ledger, PrivacyError, PrivacyParameters, Seed
 from privfit.schema import Schema
@@ -135,8 +135,10 @@ class _Penalised(LinearRegression):
                 f"alphas={self.alphas!r} was given with alpha={self.alpha!r}; a list is chosen from with "
                 "alpha='select'. Set it, or leave alphas out."
             )
-        functional = MOMENTS.choose(self.mechanism, type(self).__name__)
-        return PenaltySelection(functional, self._candidates()) if self._selects() else functional
+        if not self._ridge or self._selects():
+            functional = MOMENTS.choose(self.mechanism, type(self).__name__)
+            return PenaltySelection(functional, self._candidates()) if self._selects() else functional
+        return PENALISED.choose(self.mechanism, type(self).__name__)
 
     def _settled(self, mechanism: MomentMechanism, given: Input, parameters: PrivacyParameters) -> MomentMechanism:
         """A penalty is applied to released moments."""
@@ -162,10 +164,12 @@ class _Penalised(LinearRegression):
     def _keep(self, result: LinearResult) -> None:
         super()._keep(result)
         fit = result.fit
-        assert isinstance(fit, LinearFit)
         assert fit.penalty is not None
         strength = fit.penalty[0] / self._ratio() if self._ratio() > 0.5 else fit.penalty[1] / (1 - self._ratio())
-        per_column = strength if self._ridge else strength / max(fit.moments.n_rows, 1.0)
+        per_column = strength
+        if not self._ridge:
+            assert isinstance(fit, LinearFit)
+            per_column = strength / max(fit.moments.n_rows, 1.0)
         numbers = self.alphas is not None if self._selects() else self.alpha != "auto"
         self.alpha_ = float(per_column[0]) if numbers else per_column
         self.dual_gap_ = fit.gap
@@ -193,7 +197,14 @@ class Ridge(_Penalised):
     """Least squares with an L2 penalty, fitted under differential privacy by the functional mechanism.
 
     The objective is scikit-learn's: |y - X coef|^2 + alpha |coef|^2, with one column per level of every category and
-    the intercept not penalised. The penalty is applied to the released moments, so it costs no privacy.
+    the intercept not penalised. The penalty is applied to the released moments, or with mechanism="objective" in the
+    perturbed objective, so it costs no privacy.
+
+    Parameters
+    ----------
+    mechanism : {'auto', 'functional', 'objective'}, FunctionalMechanism or ObjectiveRegression
+        "functional" releases moments; "objective" minimises a perturbed objective (`ObjectiveRegression`), for alphas
+        that are numbers or "auto". "auto" is "functional".
 
     See Also
     --------

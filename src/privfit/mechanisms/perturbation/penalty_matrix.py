@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.schema import RowNorms
+from privfit.schema import Geometry, RowNorms
 
 Floats = NDArray[np.float64]
 
@@ -32,6 +32,25 @@ class PenaltyMatrix:
         """One factor for everything but the intercept."""
         singles = tuple(0.0 if has_intercept and column == 0 else factor for column in norms.singles)
         return cls(norms, (factor,) * len(norms.blocks), singles)
+
+    @classmethod
+    def of_coefficients(cls, geometry: Geometry, alpha: float, scaled: bool) -> PenaltyMatrix:
+        """Half of alpha times the squared coefficients in the units of the table, or of scaled columns, beside half the
+        sum of squared errors; without the intercept, so that the coefficients of a block have the mean zero.
+        """
+        norms = RowNorms.of(geometry)
+        singles = [0.0] * geometry.intercept
+        for block in geometry.blocks:
+            if block.kind == "sign":  # two coefficients of opposite sign
+                singles.append(2 * alpha)
+            elif block.width == 1:
+                singles.append(alpha if scaled else alpha / block.unit**2)
+        return cls(norms, (alpha,) * len(norms.blocks), tuple(singles))
+
+    def beyond(self, ridge: float) -> PenaltyMatrix:
+        """What is left of every factor beside a ridge on everything."""
+        blocks, singles = (tuple(max(own - ridge, 0.0) for own in each) for each in (self.on_blocks, self.on_singles))
+        return PenaltyMatrix(self.norms, blocks, singles)
 
     @property
     def largest(self) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +38,7 @@ from privfit.privacy import Budget, Draws, Event, PrivacyError, PrivacyParameter
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import Laplace
 from privfit.rows import CachedDesign, Rows, sum_of_residuals
-from privfit.schema import Geometry, RowNorms, Schema
+from privfit.schema import Block, Geometry, RowNorms, Schema
 from privfit.statistics import Gradients
 
 Floats = NDArray[np.float64]
@@ -72,6 +73,7 @@ class RegressionPlan(ReleasePlan):
     """All that is decided before a row is read: the choices, the weights in units of the threshold, the intercept."""
 
     scale: TargetScale
+    steps: RegressionWeights
     weights: ERMPlan
     intercept: Laplace | None
     bits: int
@@ -89,6 +91,12 @@ class RegressionFit:
     ridge: float
     shift: float = 0.0
     """The noisy mean of the residuals that the weights leave, which is part of the intercept."""
+    contrast_ridge: float = 0.0
+    """The penalty on effects by the public rule: on contrasts of blocks and on single columns."""
+    penalty: tuple[Floats, Floats] | None = None
+    """What multiplied |c_j| and c_j^2 / 2, per column shown, where there was a penalty."""
+    gap: ClassVar[float] = 0.0
+    """A minimum is certified."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +108,11 @@ class RegressionWeights(ObjectivePerturbation):
 
     Guarantee: docs/proofs/regression-objective.md, Theorem 1.
     """
+
+    alpha: float | None = None
+    """The user's penalty on squared coefficients; None follows a public rule."""
+    scaled: bool = False
+    """Whether that is for columns scaled to [-1, 1]."""
 
     def _ridge(self, gradients: Gradients, noise: ObjectiveNoise, n_rows: int | None) -> float:
         """No more than privacy and the solver need: effects are shrunk by the penalty matrix."""
@@ -138,10 +151,13 @@ class RegressionWeights(ObjectivePerturbation):
         gradients = replace(plan.gradients, loss=tapered_huber(TAPER, centre, threshold))
         rows, norms = max(most_rows(facts.parameters, facts.n_rows), 1), gradients.norms
         quiet = max(QUIET_WEIGHTS, QUIET_SHARE * noise.sd / rows)
-        wanted = CONTRAST_RIDGE * math.sqrt(norms.entries) * noise.sd
-        most = PenaltyMatrix.even(norms, wanted, facts.geometry.intercept)
+        if self.alpha is None:
+            wanted = CONTRAST_RIDGE * math.sqrt(norms.entries) * noise.sd
+            most = PenaltyMatrix.even(norms, wanted, facts.geometry.intercept)
+        else:
+            most = PenaltyMatrix.of_coefficients(facts.geometry, self.alpha, self.scaled)
         ridge = quiet_ridge(gradients, rows, plan.ridge, noise, budget.epsilon, quiet, TOLERANCE, most)
-        penalty = PenaltyMatrix.even(norms, max(wanted - ridge, 0.0), facts.geometry.intercept)
+        penalty = most.beyond(ridge)
         precision = precision_of(gradients, rows, ridge, noise.bound, TOLERANCE, penalty=penalty)
         certificate = certificate_part(gradients, ridge, precision, noise, budget, unit)
         return replace(
@@ -193,19 +209,27 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
 
     def check(self) -> None:
         """Refuse parameters that mean nothing, before anything is read."""
-        self._weights.check()
+        RegressionWeights(noise=self.noise).check()
 
-    @property
-    def _weights(self) -> RegressionWeights:
-        return RegressionWeights(noise=self.noise)
+    def _weights(self, problem: QuadraticProblem) -> RegressionWeights:
+        penalty = problem.penalty
+        if penalty is None or penalty.alpha == "auto":
+            return RegressionWeights(noise=self.noise)
+        return RegressionWeights(noise=self.noise, alpha=float(penalty.alpha), scaled=penalty.scaled)
 
     def settle(self, problem: QuadraticProblem) -> QuadraticProblem:
         """Without the target's squares, which are not bought: there are no intervals."""
+        penalty = problem.penalty
+        if penalty is not None and (penalty.l1_ratio or not penalty.ridge):
+            raise PrivacyError(
+                "mechanism='objective' was given with an L1 penalty, for which it has no certified solver yet. Use "
+                "mechanism='functional', or Ridge. Nothing was charged."
+            )
         return replace(problem, spread=False)
 
     def geometry(self, schema: Schema, problem: QuadraticProblem, numeric: Numbers = "slope") -> Geometry:
         """How rows are encoded: as for perturbed objectives of other losses."""
-        return self._weights.geometry(schema, _erm(problem), numeric)
+        return self._weights(problem).geometry(schema, _erm(problem), numeric)
 
     def for_rows_left_out(self, parameters: PrivacyParameters, slots: int | None) -> PrivacyParameters:
         """Without delta: nothing is proved here of Gaussian noise in the objective where rows are left out."""
@@ -219,8 +243,8 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         parameters, epsilon = facts.parameters, facts.parameters.budget.epsilon
         centre, last = (FOR_CENTRE, FOR_INTERCEPT) if problem.fit_intercept else (Fraction(0), Fraction(0))
         left = replace(parameters, budget=_rounded_down(parameters.budget, 1 - centre - FOR_THRESHOLD - last))
-        own = replace(facts, parameters=left)
-        weights = self._weights.plan(own, _erm(problem))
+        own, steps = replace(facts, parameters=left), self._weights(problem)
+        weights = steps.plan(own, _erm(problem))
         rows, norms = facts.n_rows or USUAL_ROWS, weights.gradients.norms
         noise = weights.sd * norms.columns / (math.sqrt(norms.entries) * rows)
         scale = TargetScale.planned(parameters, rows, noise, centre, FOR_THRESHOLD)
@@ -234,7 +258,7 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
             rows_per_person=int(parameters.rows_per_person),
             parts=(*scale.parts(), *weights.event.parts, *(() if intercept is None else (intercept,))),
         )
-        return RegressionPlan(event, facts, scale, replace(weights, facts=own), intercept, bits)
+        return RegressionPlan(event, facts, scale, steps, replace(weights, facts=own), intercept, bits)
 
     def _intercept_part(self, facts: PublicFacts, epsilon: Fraction, bits: int) -> Laplace:
         """Noise on the sum of residuals; and on the number of rows where that is private."""
@@ -257,13 +281,13 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
 
     def read(self, rows: Rows, plan: RegressionPlan, problem: QuadraticProblem, draws: Draws) -> CachedDesign:
         """A cached design of all rows."""
-        return self._weights.read(rows, plan.weights, plan.weights.problem, draws)
+        return plan.steps.read(rows, plan.weights, plan.weights.problem, draws)
 
     def draw(self, data: CachedDesign, plan: RegressionPlan, draws: Draws) -> RegressionFit:
         """Choose centre and threshold, minimise the perturbed objective at these, and measure what is left."""
         centre, threshold = plan.scale.drawn(data, draws)
         assert plan.weights.certificate is not None
-        own = self._weights.at(plan.weights, centre, threshold, plan.weights.certificate.unit)
+        own = plan.steps.at(plan.weights, centre, threshold, plan.weights.certificate.unit)
         noise, certificate = own.noise, own.certificate
         assert noise is not None
         assert certificate is not None
@@ -271,7 +295,9 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         weights = minimised(own, data, term)
         steps = np.rint(np.clip(weights * certificate.unit, -LARGEST_STEP, LARGEST_STEP)).astype(np.int64)
         weights = np.asarray(draws.add(steps, scale=certificate.scale) / certificate.unit, dtype=np.float64)
-        fit = RegressionFit(weights[:, 0] * threshold, centre, centre, threshold, own.ridge)
+        contrasts = own.ridge + (0.0 if own.penalty is None else own.penalty.largest)
+        scaled = weights[:, 0] * threshold
+        fit = RegressionFit(scaled, centre, centre, threshold, own.ridge, contrast_ridge=contrasts)
         return fit if plan.intercept is None else self._with_mean(fit, weights, data, plan, draws)
 
     def _with_mean(
@@ -290,7 +316,7 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
 
     def solve(self, release: Release[RegressionFit], geometry: Geometry, problem: QuadraticProblem) -> RegressionFit:
         """The released weights, with what the levels and splines have in common in the intercept."""
-        fit, weights = release.value, release.value.weights.copy()
+        fit, weights = self._with_penalty(release.value, geometry, problem), release.value.weights.copy()
         intercept = fit.intercept
         if geometry.intercept:
             return replace(fit, weights=weights[1:], intercept=intercept + float(weights[0]))
@@ -299,6 +325,16 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
             weights[start:stop] -= mean
             intercept += mean
         return replace(fit, weights=weights, intercept=intercept)
+
+    def _with_penalty(self, fit: RegressionFit, geometry: Geometry, problem: QuadraticProblem) -> RegressionFit:
+        """The fit with the penalty on every coefficient that is shown, where there is one."""
+        if problem.penalty is None:
+            return fit
+        alpha, shown = problem.penalty.alpha, []
+        for block in geometry.blocks:
+            each = fit.contrast_ridge * _coefficient_unit(block) if alpha == "auto" else float(alpha)
+            shown += [each] * len(block.labels)
+        return replace(fit, penalty=(np.zeros(len(shown)), np.array(shown)))
 
     def describe(self, fit: RegressionFit, schema: Schema, geometry: Geometry) -> Description:
         """The threshold, and what was done after the weights."""
@@ -316,6 +352,13 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         return Description(
             {"kind": "ridge", "ridge": fit.ridge, "threshold": fit.threshold * target.unit}, tuple(notes)
         )
+
+
+def _coefficient_unit(block: Block) -> float:
+    """What a penalty on a squared weight is on the squared coefficients that it is shown as."""
+    if block.kind == "slope":
+        return block.unit**2
+    return 0.5 if block.kind == "sign" else 1.0
 
 
 def perturbs_objective(parameters: PrivacyParameters, n_rows: int | None, geometry: Geometry) -> bool:
