@@ -22,8 +22,12 @@ Hashes = NDArray[np.uint64]
 
 LARGEST_HASH = 2**64 - 1
 """All rows have a hash of at most this."""
-LOOKED_AT = 2
+LOOKED_AT = 1.25
 """Times as many rows are looked at as are wanted: more would take longer, of fewer too few might be different."""
+AT_LEAST_MORE = 64
+"""Rows more than wanted that are looked at, at least: few are drawn less evenly."""
+MOST_HELD = 4
+"""Times as many rows are held as are wanted, at most: they are sorted when there are more."""
 OF_TARGET, OF_NUMBERS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03)
 """Odd numbers by which parts of a row are multiplied before they are added, modulo 2^64."""
 
@@ -63,13 +67,13 @@ class RowHash:
 
 @dataclass(frozen=True)
 class CountedRows:
-    """Different rows in the order of their hashes, and how often each occurs."""
+    """Rows and how often each occurs: different ones in the order of their hashes, once `smallest` was asked for."""
 
     hashes: Hashes
     rows: Chunk
     counts: Integers
     most: int
-    """How many of them are wanted: those with the smallest hashes. Never more than twice as many are held."""
+    """How many of them are wanted: those with the smallest hashes."""
 
     @classmethod
     def of(cls, chunk: Chunk, hashes: Hashes, most: int, largest: int = LARGEST_HASH) -> CountedRows:
@@ -77,7 +81,7 @@ class CountedRows:
         if largest < LARGEST_HASH:
             taken = np.flatnonzero(hashes <= np.uint64(largest))
             chunk, hashes = _at(chunk, taken), hashes[taken]
-        return cls(hashes, chunk, np.ones(len(hashes), dtype=np.int64), most)._counted()
+        return cls(hashes, chunk, np.ones(len(hashes), dtype=np.int64), most)
 
     def __add__(self, other: CountedRows) -> CountedRows:
         joined = CountedRows(
@@ -85,12 +89,12 @@ class CountedRows:
             Chunk.joined([self.rows, other.rows]),
             np.concatenate([self.counts, other.counts]),
             self.most,
-        )._counted()
-        return joined.smallest() if len(joined.counts) > 2 * self.most else joined
+        )
+        return joined.smallest() if len(joined.counts) > MOST_HELD * self.most else joined
 
     def smallest(self) -> CountedRows:
-        """No more than are wanted."""
-        return self._at(slice(0, self.most))
+        """No more than are wanted, sorted, and equal ones counted as one."""
+        return self._counted()._at(slice(0, self.most))
 
     @property
     def n_rows(self) -> int:
@@ -136,7 +140,8 @@ class SmallestHashes:
     largest: int
 
     def __call__(self, first: int, chunk: Chunk) -> Sums:
-        return [CountedRows.of(chunk, self.hashed(chunk), self.most, self.largest).smallest()]
+        found = CountedRows.of(chunk, self.hashed(chunk), self.most, self.largest)
+        return [found.smallest() if len(found.counts) > self.most else found]
 
 
 def counted_rows(
@@ -145,10 +150,10 @@ def counted_rows(
     """At most so many different rows of all chunks, those with the smallest hashes; `total` adds up what a task makes
     of all chunks.
 
-    Where most rows are different, few of them have a hash as small as that: looking at twice as many is enough. Where
-    that leaves too few, the rows are gone through again.
+    Where most rows are different, few of them have a hash as small as that: looking at a few more is enough. Where that
+    leaves too few, the rows are gone through again.
     """
-    likely = min(LARGEST_HASH, LARGEST_HASH * LOOKED_AT * most // max(1, n_rows))
+    likely = min(LARGEST_HASH, LARGEST_HASH * (int(LOOKED_AT * most) + AT_LEAST_MORE) // max(1, n_rows))
     found = total(SmallestHashes(hashed, most, likely)).smallest()
     enough = len(found.counts) == most or likely == LARGEST_HASH
     return found if enough else total(SmallestHashes(hashed, most, LARGEST_HASH)).smallest()
