@@ -115,6 +115,131 @@ def test_a_worker_that_is_killed_in_the_middle_changes_nothing(
     assert (tmp_path / "killed").exists(), passes
 
 
+def in_thirds(column: str) -> pf.Category:
+    return pf.Category(column, ["a", "b", "c"])
+
+
+AGE, WAGE, ILL = pf.Numeric("age", 0, 100), pf.Numeric("wage", 0, 10), pf.Category("ill", ["no", "yes"])
+KEEPS_ROWS_THERE: dict[str, Callable[[Any], Any]] = {
+    "lasso that selects": lambda table: (
+        pf.Lasso(1.0, alpha="select", schema=pf.Schema([WAGE, in_thirds("city")], AGE), random_state=1).fit(table).coef_
+    ),
+    "regression by objective": lambda table: (
+        pf.LinearRegression(
+            1.0, mechanism="objective", schema=pf.Schema([WAGE, in_thirds("city")], AGE), random_state=1
+        )
+        .fit(table)
+        .coef_
+    ),
+    "three classes": lambda table: (
+        pf.LogisticRegression(1.0, schema=pf.Schema([AGE, WAGE], in_thirds("city")), random_state=1).fit(table).coef_
+    ),
+    "interactions": lambda table: (
+        pf.LogisticRegression(
+            8.0, interactions=2, schema=pf.Schema([AGE, WAGE, in_thirds("city")], ILL), random_state=1
+        )
+        .fit(table)
+        .coef_
+    ),
+    "tuned": lambda table: (
+        pf.LogisticRegression(
+            1.0, mechanism=pf.TunedPerturbation(), schema=pf.Schema([AGE, in_thirds("city")], ILL), random_state=1
+        )
+        .fit(table)
+        .coef_
+    ),
+    "kernel": lambda table: (
+        pf.LinearSVC(1.0, kernel="rbf", schema=pf.Schema([AGE, WAGE], ILL), random_state=1).fit(table).coef_
+    ),
+    "genetic, three classes": lambda table: (
+        pf.LogisticRegression(
+            1.0, mechanism="genetic", schema=pf.Schema([AGE, WAGE], in_thirds("city")), random_state=1
+        )
+        .fit(table)
+        .coef_
+    ),
+    "genetic search": lambda table: (
+        pf.GeneticSearch(
+            pf.RowFitness(lambda rows, w: -np.abs(rows[:, :1] - w.T), spread=lambda w: float(np.ptp(w))),
+            low=[0.0],
+            high=[100.0],
+            rounds=4,
+            schema=pf.Schema([AGE]),
+            random_state=1,
+        )
+        .fit(table)
+        .best_
+    ),
+    "genetic clusters": lambda table: (
+        pf.KMeans(2, mechanism=pf.PrivGene(), epsilon=1.0, schema=NUMBERS, random_state=1).fit(table).cluster_centers_
+    ),
+    "aggregate": lambda table: (
+        pf.Aggregate(np.median, low=0, high=100, epsilon=2.0, schema=pf.Schema([AGE]), random_state=1)
+        .fit(table)
+        .estimate_
+    ),
+    "aggregate of fits": lambda table: (
+        pf.LogisticRegression(
+            4.0, mechanism="sample-and-aggregate", schema=pf.Schema([AGE, in_thirds("city")], ILL), random_state=1
+        )
+        .fit(table)
+        .coef_
+    ),
+    "histogram": lambda table: (
+        pf.baselines.DPME(1.0, schema=pf.Schema([AGE, WAGE], ILL), random_state=1)
+        .fit(table)
+        .predict_proba(pl.from_arrow(people()))
+    ),
+    "filter": lambda table: (
+        pf.LogisticRegression(
+            1.0, schema=pf.Schema([AGE, in_thirds("city")], ILL, where={"wage": (2, 8)}), random_state=1
+        )
+        .fit(table)
+        .coef_
+    ),
+    "filter that nobody meets": lambda table: (
+        pf.LogisticRegression(
+            1.0, schema=pf.Schema([AGE, in_thirds("city")], ILL, where={"wage": (11, 12)}), random_state=1
+        )
+        .fit(table)
+        .coef_
+    ),
+    "filter that nobody meets, one pass": lambda table: (
+        pf.LinearRegression(
+            1.0, schema=pf.Schema([AGE, in_thirds("city")], WAGE, where={"wage": (11, 12)}), random_state=1
+        )
+        .fit(table)
+        .coef_
+    ),
+    "filter, one pass": lambda table: (
+        pf.LinearRegression(
+            1.0, schema=pf.Schema([AGE, in_thirds("city")], WAGE, where={"wage": (2, 8)}), random_state=1
+        )
+        .fit(table)
+        .coef_
+    ),
+}
+
+
+@pytest.fixture
+def nothing_comes_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows, encoded or not, are read on workers alone."""
+
+    def refused(self: Any, *arguments: Any) -> Any:
+        raise AssertionError("rows came to the process of the fit")
+
+    monkeypatch.setattr(PartitionedTable, "read", refused)
+    monkeypatch.setattr(Persisted, "chunks", refused)
+
+
+@pytest.mark.parametrize("fit", KEEPS_ROWS_THERE)
+@pytest.mark.parametrize("engine", ["dask", pytest.param("spark", marks=pytest.mark.slow)])
+@pytest.mark.usefixtures("nothing_comes_here")
+def test_every_mechanism_gives_the_same_bits_and_no_row_comes_here(engine: str, fit: str) -> None:
+    run = KEEPS_ROWS_THERE[fit]
+    assert run(CLUSTERS[engine](people())).tobytes() == run(pl.from_arrow(people())).tobytes()
+
+
 def test_an_answer_that_comes_twice_counts_once_and_sets_that_overlap_are_refused() -> None:
     merge = Merge(lambda one, other: one + other, "frame")
     one, other = Answer({0: Seen(5)}, 10), Answer({1: Seen(6)}, 20)

@@ -109,7 +109,7 @@ def count_cells(rows: Rows) -> dict[int, int]:
     """
     grid = CellGrid(rows.geometry)
     if rows.on_workers:
-        counts = rows.run(partial(_partition_counts, grid), _joined)
+        counts = rows.run(partial(_partition_counts, grid), _joined) or {}
     else:
         counts = _batch_counts(grid, (batch for _, batch in rows.pieces(BATCH_ROWS)))
     return dict(sorted(counts.items()))

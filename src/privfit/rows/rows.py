@@ -201,18 +201,19 @@ class Rows:
         Sums are of integers, so that neither pieces nor their order matter.
         """
         if self.on_workers:
-            return self.run(PartitionSum(task, size, firsts), added)
+            found = self.run(PartitionSum(task, size, firsts), added)
+            return task((0, self._no_rows())) if found is None else found
         with one_blas_thread(), ThreadPoolExecutor(self.threads) as pool:
             return summed(in_order(pool, task, self.pieces(size), 4 * self.threads))
 
     # -- on the workers of a cluster ---------------------------------------------------------------
 
-    def run(self, work: Callable[[int, Iterator[Batch]], Made | None], add: Callable[[Made, Made], Made]) -> Made:
-        """One pass on workers: the sum of what is made of every partition."""
+    def run(
+        self, work: Callable[[int, Iterator[Batch]], Made | None], add: Callable[[Made, Made], Made]
+    ) -> Made | None:
+        """One pass on workers: the sum of what is made of every partition; None where all rows are left out."""
         assert self._table.cluster is not None
         made = self._table.cluster.run(self._columns, self._positions, self._batch_rows, work, add)
-        if made is None:
-            raise no_rows()
         self._counted(self._table.cluster.n_rows)
         return made
 
@@ -224,12 +225,12 @@ class Rows:
         return kept
 
     def _counted(self, rows: int | None) -> None:
-        if not rows:
+        if not rows and not self.leaves_out:
             raise no_rows()
         if self.known_rows not in (None, rows):
             raise other_rows()
         if not self._was_read:
-            report_progress(rows)
+            report_progress(rows or 0)
         self.known_rows, self._was_read = rows, True
 
     def _firsts(self) -> tuple[list[int], int]:
@@ -384,8 +385,7 @@ class CachedRows(ABC, Generic[Chunks]):
         except DataError as error:
             told = str(error).replace(NOT_CHARGED, "")
         else:
-            assert found is not None
-            return found
+            return task(0, next(self._encode(iter([self._rows._no_rows()])))) if found is None else found
         raise read_again(told)
 
 

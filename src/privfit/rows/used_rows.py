@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -20,7 +21,16 @@ from privfit.rows.resources import thread_count
 from privfit.rows.rows import BATCH_ROWS
 from privfit.rows.threads import in_order
 from privfit.schema import Category, Column, Condition, Schema
-from privfit.tables import ABSENT, Batch, DataError, PersonColumn, Table, Values
+from privfit.tables import (
+    ABSENT,
+    Batch,
+    ChosenPartitions,
+    DataError,
+    PartitionedTable,
+    PersonColumn,
+    Table,
+    Values,
+)
 
 
 def used_rows(table: Table, schema: Schema, rows_per_person: int, key: bytes, counted: bool) -> Table:
@@ -52,9 +62,19 @@ class UsedRows(Table):
         if (table.passes_once and (person or counted)) or (table.cluster is not None and person):
             table.keep([*schema.columns, *self._tested, *person])  # in one order from now on
         self._chosen = self._choose(rows_per_person, key, person[0]) if person else None
+        self._partitions = None
+        if table.cluster is not None and self._chosen is None:
+            self._partitions = ChosenPartitions(table.cluster, self._tested, self._places, partial(_fitting, schema))
         self.passes_once, self.runs_again = table.passes_once, table.runs_again
         if counted:
             self.slots = self._count() if self._chosen is None else rows_per_person * self._chosen.persons
+
+    @property
+    def cluster(self) -> PartitionedTable | None:
+        """The table's partitions, of which rows are left out on workers; none where persons were chosen, of which rows
+        may be anywhere.
+        """
+        return self._partitions
 
     def positions(self, columns: Sequence[Column]) -> list[int]:
         """Where the table has these columns."""
@@ -66,20 +86,13 @@ class UsedRows(Table):
         first = 0
         for batch in self._table.batches([*columns, *own], [*positions, *self._places[: len(own)]], rows):
             count = len(batch[0])
-            used = self._fit(batch[len(columns) :]) if self._chosen is None else self._chosen.used(first, count)
+            used = (
+                fits(self._schema, batch[len(columns) :]) if self._chosen is None else self._chosen.used(first, count)
+            )
             first += count
-            yield batch[: len(columns)] if used.all() else [values[used] for values in batch[: len(columns)]]
+            yield _taken(batch[: len(columns)], used)
         if not first:
             raise no_rows()
-
-    def _fit(self, tested: Sequence[Values]) -> NDArray[np.bool_]:
-        """Which rows meet all conditions and have a target."""
-        found = np.ones(len(tested[0]), dtype=bool)
-        for condition, values in zip(self._schema.where, tested, strict=False):
-            found &= meets(condition, values)
-        if self._schema.drops_target:
-            found &= tested[-1] != ABSENT if isinstance(self._schema.target, Category) else ~np.isnan(tested[-1])
-        return found
 
     def _choose(self, most: int, key: bytes, person: Column) -> ChosenRows:
         """One pass over all rows: which of each person are used."""
@@ -89,7 +102,7 @@ class UsedRows(Table):
 
         def made(batch: Batch) -> NDArray[np.uint64]:
             tested = batch[held:-1]
-            fit = self._fit(tested) if tested else np.ones(len(batch[0]), dtype=bool)
+            fit = fits(self._schema, tested) if tested else np.ones(len(batch[0]), dtype=bool)
             return entries(cast(Any, batch[-1]), batch[:held], fit, key)
 
         with ThreadPoolExecutor(thread_count(None)) as pool:
@@ -102,6 +115,8 @@ class UsedRows(Table):
         if self._table.n_rows is not None:
             return self._table.n_rows
         column, place = self._schema.features[0], self._table.positions(self._schema.columns)[0]
+        if self._table.cluster is not None:
+            return sum(self._table.cluster.counts([column], [place]))
         return sum(len(batch[0]) for batch in self._table.batches([column], [place], BATCH_ROWS))
 
     def _positions(self, columns: Sequence[Column]) -> list[int]:
@@ -116,6 +131,25 @@ class UsedRows(Table):
                     "a frame with names. Nothing was charged."
                 )
         return [own[name] if name in own else self._table.positions([column])[0] for column, name in _named(columns)]
+
+
+def _taken(batch: Batch, used: NDArray[np.bool_]) -> Batch:
+    return batch if used.all() else [values[used] for values in batch]
+
+
+def _fitting(schema: Schema, batch: Batch, tested: Batch) -> Batch:
+    """The rows of a batch that are used: on a worker."""
+    return _taken(batch, fits(schema, tested))
+
+
+def fits(schema: Schema, tested: Sequence[Values]) -> NDArray[np.bool_]:
+    """Which rows meet all conditions of the schema and have a target."""
+    found = np.ones(len(tested[0]), dtype=bool)
+    for condition, values in zip(schema.where, tested, strict=False):
+        found &= meets(condition, values)
+    if schema.drops_target:
+        found &= tested[-1] != ABSENT if isinstance(schema.target, Category) else ~np.isnan(tested[-1])
+    return found
 
 
 def _named(columns: Sequence[Column]) -> list[tuple[Column, str]]:

@@ -9,7 +9,7 @@ from privfit.tables.identifiers import PersonColumn, first_half
 from privfit.tables.kept_columns import DecodedTable, KeptColumn, kept_positions
 from privfit.tables.opening import is_frame, is_named, open_table
 from privfit.tables.pandas_frames import is_pandas
-from privfit.tables.partitioned import Persisted
+from privfit.tables.partitioned import ChosenPartitions, PartitionedTable, Persisted
 from privfit.tables.polars_tables import FileTable
 from privfit.tables.public_frames import (
     Frame,
@@ -34,12 +34,14 @@ __all__ = [
     "ArrayFile",
     "Arrays",
     "Batch",
+    "ChosenPartitions",
     "DataError",
     "DecodedTable",
     "FileTable",
     "Frame",
     "KeptColumn",
     "MissingValues",
+    "PartitionedTable",
     "Persisted",
     "PersonColumn",
     "Table",
