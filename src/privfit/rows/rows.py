@@ -380,12 +380,15 @@ class CachedRows(ABC, Generic[Chunks]):
             first += self._length(chunk)
 
     def _total_on_workers(self, task: ChunkTask[Chunks], kept: Persisted) -> Sums:
+        if not kept.firsts[-1]:  # all rows are left out: nobody needs to be asked
+            return task(0, next(self._encode(iter([self._rows._no_rows()]))))
         try:
             found = kept.run(KeptSum(task, self._length, kept.firsts), added)
         except DataError as error:
             told = str(error).replace(NOT_CHARGED, "")
         else:
-            return task(0, next(self._encode(iter([self._rows._no_rows()])))) if found is None else found
+            assert found is not None
+            return found
         raise read_again(told)
 
 
