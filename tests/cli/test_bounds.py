@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -54,3 +55,51 @@ def test_a_column_that_is_not_there_charges_nothing(run: Run, folder: Path) -> N
     assert result.exit_code != 0
     assert "wealth" in result.stderr
     assert pf.Ledger("people.db").n_entries == 0
+
+
+# -- a draft with bought bounds --------------------------------------------------------------------
+
+
+def test_a_draft_has_the_bounds_that_were_bought_and_says_so(run: Run, folder: Path) -> None:
+    pf.Ledger("people.db", epsilon=1.0)
+    ranges = ("--range", "income=0:10000000", "--range", "age=0:150")
+    result = run(
+        "schema", "people.csv", "-t", "income", "--buy-bounds", 0.5, *ranges, "-l", "people.db", "-o", "d.toml"
+    )
+    assert result.exit_code == 0, result.stderr
+    text = Path("d.toml").read_text()
+    assert text.startswith("# Bought, not known: the bounds of ")
+    assert "Epsilon 0.5" in text.splitlines()[0]
+    document = tomllib.loads(text)
+    assert document["target"]["low"] == 0
+    assert 10_000 < document["target"]["high"] < 2_000_000
+    bought = {column["name"] for column in document["feature"] if column.get("low", "?") != "?"}
+    assert bought == {"age"}
+    assert pf.Ledger("people.db").spent.epsilon == 0.5
+
+
+def test_without_ranges_all_numbers_are_bought(run: Run, folder: Path) -> None:
+    result = run("schema", "people.csv", "--buy-bounds", 5.0, "--json")
+    assert result.exit_code == 0, result.stderr
+    told = json.loads(result.stdout)
+    numbers = [column for column in tomllib.loads(told["schema"])["feature"] if column["type"] == "numeric"]
+    assert {column["name"] for column in numbers} == told["bounds"].keys()
+    assert all(column["low"] == -column["high"] for column in numbers)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--range", "income=0:5"),
+        ("--ledger", "new.db", "--ledger-epsilon", 1),
+        ("--buy-bounds", 0.5, "--check", "linear.toml"),
+        ("--buy-bounds", 0.5, "--range", "wealth=0:5", "-l", "new.db", "--ledger-epsilon", 1),
+        ("--buy-bounds", -1),
+        ("--buy-bounds", 0.5, "-l", "none.db"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(run: Run, folder: Path, options: tuple) -> None:
+    result = run("schema", "people.csv", *options)
+    assert result.exit_code != 0
+    assert "Traceback" not in result.stderr
+    assert not Path("new.db").exists()

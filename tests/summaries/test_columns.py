@@ -47,6 +47,14 @@ def test_several_quantiles_at_one_price_are_an_array_with_intervals() -> None:
     assert found.labels == ((0.1, 0.5, 0.9),)
 
 
+def test_without_intervals_the_whole_price_goes_into_the_quantile() -> None:
+    ledger = pf.Ledger(epsilon=1.0)
+    bare = pf.quantile(TABLE, INCOME, 0.5, epsilon=1.0, ledger=ledger, intervals=False)
+    assert bare.interval == (0.0, 1_000_000.0)
+    (part,) = ledger.entries()[0].event.parts
+    assert part.epsilon == 1.0
+
+
 def test_a_value_that_many_share_is_found() -> None:
     hours = np.where(np.arange(5000) % 3 == 0, 20.0, 40.0)[:, None]
     assert pf.quantile(hours, pf.Numeric("hours", 0, 100), 0.5, epsilon=1.0) == 40.0

@@ -60,6 +60,7 @@ CASES = (
     Case("mean of both signs", pf.mean, "Summary", (GAIN,), _asked(pf.mean, GAIN)),
     Case("mean below zero", pf.mean, "Summary", (LOSS,), _asked(pf.mean, LOSS)),
     Case("median", pf.quantile, "Summary", (INCOME,), _asked(pf.quantile, INCOME)),
+    Case("bare median", pf.quantile, "Summary", (INCOME,), _asked(pf.quantile, INCOME), {"intervals": False}),
     Case("quantiles", pf.quantile, "Summary", (GAIN,), _asked(pf.quantile, GAIN, [0.2, 0.9])),
     Case("histogram", pf.histogram, "Summary", (BINNED,), _asked(pf.histogram, BINNED)),
     Case("describe", pf.describe, "Summary", (INCOME, GAIN, SEX), _described(INCOME, GAIN, SEX)),

@@ -10,10 +10,20 @@ import typer
 from rich.table import Table as Lines
 from rich.text import Text
 
-from privfit.cli.console import hint, print_json, stderr, stdout
+from privfit.cli.console import hint, ledger_facts, print_json, stderr, stdout
 from privfit.cli.errors import INCOMPLETE, CommandError
-from privfit.cli.options import SOURCES, shown_source
+from privfit.cli.options import (
+    SOURCES,
+    Adjacency,
+    AdjacencyOption,
+    ExpectedRowsOption,
+    LedgerEpsilonOption,
+    LedgerOption,
+    RowsPerPersonOption,
+    shown_source,
+)
 from privfit.cli.output import check_output
+from privfit.cli.schema_bounds import Purchase
 from privfit.schema import Category, Column, Numeric, Schema, SchemaError
 from privfit.schema.toml import value_text
 from privfit.tables import NUMBER_OF_A_DATE, Table, draft_schema, open_table, settled_box
@@ -40,6 +50,24 @@ def schema(
             help="Check this schema instead of drafting one; with TABLE, against the table.",
         ),
     ] = None,
+    buy_bounds: Annotated[
+        float | None,
+        typer.Option(metavar="EPSILON", help="Buy the bounds of numbers with this epsilon, and write them down."),
+    ] = None,
+    range_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--range",
+            metavar="NAME=LOW:HIGH",
+            help="Buy bounds of this column alone, within this public range. Repeat for more. Default: all numbers, "
+            "from -1e9 to 1e9.",
+        ),
+    ] = None,
+    ledger: LedgerOption = None,
+    ledger_epsilon: LedgerEpsilonOption = None,
+    rows_per_person: RowsPerPersonOption = 1,
+    adjacency: AdjacencyOption = Adjacency.replace_one,
+    expected_rows: ExpectedRowsOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Draft the public facts of a table, or check them.
@@ -54,12 +82,23 @@ def schema(
     \b
     Examples:
       privfit schema people.csv --target income -o schema.toml
+      privfit schema people.csv --buy-bounds 0.05 --range income=0:1e7 \\
+          --ledger budget.db -o schema.toml
       privfit schema --check schema.toml people.csv
     """
+    purchase = None
+    if buy_bounds is not None:
+        purchase = Purchase(buy_bounds, range_ or (), ledger, ledger_epsilon, adjacency, rows_per_person, expected_rows)
+    elif range_ or ledger is not None or ledger_epsilon is not None:
+        raise CommandError(
+            "--range or --ledger was given without --buy-bounds; nothing else here costs anything. Say how much to "
+            "spend: --buy-bounds 0.05."
+        )
     if check is not None:
-        if target is not None or output is not None:
+        if target is not None or output is not None or purchase is not None:
             raise CommandError(
-                "--check was given with --target or -o, which are for drafting. Leave them out, or leave out --check."
+                "--check was given with --target, -o or --buy-bounds, which are for drafting. Leave them out, or leave "
+                "out --check."
             )
         _check(check, table, as_json)
     elif table is None:
@@ -67,7 +106,7 @@ def schema(
             "Neither a TABLE to draft a schema from nor --check SCHEMA was given. Give one: privfit schema people.csv."
         )
     else:
-        _draft(table, target, output, as_json)
+        _draft(table, target, output, as_json, purchase)
 
 
 def complete_schema(path: Path) -> Schema:
@@ -102,7 +141,9 @@ def _missing(column: dict[str, Any]) -> list[str]:
     return [fact for fact in needed if column.get(fact, UNKNOWN) in (UNKNOWN, [UNKNOWN], [])]
 
 
-def _draft(table: str, target: str | None, output: Path | None, as_json: bool) -> None:
+def _draft(
+    table: str, target: str | None, output: Path | None, as_json: bool, purchase: Purchase | None = None
+) -> None:
     if output is not None:
         check_output(output, table)
         if output.exists():
@@ -110,11 +151,17 @@ def _draft(table: str, target: str | None, output: Path | None, as_json: bool) -
                 f"-o {output} exists, and facts that you filled in would be lost. Choose another name, or remove the "
                 "file."
             )
-    text = draft_schema(table, target)
+    text, told = draft_schema(table, target), dict[str, Any]()
+    if purchase is not None:
+        text, bought, book = purchase.made(table, text)
+        told = {"bounds": {name: list(pair) for name, pair in bought.items()}, "report": bought.report.to_dict()}
+        told["ledger"] = None if book is None else ledger_facts(book)
+        for name, (low, high) in bought.items():
+            hint(f"Bought: {name} from {low:.10g} to {high:.10g}.")
     if output is not None:
         output.write_text(text, encoding="utf-8")
     if as_json:
-        print_json({"schema": text, "written": None if output is None else str(output)})
+        print_json({"schema": text, "written": None if output is None else str(output), **told})
     elif output is None:
         typer.echo(text, nl=False)
     else:

@@ -26,8 +26,8 @@ Ends = Literal["auto", "far", "both"]
 PER_OCTAVE = 4
 """Points of a logarithmic grid per factor of two: a bound is up to 19% too wide, and finer grids gain less than noise
 loses; `privfit bench bounds`."""
-OCTAVES = 24
-"""Factors of two that a logarithmic grid spans: seventeen million. A bound can be that much too generous."""
+OCTAVES = 40
+"""Factors of two that a logarithmic grid spans: 10^12. A bound can be that much too generous."""
 DIGITS = 3
 """Digits of the points of a logarithmic grid, which people will read: far finer than the grid."""
 LINEAR_POINTS = 128

@@ -147,6 +147,7 @@ def quantile(
     *,
     epsilon: float,
     ledger: Ledger | None = None,
+    intervals: bool = True,
     adjacency: Adjacency = "replace-one",
     rows_per_person: int = 1,
     expected_rows: int | None = None,
@@ -165,6 +166,9 @@ def quantile(
     quantiles : float or list of float
         Which quantiles, each above 0 and below 1. Several share epsilon; quantiles that are far from the median get
         a larger part of it.
+    intervals : bool
+        Whether a part of epsilon (8%, or 11% for several quantiles) is spent on intervals. Without them the whole
+        epsilon goes into the quantiles, and `interval` is the column's bounds.
 
     Returns
     -------
@@ -192,7 +196,7 @@ def quantile(
     terms = Terms(epsilon, 0.0, adjacency, rows_per_person, expected_rows, ledger, random_state)
 
     def question(rows: int) -> Question:
-        return Quantiles(fine_grid(column, rows * epsilon / len(wanted)), wanted)
+        return Quantiles(fine_grid(column, rows * epsilon / len(wanted)), wanted, bool(intervals))
 
     answer = _asked("quantile", question, table, column, terms)
     found = answer.value[0]["quantiles"]

@@ -24,9 +24,9 @@ from privfit.statistics.quantiles import (
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-FOR_INTERVALS = Fraction(8, 100)
-"""Part of the price that measures how dense values lie around each quantile, for its interval. Less makes quantiles
-more accurate and intervals less reliable; `privfit bench description`."""
+FOR_INTERVAL, FOR_INTERVALS = Fraction(8, 100), Fraction(11, 100)
+"""Part of the price that measures how dense values lie around a quantile, for its interval; and around several. Less
+makes quantiles more accurate and intervals less reliable; `privfit bench description`."""
 WINDOWS = (Fraction(1, 8), Fraction(1, 2), Fraction(2))
 """How far around a quantile rows are counted, in factors of two: the nearest window that stands out from noise
 says how dense values lie. `privfit bench description`."""
@@ -49,6 +49,8 @@ class Quantiles(Question):
 
     grid: FineGrid
     quantiles: tuple[Fraction, ...]
+    intervals: bool = True
+    """Without intervals the whole price goes into the selections."""
 
     def block(self, start: int) -> Block:
         return self.grid.block(start)
@@ -65,22 +67,31 @@ class Quantiles(Question):
                     epsilon=float(share.epsilon * part),
                 )
             )
-        windows = KNorm(
+        return (*selections, self._noise(share)) if self.intervals else tuple(selections)
+
+    def _noise(self, share: Share) -> KNorm:
+        """The noise on the counts of windows."""
+        return KNorm(
             norm="linf",
             size=len(self.quantiles) * len(WINDOWS),
-            scale=share.scale(UNIT, FOR_INTERVALS),
+            scale=share.scale(UNIT, self._for_intervals),
             sensitivity=UNIT * share.rows_per_person,
             unit=UNIT,
-            epsilon=float(share.epsilon * FOR_INTERVALS),
+            epsilon=float(share.epsilon * self._for_intervals),
             purpose="intervals",
         )
-        return (*selections, windows)
+
+    @property
+    def _for_intervals(self) -> Fraction:
+        if not self.intervals:
+            return Fraction(0)
+        return FOR_INTERVAL if len(self.quantiles) == 1 else FOR_INTERVALS
 
     @property
     def _selection_parts(self) -> list[Fraction]:
         """The part of the price that each selection has: more in the tails, where values lie further apart."""
         weights = [Fraction(round(1000 * (4 * q * (1 - q)) ** -0.25)) for q in map(float, self.quantiles)]
-        return [(1 - FOR_INTERVALS) * weight / sum(weights) for weight in weights]
+        return [(1 - self._for_intervals) * weight / sum(weights) for weight in weights]
 
     @property
     def _widths(self) -> list[int]:
@@ -88,21 +99,25 @@ class Quantiles(Question):
 
     def draw(self, counts: Integers, share: Share, draws: Draws) -> tuple[list[int], Floats]:
         places = [draws.select(quantile_scores(counts, quantile)) for quantile in self.quantiles]
+        if not self.intervals:
+            return places, np.zeros((len(places), 0))
         windows = np.concatenate([window_counts(counts, place, self._widths) for place in places])
         return places, draws.add(UNIT * windows).reshape(len(places), -1) / UNIT
 
     def figures(self, drawn: tuple[list[int], Floats], share: Share) -> Figures:
-        *selections, noise = self.parts(share)
-        assert isinstance(noise, KNorm)
-        values, lows, highs = [], [], []
-        for place, windows, quantile, part in zip(*drawn, self.quantiles, selections, strict=True):
-            assert isinstance(part, Selection)
+        places, windows = drawn
+        halves = self._half_widths(windows, share) if self.intervals else np.full(len(places), np.inf)
+        middle = np.array(places, dtype=np.float64)
+        return {"quantiles": Interval(*(self.grid.at(each) for each in (middle, middle - halves, middle + halves)))}
+
+    def _half_widths(self, windows: Floats, share: Share) -> Floats:
+        """Half of the width of every interval, in levels."""
+        sd, selections = self._noise(share).sd, (part for part in self.parts(share) if isinstance(part, Selection))
+        found = []
+        for quantile, part, own in zip(self.quantiles, selections, windows, strict=True):
             ranks = self._rank_error(quantile, part, share.n_rows)
-            half = ranks / self._density(windows, noise.sd, ranks)
-            values.append(place)
-            lows.append(place - half)
-            highs.append(place + half)
-        return {"quantiles": Interval(*(self.grid.at(np.array(each)) for each in (values, lows, highs)))}
+            found.append(ranks / self._density(own, sd, ranks))
+        return np.array(found)
 
     def _rank_error(self, quantile: Fraction, part: Selection, n_rows: int) -> float:
         """How far the rank of what was selected may be off: noise, close to a Laplace law, and sampling."""
