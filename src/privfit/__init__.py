@@ -45,6 +45,7 @@ from privfit.schema import Category, Numeric, Schema, SchemaError
 from privfit.statistics import RowFitness, TableFitness
 from privfit.summaries import (
     BoughtBounds,
+    BoughtLevels,
     Figure,
     Figures,
     TableDescription,
@@ -53,6 +54,7 @@ from privfit.summaries import (
     crosstab,
     describe,
     histogram,
+    levels,
     mean,
     quantile,
 )
@@ -66,6 +68,7 @@ __all__ = [
     "AdditiveRegressor",
     "Aggregate",
     "BoughtBounds",
+    "BoughtLevels",
     "BudgetExceeded",
     "Category",
     "ConvexLoss",
@@ -116,6 +119,7 @@ __all__ = [
     "describe",
     "histogram",
     "learning",
+    "levels",
     "load_model",
     "losses",
     "mean",

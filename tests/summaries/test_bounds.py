@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from pathlib import Path
 
@@ -119,3 +120,18 @@ def test_the_examples_of_the_page_run() -> None:
     assert 90_000 < names["bought"]["income"][1] < 300_000
     assert names["both"]["balance"][1] < 20_000
     assert names["ledger"].spent.epsilon == pytest.approx(0.5)
+
+
+# -- levels ----------------------------------------------------------------------------------------
+
+
+def test_levels_with_rows_are_bought_and_others_are_not() -> None:
+    codes = pl.DataFrame({"code": ["a"] * 900 + ["b"] * 300 + ["c"] * 2 + ["unheard of"] * 500})
+    listed = pf.Category("code", ["z", "b", "a", "c", *map(str, range(500))])
+    found = [pf.levels(codes, listed, epsilon=1.0, random_state=seed) for seed in range(20)]
+    assert all({"a", "b"} <= set(bought) for bought in found)
+    assert sum(bought == ("b", "a") for bought in found) >= 16
+    bought = found[0]
+    assert pickle.loads(pickle.dumps(bought)).report == bought.report
+    with pytest.raises(pf.SchemaError, match="list"):
+        pf.levels(codes, ["a", "b"], epsilon=1.0)  # type: ignore[arg-type]

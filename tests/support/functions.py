@@ -65,6 +65,7 @@ CASES = (
     Case("histogram", pf.histogram, "Summary", (BINNED,), _asked(pf.histogram, BINNED)),
     Case("describe", pf.describe, "Summary", (INCOME, GAIN, SEX), _described(INCOME, GAIN, SEX)),
     Case("describe bins", pf.describe, "Summary", (BINNED, JOB), _described(BINNED, JOB, quantiles=(0.25, 0.75))),
+    Case("levels", pf.levels, "Summary", (JOB,), _asked(pf.levels, JOB)),
     Case("crosstab", pf.crosstab, "CrossCounts", (SEX, BINNED), _asked(pf.crosstab, [SEX, BINNED])),
     Case("bounds", pf.bounds, "SelectedBounds", (INCOME, DEBT), _bounds(INCOME, DEBT)),
     Case("bounds both ends", pf.bounds, "SelectedBounds", (DEBT, AGE), _bounds(DEBT, AGE, ends="both", grid="linear")),

@@ -1,11 +1,13 @@
 """Figures about a table, one function each: bounds, and what describes it.
 
 Read release.py first: the order of every function, from what a user gives to an answer with its report. Each function
-states a problem for a mechanism of mechanisms/summaries and says how the answer looks: bought.py (bounds), columns.py
-(count, mean, quantile, histogram, crosstab), description.py (describe), figures.py (numbers with intervals).
+states a problem for a mechanism of mechanisms/summaries and says how the answer looks: bought.py (bounds),
+bought_levels.py (levels), columns.py (count, mean, quantile, histogram, crosstab), description.py (describe),
+figures.py (numbers with intervals).
 """
 
 from privfit.summaries.bought import BoughtBounds, bounds
+from privfit.summaries.bought_levels import BoughtLevels, levels
 from privfit.summaries.columns import count, crosstab, histogram, mean, quantile
 from privfit.summaries.description import TableDescription, describe
 from privfit.summaries.figures import Figure, Figures
@@ -13,6 +15,7 @@ from privfit.summaries.figures import Figure, Figures
 __all__ = [
     "FUNCTIONS",
     "BoughtBounds",
+    "BoughtLevels",
     "Figure",
     "Figures",
     "TableDescription",
@@ -21,9 +24,10 @@ __all__ = [
     "crosstab",
     "describe",
     "histogram",
+    "levels",
     "mean",
     "quantile",
 ]
 
-FUNCTIONS = (bounds, count, mean, quantile, histogram, crosstab, describe)
+FUNCTIONS = (bounds, count, mean, quantile, histogram, crosstab, describe, levels)
 """Every function that releases something: the conformance suite runs them because they are listed here."""

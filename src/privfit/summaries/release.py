@@ -12,6 +12,7 @@ from privfit.models.report import Report, make_report, qualifications
 from privfit.privacy import (
     Adjacency,
     Budget,
+    Event,
     Ledger,
     PrivacyError,
     PrivacyParameters,
@@ -50,9 +51,10 @@ class Terms:
 
 @dataclass(frozen=True)
 class Answer:
-    """What `solve` made of a release, and the report."""
+    """What `solve` made of a release, its event, and the report."""
 
     value: Any
+    event: Event
     report: Report
 
 
@@ -97,7 +99,7 @@ def released(
             PrivacyWarning,
             stacklevel=3,
         )
-    return Answer(value, report)
+    return Answer(value, release.event, report)
 
 
 def _opened(table: TableLike, schema: Schema) -> Table:
