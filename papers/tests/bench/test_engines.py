@@ -41,7 +41,7 @@ def test_both_sides_answer_and_a_line_names_what_was_measured(folder) -> None:
 
 
 def test_growth_has_an_exponent_from_the_second_size_on(folder) -> None:
-    first, second = growth("Parquet", (ROWS, 2 * ROWS), folder, 1)
+    first, second = growth("linear", (ROWS, 2 * ROWS), folder, 1)
     assert first.exponent is None
     assert second.exponent is not None
 

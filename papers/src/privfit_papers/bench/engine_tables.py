@@ -42,6 +42,7 @@ FEATURES: tuple[Column, ...] = (
     *(Numeric(name, 0, 100) for name in COUNTS),
     *(Category(name, list(levels)) for name, levels in TEXTS.items()),
 )
+CLASSIFIERS = ("logistic", "functional logistic", "majority")
 AMOUNT, GROUP = Numeric("amount", -1, 1), Category("group", ["no", "yes"])
 
 
@@ -67,10 +68,10 @@ def wide(rows: int, seed: int) -> pl.DataFrame:
 
 
 def schema_of(kind: str) -> Schema:
-    """What is public about a table: `wide`, or people for the model `linear` or `logistic`."""
+    """What is public about a table: `wide`, or people for a model."""
     if kind == "wide":
         return Schema([Numeric(f"x{i}", -1, 1) for i in range(WIDE)], target=AMOUNT)
-    return Schema(FEATURES, target=GROUP if kind == "logistic" else AMOUNT)
+    return Schema(FEATURES, target=GROUP if kind in CLASSIFIERS else AMOUNT)
 
 
 def parts(rows: int, wide_table: bool = False) -> Iterator[pl.DataFrame]:

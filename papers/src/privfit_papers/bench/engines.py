@@ -15,13 +15,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
 
-from privfit.models import LinearRegression, LogisticRegression
+from privfit.baselines import Majority
+from privfit.models import Lasso, LinearRegression, LogisticRegression
 from privfit_papers.bench import engine_tables as tables
 from privfit_papers.bench.memory import peak_gigabytes
 from privfit_papers.bench.speed import bench_ledger
@@ -29,6 +31,17 @@ from privfit_papers.bench.speed import bench_ledger
 READ_ROWS = 1 << 16
 """Rows of a batch of the bare reads, as in a fit."""
 ONE_PASS, ITERATIVE = "linear", "logistic"
+MODELS: dict[str, Callable[..., Any]] = {
+    ONE_PASS: LinearRegression,
+    ITERATIVE: LogisticRegression,
+    "lasso": Lasso,
+    "adassp": partial(LinearRegression, delta=1e-6, mechanism="adassp"),
+    "functional logistic": partial(LogisticRegression, mechanism="functional"),
+    "majority": Majority,
+}
+ONE_PASS_MODELS = tuple(name for name in MODELS if name != ITERATIVE)
+FEW_ROWS = 1000
+"""Rows of the fit whose time does not count as time for rows."""
 
 
 @dataclass(frozen=True)
@@ -62,14 +75,21 @@ class EngineRatio:
     read: float
     peak_gigabytes: float
     wanted: float
+    fit_cpu: float = math.nan
+    read_cpu: float = math.nan
 
     @property
     def ratio(self) -> float:
         return self.fit / self.read
 
+    @property
+    def cpu_ratio(self) -> float:
+        """The same in time of the processor, in which others on the machine hardly show. A server's is not in it."""
+        return self.fit_cpu / self.read_cpu
+
     def to_dict(self) -> dict[str, float | str]:
         """As plain values."""
-        return {**asdict(self), "ratio": self.ratio}
+        return {**asdict(self), "ratio": self.ratio, "cpu_ratio": self.cpu_ratio}
 
 
 # -- bare reads ------------------------------------------------------------------------------------
@@ -224,6 +244,8 @@ def side_by_side(source: Source, model: str, place: str, rows: int, repeats: int
         min(theirs["seconds"] for _, theirs in turns),
         max(ours["gigabytes"] for ours, _ in turns),
         source.wanted_logistic if model == ITERATIVE else source.wanted,
+        min(ours["cpu"] for ours, _ in turns),
+        min(theirs["cpu"] for _, theirs in turns),
     )
 
 
@@ -265,30 +287,40 @@ def engine_ratios(
 
 @dataclass(frozen=True)
 class Growth:
-    """The best time of a fit of so many rows, and the exponent of time in rows since the line before."""
+    """Time of the processor for the rows of a fit: the best one, less that of a fit of FEW_ROWS, because planning,
+    ledger, noise and solver take as long for any number of rows. And the exponent of it in the number of rows.
+    """
 
+    model: str
     rows: int
     seconds: float
     peak_gigabytes: float
     exponent: float | None = None
 
-    def to_dict(self) -> dict[str, float | None]:
+    def to_dict(self) -> dict[str, float | str | None]:
         """As plain values."""
         return asdict(self)
 
 
-def growth(name: str, sizes: Sequence[int], folder: Path, repeats: int, model: str = ONE_PASS) -> list[Growth]:
-    """How the time of a fit and its memory grow with the number of rows."""
+def growth(model: str, sizes: Sequence[int], folder: Path, repeats: int) -> list[Growth]:
+    """How the time of a fit from Parquet and its memory grow with the number of rows."""
     found: list[Growth] = []
+    fixed = _best_fit(model, FEW_ROWS, folder, repeats)["cpu"]
     for rows in sizes:
-        place = written(SOURCES[name], folder, rows)
-        with Side("fit", name, model, place) as fit:
-            fit.measured()
-            turns = [fit.measured() for _ in range(repeats)]
-        seconds, peak = min(turn["seconds"] for turn in turns), max(turn["gigabytes"] for turn in turns)
-        exponent = math.log(seconds / found[-1].seconds) / math.log(rows / found[-1].rows) if found else None
-        found.append(Growth(rows, seconds, peak, exponent))
+        best = _best_fit(model, rows, folder, repeats)
+        seconds = max(best["cpu"] - fixed, 1e-9)
+        exponent = math.log(seconds / found[0].seconds) / math.log(rows / found[0].rows) if found else None
+        found.append(Growth(model, rows, seconds, best["gigabytes"], exponent))
     return found
+
+
+def _best_fit(model: str, rows: int, folder: Path, repeats: int) -> dict[str, float]:
+    """The least time of the processor, and the peak of memory."""
+    place = written(SOURCES["Parquet"], folder, rows)
+    with Side("fit", "Parquet", model, place) as fit:
+        fit.measured()
+        turns = [fit.measured() for _ in range(repeats)]
+    return {"cpu": min(turn["cpu"] for turn in turns), "gigabytes": max(turn["gigabytes"] for turn in turns)}
 
 
 def _turn(side: str, source: Source, model: str, place: str) -> None:
@@ -296,16 +328,15 @@ def _turn(side: str, source: Source, model: str, place: str) -> None:
     if side == "read":
         source.read(place, [column.name for column in schema.columns])
         return
-    estimator, mechanism = {ONE_PASS: (LinearRegression, "functional"), ITERATIVE: (LogisticRegression, "auto")}[model]
-    estimator(mechanism=mechanism, schema=schema, ledger=bench_ledger()).fit(source.given(place))
+    MODELS[model](schema=schema, ledger=bench_ledger()).fit(source.given(place))
 
 
 def _answer(side: str, name: str, model: str, place: str) -> None:
     for _ in sys.stdin:
-        start = time.perf_counter()
+        start, begun = time.perf_counter(), time.process_time()
         _turn(side, SOURCES[name], model, place)
-        seconds = time.perf_counter() - start
-        print(json.dumps({"seconds": seconds, "gigabytes": peak_gigabytes()}), flush=True)
+        spent = {"seconds": time.perf_counter() - start, "cpu": time.process_time() - begun}
+        print(json.dumps({**spent, "gigabytes": peak_gigabytes()}), flush=True)
 
 
 if __name__ == "__main__":
