@@ -54,6 +54,16 @@ def test_options_reach_the_model(run: Run, folder: Path) -> None:
     assert any(name.startswith("age_[") for name in model.get_feature_names_out())
 
 
+def test_threads_and_memory_reach_the_model_or_are_refused(run: Run, folder: Path) -> None:
+    assert run(*LINEAR, "-e", 0.5, "--n-jobs", 1, "--max-memory", "700MB", "-o", "model.json").exit_code == 0
+    model = pf.load_model("model.json")
+    assert (model.n_jobs, model.max_memory) == (1, "700MB")
+    for option, value in (("--max-memory", "much"), ("--n-jobs", 0)):
+        refused = run(*LINEAR, "-e", 0.5, "-l", "new.db", "--ledger-epsilon", 2, option, value, "-o", "other.json")
+        assert refused.exit_code == 1
+        assert not Path("new.db").exists()
+
+
 def test_a_seed_repeats_and_says_not_private(run: Run, folder: Path) -> None:
     for name in ("first.json", "second.json"):
         result = run(*LINEAR, "-e", 1, "--seed", 7, "-o", name, "--json")

@@ -140,3 +140,14 @@ def test_both_are_saved_with_a_model(tmp_path) -> None:
     model.save(tmp_path / "model.json")
     again = pf.load_model(tmp_path / "model.json")
     assert (again.n_jobs, again.max_memory) == (2, "2GB")
+
+
+def test_a_full_disk_ends_a_fit_before_the_charge(monkeypatch) -> None:
+    monkeypatch.setattr("privfit.tables.array_file.tempfile.TemporaryFile", lambda **_: open("/dev/full", "wb+", 0))  # noqa: SIM115
+    for name in ("logistic", "svm", "genetic", "kmeans"):
+        model, y = MODELS[name]
+        ledger = pf.Ledger(epsilon=5.0)
+        with pytest.raises(pf.DataError, match=r"could not be written.*Nothing was charged\.$"):
+            clone(model).set_params(random_state=None, ledger=ledger, max_memory=1).fit(X, y)
+        assert ledger.spent.epsilon == 0
+        assert list(ledger.entries()) == []
