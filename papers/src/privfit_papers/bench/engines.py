@@ -32,10 +32,10 @@ READ_ROWS = 1 << 16
 """Rows of a batch of the bare reads, as in a fit."""
 ONE_PASS, ITERATIVE = "linear", "logistic"
 MODELS: dict[str, Callable[..., Any]] = {
-    ONE_PASS: LinearRegression,
+    ONE_PASS: partial(LinearRegression, mechanism="functional"),
     ITERATIVE: LogisticRegression,
-    "lasso": Lasso,
-    "adassp": partial(LinearRegression, delta=1e-6, mechanism="adassp"),
+    "lasso": partial(Lasso, mechanism="functional"),
+    "adassp": partial(LinearRegression, delta=1e-9, mechanism="adassp"),
     "functional logistic": partial(LogisticRegression, mechanism="functional"),
     "majority": Majority,
 }
