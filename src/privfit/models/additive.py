@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from privfit.losses import SQUARED
 from privfit.mechanisms import ObjectiveRegression, QuadraticProblem, RegressionFit
 from privfit.mechanisms.base import AnyMechanism
+from privfit.mechanisms.perturbation.defaults import REGRESSION_SLOPE_BELOW
 from privfit.models._docs import documented
 from privfit.models.base import PrivateLinearModel, public_rows
 from privfit.models.inputs import Input
@@ -44,7 +45,7 @@ class AdditiveRegressor(RegressorMixin, PrivateLinearModel[ObjectiveRegression, 
         "auto" is "objective".
     numeric : {'auto', 'slope', 'bins', 'splines'}
         Encoding of numeric columns that have no bins of their own. "auto" is "slope" where rows times epsilon over
-        columns is below 200, and splines with 8 knots from there on.
+        columns is below 350, and splines with 8 knots from there on.
     monotone : dict of str to int, or None
         Names of numeric columns whose curves are made to rise (1) or fall (-1), after the fit, at no cost.
 
@@ -121,7 +122,8 @@ class AdditiveRegressor(RegressorMixin, PrivateLinearModel[ObjectiveRegression, 
         used, self._knots_used = self.numeric, AUTO_KNOTS
         if used == "auto":
             rows = public_rows(given, parameters)
-            used, self._knots_used = automatic_numbers(parameters, len(given.schema.features), rows)
+            columns = len(given.schema.features)
+            used, self._knots_used = automatic_numbers(parameters, columns, rows, REGRESSION_SLOPE_BELOW)
         self._numeric_used = used  # type: ignore[assignment]
         problem = QuadraticProblem(SQUARED, bool(self.fit_intercept))
         return problem, mechanism.geometry(given.schema, problem, self._numeric_used)

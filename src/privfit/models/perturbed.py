@@ -252,14 +252,16 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
 AnyPerturbedModel = PerturbedModel[Any, Any]
 
 
-def automatic_numbers(parameters: PrivacyParameters, columns: int, n_rows: int | None) -> tuple[Numbers, int]:
+def automatic_numbers(
+    parameters: PrivacyParameters, columns: int, n_rows: int | None, below: float = SLOPE_BELOW
+) -> tuple[Numbers, int]:
     """How numbers enter where nobody says, and with how many knots: as splines where rows times epsilon per column
     suffice.
     """
     if n_rows is None:
         return "splines", AUTO_KNOTS
     density = n_rows * parameters.budget.epsilon / (columns * parameters.rows_per_person)
-    return ("slope" if density < SLOPE_BELOW else "splines"), AUTO_KNOTS
+    return ("slope" if density < below else "splines"), AUTO_KNOTS
 
 
 def table_units(weights: Floats, geometry: Geometry, fit_intercept: bool) -> tuple[Floats, float]:

@@ -54,6 +54,9 @@ LEAST_STRETCH, MOST_STRETCH = 0.6, 1.25
 
 # -- numbers: papers/experiments/regression.py --rule ---------------------------------------------------
 
+REGRESSION_SLOPE_BELOW = 350.0
+"""Rows times epsilon per column below which a number of an additive regression has one slope, as SLOPE_BELOW for
+classes: python papers/experiments/regression.py --real, where the generated census is at 333 for epsilon 0.1."""
 OBJECTIVE_FROM = 1_000.0
 """Rows times epsilon, over rows per person, from which on a regression perturbs the objective: with fewer both are
 mostly noise, and moments with their cautious repair are less often worse than the mean."""
