@@ -20,8 +20,8 @@ def test_forty_kills(tmp_path):
     print(Kills(str(tmp_path / "ledger.db"), 40, 40).run())
 
 
-def test_forty_kills_of_clients_of_a_database(database):
-    print(Kills(database.address, 40, 40, longest=0.15).run())
+def test_twenty_kills_of_clients_of_a_database(database):
+    print(Kills(database.address, 20, 30, longest=0.15).run())
 
 
 @pytest.mark.slow
