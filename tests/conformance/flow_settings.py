@@ -7,6 +7,7 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -453,6 +454,28 @@ def of_regressions() -> Iterator[Setting]:
         )
 
 
+def of_rows_left_out() -> Iterator[Setting]:
+    """Schemas that leave rows out, and missing values with coefficients of their own."""
+    where = {"x": (-0.5, None)}
+    columns = [*ONE, pf.Numeric("age", 0, 100, fill="missing"), pf.Category("job", ["cook", "smith"], fill="missing")]
+    classes, number = replace(CLASSES, fill="drop"), replace(NUMBER, fill="drop")
+    many: list[tuple[Any, Any, dict[str, Any]]] = [
+        (pf.LinearRegression, number, {"mechanism": "functional"}),
+        (pf.LinearRegression, number, {"mechanism": "objective"}),
+        (pf.LinearRegression, number, {"mechanism": "boosted-adassp", "delta": 1e-6, "rows_per_person": 2}),
+        (pf.Lasso, number, {"alpha": "select", "epsilon": 100.0}),
+        (pf.LogisticRegression, classes, {"epsilon": 1000.0}),
+        (pf.LogisticRegression, classes, {"mechanism": "output", "numeric": "slope"}),
+        (pf.LinearSVC, classes, {"fit_intercept": False}),
+        (baselines.Majority, classes, {"epsilon": 1000.0}),
+    ]
+    for place, (estimator, target, parameters) in enumerate(many):
+        for adjacency in ADJACENCIES if place < 2 else ADJACENCIES[:1]:
+            name = f"{estimator.__name__}({_told(parameters)}) rows left out {adjacency}"
+            schema = pf.Schema(columns, target, where=where)
+            yield Setting(name, _maker(estimator, **{"epsilon": 0.7, **parameters}), schema, adjacency)
+
+
 def all_settings() -> list[Setting]:
     """Every setting."""
     parts = (
@@ -469,6 +492,7 @@ def all_settings() -> list[Setting]:
         of_printed,
         of_regressions,
         of_summaries,
+        of_rows_left_out,
     )
     return [setting for part in parts for setting in part()]
 

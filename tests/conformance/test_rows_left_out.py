@@ -124,11 +124,14 @@ def variants(estimator: type) -> list[dict]:
             {"mechanism": pf.FunctionalMechanism(noise="l2")},
             {"mechanism": pf.FunctionalMechanism(noise="gaussian"), "delta": 1e-6},
             {"mechanism": "boosted-adassp", "delta": 1e-6},
+            {"mechanism": "objective"},
+            {"mechanism": "objective", "delta": 1e-6},
         ]
     if estimator is pf.Lasso:
         found.append({"alpha": "select"})
     if estimator is pf.LogisticRegression:
         found += [{"mechanism": pf.FunctionalMechanism()}, {"mechanism": "output"}, {"numeric": "slope"}]
+        found += [{"interactions": 1}, {"delta": 1e-6, "mechanism": pf.ObjectivePerturbation(noise="gaussian")}]
     return found
 
 
