@@ -212,7 +212,7 @@ def test_persons_without_a_cap_are_flagged(monkeypatch) -> None:
 
 
 def uncapped(smallest):
-    return lambda part, most, key: smallest(part, 1000, key)
+    return lambda part, most: smallest(part, 1000)
 
 
 def test_noise_for_half_of_what_a_slot_changes_is_flagged(monkeypatch) -> None:

@@ -17,6 +17,7 @@ from privfit.rows import persons, used_rows
 from privfit.rows.persons import content_hash
 from privfit.tables import DataError, open_table
 from privfit.tables.identifiers import PersonColumn, hashed, hashed_array, hashed_series
+from privfit.tables.polars_tables import PolarsTable
 
 KEY = bytes(range(16))
 SCHEMA = pf.Schema([pf.Numeric("x", 0, 1), pf.Category("level", ["a", "b"])], pf.Numeric("y", 0, 1), person="id")
@@ -107,6 +108,34 @@ def test_one_persons_rows_do_not_change_which_of_others_are_used() -> None:
     others = before - alone
     assert sum((used(replaced) - others).values()) == 3
     assert not others - used(replaced)
+
+
+class Shuffled(PolarsTable):
+    """A table that hands out its rows in another order every time, as a database may."""
+
+    in_memory = False
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        super().__init__(frame)
+        self.passes = 0
+
+    def read(self, columns, positions, rows):
+        self.passes += 1
+        shuffled = PolarsTable(self._frame.sample(fraction=1, shuffle=True, seed=self.passes))
+        yield from shuffled.read(columns, positions, rows)
+
+
+def test_a_table_in_another_order_in_every_pass_is_kept_before_rows_are_chosen() -> None:
+    """Rows are known by their places between passes: other rows must not come to stand there."""
+    frame = table()
+    shuffled = Shuffled(frame)
+    opened = used_rows(shuffled, SCHEMA, 3, KEY, True)
+    for _ in range(3):
+        found: Counter = Counter()
+        for batch in opened.batches(SCHEMA.columns, opened.positions(SCHEMA.columns), 64):
+            found.update(zip(*(values.tolist() for values in batch), strict=True))
+        assert found == used(frame)
+    assert shuffled.passes == 1
 
 
 def test_equal_rows_are_chosen_as_often_as_others() -> None:

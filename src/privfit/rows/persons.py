@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.rows.threads import in_order
-from privfit.tables import CACHE, Batch, Values, first_half
+from privfit.tables import CACHE, Batch, Values
 
 Words = NDArray[np.uint64]
 Entries = NDArray[np.uint64]
@@ -39,6 +39,8 @@ FIELDS = 4
 """What is kept of a row: both halves of its person's hash, a hash of its content, and its number (-1 if not fit)."""
 ODD = np.uint64(0x9E3779B97F4A7C15)
 """2^64 over the golden ratio: multiplies words of a row into its hash."""
+MIXED = tuple((np.uint64(s), np.uint64(f)) for s, f in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)))
+"""Shifts and factors of SplitMix64 (Steele, Lea and Flood 2014)."""
 NOT_FIT = np.uint64((1 << 64) - 1)
 """Stands for the number of a row that could not be used."""
 FEW_ROWS = 1 << 13
@@ -68,19 +70,16 @@ class PersonRows:
     `most`; docs/proofs/persons.md, Theorem 1.
     """
 
-    def __init__(self, most: int, key: bytes) -> None:
-        self._most, self._key = most, key
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._held: list[list[Entries]] = [[] for _ in range(PARTS)]
         self._files: list[IO[bytes]] = []
         self._rows = self._bytes = 0
 
-    def add(self, batch: Entries) -> None:
+    def add(self, batch: Entries, ends: NDArray[np.intp]) -> None:
         """Take the next rows, as `entries` makes them of a batch."""
         batch[:, 3][batch[:, 3] != NOT_FIT] += np.uint64(self._rows)
-        part = (batch[:, 0] % np.uint64(PARTS)).astype(np.uint8)
-        order = np.argsort(part, kind="stable")
-        lines, ends = batch[order], np.searchsorted(part[order], np.arange(1, PARTS))
-        for held, own in zip(self._held, np.split(lines, ends), strict=True):
+        for held, own in zip(self._held, np.split(batch, ends), strict=True):
             held.append(own)
         self._rows += len(batch)
         self._bytes += batch.nbytes
@@ -90,7 +89,7 @@ class PersonRows:
     def chosen(self, pool: ThreadPoolExecutor) -> ChosenRows:
         """The rows that are used, of all that were taken."""
         bits, persons = np.zeros(-(-self._rows // 8), dtype=np.uint8), 0
-        choose = partial(_smallest, most=self._most, key=self._key)
+        choose = partial(_smallest, most=self._most)
         for rows, own in in_order(pool, choose, self._parts(), AHEAD):
             np.bitwise_or.at(bits, rows // 8, (0x80 >> (rows % 8)).astype(np.uint8))
             persons += own
@@ -117,8 +116,11 @@ class PersonRows:
         self._bytes = 0
 
 
-def entries(persons: NDArray[np.void], batch: Batch, fit: NDArray[np.bool_], key: bytes) -> Entries:
-    """What is kept of the rows of a batch: whose they are, what they hold, and which of them could be used at all.
+def entries(
+    persons: NDArray[np.void], batch: Batch, fit: NDArray[np.bool_], key: bytes
+) -> tuple[Entries, NDArray[np.intp]]:
+    """What is kept of the rows of a batch, part by part, and where parts end: whose they are, what they hold, and which
+    of them could be used at all.
 
     Persons count, whether or not one of their rows could be used.
     """
@@ -126,7 +128,9 @@ def entries(persons: NDArray[np.void], batch: Batch, fit: NDArray[np.bool_], key
     found[:, 0], found[:, 1] = persons["high"], persons["low"]
     found[:, 2] = content_hash(batch, key)
     found[:, 3] = np.where(fit, np.arange(len(persons), dtype=np.uint64), NOT_FIT)
-    return found
+    part = (found[:, 0] % np.uint64(PARTS)).astype(np.uint8)
+    order = np.argsort(part, kind="stable")
+    return found[order], np.searchsorted(part[order], np.arange(1, PARTS))
 
 
 def content_hash(batch: Batch, key: bytes) -> Words:
@@ -151,7 +155,7 @@ def _words(values: Values) -> Words:
     return numbers.view(np.uint64)
 
 
-def _smallest(part: Entries, most: int, key: bytes) -> tuple[NDArray[np.int64], int]:
+def _smallest(part: Entries, most: int) -> tuple[NDArray[np.int64], int]:
     """The numbers of the rows with the smallest tags of each person, and how many persons there are."""
     high, low, content, row = np.ascontiguousarray(part.T)
     if not len(row):
@@ -162,19 +166,19 @@ def _smallest(part: Entries, most: int, key: bytes) -> tuple[NDArray[np.int64], 
     order, person = order[fit], person[fit]
     few = np.bincount(person, minlength=persons)[person] <= most
     many, person = order[~few], person[~few]
-    chosen = [row[order[few]], row[many[_least(person, high[many], content[many], most, key)]]]
+    chosen = [row[order[few]], row[many[_least(person, high[many], content[many], most)]]]
     return np.concatenate(chosen).astype(np.int64), persons
 
 
-def _least(person: NDArray[np.intp], high: Words, content: Words, most: int, key: bytes) -> NDArray[np.intp]:
+def _least(person: NDArray[np.intp], high: Words, content: Words, most: int) -> NDArray[np.intp]:
     """The places of the rows with the smallest tags of each person, for rows in the order of their persons."""
-    tags = _tags(high, content, np.zeros(len(person), dtype=np.uint64), key)
+    tags = _tags(high, content, np.zeros(len(person), dtype=np.uint64))
     order = _ranked(person, tags)
     same = ~(_differs(person[order]) | _differs(tags[order]))
     if same.any():  # rows that hold the same: each has an occurrence number, and a tag of its own
         occurrence = np.empty(len(person), dtype=np.uint64)
         occurrence[order] = _place(~same)
-        tags = _tags(high, content, occurrence, key)
+        tags = _tags(high, content, occurrence)
         order = _ranked(person, tags)
     return order[_place(_differs(person[order])) < most]
 
@@ -211,7 +215,14 @@ def _place(starts: NDArray[np.bool_]) -> NDArray[np.int64]:
     return places - np.maximum.accumulate(np.where(starts, places, 0))
 
 
-def _tags(high: Words, content: Words, occurrence: Words, key: bytes) -> Words:
-    """The tags of rows: hashes of person, content and occurrence number."""
-    last = occurrence | np.uint64(23 << 56)  # 23 bytes
-    return first_half(np.stack([high, content, last]), key)
+def _tags(high: Words, content: Words, occurrence: Words) -> Words:
+    """The tags of rows: person, content and occurrence number, mixed as in SplitMix64, which is one to one.
+
+    The person's hash is secret and looks random, and so do the tags.
+    """
+    found = (content ^ high) + occurrence * ODD
+    for shift, factor in MIXED:
+        found ^= found >> shift
+        found *= factor
+    found ^= found >> np.uint64(31)
+    return found

@@ -44,8 +44,9 @@ def used_rows(table: Table, schema: Schema, rows_per_person: int, key: bytes, co
 class UsedRows(Table):
     """A table that hands out the rows that are used.
 
-    With a person column one pass chooses rows before anything else is read; a table that passes by once is kept in a
-    temporary file for it, in which persons are hashes.
+    With a person column one pass chooses rows, by their places, before anything else is read. A table that passes by
+    once, or whose rows may come in another order next time, is kept in a temporary file for it, in which persons are
+    hashes.
     """
 
     leaves_out = True
@@ -59,7 +60,8 @@ class UsedRows(Table):
             self._tested.append(schema.target)
         person = [] if schema.person is None else [cast(Any, PersonColumn(schema.person, key))]
         self._places = self._positions([*self._tested, *person])
-        if (table.passes_once and (person or counted)) or (table.cluster is not None and person):
+        stable = table.in_memory or table.same_order
+        if (person and not stable) or (counted and table.passes_once):
             table.keep([*schema.columns, *self._tested, *person])  # in one order from now on
         self._chosen = self._choose(rows_per_person, key, person[0]) if person else None
         self._partitions = None
@@ -98,16 +100,16 @@ class UsedRows(Table):
         """One pass over all rows: which of each person are used."""
         columns = [*self._schema.columns, *self._tested, person]
         positions = [*self._table.positions(self._schema.columns), *self._places]
-        persons, held = PersonRows(most, key), len(self._schema.columns)
+        persons, held = PersonRows(most), len(self._schema.columns)
 
-        def made(batch: Batch) -> NDArray[np.uint64]:
+        def made(batch: Batch) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
             tested = batch[held:-1]
             fit = fits(self._schema, tested) if tested else np.ones(len(batch[0]), dtype=bool)
             return entries(cast(Any, batch[-1]), batch[:held], fit, key)
 
         with ThreadPoolExecutor(thread_count(None)) as pool:
-            for lines in in_order(pool, made, self._table.batches(columns, positions, BATCH_ROWS), AHEAD):
-                persons.add(lines)
+            for lines, ends in in_order(pool, made, self._table.batches(columns, positions, BATCH_ROWS), AHEAD):
+                persons.add(lines, ends)
             return persons.chosen(pool)
 
     def _count(self) -> int:

@@ -5,7 +5,7 @@ from privfit.tables.array_file import CACHE, ArrayFile, Arrays
 from privfit.tables.arrays import as_given, refuse_masked
 from privfit.tables.drafts import NUMBER_OF_A_DATE, draft_schema, public_schema
 from privfit.tables.errors import NOT_CHARGED, DataError, MissingValues
-from privfit.tables.identifiers import PersonColumn, first_half
+from privfit.tables.identifiers import PersonColumn
 from privfit.tables.kept_columns import DecodedTable, KeptColumn, kept_positions
 from privfit.tables.opening import is_frame, is_named, open_table
 from privfit.tables.pandas_frames import is_pandas
@@ -52,7 +52,6 @@ __all__ = [
     "column_numbers",
     "columns_to_frame",
     "draft_schema",
-    "first_half",
     "in_memory",
     "is_frame",
     "is_named",

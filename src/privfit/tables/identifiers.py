@@ -117,15 +117,6 @@ def siphash(words: Words, key: bytes) -> NDArray[np.void]:
     return found
 
 
-def first_half(words: Words, key: bytes) -> Words:
-    """The first 64 bits of the same."""
-    found = np.empty(words.shape[1], dtype=np.uint64)
-    for start in range(0, len(found), AT_ONCE):
-        some = slice(start, start + AT_ONCE)
-        found[some] = next(_halves(words[:, some], key))
-    return found
-
-
 def _halves(words: Words, key: bytes) -> Iterator[Words]:
     """The first 64 bits of hashes, and then the others."""
     k0, k1 = np.frombuffer(key, dtype="<u8")

@@ -79,6 +79,7 @@ class FileTable(Table):
 
     kind: ClassVar[str]
     endings: ClassVar[tuple[str, ...]]
+    same_order = True
 
     def __init__(self, path: Path, label: str | None = None) -> None:
         self.path, self.label = path, path.name if label is None else label

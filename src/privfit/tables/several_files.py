@@ -85,7 +85,7 @@ class FilesTable(Table):
     def __init__(self, tables: Sequence[Table], partitions: Sequence[Mapping[str, str | None]], label: str) -> None:
         self.label = label
         self.is_csv = tables[0].is_csv
-        self._tables = tables
+        self._tables, self.same_order = tables, all(table.same_order for table in tables)
         own = tables[0].names or ()
         self.names = self._fields = (*own, *(name for name in partitions[0] if name not in own))
         self._partitions = partitions

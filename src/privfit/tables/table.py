@@ -66,6 +66,8 @@ class Table(ABC):
     runs_again: bool = False
     """Whether what passes by once would be there again for another fit, if this one is refused: a query."""
     _spool: Spool | None = None
+    same_order: bool = False
+    """Whether every pass hands out rows in one order: files, and what is in memory; a query or a database may not."""
     leaves_out: bool = False
     """Whether it hands out some of its rows only, so that their number is private."""
     slots: int | None = None
