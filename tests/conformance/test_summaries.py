@@ -24,7 +24,7 @@ NORMS = {
     "permute-and-flip": lambda moved: max(moved) - min(moved),
     "exponential": lambda moved: max(moved) - min(moved),
 }
-PAIRS = 10
+PAIRS = 8
 ROWS = 12
 
 

@@ -65,7 +65,7 @@ def calls(
 def pairs(adjacency: str, people: int) -> Iterator[tuple[tuple[float, ...], tuple[float, ...]]]:
     """A person's rows are others, or are not there; the rest is the same."""
     for rest in (
-        rest for size in range(3 if people == 1 else 2) for rest in combinations_with_replacement(VALUES, size)
+        rest for size in ((0, 1, 2) if people == 1 else (1,)) for rest in combinations_with_replacement(VALUES, size)
     ):
         for own in combinations_with_replacement(VALUES, people):
             if adjacency == "add-remove" and rest:
