@@ -20,7 +20,7 @@ from privfit.mechanisms.perturbation.objective import objective_noise
 from privfit.mechanisms.perturbation.objective_noise import ObjectiveNoise, Price
 from privfit.mechanisms.perturbation.problem import ERMProblem
 from privfit.privacy import PrivacyError, SeededNoise
-from privfit.privacy.samplers.norms import block_norm_sd
+from privfit.privacy.parts import KNorm
 from privfit.rows import CachedDesign, Rows
 from privfit.schema import RowNorms
 from privfit.tables import open_table
@@ -228,7 +228,7 @@ def group_sd(widths: list[int]) -> float:
     """The size of noise of scale 1 on blocks with one draw: L-infinity, Laplace or block-norm noise."""
     if max(widths) == 1:
         return math.sqrt((len(widths) + 1) * (len(widths) + 2) / 3)
-    return math.sqrt(2) if len(widths) == 1 else block_norm_sd(widths)
+    return math.sqrt(2) if len(widths) == 1 else KNorm(norm="blocks", size=sum(widths), blocks=tuple(widths)).unit_sd
 
 
 @pytest.mark.parametrize(

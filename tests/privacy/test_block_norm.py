@@ -25,7 +25,6 @@ from privfit.privacy.samplers.norms import (
     _distinct,
     _places,
     block_norm_noise,
-    block_norm_sd,
     block_norm_sds,
     block_norm_sum_sd,
     check_fits,
@@ -296,7 +295,7 @@ def test_one_block_is_laplace_noise() -> None:
     """A law that is drawn in another way."""
     laplace = SeededNoise(1).laplace(np.zeros((6000, 2), dtype=np.int64), 0.8)
     assert p_value(laplace, (2,), 0.8) > FALSE_ALARM
-    assert block_norm_sd([7]) == pytest.approx(math.sqrt(2))
+    assert block_norm_sds((7,))[0] == pytest.approx(math.sqrt(2))
     assert block_norm_sum_sd((7,)) == pytest.approx(math.sqrt(14))
 
 

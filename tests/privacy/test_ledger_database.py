@@ -142,7 +142,7 @@ def test_a_charge_in_the_place_of_a_lost_one_is_not_taken_for_it(database, monke
     losing_the_answer(monkeypatch, before_commit=True)
     settle = module.PostgreSQLPlace.settle
     monkeypatch.setattr(
-        module.PostgreSQLPlace, "settle", lambda self, state: (other.charge(0.5), settle(self, state))[1]
+        module.PostgreSQLPlace, "settle", lambda self, *written: (other.charge(0.5), settle(self, *written))[1]
     )
     with pytest.raises(pf.LedgerError, match="the charge was not made"):
         ledger.charge(0.5)

@@ -374,7 +374,7 @@ class Mechanism(ABC, Generic[Problem, PlanT, Data, Value]):
             warnings.warn(plan.warning, PrivacyWarning, stacklevel=3)
         stated = plan.event if promise is None else plan.event.promising(promise)
         account.charge(stated, dataset=rows.label)
-        draws.pay()
+        draws.paid = True
         value = self.draw(data, plan, draws)
         draws.finish()
         return Release(value, plan.event, sampler.private and not reasons, stated)

@@ -127,13 +127,14 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
             If the ledger has less left than the fit costs. Nothing is charged and nothing is drawn.
         """
         with _unchanged_on_error(self):
-            self._check_choices()
             reasons = self._reasons_not_private()
+            self._check_choices()
             parameters = PrivacyParameters(
                 Budget(self.epsilon, self.delta), self.adjacency, self.rows_per_person, self.expected_rows
             )
-            mechanism, sampler = self._chosen_mechanism(), noise_source(self.random_state)
+            mechanism = self._chosen_mechanism()
             mechanism.check()
+            sampler = noise_source(self.random_state)
             if reasons:
                 refuse_ledger(self.ledger, reasons)
             given = fit_input(self, X, y, mechanism.many_classes)
@@ -250,8 +251,6 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
 
     def _check_choices(self) -> None:
         """Refuse a parameter that is none of the values it can take, and threads and memory that mean nothing."""
-        thread_count(self.n_jobs)
-        memory_bytes(self.max_memory)
         for name, choices in self._choices.items():
             given = getattr(self, name)
             given = given.item() if isinstance(given, np.generic) else given
@@ -259,6 +258,8 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
                 raise PrivacyError(
                     f"{name}={given!r} was given; it is one of {choices}. Use {choices[0]!r} if in doubt."
                 )
+        thread_count(self.n_jobs)
+        memory_bytes(self.max_memory)
 
     def _rows(self, given: Input, geometry: Geometry) -> Rows:
         """The rows of a table, for as many threads and as much memory as this model may use."""

@@ -55,7 +55,8 @@ class Draws:
         self._sampler = sampler
         self._left: deque[Part] = deque(event.parts)
         self._taken: list[Part] = []
-        self._paid = paid
+        self.paid = paid
+        """Whether the event is charged: from then on noise can be drawn."""
         self._half_way = False
         self._begun: Repeat | None = None
         self._accepts = self._goes_on = False
@@ -63,14 +64,10 @@ class Draws:
         yet, and whether it may go on.
         """
 
-    def pay(self) -> None:
-        """Say that the event is charged: from now on noise can be drawn."""
-        self._paid = True
-
     @_whole
     def switch(self, event: Event) -> None:
         """Go on with another event, that of the final plan; random bits that were taken already are not taken again."""
-        if self._paid:
+        if self.paid:
             raise PrivacyError(
                 f"{self.event.mechanism!r} was charged and asked for another event. Plan first, then charge."
             )
@@ -183,11 +180,11 @@ class Draws:
         part = self._left[0] if self._left else None
         if not isinstance(part, kind):
             raise self._wrong(kind.kind or "noise", part)
-        if not (self._paid or isinstance(part, RandomBits)):
+        if not (self.paid or isinstance(part, RandomBits)):
             raise PrivacyError(
                 f"Noise was asked for before {self.event.mechanism!r} was charged. Charge the ledger first."
             )
-        if not self._paid:
+        if not self.paid:
             self._taken.append(part)
         self._left.popleft()
         self._half_way = True

@@ -238,7 +238,11 @@ class Event:
         chooses, n_values = bool(self.main) and isinstance(self.main[0], Selection), 0
         for part in self.parts:
             times, own = (part.times or 1, part.parts) if isinstance(part, Repeat) else (1, (part,))
-            n_values += times * sum(_values(one) for one in own if isinstance(one, Selection) == chooses)
+            told = [one for one in own if one.purpose not in (CERTIFICATE, CANDIDATE)]
+            chosen = sum(one.count for one in told if isinstance(one, Selection))
+            n_values += times * (
+                chosen if chooses else sum(one.size for one in told if isinstance(one, Additive | Threshold))
+            )
         in_words = "unknown" if self.elsewhere else " and ".join(dict.fromkeys(part.in_words for part in self.main))
         noisy = [part for part in self.main if isinstance(part, Additive | Threshold)]
         gaussian = any(isinstance(part, RoundedGaussian) for part in noisy)
@@ -347,14 +351,6 @@ def _kind(part: Part) -> str:
     if isinstance(part, KNorm):
         return f"k-norm-{part.norm}"
     return part.rule if isinstance(part, Selection) else part.kind
-
-
-def _values(part: Part) -> int:
-    if part.purpose in (CERTIFICATE, CANDIDATE):
-        return 0
-    if isinstance(part, Selection):
-        return part.count
-    return part.size if isinstance(part, Additive | Threshold) else 0
 
 
 def laplace_scale(sensitivity: int, epsilon: Fraction) -> float:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from privfit.privacy.budget import NumberKind, settle
 from privfit.privacy.errors import PrivacyError
-from privfit.privacy.samplers.norms import UNIT_SD, Norm, block_norm_sd
+from privfit.privacy.samplers.norms import UNIT_SD, Norm, block_norm_sds
 from privfit.privacy.samplers.selection import Rule
 from privfit.privacy.samplers.sources import Sampler
 
@@ -176,7 +176,8 @@ class KNorm(Additive):
     @property
     def unit_sd(self) -> float:
         if self.norm == "blocks":
-            return block_norm_sd(self.blocks)
+            squares = (width * sd**2 for width, sd in zip(self.blocks, block_norm_sds(self.blocks), strict=True))
+            return math.sqrt(sum(squares) / sum(self.blocks))
         return UNIT_SD[self.norm](self.blocks[0] if self.blocks else self.size)
 
     def block_sd(self, block: int) -> float:

@@ -10,7 +10,6 @@ from privfit.tables.kept_columns import DecodedTable, KeptColumn, kept_positions
 from privfit.tables.opening import is_frame, is_named, open_table
 from privfit.tables.pandas_frames import is_pandas
 from privfit.tables.partitioned import ChosenPartitions, PartitionedTable, Persisted
-from privfit.tables.polars_tables import FileTable
 from privfit.tables.public_frames import (
     Frame,
     column_numbers,
@@ -23,7 +22,7 @@ from privfit.tables.public_frames import (
     with_column,
     write_frame,
 )
-from privfit.tables.table import ABSENT, UNKNOWN, Batch, Table, TableLike, Values, quietly
+from privfit.tables.table import ABSENT, UNKNOWN, Batch, FileTable, Table, TableLike, Values, quietly
 
 __all__ = [
     "ABSENT",

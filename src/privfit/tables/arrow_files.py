@@ -9,11 +9,10 @@ import polars as pl
 import pyarrow as pa
 
 from privfit.schema import Column
-from privfit.tables.arrow_values import record_batches
 from privfit.tables.errors import changed_file
 from privfit.tables.kinds import arrow_kinds
-from privfit.tables.polars_tables import FileTable
-from privfit.tables.table import Batch
+from privfit.tables.table import Batch, FileTable
+from privfit.tables.values import record_batches
 
 
 class ArrowFileTable(FileTable):

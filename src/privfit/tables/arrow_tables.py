@@ -13,10 +13,10 @@ import polars as pl
 import pyarrow as pa
 
 from privfit.schema import Column
-from privfit.tables.arrow_values import record_batches
 from privfit.tables.errors import DataError
 from privfit.tables.polars_tables import PolarsTable
 from privfit.tables.table import Batch, Table, TableLike, quietly
+from privfit.tables.values import record_batches
 
 
 class ArrowStream(Protocol):

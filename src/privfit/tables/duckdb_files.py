@@ -10,13 +10,12 @@ from urllib.parse import unquote
 import polars as pl
 
 from privfit.schema import Column
-from privfit.tables.arrow_values import record_batches
 from privfit.tables.database_urls import DatabaseUrl, quoted, second_pass
 from privfit.tables.drivers import driver
 from privfit.tables.errors import DataError, changed_source
 from privfit.tables.kinds import arrow_kinds
-from privfit.tables.polars_tables import Mark, mark_of
-from privfit.tables.table import Batch, Table, quietly
+from privfit.tables.table import Batch, Mark, Table, mark_of, quietly
+from privfit.tables.values import record_batches
 
 PREFIX = "duckdb://"
 

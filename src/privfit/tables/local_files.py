@@ -9,8 +9,7 @@ from pathlib import Path
 from privfit.tables.arrow_files import ArrowFileTable
 from privfit.tables.csv_files import CsvTable
 from privfit.tables.parquet_files import ParquetTable
-from privfit.tables.polars_tables import FileTable
-from privfit.tables.table import quietly
+from privfit.tables.table import FileTable, quietly
 
 FILES: tuple[type[FileTable], ...] = (ParquetTable, CsvTable, ArrowFileTable)
 ENDINGS = tuple(ending for engine in FILES for ending in engine.endings)

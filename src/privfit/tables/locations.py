@@ -19,11 +19,10 @@ from privfit.tables.errors import DataError
 from privfit.tables.local_files import ENDINGS, file_engine, local_file
 from privfit.tables.object_stores import ObjectTable, Place, is_remote, local_copy, place_of
 from privfit.tables.parquet_files import ParquetTable
-from privfit.tables.polars_tables import mark_of
 from privfit.tables.postgresql import PREFIXES as POSTGRESQL
 from privfit.tables.postgresql import PostgreSQLTable
 from privfit.tables.several_files import FilesTable, Part, chosen_names, one_kind, partition_of
-from privfit.tables.table import Table, TableLike
+from privfit.tables.table import Table, TableLike, mark_of
 
 QUOTED = 100
 """Characters of a file's name that an error quotes at most.

@@ -1,30 +1,18 @@
-"""Tables of polars: frames in memory, and queries that are read in batches, to their very end or not at all.
-
-Files of every kind must stay what they were when they were opened (`FileTable`).
-"""
+"""Tables of polars: frames in memory, and queries that are read in batches, to their very end or not at all."""
 
 from __future__ import annotations
 
-import os
-from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from queue import Full, Queue
 from threading import Event, Thread, main_thread
-from typing import ClassVar
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from privfit.schema import Category, Column, Numeric
-from privfit.tables.errors import changed_file, unreadable, wrong_type
-from privfit.tables.identifiers import PersonColumn, hashed_series
-from privfit.tables.kept_columns import KeptColumn, kept_series
-from privfit.tables.table import ABSENT, UNKNOWN, Batch, Table, Values, codes_of_numbers, only_absent, quietly
-
-Mark = tuple[int, int, int, int]
+from privfit.schema import Column
+from privfit.tables.errors import unreadable
+from privfit.tables.table import Batch, Table, quietly
+from privfit.tables.values import series_values
 
 WAITING = 2
 """Batches that the engine may be ahead: enough that neither side waits for the other, and no more memory than that."""
@@ -69,76 +57,6 @@ def chosen_columns(query: pl.LazyFrame, positions: Sequence[int]) -> pl.LazyFram
     `^x$` would stand for others.
     """
     return query.select(pl.nth(position).alias(str(place)) for place, position in enumerate(positions))
-
-
-class FileTable(Table):
-    """A file of one table, read in batches and never held in memory whole.
-
-    Every pass must find the file that was opened, and all its rows.
-    """
-
-    kind: ClassVar[str]
-    endings: ClassVar[tuple[str, ...]]
-    same_order = True
-
-    def __init__(self, path: Path, label: str | None = None) -> None:
-        self.path, self.label = path, path.name if label is None else label
-        self._mark = mark_of(path)  # before anything is read of it
-
-    def check_unchanged(self) -> None:
-        """Refuse a file that is not what it was when it was opened."""
-        if mark_of(self.path) != self._mark:
-            raise changed_file(self.label)
-
-    @abstractmethod
-    def kinds(self) -> pl.Schema:
-        """The types of the columns."""
-
-    @abstractmethod
-    def whole(self) -> pl.DataFrame:
-        """All of the file: for public tables."""
-
-
-def mark_of(path: Path) -> Mark:
-    """What distinguishes a file from any other, and from itself after it was written to."""
-    state = os.stat(path)
-    return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns
-
-
-def series_values(series: pl.Series, column: Column) -> Values:
-    """One polars column as numbers or as positions of levels."""
-    if isinstance(column, KeptColumn):
-        return kept_series(series, column.name)
-    if isinstance(column, PersonColumn):
-        return hashed_series(series, column)
-    dtype = series.dtype
-    if series.null_count() == len(series):  # nothing is there, and nothing is of every kind
-        return (
-            np.full(len(series), np.nan)
-            if isinstance(column, Numeric)
-            else np.full(len(series), ABSENT, dtype=np.int32)
-        )
-    text = dtype == pl.String or isinstance(dtype, pl.Categorical | pl.Enum)
-    number = dtype.is_numeric() or dtype == pl.Boolean
-    if number:
-        numbers = series.cast(pl.Float64).to_numpy()
-        if isinstance(column, Numeric):
-            return numbers
-        return (
-            only_absent(np.isnan(numbers), "numbers", column) if column.is_text else codes_of_numbers(numbers, column)
-        )
-    if text and isinstance(column, Category) and column.is_text:
-        return text_codes(series.cast(pl.String), column)
-    raise wrong_type(column, "texts" if text else f"values of type {type(dtype).__name__}")
-
-
-def text_codes(strings: pl.Series, column: Category) -> NDArray[np.int32]:
-    """Positions of texts among a category's levels."""
-    places = strings.cast(pl.Enum(map(str, column.levels)), strict=False).to_physical().cast(pl.Int32)
-    if not places.null_count():
-        return places.to_numpy()
-    codes = places.fill_null(UNKNOWN).to_numpy()
-    return np.where(strings.is_null().to_numpy(), np.int32(ABSENT), codes)
 
 
 @dataclass(frozen=True)

@@ -9,20 +9,24 @@ data owner not to pass that stream on.
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from numbers import Integral
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit.schema import Category, Column
-from privfit.tables.errors import DataError, unreadable, wrong_type
+from privfit.tables.errors import DataError, changed_file, unreadable, wrong_type
 from privfit.tables.names import reads_like_a_cell
 from privfit.tables.spool import Spool
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from privfit.tables.partitioned import PartitionedTable
 
 TableLike = object
@@ -31,6 +35,7 @@ looks at it; nothing else does.
 """
 Values = NDArray[np.float64] | NDArray[np.int32]
 Batch = list[Values]
+Mark = tuple[int, int, int, int]
 Result = TypeVar("Result")
 
 KEPT_ROWS = 1 << 16
@@ -169,6 +174,40 @@ class Table(ABC):
                 "polars.read_csv(path, has_header=False), pandas.read_csv(path, header=None). "
                 "Columns that are called so must be renamed. Nothing was charged."
             )
+
+
+class FileTable(Table):
+    """A file of one table, read in batches and never held in memory whole.
+
+    Every pass must find the file that was opened, and all its rows.
+    """
+
+    kind: ClassVar[str]
+    endings: ClassVar[tuple[str, ...]]
+    same_order = True
+
+    def __init__(self, path: Path, label: str | None = None) -> None:
+        self.path, self.label = path, path.name if label is None else label
+        self._mark = mark_of(path)  # before anything is read of it
+
+    def check_unchanged(self) -> None:
+        """Refuse a file that is not what it was when it was opened."""
+        if mark_of(self.path) != self._mark:
+            raise changed_file(self.label)
+
+    @abstractmethod
+    def kinds(self) -> pl.Schema:
+        """The types of the columns."""
+
+    @abstractmethod
+    def whole(self) -> pl.DataFrame:
+        """All of the file: for public tables."""
+
+
+def mark_of(path: Path) -> Mark:
+    """What distinguishes a file from any other, and from itself after it was written to."""
+    state = os.stat(path)
+    return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns
 
 
 def quietly(label: str, read: Callable[[], Result]) -> Result:

@@ -19,7 +19,7 @@ import json
 import re
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -30,6 +30,7 @@ from privfit.privacy.event import Event
 
 Value = str | int | float
 Row = tuple[Value, ...]
+StateRow = tuple[int, str, str, str]
 
 COLUMNS = (
     *("id", "time", "dataset", "mechanism", "epsilon", "delta", "event"),  # all that version 1 had
@@ -163,7 +164,7 @@ class State:
             mixed=self.mixed or (not event.elsewhere and promise != own),
         )
 
-    def to_row(self) -> tuple[int, str, str, str]:
+    def to_row(self) -> StateRow:
         """The row of the file: entries, head, sums, and a digest of these, so that no change in them goes unnoticed."""
         totals = json.dumps(
             {"history": history_fields(self.history), "promise": self.promise, "mixed": self.mixed}, sort_keys=True
@@ -171,20 +172,27 @@ class State:
         return self.entries, self.head, totals, digest(self.budget.genesis, self.entries, self.head, totals)
 
 
+@dataclass(frozen=True)
+class Snapshot:
+    """What every use of a ledger reads: rows as they are, which nobody has checked. Of version 1 the budget alone."""
+
+    budget: Sequence[Row]
+    state: Sequence[Row] = ()
+    """The row of the state, as `State.to_row` made it. Two rows, or none, mean damage."""
+    newest: Sequence[tuple[Row, str]] = ()
+    """The newest entries with their hashes, oldest of them first: one more than `NEWEST`, where there are as many."""
+
+
 class Records(ABC):
     """The rows of a ledger inside one transaction: what a file and a database each do in their own SQL."""
 
     @abstractmethod
-    def budget(self) -> BudgetRow | None:
-        """The budget; None if there is none that this version can read."""
+    def budget(self) -> Sequence[Row]:
+        """The rows of the table of budgets."""
 
     @abstractmethod
-    def state(self, budget: BudgetRow) -> Sequence[Row]:
-        """The row of the state, as `State.to_row` made it. Two rows, or none, mean damage."""
-
-    @abstractmethod
-    def newest(self, most: int) -> list[tuple[Row, str]]:
-        """The newest entries with their hashes, oldest of them first."""
+    def snapshot(self) -> Snapshot:
+        """The budget, the state and the newest entries."""
 
     @abstractmethod
     def after(self, entry: int, most: int, version: int) -> list[tuple[Row, str]]:
@@ -195,12 +203,10 @@ class Records(ABC):
         """The hash of an entry; None if there is no such entry."""
 
     @abstractmethod
-    def insert(self, row: Row, state: State) -> None:
-        """Write an entry; its hash is the head of the state after it."""
-
-    @abstractmethod
-    def commit(self, state: State) -> None:
-        """Write the state and make all of it durable, or raise."""
+    def commit(self, added: Iterable[tuple[Row, StateRow]]) -> None:
+        """Write entries, at least one, each with the state after it, whose head is the entry's hash, and make all of it
+        durable, or raise.
+        """
 
     def upgraded(self, old: State) -> State:
         """The state after the ledger was turned from an older version into this one; only files are that old."""
@@ -225,18 +231,11 @@ def is_row(row: Row) -> bool:
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def read_state(records: Records, budget: BudgetRow) -> State:
-    """The state of a ledger with this budget.
-
-    Checks its row, and the newest entries against the chain; constant work, but for a file of version 1, all of which
-    is read.
-    """
-    if budget.version == 1:
-        return replayed(records, budget)
-    rows = records.state(budget)
-    if len(rows) != 1:
+def read_state(found: Snapshot, budget: BudgetRow) -> State:
+    """The state of a ledger with this budget: its row is checked, and the newest entries against the chain."""
+    if len(found.state) != 1:
         raise Damaged
-    entries, head, totals, seal = rows[0]
+    entries, head, totals, seal = found.state[0]
     if not (type(entries) is int and isinstance(head, str) and isinstance(totals, str) and isinstance(seal, str)):
         raise Damaged
     if seal != digest(budget.genesis, entries, head, totals):
@@ -247,7 +246,7 @@ def read_state(records: Records, budget: BudgetRow) -> State:
         state = State(budget, entries, head, read_history(plain["history"]), promise, bool(plain["mixed"]))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, ZeroDivisionError, RecursionError):
         raise Damaged from None
-    _check_newest(records, state)
+    _check_newest(list(found.newest), state)
     return state
 
 
@@ -266,9 +265,8 @@ def read_history(plain: Mapping[str, object]) -> History:
     return history
 
 
-def _check_newest(records: Records, state: State) -> None:
+def _check_newest(rows: list[tuple[Row, str]], state: State) -> None:
     """The newest entries are there, in order, and linked up to the head; all of them, where they are few."""
-    rows = records.newest(NEWEST + 1)
     if len(rows) != min(state.entries, NEWEST + 1):
         raise Damaged
     head = state.budget.genesis
@@ -342,13 +340,8 @@ def _all_rows(records: Records, budget: BudgetRow) -> Iterator[Row]:
 # -- writing ---------------------------------------------------------------------------------------
 
 
-def append(records: Records, state: State, row: Row, event: Event) -> State:
-    """Write an entry, inside the caller's transaction, and return the state after it, which the caller commits.
-
-    `row` lacks its number, the epsilon as stated and its nonce.
-    """
+def appended(state: State, row: Row, event: Event) -> tuple[Row, State]:
+    """The next entry, and the state after it. `row` lacks its number, the epsilon as stated and its nonce."""
     stated = stated_epsilon(event.cost)
     full = (state.entries + 1, *row, "" if stated is None else str(stated), secrets.token_hex(_NONCE_BYTES))
-    state = state.after(event, stated, digest(state.head, *full))
-    records.insert(full, state)
-    return state
+    return full, state.after(event, stated, digest(state.head, *full))

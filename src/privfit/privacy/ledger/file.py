@@ -30,7 +30,7 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,14 +38,16 @@ from pathlib import Path
 from privfit.privacy.errors import LedgerError
 from privfit.privacy.ledger.chain import (
     COLUMNS,
+    NEWEST,
     STATED,
     VERSION,
-    BudgetRow,
     Damaged,
     Records,
     Row,
+    Snapshot,
     State,
-    append,
+    StateRow,
+    appended,
     read_event,
 )
 from privfit.privacy.ledger.making import DURABLE, TABLES, make_file
@@ -64,6 +66,8 @@ _NOT_HERE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)  # an old kernel, or 
 _READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
 _FIELDS = ", ".join(COLUMNS)
 _OLD = ", ".join(COLUMNS[:7])
+_WRITTEN = "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'entry'), 0)"
+"""How many entries were ever written, as SQLite counts them; entries that were removed are among them."""
 _INSERT = f"INSERT INTO entry ({_FIELDS}, hash) VALUES ({', '.join('?' * (len(COLUMNS) + 1))})"
 
 
@@ -88,16 +92,28 @@ class FilePlace(Place):
 
     @contextmanager
     def transaction(self, write: bool) -> Iterator[FileRecords]:
-        with connected(self.path) as connection:
-            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-            try:
-                _refuse_second_names(self.path)  # under the lock: a name made since the file was opened is seen too
-                if not holds(self.path):
-                    raise replaced(self)
-                yield FileRecords(connection, self.name)
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+        """The connection is alone with the file from before it is opened until after it is closed."""
+        try:
+            if not self.path.exists():
+                raise LedgerError(
+                    f"The ledger {self.name!r} is gone, and what it had spent with it. Nothing was charged or "
+                    "released. Restore the file; a ledger is never started again by itself."
+                )
+            with alone(self.path, _WAIT_SECONDS), closing(_connect(self.path)) as connection:
+                connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+                try:
+                    _refuse_second_names(self.path)  # under the lock: a name made since it was opened is seen too
+                    if not holds(self.path):
+                        raise replaced(self)
+                    yield FileRecords(connection, self.name)
+                finally:
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
+        except (OSError, sqlite3.Error, UnicodeError, OverflowError) as error:  # SQLite's may quote damaged names
+            raise LedgerError(
+                f"The ledger {self.name!r} cannot be read or written: {error}. Nothing was released. Check that the "
+                "file is whole, may be written and that the disk has room."
+            ) from error
 
     def marks(self, identity: str) -> list[tuple[int, str]]:
         """The head that was noted on the file itself, if there is one, of the ledger with this identity."""
@@ -112,24 +128,6 @@ class FilePlace(Place):
         if hasattr(os, "setxattr"):
             with suppress(OSError):
                 os.setxattr(self.path, _MARK, f"{identity} {state.entries} {state.head}".encode("ascii"))
-
-
-@contextmanager
-def connected(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection that is alone with the file from before it is opened until after it is closed."""
-    try:
-        if not path.exists():
-            raise LedgerError(
-                f"The ledger {path.name!r} is gone, and what it had spent with it. Nothing was charged or released. "
-                "Restore the file; a ledger is never started again by itself."
-            )
-        with alone(path, _WAIT_SECONDS), closing(_connect(path)) as connection:
-            yield connection
-    except (OSError, sqlite3.Error, UnicodeError, OverflowError) as error:  # SQLite's message may quote damaged names
-        raise LedgerError(
-            f"The ledger {path.name!r} cannot be read or written: {error}. Nothing was released. "
-            "Check that the file is whole, may be written and that the disk has room."
-        ) from error
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -182,10 +180,10 @@ class FileRecords(Records):
     connection: sqlite3.Connection
     name: str
 
-    def budget(self) -> BudgetRow | None:
-        """The budget. Refuses a file that some other program has put into WAL mode, which the file itself keeps:
-        charges would sit in a second file, which a copy or a backup of the ledger leaves behind. In a transaction
-        nobody can change it any more.
+    def budget(self) -> Sequence[Row]:
+        """The rows of the budget. Refuses a file that some other program has put into WAL mode, which the file itself
+        keeps: charges would sit in a second file, which a copy or a backup of the ledger leaves behind. In a
+        transaction nobody can change it any more.
         """
         rows = self.connection.execute("SELECT * FROM budget LIMIT 2").fetchall()
         (mode,) = self.connection.execute("PRAGMA journal_mode").fetchone()
@@ -195,22 +193,17 @@ class FileRecords(Records):
                 "'delete': otherwise charges are kept in another file. Nothing was charged or released. Set it back: "
                 f'sqlite3 {self.name} "PRAGMA journal_mode=delete".'
             )
-        return BudgetRow.read(rows)
-
-    def state(self, budget: BudgetRow) -> Sequence[Row]:
-        rows = self.connection.execute("SELECT entries, head, totals, seal FROM state LIMIT 2").fetchall()
-        if rows and rows[0][0] != self._written():
-            raise Damaged
         return rows
 
-    def _written(self) -> int:
-        """How many entries were ever written, as SQLite counts them; entries that were removed are among them."""
-        last = self.connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'entry'").fetchone()
-        return last[0] if last else 0
-
-    def newest(self, most: int) -> list[tuple[Row, str]]:
-        query = f"SELECT {_FIELDS}, hash FROM entry ORDER BY id DESC LIMIT ?"
-        return [(row[:-1], row[-1]) for row in self.connection.execute(query, (most,)).fetchall()[::-1]]
+    def snapshot(self) -> Snapshot:
+        budget, read = self.budget(), self.connection.execute
+        if [row[0] for row in budget] != [VERSION]:
+            return Snapshot(budget)
+        state = read("SELECT entries, head, totals, seal FROM state LIMIT 2").fetchall()
+        if [row[0] for row in state] != list(read(_WRITTEN).fetchone()):
+            raise Damaged
+        newest = read(f"SELECT {_FIELDS}, hash FROM entry ORDER BY id DESC LIMIT ?", (NEWEST + 1,)).fetchall()
+        return Snapshot(budget, state, [(row[:-1], row[-1]) for row in newest[::-1]])
 
     def after(self, entry: int, most: int, version: int) -> list[tuple[Row, str]]:
         fields = _OLD if version == 1 else f"{_FIELDS}, hash"
@@ -218,7 +211,8 @@ class FileRecords(Records):
         rows = self.connection.execute(query, (entry, most)).fetchall()
         if version > 1:
             return [(row[:-1], row[-1]) for row in rows]
-        if len(rows) < most and (rows[-1][0] if rows else entry) != self._written():  # the end was reached too early
+        (written,) = self.connection.execute(_WRITTEN).fetchone()
+        if len(rows) < most and (rows[-1][0] if rows else entry) != written:  # the end was reached too early
             raise Damaged
         return [((*row, *[""] * (len(COLUMNS) - 7)), "") for row in rows]
 
@@ -226,11 +220,10 @@ class FileRecords(Records):
         found = self.connection.execute("SELECT hash FROM entry WHERE id = ?", (entry,)).fetchone()
         return found[0] if found else None
 
-    def insert(self, row: Row, state: State) -> None:
-        self.connection.execute(_INSERT, (*row, state.head))
-
-    def commit(self, state: State) -> None:
-        self.connection.execute("UPDATE state SET entries = ?, head = ?, totals = ?, seal = ?", state.to_row())
+    def commit(self, added: Iterable[tuple[Row, StateRow]]) -> None:
+        for entry, after in added:
+            self.connection.execute(_INSERT, (*entry, after[1]))
+        self.connection.execute("UPDATE state SET entries = ?, head = ?, totals = ?, seal = ?", after)
         self.connection.execute("COMMIT")
 
     def upgraded(self, old: State) -> State:
@@ -247,7 +240,8 @@ class FileRecords(Records):
             connection.execute(statement)
         for row in connection.execute(f"SELECT {_OLD} FROM entry_of_version_1 ORDER BY id"):
             full = (*row, *[""] * (len(COLUMNS) - 7))
-            state = append(self, state, full[1:STATED], read_event(full))
+            entry, state = appended(state, full[1:STATED], read_event(full))
+            connection.execute(_INSERT, (*entry, state.head))
         connection.execute("DROP TABLE entry_of_version_1")
         connection.execute("INSERT INTO state VALUES (?, ?, ?, ?)", state.to_row())
         return state

@@ -10,7 +10,19 @@ from typing import ClassVar
 
 from privfit.privacy.errors import LedgerError
 from privfit.privacy.event import Event
-from privfit.privacy.ledger.chain import VERSION, Damaged, Receipt, Records, Row, State, append, head_at, read_state
+from privfit.privacy.ledger.chain import (
+    VERSION,
+    BudgetRow,
+    Damaged,
+    Receipt,
+    Records,
+    Row,
+    State,
+    appended,
+    head_at,
+    read_state,
+    replayed,
+)
 
 
 class Place(ABC):
@@ -86,43 +98,43 @@ class PlacedLedger:
 
     @contextmanager
     def opened(self, *, write: bool = False) -> Iterator[tuple[Records, State]]:
-        """A fresh transaction, and the state of the ledger: safe across threads, forks and processes, and a ledger that
-        vanished, was replaced or rolled back is noticed every time.
+        """A fresh transaction, and the state of this very ledger, which goes on from every head that was seen before:
+        safe across threads, forks and processes, and a ledger that vanished, was replaced or rolled back is noticed
+        every time.
         """
         with self.place.transaction(write) as records:
             try:
-                yield records, self._checked_state(records)
+                heads = [(self.seen.entry, self.seen.head)] if self.seen.head else []  # before anything is read
+                heads += self.place.marks(self.identity)
+                found = records.snapshot()
+                budget, known = BudgetRow.read(found.budget), (self.identity, self.epsilon, self.delta)
+                if budget is None or (budget.identity, budget.epsilon, budget.delta) != known:
+                    raise replaced(self.place)
+                state = replayed(records, budget) if budget.version == 1 else read_state(found, budget)
+                newest = {row[0]: own for row, own in found.newest}
+                for entry, head in heads:
+                    if head != (newest.get(entry) or head_at(records, budget, entry)):
+                        raise self._rolled_back(entry)
+                self.seen.entry, self.seen.head = state.entries, state.head
+                yield records, state
             except Damaged:
                 raise self.damaged() from None
-
-    def _checked_state(self, records: Records) -> State:
-        """The state of this very ledger, which must go on from every head that was seen before."""
-        budget = records.budget()
-        known = (self.identity, self.epsilon, self.delta)
-        if budget is None or (budget.identity, budget.epsilon, budget.delta) != known:
-            raise replaced(self.place)
-        heads = [(self.seen.entry, self.seen.head)] if self.seen.head else []
-        heads += self.place.marks(self.identity)
-        state = read_state(records, budget)
-        for entry, head in heads:
-            if head_at(records, budget, entry) != head:
-                raise LedgerError(
-                    f"The ledger {self.place.name!r} was rolled back or rewritten: it no longer has entry {entry} as "
-                    "it was seen before. Nothing was charged or released. Restore the newest copy of the "
-                    f"{self.place.kind}."
-                )
-        self.seen.entry, self.seen.head = state.entries, state.head
-        return state
 
     def append(self, records: Records, state: State, row: Row, event: Event) -> Receipt:
         """Write an entry durably. The first one to a ledger of version 1 upgrades it in the same transaction."""
         if state.budget.version < VERSION:
             state = records.upgraded(state)
-        state = append(records, state, row, event)
-        records.commit(state)
+        entry, state = appended(state, row, event)
+        records.commit([(entry, state.to_row())])
         self.seen.entry, self.seen.head = state.entries, state.head
         self.place.mark(self.identity, state)
         return Receipt(self.identity, state.entries, state.head)
+
+    def _rolled_back(self, entry: int) -> LedgerError:
+        return LedgerError(
+            f"The ledger {self.place.name!r} was rolled back or rewritten: it no longer has entry {entry} as it was "
+            f"seen before. Nothing was charged or released. Restore the newest copy of the {self.place.kind}."
+        )
 
     def damaged(self, where: str = "entries are missing or were changed") -> LedgerError:
         """The refusal of a ledger that contradicts itself."""
@@ -135,7 +147,7 @@ class PlacedLedger:
 def open_place(place: Place) -> PlacedLedger:
     """The ledger at a place."""
     with place.transaction(write=False) as records:
-        budget = records.budget()
+        budget = BudgetRow.read(records.budget())
     if budget is None:
         raise LedgerError(
             f"The {place.kind} {place.name!r} is not a ledger of this version. Nothing was charged. Use the "

@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import astuple, dataclass
 from functools import partial
@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from privfit.privacy.errors import LedgerError
-from privfit.privacy.ledger.chain import COLUMNS, BudgetRow, Records, Row, State
+from privfit.privacy.ledger.chain import COLUMNS, NEWEST, BudgetRow, Records, Row, Snapshot, State, StateRow
 from privfit.privacy.ledger.making import new_budget
 from privfit.privacy.ledger.place import Place
 
@@ -198,7 +198,7 @@ class PostgreSQLPlace(Place):
         key = int.from_bytes(hashlib.sha256(f"privfit {self.schema}".encode()).digest()[:8], "big", signed=True)
         connection.execute("SELECT pg_catalog.pg_advisory_xact_lock(%s::bigint)", (key,))
 
-    def settle(self, state: State) -> None:
+    def settle(self, entry: int, head: str) -> None:
         """Find out, after the answer to a COMMIT was lost, whether the charge was made; refuse if not, or not known.
 
         Behind the lock the lost connection has ended, so that the answer is final.
@@ -207,17 +207,17 @@ class PostgreSQLPlace(Place):
         while True:
             try:
                 with self.transaction(write=True) as records:
-                    found = records.head(state.entries)
+                    found = records.head(entry)
                 break
             except LedgerError as error:
                 if time.monotonic() > end:
                     raise LedgerError(
                         f"The connection to the ledger {self.name!r} was lost while a charge was committed, and "
                         f"whether it was made is not known ({error}) Nothing was released. Count it as charged; look "
-                        f"later whether entry {state.entries} has the hash {state.head[:16]}..."
+                        f"later whether entry {entry} has the hash {head[:16]}..."
                     ) from None
             time.sleep(0.2)
-        if found != state.head:
+        if found != head:
             raise LedgerError(
                 f"The connection to the ledger {self.name!r} was lost while a charge was committed, and the charge was "
                 "not made. Nothing was charged or released. Try again."
@@ -271,17 +271,18 @@ class PostgreSQLRecords(Records):
     def _rows(self, query: str, *values: Row | str | int) -> list[Row]:
         return self.connection.execute(query.format(schema=self.place.schema), values).fetchall()
 
-    def budget(self) -> BudgetRow | None:
+    def budget(self) -> Sequence[Row]:
         columns = "version, identity, epsilon, delta, created, carried"
-        return BudgetRow.read(self._rows(f"SELECT {columns} FROM {{schema}}.budget LIMIT 2"))
+        return self._rows(f"SELECT {columns} FROM {{schema}}.budget LIMIT 2")
 
-    def state(self, budget: BudgetRow) -> Sequence[Row]:
-        rows = self._rows("SELECT id, hash, totals, seal FROM {schema}.entry ORDER BY id DESC LIMIT 1")
-        return rows or [State(budget, 0, budget.genesis).to_row()]
-
-    def newest(self, most: int) -> list[tuple[Row, str]]:
-        rows = self._rows(f"SELECT {_FIELDS}, hash FROM {{schema}}.entry ORDER BY id DESC LIMIT %s", most)
-        return [(row[:-1], str(row[-1])) for row in rows[::-1]]
+    def snapshot(self) -> Snapshot:
+        """The state stands in the newest entry; before the first one it follows from the budget."""
+        budget = self.budget()
+        rows = self._rows(f"SELECT {_WRITTEN} FROM {{schema}}.entry ORDER BY id DESC LIMIT %s", NEWEST + 1)
+        state = [(row[0], *row[-3:]) for row in rows[:1]]
+        if not rows and (known := BudgetRow.read(budget)) is not None:
+            state = [State(known, 0, known.genesis).to_row()]
+        return Snapshot(budget, state, [(row[:-3], str(row[-3])) for row in rows[::-1]])
 
     def after(self, entry: int, most: int, version: int) -> list[tuple[Row, str]]:
         query = f"SELECT {_FIELDS}, hash FROM {{schema}}.entry WHERE id > %s ORDER BY id LIMIT %s"
@@ -291,20 +292,19 @@ class PostgreSQLRecords(Records):
         found = self._rows("SELECT hash FROM {schema}.entry WHERE id = %s", entry)
         return str(found[0][0]) if found else None
 
-    def insert(self, row: Row, state: State) -> None:
-        values = (*row, *state.to_row()[1:])
-        query = f"INSERT INTO {self.place.schema}.entry ({_WRITTEN}) VALUES ({', '.join(['%s'] * len(values))})"
-        self.connection.execute(query, values)
-
-    def commit(self, state: State) -> None:
-        """Commit. If no answer comes, the charge is looked for, and counts only if it is found."""
+    def commit(self, added: Iterable[tuple[Row, StateRow]]) -> None:
+        """Write and commit. If no answer comes, the charge is looked for, and counts only if it is found."""
+        for entry, after in added:
+            values = (*entry, *after[1:])
+            query = f"INSERT INTO {self.place.schema}.entry ({_WRITTEN}) VALUES ({', '.join(['%s'] * len(values))})"
+            self.connection.execute(query, values)
         try:
             answer = self.connection.execute("COMMIT").statusmessage
         except _driver().Error:
             answer = None
         if answer != "COMMIT":
             self.connection.close()
-            self.place.settle(state)
+            self.place.settle(*after[:2])
 
 
 # -- addresses -------------------------------------------------------------------------------------

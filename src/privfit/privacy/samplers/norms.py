@@ -263,10 +263,3 @@ def _moments(widths: tuple[int, ...]) -> tuple[tuple[float, ...], float]:
     likely = np.exp(likely - logsumexp(likely)) * (size + 2) * (size + 3)
     sds = tuple(math.sqrt(likely.sum() / 3 if width == 1 else likely @ squares[width - 1]) for width in widths)
     return sds, math.sqrt(likely @ (2 * share - 1) ** 2)
-
-
-def block_norm_sd(widths: Sequence[int]) -> float:
-    """The root of the mean square of `block_norm_sds` over all values."""
-    return math.sqrt(
-        sum(width * sd**2 for width, sd in zip(widths, block_norm_sds(tuple(widths)), strict=True)) / sum(widths)
-    )
