@@ -25,6 +25,7 @@ import pyarrow as pa
 from privfit.baselines import Majority
 from privfit.models import Lasso, LinearRegression, LogisticRegression
 from privfit.privacy import Ledger
+from privfit_papers.bench import cluster_engines as clusters
 from privfit_papers.bench import engine_tables as tables
 from privfit_papers.bench.memory import peak_gigabytes
 
@@ -200,6 +201,32 @@ SOURCES: dict[str, Source] = {
         ),
     )
 }
+CLUSTERS: dict[str, Source] = {
+    source.name: source
+    for source in (
+        Source(
+            "Dask",
+            "one process",
+            ".parquet",
+            clusters.as_written,
+            clusters.one_process,
+            clusters.dask_frame,
+            wanted=1.5,
+            wanted_logistic=1.5,
+        ),
+        Source(
+            "Spark",
+            "mapInArrow",
+            ".parquet",
+            clusters.as_written,
+            clusters.iterated,
+            clusters.spark_frame,
+            kind="one pass",
+        ),
+    )
+}
+"""Engines that are measured where they are asked for by name: each starts workers of its own."""
+KNOWN = SOURCES | CLUSTERS
 
 
 # -- two sides, a process each ---------------------------------------------------------------------
@@ -272,7 +299,7 @@ def engine_ratios(
     names: Sequence[str], models: Sequence[str], folder: Path, rows: int, repeats: int, postgresql: str | None = None
 ) -> Iterator[EngineRatio]:
     """The lines of the table, one by one. A table of numbers alone has no classes, and is fitted by one pass."""
-    for source in (SOURCES[name] for name in names):
+    for source in (KNOWN[name] for name in names):
         if source.ending != "postgresql":
             place = written(source, folder, rows)
         elif postgresql is not None:
@@ -335,7 +362,7 @@ def _turn(side: str, source: Source, model: str, place: str) -> None:
 def _answer(side: str, name: str, model: str, place: str) -> None:
     for _ in sys.stdin:
         start, begun = time.perf_counter(), time.process_time()
-        _turn(side, SOURCES[name], model, place)
+        _turn(side, KNOWN[name], model, place)
         spent = {"seconds": time.perf_counter() - start, "cpu": time.process_time() - begun}
         print(json.dumps({**spent, "gigabytes": peak_gigabytes()}), flush=True)
 

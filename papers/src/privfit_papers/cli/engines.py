@@ -17,6 +17,7 @@ from privfit.cli.console import hint, print_json, stderr, stdout
 from privfit_papers.bench.engine_tables import postgresql_server
 from privfit_papers.bench.engines import (
     ITERATIVE,
+    KNOWN,
     ONE_PASS,
     ONE_PASS_MODELS,
     SOURCES,
@@ -37,7 +38,8 @@ def engines(
     folder: Annotated[Path, typer.Option("--work", help="Folder for the generated tables.")] = Path("results/engines"),
     rows: Annotated[int | None, typer.Option(min=1000, help="Rows of every table. Default: 10,000,000.")] = None,
     source: Annotated[
-        list[str] | None, typer.Option("--source", "-s", help="Name of an engine. Repeat for more. Default: all.")
+        list[str] | None,
+        typer.Option("--source", "-s", help="Name of an engine. Repeat for more. Default: all but Dask and Spark."),
     ] = None,
     model: Annotated[
         list[str] | None, typer.Option("--model", "-m", help="linear or logistic. Repeat for more. Default: both.")
@@ -62,7 +64,8 @@ def engines(
     of the process that fits. "CPU ratio" compares time of the processor, in which others
     on the machine hardly show.
     """
-    names, models = _chosen(source, list(SOURCES)), _chosen(model, [ONE_PASS, ITERATIVE])
+    names = _chosen(source, list(KNOWN)) if source else list(SOURCES)
+    models = _chosen(model, [ONE_PASS, ITERATIVE])
     turns = repeats or (QUICK_REPEATS if quick else REPEATS)
     folder.mkdir(parents=True, exist_ok=True)
     if by_rows:
