@@ -94,13 +94,18 @@ def test_sums_are_those_of_integers(kind: str) -> None:
     np.testing.assert_array_almost_equal_nulp(found, [float(one * Fraction(step)) for one in exact], 4)
 
 
+def gradient_pass(kept: CachedDesign, weights: Any, rows: int) -> GradientPass:
+    layout = None if kept._features else kept._layout
+    return GradientPass(Predictors.of(layout, weights), slopes, 1.0, slope_unit(1.0), rows)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_pass_can_be_sent_elsewhere_and_its_integers_added_in_any_order(kind: str) -> None:
     kept = kept_of(kind, 5000, batch_rows=300)
     weights = np.random.default_rng(1).normal(size=(kept.n_columns, 1))
     chunks = [part for chunk in kept._every_chunk() for part in chunk.parts(170)]
     for rows in (kept.n_rows, 1 << 40):
-        one_pass = GradientPass(kept._predictors(weights), slopes, 1.0, rows)
+        one_pass = gradient_pass(kept, weights, rows)
         elsewhere = pickle.loads(pickle.dumps(one_pass))
         parts = [elsewhere(chunk) for chunk in chunks]
         assert {part.dtype for part in parts} == {np.dtype(np.int64)}
@@ -113,12 +118,12 @@ def test_a_pass_is_small_to_send() -> None:
     kept = kept_of("only numbers", 5000)
     weights = np.zeros((kept.n_columns, 1))
     kept.gradient(weights, slopes, 1.0)
-    assert len(pickle.dumps(GradientPass(kept._predictors(weights), slopes, 1.0, 5000))) < 10_000
+    assert len(pickle.dumps(gradient_pass(kept, weights, 5000))) < 10_000
     mixed_rows = kept_of("numbers and levels", 5000)
     weights = np.zeros((mixed_rows.n_columns, 1))
     mixed_rows.gradient(weights, slopes, 1.0)  # fills what matrices share
     codes = mixed_rows._layout.n_codes
-    assert len(pickle.dumps(GradientPass(mixed_rows._predictors(weights), slopes, 1.0, 5000))) < 8 * codes + 10_000
+    assert len(pickle.dumps(gradient_pass(mixed_rows, weights, 5000))) < 8 * codes + 10_000
 
 
 def test_long_chunks_are_summed_exactly() -> None:
@@ -129,7 +134,7 @@ def test_long_chunks_are_summed_exactly() -> None:
     kept = kept_from(table, schema, schema.geometry(intercept=False))
     chunk, steps = Chunk.joined(list(kept._every_chunk())), (1 << 38) - 1 - 2 * (np.arange(n) % 7)
     sided = Chunk(chunk.codes, chunk.numbers, steps * 2.0**-38)
-    one_pass = GradientPass(kept._predictors(np.zeros((4, 1))), lambda z, y: y, 1.0, n)
+    one_pass = GradientPass(kept._predictors(np.zeros((4, 1))), lambda z, y: y, 1.0, slope_unit(1.0), n)
     codes, rows, high, low = np.split(one_pass(sided)[0, :, 0], [3, 4, 5])
     exact = sum(steps.tolist())
     assert codes.tolist() == [0, exact, 0]
@@ -141,7 +146,7 @@ def test_more_rows_than_64_bits_hold_are_added_in_two_parts() -> None:
     """As if 2^40 chunks had come."""
     kept = kept_of("numbers and levels", 500)
     weights = np.random.default_rng(1).normal(size=(kept.n_columns, 1))
-    one_pass = GradientPass(kept._predictors(weights), slopes, 1.0, 500 << 30)
+    one_pass = gradient_pass(kept, weights, 500 << 30)
     sums = one_pass(Chunk.joined(list(kept._every_chunk())))
     assert np.abs(sums[1]).max() < 1 << LOW_BITS
     np.testing.assert_array_equal(one_pass.total(sums << 30), kept.gradient(weights, slopes, 1.0) * 2.0**30)

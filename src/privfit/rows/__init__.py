@@ -17,8 +17,8 @@ from privfit.rows.resources import memory_bytes, thread_count
 from privfit.rows.rows import Rows, count_rows, on_progress, report_progress
 from privfit.rows.sides import one_against_rest
 from privfit.rows.target_sums import count_up_to, sum_of_residuals
-from privfit.rows.threads import one_blas_thread
 from privfit.rows.used_rows import used_rows
+from privfit.rows.workers import one_blas_thread
 
 __all__ = [
     "CachedDesign",

@@ -17,13 +17,21 @@ from numpy.typing import NDArray
 
 from privfit.features import FeatureMap
 from privfit.rows.encoding import encode_numbers, level_codes
-from privfit.rows.fixed_point import LONGEST, GradientPass, Predictors, RowResponse, most_rounding, on_lattice
+from privfit.rows.fixed_point import (
+    LONGEST,
+    GradientPass,
+    Predictors,
+    RowResponse,
+    most_rounding,
+    on_lattice,
+    slope_unit,
+)
 from privfit.rows.interactions import InteractionCells
 from privfit.rows.layout import STEP, Chunk, Layout
 from privfit.rows.row_sample import CountedRows, RowHash, counted_rows
 from privfit.rows.rows import CachedRows, Rows
-from privfit.rows.threads import in_order, one_blas_thread
 from privfit.rows.worker_cells import ChunkCells, WorkerCells
+from privfit.rows.workers import in_order, one_blas_thread
 from privfit.tables import Arrays, Batch, DataError
 
 Floats = NDArray[np.float64]
@@ -80,7 +88,7 @@ class CachedDesign(CachedRows[Chunk]):
         self.n_columns = rows.geometry.n_columns if features is None else features.n_columns
         self._width = groups + len(self._layout.number_columns) if features is None else self.n_columns
         wide = CHUNK_VALUES // max(1, self._width)
-        self._encoded_rows = max(SHORT_ROWS, min(PIECE_ROWS, wide))  # several pieces wait in memory
+        self._piece_rows = max(SHORT_ROWS, min(PIECE_ROWS, wide))  # several pieces wait in memory
         self._longest = longest = max(
             SHORT_ROWS, min(CHUNK_ROWS - PIECE_ROWS, wide)
         )  # a chunk of so many rows takes no further piece
@@ -96,10 +104,6 @@ class CachedDesign(CachedRows[Chunk]):
             self._chunks = []
             taken = (short.pop() for _ in range(len(short)))  # each leaves memory as soon as it is used up
             self._chunks = list(_joined(taken, self._least_rows))
-
-    @property
-    def _piece_rows(self) -> int:
-        return self._encoded_rows
 
     def _encode(self, batches: Iterator[Batch]) -> Iterator[Chunk]:
         return _joined(map(self._chunk, batches), self._longest)
@@ -158,10 +162,9 @@ class CachedDesign(CachedRows[Chunk]):
         """
         if not float(np.abs(weights).max(initial=0.0)) <= LONGEST:
             return np.full(weights.shape, np.nan)
-        one_pass = GradientPass(self._predictors(weights), respond, most_slope, self.n_rows)
-        sums: Integers = self.total(one_pass.on_chunk)[0]
         with one_blas_thread():
-            return one_pass.total(sums)
+            one_pass = GradientPass(self._predictors(weights), respond, most_slope, slope_unit(most_slope), self.n_rows)
+            return one_pass.total(self.total(one_pass.on_chunk)[0])
 
     def _predictors(self, weights: Floats) -> Predictors:
         with one_blas_thread():
@@ -195,7 +198,8 @@ class CachedDesign(CachedRows[Chunk]):
 
     def _sampled(self, found: CountedRows) -> SampledDesign:
         counts = found.counts.astype(np.float64)
-        return SampledDesign(self._dense(found.rows), found.rows.target, counts, self.n_rows / found.n_rows)
+        rows = int(found.counts.sum())
+        return SampledDesign(self._dense(found.rows), found.rows.target, counts, self.n_rows / rows, rows)
 
     @property
     def hessian_rows(self) -> int:
@@ -221,7 +225,7 @@ class CachedDesign(CachedRows[Chunk]):
             total = next(products)
             for part in products:
                 total += part
-        return np.asarray(total * (self.n_rows / found.n_rows))
+        return np.asarray(total * (self.n_rows / int(found.counts.sum())))
 
     def rounding(self, weights: Floats, most_slope: float, most_curvature: float, offset: float = 0.0) -> float:
         """The most that rounding can have moved a sum `gradient` with slopes of that size, in L2, for these weights."""
@@ -246,11 +250,8 @@ class SampledDesign:
     _target: Floats
     _counts: Floats
     weight: float
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows there are, equal ones counted."""
-        return int(self._counts.sum())
+    n_rows: int
+    """How many rows there are, equal ones counted."""
 
     def gradient(self, weights: Floats, respond: RowResponse) -> Floats:
         """As CachedDesign.gradient, estimated."""

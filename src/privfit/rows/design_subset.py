@@ -50,7 +50,7 @@ class DesignSubset(CachedDesign):
         """Rows of the part; none, if it has none."""
         if self.n_rows:
             return super().sample()
-        return SampledDesign(np.zeros((0, self.n_columns)), np.zeros(0), np.zeros(0), 1.0)
+        return SampledDesign(np.zeros((0, self.n_columns)), np.zeros(0), np.zeros(0), 1.0, 0)
 
     def rounding(self, weights: Floats, most_slope: float, most_curvature: float, offset: float = 0.0) -> float:
         """As for all rows."""

@@ -79,19 +79,23 @@ class Predictors:
     """Weights of the number columns as integers, the largest parts first: (parts, numbers, classes)."""
     units: tuple[float, ...]
     """What 1 means in each part."""
+    bits: int
+    """In how fine steps numbers are: 2^-bits."""
 
     @classmethod
     def of(cls, layout: Layout | None, weights: Floats) -> Predictors:
         """For weights of shape (columns, classes), all of them finite."""
         if layout is None:
-            return cls(None, np.empty((0, weights.shape[1])), _none(weights), *_split(weights, FEATURE_BITS))
+            parts, units = _split(weights, FEATURE_BITS)
+            none = np.zeros((1, weights.shape[1]))
+            return cls(None, none[:0], none[0], parts, units, FEATURE_BITS)
         first = int(layout.geometry.intercept)
-        constant = weights[0] if first else _none(weights)
+        constant = weights[0] if first else np.zeros(weights.shape[1])
         numbers = weights[layout.number_columns[first:]]
         table = layout.look_up(weights)
         if layout.groups:
             table[: layout.sizes[0]] += constant
-        return cls(layout, table, constant, *_split(numbers, NUMBER_BITS))
+        return cls(layout, table, constant, *_split(numbers, NUMBER_BITS), NUMBER_BITS)
 
     def __call__(self, chunk: Chunk) -> Floats:
         """(rows, classes)."""
@@ -134,27 +138,22 @@ class GradientPass:
     predictors: Predictors
     respond: RowResponse
     most_slope: float
+    unit: float
+    """What 1 means in a response that is rounded: `slope_unit`."""
     rows: int
     """How many rows there may be in all chunks. No sum depends on it."""
 
-    @property
-    def unit(self) -> float:
-        """What 1 means in a response that is rounded."""
-        return slope_unit(self.most_slope)
-
-    @property
-    def bits(self) -> int:
-        """In how fine steps numbers are: 2^-bits."""
-        return FEATURE_BITS if self.predictors.layout is None else NUMBER_BITS
-
     def __call__(self, chunk: Chunk) -> Integers:
         total: Integers | None = None
-        for part in chunk.parts(1 << min(PART_BITS, FLOAT_BITS - HALF_BITS - self.bits)):
+        for part in chunk.parts(1 << min(PART_BITS, FLOAT_BITS - HALF_BITS - self.predictors.bits)):
             sums = self._exact(part).astype(np.int64)
             total = sums if total is None else np.add(total, sums, out=total)
         assert total is not None
         total = total.reshape(1, len(total), -1)
-        if self.rows << (SLOPE_BITS + (self.bits - HALF_BITS if self.predictors.layout is None else 0)) < 1 << SUM_BITS:
+        if (
+            self.rows << (SLOPE_BITS + (self.predictors.bits - HALF_BITS if self.predictors.layout is None else 0))
+            < 1 << SUM_BITS
+        ):
             return total
         return np.concatenate([total >> LOW_BITS, total & ((1 << LOW_BITS) - 1)])
 
@@ -172,7 +171,7 @@ class GradientPass:
             sums.insert(0, layout.transposed(chunk) @ whole)
         numbers = _numbers(layout, chunk)
         if numbers.shape[1]:
-            sums.append(_half_sums(numbers, whole) * 2.0**self.bits)
+            sums.append(_half_sums(numbers, whole) * 2.0**self.predictors.bits)
         return np.concatenate(sums)
 
     def _rounded(self, responses: Floats) -> Floats:
@@ -194,7 +193,7 @@ class GradientPass:
         layout, codes = self.predictors.layout, len(self.predictors.table)
         rows, by_number = sums[codes : codes + 1].astype(np.float64), sums[codes + 1 :].astype(np.float64)
         width = len(by_number) // 2
-        numbers = (by_number[:width] * 2.0**HALF_BITS + by_number[width:]) * 2.0**-self.bits
+        numbers = (by_number[:width] * 2.0**HALF_BITS + by_number[width:]) * 2.0**-self.predictors.bits
         if layout is None:
             return numbers
         own = np.concatenate([rows, numbers]) if layout.geometry.intercept else numbers
@@ -236,10 +235,6 @@ def power_of_two(value: float) -> float:
 def on_lattice(features: Floats) -> Floats:
     """Features, rounded towards zero: no row becomes longer."""
     return np.trunc(features * 2.0**FEATURE_BITS) * 2.0**-FEATURE_BITS + 0.0  # no zero has a sign
-
-
-def _none(weights: Floats) -> Floats:
-    return np.zeros(weights.shape[1])
 
 
 def _numbers(layout: Layout | None, chunk: Chunk) -> Floats:

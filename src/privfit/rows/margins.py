@@ -18,8 +18,7 @@ from privfit.rows.cached_design import CachedDesign
 from privfit.rows.fixed_point import Predictors
 from privfit.rows.layout import Chunk
 from privfit.rows.members import STEPS_PER_KNOT, Member
-from privfit.rows.threads import in_order, one_blas_thread
-from privfit.rows.workers import Sums, summed
+from privfit.rows.workers import Sums, in_order, one_blas_thread, summed
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -24,9 +24,8 @@ from privfit.rows.layout import Chunk, Layout
 from privfit.rows.plain import PlainRows
 from privfit.rows.resources import HALF_OF_MEMORY, kept_bytes
 from privfit.rows.rows import Rows
-from privfit.rows.threads import one_blas_thread
 from privfit.rows.timed import in_time
-from privfit.rows.workers import KnownBits
+from privfit.rows.workers import KnownBits, one_blas_thread
 from privfit.tables import DataError
 
 Floats = NDArray[np.float64]

@@ -22,7 +22,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.rows.threads import in_order
+from privfit.rows.workers import in_order
 from privfit.tables import CACHE, Batch, Values
 
 Words = NDArray[np.uint64]

@@ -31,10 +31,7 @@ class PlainRows(CachedRows[Floats]):
         super().__init__(rows, most_bytes)
         geometry = rows.geometry
         self._blocks = geometry.blocks if geometry.target is None else (*geometry.blocks, geometry.target)
-
-    @property
-    def _piece_rows(self) -> int:
-        return max(1, PLAIN_VALUES // len(self._blocks))
+        self._piece_rows = max(1, PLAIN_VALUES // len(self._blocks))
 
     def _encode(self, batches: Iterator[Batch]) -> Iterator[Floats]:
         for batch in batches:

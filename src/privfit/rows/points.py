@@ -68,15 +68,12 @@ class Points(CachedRows[Lattice]):
         super().__init__(rows, most_bytes)
         self._blocks = rows.geometry.blocks
         self.n_columns = len(self._blocks)
+        self._piece_rows = max(1, POINT_VALUES // self.n_columns)
 
     def check_sums(self, largest: int) -> None:
         """Refuse more rows than 64-bit sums hold, if one row adds at most this much."""
         if self.n_rows > EXACT_INT // largest:
             raise too_many_rows(EXACT_INT // largest)
-
-    @property
-    def _piece_rows(self) -> int:
-        return max(1, POINT_VALUES // self.n_columns)
 
     def _encode(self, batches: Iterator[Batch]) -> Iterator[Lattice]:
         for batch in batches:

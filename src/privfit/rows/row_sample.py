@@ -96,11 +96,6 @@ class CountedRows:
         """No more than are wanted, sorted, and equal ones counted as one."""
         return self._counted()._at(slice(0, self.most))
 
-    @property
-    def n_rows(self) -> int:
-        """How many rows there are, equal ones counted."""
-        return int(self.counts.sum())
-
     def pieces(self, rows: int) -> Iterator[CountedRows]:
         """The same in pieces of at most so many different rows."""
         for start in range(0, len(self.counts), rows):

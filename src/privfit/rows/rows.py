@@ -21,7 +21,6 @@ from privfit.rows.encoding import Encoder
 from privfit.rows.errors import no_rows, other_rows, read_again, too_many_rows
 from privfit.rows.kernels import EncodedSum, Kernel, PieceSum, RowBits, kernel_sum, kernel_sums
 from privfit.rows.resources import kept_bytes, thread_count
-from privfit.rows.threads import in_order, one_blas_thread
 from privfit.rows.workers import (
     ChunkTask,
     KeptSum,
@@ -30,7 +29,9 @@ from privfit.rows.workers import (
     PieceTask,
     Sums,
     added,
+    in_order,
     numbered_pieces,
+    one_blas_thread,
     summed,
 )
 from privfit.schema import Category, Geometry, Schema
@@ -261,6 +262,9 @@ class CachedRows(ABC, Generic[Chunks]):
     them; never a row.
     """
 
+    _piece_rows: int
+    """Rows that are encoded at a time."""
+
     def __init__(self, rows: Rows, most_bytes: int | None = None) -> None:
         self._rows = rows
         self._most_bytes = kept_bytes(rows.max_memory) if most_bytes is None else most_bytes
@@ -272,11 +276,6 @@ class CachedRows(ABC, Generic[Chunks]):
     def __getstate__(self) -> dict[str, Any]:
         """What is sent to workers: how rows are encoded and summed, and no row."""
         return {name: value for name, value in self.__dict__.items() if name not in STAYS_HERE}
-
-    @property
-    @abstractmethod
-    def _piece_rows(self) -> int:
-        """Rows that are encoded at a time."""
 
     @abstractmethod
     def _encode(self, batches: Iterator[Batch]) -> Iterator[Chunks]:

@@ -1,27 +1,68 @@
-"""What is sent to the workers of a cluster: sums over the pieces of a partition, and over chunks that are kept there.
+"""Sums over rows side by side: in threads of our own, and on the workers of a cluster.
 
-Everything here is pickled: functions, public facts, numbers of rows and released weights; nothing of a row.
+What is sent to workers is pickled: functions, public facts, numbers of rows and released weights; nothing of a row.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache, reduce
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
-from privfit.rows.threads import one_blas_thread
 from privfit.tables import Batch
 
 Chunks = TypeVar("Chunks")
+Given = TypeVar("Given")
+Made = TypeVar("Made")
 Sums = list[Any]
 """Arrays of integers, to be added one by one."""
 PieceTask = Callable[[tuple[int, Batch]], Sums]
 """From the number of a piece's first row and the piece to sums."""
 ChunkTask = Callable[[int, Chunks], Sums]
 """From the number of a chunk's first row and the chunk to sums."""
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Our own threads share the cores; BLAS threads on top of them only get in each other's way."""
+    with _blas().limit(limits=1, user_api="blas"):
+        yield
+
+
+def in_order(
+    pool: ThreadPoolExecutor, task: Callable[[Given], Made], pieces: Iterator[Given], ahead: int
+) -> Iterator[Made]:
+    """What a task makes of the pieces, in their order, with few of them in work at a time."""
+    pending: deque[Future[Made]] = deque()
+    broken: Exception | None = None
+    while True:
+        try:
+            piece = next(pieces)
+        except StopIteration:
+            break
+        except Exception as error:  # what rows before it have to say comes first, however far ahead was read
+            broken = error
+            break
+        pending.append(pool.submit(task, piece))
+        if len(pending) > ahead:
+            yield pending.popleft().result()
+    while pending:
+        yield pending.popleft().result()
+    if broken is not None:
+        raise broken
 
 
 def added(one: Sums, other: Sums) -> Sums:
@@ -39,9 +80,7 @@ def added_up(parts: Iterable[Sums]) -> Sums | None:
 
 def summed(parts: Iterable[Sums]) -> Sums:
     """The sums of all parts, of which there is one at least: a table without rows is refused when it is read."""
-    total = added_up(parts)
-    assert total is not None
-    return total
+    return reduce(added, parts)
 
 
 def numbered_pieces(batches: Iterator[Batch], size: int, first: int = 0) -> Iterator[tuple[int, Batch]]:

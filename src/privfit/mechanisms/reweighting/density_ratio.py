@@ -339,7 +339,7 @@ class BesidePublic(CachedDesign):
         step = max(1, self._public.n_rows * self.n_columns // SAMPLE_VALUES)
         public = self._public.design[::step]
         ones = np.ones(len(own._counts))
-        return SampledBoth(own._design, ones, own._counts, own.weight, public, step * self._weight)
+        return SampledBoth(own._design, ones, own._counts, own.weight, own.n_rows, public, step * self._weight)
 
     @property
     def hessian_rows(self) -> int:
