@@ -92,13 +92,13 @@ def _until_full(ledger: pf.Ledger, size: int) -> list[object]:
 
 
 def full_disk(folder: Path, turns: int) -> str:
-    """A disk that is full after so many bytes, at every 97th byte."""
+    """A disk that is full after so many bytes, at every 997th byte."""
     charged = refused = 0
     for turn in range(turns):
         path = folder / f"full-{turn}.db"
         ledger = pf.Ledger(path, epsilon=1e6)
         ledger.charge(1.0)
-        size = path.stat().st_size + 97 * turn - PAGE
+        size = path.stat().st_size + 997 * turn
 
         done, error = in_child(partial(_until_full, ledger, size))
         assert "has room" in error, error
