@@ -9,8 +9,8 @@
 
 Printed: the mean, the standard deviation and the worst of the share lost of the variance that least squares explains
 (cut at 3 and -1; below 0 where more is explained). The generated tables are those of adassp.py. Most constants were
-chosen on them. Two were settled with the real files in view, which are no unseen data for them: CLIPPING_PER_NOISE (4, 6
-and 10 were compared there; generated tables alone prefer 10) and REGRESSION_SLOPE_BELOW (the generated census).
+chosen on them. Two were settled with the real files in view, which are no unseen data for them: CLIPPING_PER_NOISE (4,
+6 and 10 were compared there; generated tables alone prefer 10) and REGRESSION_SLOPE_BELOW (the generated census).
 """
 
 from __future__ import annotations
