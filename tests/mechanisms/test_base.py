@@ -196,6 +196,21 @@ def test_a_plan_warns_before_the_charge_of_what_it_was_made_for_in_the_end(strea
     assert ledger.entries() == []
 
 
+def test_nobody_is_warned_between_the_charge_and_the_release() -> None:
+    class Murmuring(Mean):
+        def draw(self, data: np.ndarray, plan: ReleasePlan, draws: Draws) -> float:
+            warnings.warn("steep", RuntimeWarning, stacklevel=1)
+            return super().draw(data, plan, draws)
+
+    mechanism = Murmuring()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        released(mechanism)
+        with pytest.raises(RuntimeWarning):
+            warnings.warn("afterwards", RuntimeWarning, stacklevel=1)
+    assert "draw" in names(mechanism)
+
+
 @pytest.mark.parametrize("values", [np.full((3, 1), np.nan), np.zeros((0, 1))], ids=["nan", "empty"])
 def test_bad_rows_charge_nothing(values: np.ndarray) -> None:
     mechanism = Mean()

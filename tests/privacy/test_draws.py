@@ -243,7 +243,7 @@ def test_nothing_but_random_bits_can_be_had_before_the_charge(asked: str) -> Non
     with pytest.raises(PrivacyError, match="Charge the ledger first"):
         ASKED[asked](draws)
     assert sampler.asked == []
-    draws.paid = True
+    draws._paid = True
     ASKED[asked](draws)
     draws.finish()
     assert sampler.asked
@@ -440,7 +440,7 @@ def test_the_final_event_takes_the_place_of_the_first() -> None:
     final = Event("test", 1.0, parts=(RandomBits(), Laplace(size=3, scale=2.0)))
     draws.switch(final)
     assert draws.event is final
-    draws.paid = True
+    draws._paid = True
     draws.add(THREE)
     draws.finish()
     assert sampler.asked == [("laplace", 3, 2.0)]
@@ -454,7 +454,7 @@ def test_random_bits_of_repetitions_are_not_taken_again() -> None:
     draws.random_bits()
     draws.switch(Event("test", 1.0, parts=(*first[:1], Laplace(size=3, scale=2.0))))
     draws.random_bits()
-    draws.paid = True
+    draws._paid = True
     draws.add(THREE)
     draws.finish()
     assert sampler.asked == [("laplace", 3, 2.0)]

@@ -16,7 +16,8 @@ import warnings
 import numpy as np
 import pytest
 
-from privfit.privacy.guarded import attempted, each_row, guarded_values, in_own_thread, quietly, real_numbers, tried
+from privfit.privacy.draws import quietly
+from privfit.privacy.guarded import attempted, each_row, guarded_values, in_own_thread, real_numbers, tried
 
 
 class Own(BaseException):

@@ -374,9 +374,8 @@ class Mechanism(ABC, Generic[Problem, PlanT, Data, Value]):
             warnings.warn(plan.warning, PrivacyWarning, stacklevel=3)
         stated = plan.event if promise is None else plan.event.promising(promise)
         account.charge(stated, dataset=rows.label)
-        draws.paid = True
-        value = self.draw(data, plan, draws)
-        draws.finish()
+        with draws.charged():
+            value = self.draw(data, plan, draws)
         return Release(value, plan.event, sampler.private and not reasons, stated)
 
 

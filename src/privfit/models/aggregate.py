@@ -17,7 +17,7 @@ from privfit.models.inputs import Input, fit_input
 from privfit.models.left_out import using_rows
 from privfit.models.private import FitResult, PrivateModel
 from privfit.privacy import Budget, Ledger, PrivacyError, PrivacyParameters, Seed, noise_source
-from privfit.rows import PlainRows
+from privfit.rows import PlainRows, Rows, memory_bytes
 from privfit.schema import Geometry, Schema
 from privfit.tables import TableLike
 
@@ -190,7 +190,8 @@ class Aggregate(PrivateModel[SampleAndAggregate, BlockAnswers, BlockFit]):
         if given.schema.leaves_out:
             given = using_rows(given, parameters, noise_source(self.random_state))
         problem, geometry = self._encoded(mechanism, given, parameters)
-        plain = PlainRows(self._rows(given, geometry))
+        memory = memory_bytes(self.max_memory)
+        plain = PlainRows(Rows(given.table, given.schema, geometry, threads=self.n_jobs, max_memory=memory))
         plain.read()
         return AgedAnswers(problem, plain.every_row(lambda rows: rows), geometry, mechanism, parameters, int(n_rows))
 

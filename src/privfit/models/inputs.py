@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -20,7 +19,6 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from privfit.schema import Category, Column, Level, Numeric, Schema, SchemaError
 from privfit.tables import (
     DataError,
-    MissingValues,
     Table,
     TableLike,
     WithTarget,
@@ -176,20 +174,7 @@ def predicting(method: Callable[Options, Answer]) -> Callable[Options, Answer]:
     return run
 
 
-@contextmanager
-def advising_about_target(target: Column | None) -> Iterator[None]:
-    """Refuse missing targets with advice that is sound for a target: a made-up value would change what is estimated."""
-    try:
-        yield
-    except MissingValues as error:
-        if target is None or error.column != target.name:
-            raise
-    else:
-        return
-    raise _missing_target(target)
-
-
-def _missing_target(target: Column) -> DataError:
+def missing_target(target: Column) -> DataError:
     """The error for missing targets: three ways that are sound, and no value to make up."""
     made = f"{type(target).__name__}({target.name!r}, ..., fill='drop')"
     cause = (

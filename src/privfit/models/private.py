@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 
 from privfit.mechanisms import Release
 from privfit.mechanisms.base import AnyMechanism, Description, Mechanism, refuse_ledger
-from privfit.models.inputs import PUBLIC, Input, advising_about_target, fit_input
+from privfit.models.inputs import PUBLIC, Input, fit_input, missing_target
 from privfit.models.left_out import stating_rows_left_out, using_rows
 from privfit.models.report import JSONObject, Report, filled_target_note, left_out_note, make_report, qualifications
 from privfit.models.selectors import check_selector
@@ -30,7 +30,7 @@ from privfit.privacy import (
 )
 from privfit.rows import Rows, memory_bytes, thread_count
 from privfit.schema import Category, Column, Geometry, Numeric, Schema
-from privfit.tables import TableLike
+from privfit.tables import MissingValues, TableLike
 
 MechanismT = TypeVar("MechanismT", bound=AnyMechanism)
 ProblemT = TypeVar("ProblemT")
@@ -150,12 +150,12 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
                 check_selector(given.selector, self, mechanism, geometry, given)
             reasons = tuple(dict.fromkeys((*reasons, *mechanism.reasons_not_private(problem))))
             ledger = self._chosen_ledger(reasons, given.schema)
-            rows = self._rows(given, geometry)
-            with advising_about_target(given.schema.target):
-                release = mechanism.release(rows, parameters, ledger, sampler, problem)
+            self.schema_, self._geometry = given.schema, geometry
+            memory = memory_bytes(self.max_memory)
+            rows = Rows(given.table, given.schema, geometry, threads=self.n_jobs, max_memory=memory)
+            release = mechanism.release(rows, parameters, ledger, sampler, problem)
             fit: FitT = mechanism.solve(release, geometry, problem)
             result = FitResult(mechanism, problem, release, fit)
-            self.schema_, self._geometry = given.schema, geometry
             if declared.leaves_out:
                 self.schema_ = stating_rows_left_out(given.schema, declared)
             self._strict_names, self._by_position = given.strict_names, given.by_position
@@ -261,11 +261,6 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
         thread_count(self.n_jobs)
         memory_bytes(self.max_memory)
 
-    def _rows(self, given: Input, geometry: Geometry) -> Rows:
-        """The rows of a table, for as many threads and as much memory as this model may use."""
-        threads, max_memory = thread_count(self.n_jobs), memory_bytes(self.max_memory)
-        return Rows(given.table, given.schema, geometry, threads=threads, max_memory=max_memory)
-
     def _reasons_not_private(self) -> tuple[str, ...]:
         """Why no fit with these parameters is private, whatever the mechanism."""
         reasons = []
@@ -325,14 +320,20 @@ AnyModel = PrivateModel[Any, Any, Any]
 
 @contextmanager
 def _unchanged_on_error(model: AnyModel) -> Iterator[None]:
-    """A fit that is refused leaves the model as it was."""
+    """A fit that is refused leaves the model as it was. Missing targets are refused with advice that is sound for a
+    target: a made-up value would change what is estimated.
+    """
     before = dict(model.__dict__)
     try:
         yield
-    except BaseException:
+        return
+    except BaseException as error:
+        target = model.schema_.target if isinstance(error, MissingValues) and hasattr(model, "schema_") else None
         model.__dict__.clear()
         model.__dict__.update(before)
-        raise
+        if target is None or not isinstance(error, MissingValues) or error.column != target.name:
+            raise
+    raise missing_target(target)
 
 
 def _public_number(schema: Schema) -> str:

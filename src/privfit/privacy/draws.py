@@ -1,4 +1,4 @@
-"""Draws: the randomness of one release, handed out part by part as its event says.
+"""Draws: the randomness of one release, handed out part by part as its event says, while nobody is warned of anything.
 
 A mechanism holds no sampler. It asks for the next part, and what no part describes cannot be drawn. Before the event
 is paid only random bits can be had, which decide how rows are read and hide nothing.
@@ -7,11 +7,14 @@ is paid only random bits can be had, which decide how rows are read and hide not
 from __future__ import annotations
 
 import math
+import threading
+import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TextIO, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,8 +58,7 @@ class Draws:
         self._sampler = sampler
         self._left: deque[Part] = deque(event.parts)
         self._taken: list[Part] = []
-        self.paid = paid
-        """Whether the event is charged: from then on noise can be drawn."""
+        self._paid = paid
         self._half_way = False
         self._begun: Repeat | None = None
         self._accepts = self._goes_on = False
@@ -64,10 +66,20 @@ class Draws:
         yet, and whether it may go on.
         """
 
+    @contextmanager
+    def charged(self) -> Iterator[None]:
+        """The event is charged: noise can be drawn. At the end every part must have been drawn, and until then nobody
+        is warned: a warning would reveal something about the rows.
+        """
+        self._paid = True
+        with quietly():
+            yield
+        self.finish()
+
     @_whole
     def switch(self, event: Event) -> None:
         """Go on with another event, that of the final plan; random bits that were taken already are not taken again."""
-        if self.paid:
+        if self._paid:
             raise PrivacyError(
                 f"{self.event.mechanism!r} was charged and asked for another event. Plan first, then charge."
             )
@@ -180,11 +192,11 @@ class Draws:
         part = self._left[0] if self._left else None
         if not isinstance(part, kind):
             raise self._wrong(kind.kind or "noise", part)
-        if not (self.paid or isinstance(part, RandomBits)):
+        if not (self._paid or isinstance(part, RandomBits)):
             raise PrivacyError(
                 f"Noise was asked for before {self.event.mechanism!r} was charged. Charge the ledger first."
             )
-        if not self.paid:
+        if not self._paid:
             self._taken.append(part)
         self._left.popleft()
         self._half_way = True
@@ -253,3 +265,71 @@ def noised(sampler: Sampler, values: Integers, parts: Iterable[Part]) -> Integer
         )
     pieces = np.split(values, np.cumsum([part.size for part in own])[:-1])
     return np.concatenate([part.added(sampler, piece, part.scale) for part, piece in zip(own, pieces, strict=True)])
+
+
+# -- quiet -----------------------------------------------------------------------------------------
+
+
+class _WhileQuiet(type):
+    def __subclasscheck__(cls, other: type) -> bool:
+        return _quiet_now > 0
+
+
+class _AnyWarning(Warning, metaclass=_WhileQuiet):
+    """Every warning of every thread while somebody wants quiet, and none otherwise: a filter for it that is left behind
+    does nothing.
+    """
+
+
+_lock = threading.Lock()
+_quiet_now = 0
+_list_before: object = None
+_filters_before: list[tuple[object, ...]] = []
+_shown_before: Callable[..., None] = warnings.showwarning
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """While this is open in any thread, nobody is warned: a warning would reveal something about the rows.
+
+    `warnings.catch_warnings` cannot do this: of two that overlap in two threads, the first to close ends the quiet of
+    the other, and the second to close restores it for ever. Here they are counted; the last to close puts the filters
+    back. Functions that turn warnings on for themselves are met where warnings are shown. What is ignored is not
+    entered in `__warningregistry__`, and filters count as changed on opening and on closing, whatever happened in
+    between, so that later warnings are shown or not by the caller's filters alone.
+    """
+    global _quiet_now, _list_before, _filters_before, _shown_before
+    with _lock:
+        _quiet_now += 1
+        if _quiet_now == 1:
+            _list_before, _filters_before = warnings.filters, list(warnings.filters)
+            if warnings.showwarning is not _show:
+                _shown_before = warnings.showwarning
+        if _quiet_now == 1 or not warnings.filters or warnings.filters[0][2] is not _AnyWarning:
+            warnings.simplefilter("ignore", category=_AnyWarning)  # again, where another one was put in front
+        warnings.showwarning = _show
+    try:
+        yield
+    finally:
+        with _lock:
+            _quiet_now -= 1
+            if _quiet_now == 0:
+                warnings.simplefilter("ignore", category=_AnyWarning)  # a change, which makes registries out of date
+                same = warnings.filters is _list_before  # else catch_warnings of another thread has put its own there
+                kept = _filters_before if same else warnings.filters
+                warnings.filters[:] = [one for one in kept if one[2] is not _AnyWarning]  # type: ignore[index]
+                if warnings.showwarning is _show:
+                    warnings.showwarning = _shown_before
+
+
+def _show(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Show a warning as before, but not while somebody wants quiet."""
+    if not _quiet_now:
+        _shown_before(message, category, filename, lineno, file, line)

@@ -13,15 +13,15 @@ takes are outside of this: docs/sharp-edges.md.
 from __future__ import annotations
 
 import threading
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import Context
 from dataclasses import dataclass
-from typing import TextIO, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from privfit.privacy.draws import quietly
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp] | slice
@@ -234,71 +234,3 @@ def read_only(values: Floats) -> Floats:
     view = values.view()
     view.flags.writeable = False
     return view
-
-
-# -- warnings --------------------------------------------------------------------------------------
-
-
-class _WhileQuiet(type):
-    def __subclasscheck__(cls, other: type) -> bool:
-        return _quiet_now > 0
-
-
-class _AnyWarning(Warning, metaclass=_WhileQuiet):
-    """Every warning of every thread while somebody wants quiet, and none otherwise: a filter for it that is left behind
-    does nothing.
-    """
-
-
-_lock = threading.Lock()
-_quiet_now = 0
-_list_before: object = None
-_filters_before: list[tuple[object, ...]] = []
-_shown_before: Callable[..., None] = warnings.showwarning
-
-
-@contextmanager
-def quietly() -> Iterator[None]:
-    """While this is open in any thread, nobody is warned: a warning would reveal something about the rows.
-
-    `warnings.catch_warnings` cannot do this: of two that overlap in two threads, the first to close ends the quiet of
-    the other, and the second to close restores it for ever. Here they are counted; the last to close puts the filters
-    back. Functions that turn warnings on for themselves are met where warnings are shown. What is ignored is not
-    entered in `__warningregistry__`, and filters count as changed on opening and on closing, whatever happened in
-    between, so that later warnings are shown or not by the caller's filters alone.
-    """
-    global _quiet_now, _list_before, _filters_before, _shown_before
-    with _lock:
-        _quiet_now += 1
-        if _quiet_now == 1:
-            _list_before, _filters_before = warnings.filters, list(warnings.filters)
-            if warnings.showwarning is not _show:
-                _shown_before = warnings.showwarning
-        if _quiet_now == 1 or not warnings.filters or warnings.filters[0][2] is not _AnyWarning:
-            warnings.simplefilter("ignore", category=_AnyWarning)  # again, where another one was put in front
-        warnings.showwarning = _show
-    try:
-        yield
-    finally:
-        with _lock:
-            _quiet_now -= 1
-            if _quiet_now == 0:
-                warnings.simplefilter("ignore", category=_AnyWarning)  # a change, which makes registries out of date
-                same = warnings.filters is _list_before  # else catch_warnings of another thread has put its own there
-                kept = _filters_before if same else warnings.filters
-                warnings.filters[:] = [one for one in kept if one[2] is not _AnyWarning]  # type: ignore[index]
-                if warnings.showwarning is _show:
-                    warnings.showwarning = _shown_before
-
-
-def _show(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    """Show a warning as before, but not while somebody wants quiet."""
-    if not _quiet_now:
-        _shown_before(message, category, filename, lineno, file, line)

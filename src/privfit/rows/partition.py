@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.features import FeatureMap
-from privfit.privacy.guarded import attempted, in_own_thread, quietly, real_numbers
+from privfit.privacy.draws import quietly
+from privfit.privacy.guarded import attempted, in_own_thread, real_numbers
 from privfit.rows.cached_design import CachedDesign
 from privfit.rows.layout import Chunk, Layout
 from privfit.rows.plain import PlainRows

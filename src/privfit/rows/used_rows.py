@@ -26,7 +26,6 @@ from privfit.tables import (
     Batch,
     ChosenPartitions,
     DataError,
-    PartitionedTable,
     PersonColumn,
     Table,
     Values,
@@ -64,19 +63,11 @@ class UsedRows(Table):
         if (person and not stable) or (counted and table.passes_once):
             table.keep([*schema.columns, *self._tested, *person])  # in one order from now on
         self._chosen = self._choose(rows_per_person, key, person[0]) if person else None
-        self._partitions = None
-        if table.cluster is not None and self._chosen is None:
-            self._partitions = ChosenPartitions(table.cluster, self._tested, self._places, partial(_fitting, schema))
+        if table.cluster is not None and self._chosen is None:  # rows of persons that were chosen may be anywhere
+            self.cluster = ChosenPartitions(table.cluster, self._tested, self._places, partial(_fitting, schema))
         self.passes_once, self.runs_again = table.passes_once, table.runs_again
         if counted:
             self.slots = self._count() if self._chosen is None else rows_per_person * self._chosen.persons
-
-    @property
-    def cluster(self) -> PartitionedTable | None:
-        """The table's partitions, of which rows are left out on workers; none where persons were chosen, of which rows
-        may be anywhere.
-        """
-        return self._partitions
 
     def positions(self, columns: Sequence[Column]) -> list[int]:
         """Where the table has these columns."""

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from privfit.schema import Column, Schema
 from privfit.tables.arrays import column_values
 from privfit.tables.errors import DataError
-from privfit.tables.partitioned import PartitionedTable
 from privfit.tables.table import Batch, Table
 
 
@@ -67,12 +66,7 @@ class ByPosition(Table):
         self._table, self.label, self.n_rows = table, table.label, table.n_rows
         self.names = tuple(called.get(place, str(target)) for place in range(len(own)))
         self.passes_once, self.runs_again, self.in_memory = table.passes_once, table.runs_again, table.in_memory
-        self.width = len(features)
-
-    @property
-    def cluster(self) -> PartitionedTable | None:
-        """The table's own: columns stand where they stood."""
-        return self._table.cluster
+        self.width, self.cluster = len(features), table.cluster  # columns stand where they stood
 
     def read(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
         """The table's own batches: columns stand where they stood."""

@@ -200,7 +200,7 @@ class PartitionedTable(Table):
     _seen: dict[int, Seen] | None = None
 
     @property
-    def cluster(self) -> PartitionedTable:
+    def cluster(self) -> PartitionedTable:  # type: ignore[override]
         """The table itself."""
         return self
 

@@ -79,11 +79,8 @@ class Table(ABC):
     """How many rows one that leaves rows out could hand out at most, where that is public."""
     is_csv: bool = False
     """Whether names are the first line of a text, which may be a row."""
-
-    @property
-    def cluster(self) -> PartitionedTable | None:
-        """The table whose partitions functions are sent to, where rows do not come here to be read."""
-        return None
+    cluster: PartitionedTable | None = None
+    """The table whose partitions functions are sent to, where rows do not come here to be read."""
 
     @abstractmethod
     def read(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:

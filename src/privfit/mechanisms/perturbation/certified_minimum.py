@@ -18,7 +18,7 @@ from privfit.losses import is_ready_made
 from privfit.mechanisms.perturbation.precision import OUTPUT_TOLERANCE
 from privfit.mechanisms.perturbation.problem import ERMPlan
 from privfit.privacy import PrivacyError
-from privfit.privacy.guarded import guarded_values, quietly
+from privfit.privacy.guarded import guarded_values
 from privfit.rows import CachedDesign, one_blas_thread
 from privfit.solvers import Minimum, accelerated_descent, minimise_certified, newton_on_sample, solver_of
 from privfit.statistics import Gradients
@@ -42,7 +42,7 @@ def minimised(plan: ERMPlan, rows: CachedDesign, term: Floats) -> Floats:
     Guarantee: docs/proofs/perturbation.md, Theorem 6.
     """
     precision = plan.precision
-    with quietly(), one_blas_thread():  # a warning would reveal something about the rows; threads would change bits
+    with one_blas_thread():  # threads would change bits
         found = _usual_minimum(plan, rows, term)
         weights = np.zeros_like(term) if found is None else found.weights
         if precision.solves and (
