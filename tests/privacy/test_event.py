@@ -304,7 +304,7 @@ def test_every_block_has_a_deviation_of_its_own_at_one_scale():
     event = pure("linf", 0.5, 4096, unit=64, n_values=13, blocks=(9, 4))
     (part,) = event.parts
     scale = 2 * 4096 / 64
-    assert event.noise_sd == event.usual_sd == part.sd == pytest.approx(math.sqrt(10 * 11 / 3) * scale)
+    assert event.noise_sd == event.summary.usual_sd == part.sd == pytest.approx(math.sqrt(10 * 11 / 3) * scale)
     assert part.block_sd(1) == part.block_sd(-1) == pytest.approx(math.sqrt(5 * 6 / 3))
     whole = dataclasses.replace(part, blocks=())
     assert whole.sd == whole.block_sd(0) * scale == pytest.approx(math.sqrt(14 * 15 / 3) * scale)
@@ -556,7 +556,7 @@ def test_the_main_parts_are_those_of_the_first_purpose():
     assert event.in_words == "discrete Laplace and K-norm, L2"
     assert (event.sensitivity, event.scale, event.unit) == (8, 8.0, 4)
     assert event.noise_sd == pytest.approx(math.sqrt(2) * 2)
-    assert event.usual_sd == pytest.approx(math.sqrt((4 * 2 * 2**2 + 3 * 4 * 3**2) / 7))
+    assert event.summary.usual_sd == pytest.approx(math.sqrt((4 * 2 * 2**2 + 3 * 4 * 3**2) / 7))
 
 
 def test_of_gaussian_parts_the_largest_sensitivity_is_told():
@@ -566,20 +566,20 @@ def test_of_gaussian_parts_the_largest_sensitivity_is_told():
 
 def test_choices_alone_have_no_noise():
     event = of(Selection(rule="permute-and-flip", count=2, scale=3.0, sensitivity=7))
-    assert (event.sensitivity, event.scale, event.unit, event.noise_sd, event.usual_sd) == (0, 0.0, 1, 0.0, 0.0)
+    assert (event.sensitivity, event.scale, event.unit, event.noise_sd, event.summary.usual_sd) == (0, 0.0, 1, 0.0, 0.0)
     assert event.in_words == "permute-and-flip"
 
 
 def test_a_threshold_has_the_noise_of_every_cell():
     event = of(Threshold(size=100, scale=3.0, threshold=9, sensitivity=2))
     assert (event.sensitivity, event.scale, event.unit) == (2, 3.0, 1)
-    assert event.noise_sd == event.usual_sd == pytest.approx(math.sqrt(2) * 3)
+    assert event.noise_sd == event.summary.usual_sd == pytest.approx(math.sqrt(2) * 3)
 
 
 def test_an_event_without_parts_says_nothing_of_noise():
     event = of()
     assert (event.main, event.kinds, event.in_words) == ((), (), "")
-    assert (event.sensitivity, event.scale, event.noise_sd, event.usual_sd) == (0, 0.0, 0.0, 0.0)
+    assert (event.sensitivity, event.scale, event.noise_sd, event.summary.usual_sd) == (0, 0.0, 0.0, 0.0)
     elsewhere = Event("test", 1.0, elsewhere=True)
     assert elsewhere.in_words == "unknown"
     assert Event.from_json(elsewhere.to_json()) == elsewhere != event
@@ -657,7 +657,7 @@ def test_kinds_with_scales_of_their_own_are_parts_of_their_own():
     )
     squares = np.square(block_norm_sds((2, 3)))
     assert event.noise_sd == pytest.approx(9 * math.sqrt((2 * squares[0] + 3 * squares[1]) / 5))
-    assert event.usual_sd == pytest.approx(math.sqrt((5 * event.noise_sd**2 + 2 * 2 * 4.0**2) / 7))
+    assert event.summary.usual_sd == pytest.approx(math.sqrt((5 * event.noise_sd**2 + 2 * 2 * 4.0**2) / 7))
     assert (event.n_values, event.sensitivity) == (7, 6)
 
 

@@ -33,7 +33,7 @@ def test_every_event_says_what_it_said(ledger: pf.Ledger) -> None:
         event = entry.event
         assert (event.mechanism, event.n_values) == (mechanism, n_values)
         assert (event.epsilon, event.delta, event.rho) == (epsilon, delta, rho)
-        assert (event.noise_sd, event.usual_sd) == pytest.approx((noise_sd, usual_sd), rel=1e-12)
+        assert (event.noise_sd, event.summary.usual_sd) == pytest.approx((noise_sd, usual_sd), rel=1e-12)
 
 
 def test_the_ledger_goes_on(ledger: pf.Ledger) -> None:

@@ -69,7 +69,8 @@ def fit_input(model: AnyModel, X: TableLike, y: ArrayLike | None, many_classes: 
     """The table and the schema of a fit; sets n_features_in_, feature_names_in_ for named columns, and classes_ for a
     classifier. `many_classes` says whether more than two can be fitted.
     """
-    selector = calling_selector(model)
+    # slow to load, and not there unless a selector is
+    selector = calling_selector(model) if "sklearn.feature_selection" in sys.modules else None
     if isinstance(model.schema, str) and model.schema == PUBLIC:
         given = replace(_public_input(model, X, y), selector=selector)
         return _with_sorted_classes(model, given, many_classes) if model._is_classifier else given
@@ -119,13 +120,14 @@ def levels_array(levels: Sequence[Level]) -> NDArray[Any]:
 
 def calling_selector(model: AnyModel) -> RFE | SelectFromModel | None:
     """The selector of columns that calls this fit, for a model of this kind."""
-    loaded = sys.modules.get("sklearn.feature_selection")  # slow to load, and not there unless a selector is
+    from sklearn.feature_selection import RFE, SelectFromModel
+
     frame = inspect.currentframe()
     for _ in range(CALLERS):
-        if frame is None or loaded is None:
+        if frame is None:
             return None
         caller = frame.f_locals.get("self")
-        if isinstance(caller, (loaded.RFE, loaded.SelectFromModel)) and isinstance(caller.estimator, type(model)):
+        if isinstance(caller, RFE | SelectFromModel) and isinstance(caller.estimator, type(model)):
             return caller
         frame = frame.f_back
     return None

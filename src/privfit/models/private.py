@@ -16,7 +16,7 @@ from privfit.mechanisms import Release
 from privfit.mechanisms.base import AnyMechanism, Description, Mechanism, refuse_ledger
 from privfit.models.inputs import PUBLIC, Input, fit_input, missing_target
 from privfit.models.left_out import stating_rows_left_out, using_rows
-from privfit.models.report import JSONObject, Report, filled_target_note, left_out_note, make_report, qualifications
+from privfit.models.report import JSONObject, Report, filled_target_note, left_out_note, make_report
 from privfit.models.selectors import check_selector
 from privfit.privacy import (
     Budget,
@@ -310,7 +310,8 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
             public=public,
             reasons=reasons,
             receipt={} if receipt is None else asdict(receipt),
-            cautions=() if reasons else qualifications(event, public_rows, unlimited),
+            public_rows=public_rows,
+            spent_without_ledger=unlimited,
             enforced=self.schema_.person is not None,
         )
 

@@ -227,13 +227,30 @@ def make_report(
     public: tuple[str, ...],
     reasons: tuple[str, ...] = (),
     receipt: JSONObject | None = None,
-    cautions: tuple[str, ...] = (),
+    public_rows: int | None = None,
+    spent_without_ledger: Amount | None = None,
     enforced: bool | None = None,
 ) -> Report:
-    """The report of a release with this event; `reasons` say why it is not private, if it is not. `enforced` is whether
-    a person column made sure of the rows per person.
+    """The report of a release with this event; `reasons` say why it is not private, if it is not.
+
+    `public_rows` is the number of rows as far as it is public: the true one under replace-one, a guess or None under
+    add-remove. `spent_without_ledger` is what the process has spent without one, where this release was given none.
+    `enforced` is whether a person column made sure of the rows per person. All of it, cautions included, follows from
+    public facts, so that reports of neighbouring tables are the same.
     """
-    noise = event.summary
+    noise, cautions = event.summary, []
+    if event.epsilon > WEAK_EPSILON:
+        cautions.append(
+            f"epsilon {event.epsilon:g} is above {WEAK_EPSILON:g}: such a guarantee is weak, "
+            f"because one person may change a probability by a factor of e^{event.epsilon:g}"
+        )
+    if public_rows is not None and event.delta * public_rows > 1:
+        cautions.append(_of_large_delta(event, public_rows))
+    if spent_without_ledger is not None:
+        cautions.append(
+            "no ledger was given: this fit was not charged to a lasting budget; "
+            f"fits without a ledger have spent epsilon {spent_without_ledger!r} in this process so far"
+        )
     return Report(
         model=model,
         mechanism=event.mechanism,
@@ -254,46 +271,11 @@ def make_report(
         noise_deviation=noise.usual_sd,
         receipt=receipt or {},
         person_column=enforced,
-        cautions=cautions,
+        cautions=() if reasons else tuple(cautions),
     )
 
 
 # -- what qualifies a guarantee --------------------------------------------------------------------
-
-
-def qualifications(event: Event, public_rows: int | None, spent_without_ledger: Amount | None) -> tuple[str, ...]:
-    """What qualifies the guarantee of a private fit, in sentences.
-
-    Everything here follows from public facts, so that reports of neighbouring tables are the same.
-
-    Parameters
-    ----------
-    event : Event
-        The release.
-    public_rows : int or None
-        The number of rows as far as it is public: the true one under replace-one, a guess or None under add-remove.
-    spent_without_ledger : Amount or None
-        What the process has spent without a ledger, where this fit was given none.
-
-    Returns
-    -------
-    tuple of str
-        The sentences; none where nothing qualifies the guarantee.
-    """
-    found = []
-    if event.epsilon > WEAK_EPSILON:
-        found.append(
-            f"epsilon {event.epsilon:g} is above {WEAK_EPSILON:g}: such a guarantee is weak, "
-            f"because one person may change a probability by a factor of e^{event.epsilon:g}"
-        )
-    if public_rows is not None and event.delta * public_rows > 1:
-        found.append(_of_large_delta(event, public_rows))
-    if spent_without_ledger is not None:
-        found.append(
-            "no ledger was given: this fit was not charged to a lasting budget; "
-            f"fits without a ledger have spent epsilon {spent_without_ledger!r} in this process so far"
-        )
-    return tuple(found)
 
 
 def _of_large_delta(event: Event, public_rows: int) -> str:

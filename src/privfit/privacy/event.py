@@ -297,11 +297,6 @@ class Event:
         """
         return self.summary.sd
 
-    @property
-    def usual_sd(self) -> float:
-        """The root of the mean square of the noise on one released value, over all main parts."""
-        return self.summary.usual_sd
-
     # -- files -------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, object]:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from privfit.mechanisms.base import STREAM_ROWS, AnyMechanism, Description, Release, refuse_ledger
-from privfit.models.report import Report, make_report, qualifications
+from privfit.models.report import Report, make_report
 from privfit.privacy import (
     Adjacency,
     Budget,
@@ -158,7 +158,8 @@ def _report(
         public=_public_facts(schema, terms.adjacency),
         reasons=reasons,
         receipt={} if receipt is None else asdict(receipt),
-        cautions=() if reasons else qualifications(event, public_rows, unlimited),
+        public_rows=public_rows,
+        spent_without_ledger=unlimited,
     )
 
 

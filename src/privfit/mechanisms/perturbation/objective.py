@@ -354,7 +354,7 @@ class ObjectivePerturbation(Perturbation):
             return fit
         if problem.loss != LOGISTIC or problem.coupling != "one":
             return fit
-        return fit.debiased(RowNorms.of(geometry), geometry.intercept, event.usual_sd)
+        return fit.debiased(RowNorms.of(geometry), geometry.intercept, event.summary.usual_sd)
 
 
 def objective_noise(

@@ -144,7 +144,7 @@ class ERMFit:
         lipschitz = self.loss.most_slope
         if self.n_rows is None or not lipschitz:
             return None
-        sd = event.usual_sd
+        sd = event.summary.usual_sd
         if on_minimum:
             sd *= self.ridge + self.n_rows * usual_curvature(self.loss, self.coupling) * norms.l2**2 / norms.columns
         return sd * norms.l2 / (self.n_rows * lipschitz)
