@@ -196,7 +196,7 @@ def test_a_blank_line_of_a_file_of_one_column_is_no_missing_value(tmp_path: Path
 def test_a_reader_that_finds_another_number_of_rows_is_not_believed(tmp_path: Path) -> None:
     opened = open_table(at(str(tmp_path), ".csv", b"x,y\n0.5,0.5\n0.5,0.5\n"))
     assert len(list(opened.batches(SCHEMA.columns, [0, 1], 10))) == 1
-    opened._records += 1  # type: ignore[attr-defined]
+    opened.promised += 1  # type: ignore[attr-defined]
     with pytest.raises(DataError, match="another number of rows than it has records"):
         list(opened.batches(SCHEMA.columns, [0, 1], 10))
 

@@ -98,7 +98,7 @@ def test_a_file_of_as_many_rows_put_in_place_of_the_one_that_was_opened_is_refus
 def test_a_parquet_file_hands_out_as_many_rows_as_it_says(tmp_path: Path) -> None:
     path = file(tmp_path, ".parquet")
     opened: Any = open_table(path)
-    opened.n_rows += 1
+    opened.promised += 1
     with pytest.raises(DataError, match="not those of one table"):
         list(opened.batches(COLUMNS, [0, 3], 1 << 14))
 

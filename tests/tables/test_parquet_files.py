@@ -59,7 +59,7 @@ def test_categories_and_enumerations_of_polars_are_texts(tmp_path) -> None:
 def test_a_file_with_fewer_rows_than_its_footer_says_is_refused(tmp_path) -> None:
     pq.write_table(TABLE, tmp_path / "t.parquet")
     table = open_table(tmp_path / "t.parquet")
-    table.n_rows = 6
+    table.promised = 6
     with pytest.raises(DataError, match="was cut, replaced or written to"):
         list(table.batches(COLUMNS, table.positions(COLUMNS), 2))
 

@@ -162,8 +162,8 @@ def test_every_file_of_a_folder_hands_out_as_many_rows_as_it_says(tmp_path: Path
     for name in "ab":
         parquet_file(people(), tmp_path / f"{name}.parquet")
     opened: Any = open_table(tmp_path)
-    opened._tables[0].n_rows += 1
-    opened._tables[1].n_rows -= 1
+    opened._tables[0].promised += 1
+    opened._tables[1].promised -= 1
     with pytest.raises(DataError, match="not those of one table"):
         list(opened.batches(X, [0], 100))
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
 
 from privfit.schema import Column
-from privfit.tables.errors import changed_file
 from privfit.tables.kinds import arrow_kinds
 from privfit.tables.table import Batch, FileTable
 from privfit.tables.values import record_batches
@@ -24,26 +22,17 @@ class ArrowFileTable(FileTable):
     kind = "Arrow"
     endings = (".arrow", ".feather", ".ipc")
 
-    def __init__(self, path: Path, label: str | None = None) -> None:
-        super().__init__(path, label)
-        self._schema = self._opened(None).schema
+    def opened(self) -> None:
+        """Read the schema."""
+        self._schema = self._reader(None).schema
         self.names = tuple(self._schema.names)
-        self._counted: int | None = None
 
-    def read(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
+    def scanned(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
         """The batches that the file lists."""
-        self.check_unchanged()
         asked = sorted(set(positions))
-        reader = self._opened(asked)
+        reader = self._reader(asked)
         listed = (reader.get_batch(place) for place in range(reader.num_record_batches))
-        count = 0
-        for batch in record_batches(listed, columns, [asked.index(position) for position in positions], rows):
-            count += len(batch[0])
-            yield batch
-        self.check_unchanged()
-        if self._counted not in (None, count):
-            raise changed_file(self.label)
-        self._counted = count
+        return record_batches(listed, columns, [asked.index(position) for position in positions], rows)
 
     def kinds(self) -> pl.Schema:
         """The types that the file states."""
@@ -51,10 +40,10 @@ class ArrowFileTable(FileTable):
 
     def whole(self) -> pl.DataFrame:
         """All rows."""
-        frame = pl.from_arrow(self._opened(None).read_all())
+        frame = pl.from_arrow(self._reader(None).read_all())
         assert isinstance(frame, pl.DataFrame)
         return frame
 
-    def _opened(self, fields: list[int] | None) -> pa.RecordBatchFileReader:
+    def _reader(self, fields: list[int] | None) -> pa.RecordBatchFileReader:
         options = pa.ipc.IpcReadOptions(included_fields=fields, use_threads=False)
         return pa.ipc.open_file(pa.OSFile(str(self.path)), options=options)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -34,24 +33,18 @@ class CsvTable(FileTable):
     endings = (".csv", ".csv.gz", ".tsv")
     is_csv = True
 
-    def __init__(self, path: Path, label: str | None = None) -> None:
-        super().__init__(path, label)
-        self._separator = separator_of(path)
+    def opened(self) -> None:
+        """Read the line of names."""
+        self._separator = separator_of(self.path)
         self._fields = tuple(self._scan(as_text=False).collect_schema().names())
         self.names = tuple(_as_written(name, self._fields) for name in self._fields)
-        self._records: int | None = None
 
-    def read(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
+    def scanned(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
         """Batches of polars' streaming engine, read out of texts."""
-        self.check_unchanged()
-        records, count = self._checked_records(), 0
+        self._check_records()
         query = chosen_columns(self._scan(as_text=True), positions)
         for frame in query_batches(query, rows, self.label):
-            count += frame.height
             yield [csv_values(series, column) for series, column in zip(frame.get_columns(), columns, strict=True)]
-        self.check_unchanged()
-        if count != records:
-            raise _miscounted(self.label)
 
     def kinds(self) -> pl.Schema:
         """The types that the first rows suggest, dates among them."""
@@ -59,17 +52,23 @@ class CsvTable(FileTable):
 
     def whole(self) -> pl.DataFrame:
         """All rows, the columns of the types that the first rows suggest."""
-        records = self._checked_records()
+        self._check_records()
         frame = self._scan(as_text=False).collect()
-        if frame.height != records:
-            raise _miscounted(self.label)
+        if frame.height != self.promised:
+            raise self.miscounted()
         return frame
 
-    def _checked_records(self) -> int:
-        """The number of rows of a file that all readers understand alike; others are refused."""
-        if self._records is None:
-            self._records = count_records(self.path, self._separator, len(self._fields))
-        return self._records
+    def miscounted(self) -> DataError:
+        """The error for a CSV file of which polars finds more or fewer rows than there are records."""
+        return DataError(
+            f"The file {self.label!r} is read as another number of rows than it has records. "
+            "Write it again, as Parquet if it can be, or read it yourself and give the frame. Nothing was charged."
+        )
+
+    def _check_records(self) -> None:
+        """Count the rows of a file that all readers understand alike; others are refused."""
+        if self.promised is None:
+            self.promised = count_records(self.path, self._separator, len(self._fields))
 
     def _scan(self, as_text: bool, dates: bool = False) -> pl.LazyFrame:
         """The file, every cell as the text it is, or, for a draft of its schema, as the types that its first rows
@@ -120,11 +119,3 @@ def _as_written(name: str, names: tuple[str, ...]) -> str:
     """
     base = re.sub(r"_duplicated_\d+$", "", name)
     return base if base in names else name
-
-
-def _miscounted(label: str) -> DataError:
-    """The error for a CSV file of which polars finds more or fewer rows than there are records."""
-    return DataError(
-        f"The file {label!r} is read as another number of rows than it has records. "
-        "Write it again, as Parquet if it can be, or read it yourself and give the frame. Nothing was charged."
-    )

@@ -176,21 +176,48 @@ class Table(ABC):
 class FileTable(Table):
     """A file of one table, read in batches and never held in memory whole.
 
-    Every pass must find the file that was opened, and all its rows.
+    Every pass must find the file that was opened, and all its rows. A kind of file fills in `opened` and `scanned`.
     """
 
     kind: ClassVar[str]
     endings: ClassVar[tuple[str, ...]]
     same_order = True
+    promised: int | None = None
+    """How many rows every pass must find, where that is known already."""
 
     def __init__(self, path: Path, label: str | None = None) -> None:
         self.path, self.label = path, path.name if label is None else label
         self._mark = mark_of(path)  # before anything is read of it
+        self.opened()
+
+    @abstractmethod
+    def opened(self) -> None:
+        """Read the names of the columns, and what else the file says of itself."""
+
+    @abstractmethod
+    def scanned(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
+        """The batches of one pass."""
+
+    def read(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
+        """The batches of one pass, which finds the file as it was and all its rows."""
+        self.check_unchanged()
+        count = 0
+        for batch in self.scanned(columns, positions, rows):
+            count += len(batch[0])
+            yield batch
+        self.check_unchanged()
+        if self.promised not in (None, count):
+            raise self.miscounted()
+        self.promised = count
 
     def check_unchanged(self) -> None:
         """Refuse a file that is not what it was when it was opened."""
         if mark_of(self.path) != self._mark:
             raise changed_file(self.label)
+
+    def miscounted(self) -> DataError:
+        """The refusal of a pass that found another number of rows than is promised."""
+        return changed_file(self.label)
 
     @abstractmethod
     def kinds(self) -> pl.Schema:
