@@ -113,7 +113,7 @@ class Majority(ClassifierMixin, PrivateModel[ClassCounts, None, int]):  # type: 
             The same class for each row.
         """
         check_is_fitted(self)
-        columns = self.schema_.geometry(intercept=False, target=False)
+        columns = self.schema_.geometry(numeric="bins", intercept=False, target=False)  # bins can be missing, too
         rows = len(
             linear_scores(predict_table(self, X), self.schema_, columns, np.zeros(len(columns.feature_names)), 0.0)
         )
