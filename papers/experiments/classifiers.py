@@ -35,7 +35,6 @@ from generated import KINDS, Table, make_table
 from scipy.special import log_expit
 
 import privfit as pf
-from privfit.mechanisms.perturbation import objective as objective_module
 from privfit.mechanisms.perturbation import objective_noise, problem
 from privfit.models import perturbed
 from privfit.rows import linear_scores
@@ -110,7 +109,7 @@ def stretched(factor: float) -> Callable[[Any], None]:
 
 
 def ridge_factor(value: float) -> Setting:
-    return Setting(f"RIDGE_FACTOR {value:g}", patches=((objective_module, "RIDGE_FACTOR", value),))
+    return Setting(f"RIDGE_FACTOR {value:g}", patches=((objective_noise, "RIDGE_FACTOR", value),))
 
 
 def undone(value: float) -> Setting:

@@ -17,7 +17,6 @@ from privfit.mechanisms.perturbation.problem import ERMFit
 from privfit.models.perturbed import NOISY_NOTE
 from privfit.privacy import Event
 from privfit.privacy.parts import CERTIFICATE, RELEASE, Laplace, Selection
-from privfit.schema import RowNorms
 
 RNG = np.random.default_rng(5)
 X = RNG.uniform(-1, 1, (20_000, 6))
@@ -112,10 +111,11 @@ def test_noise_of_tables_is_not_taken_for_noise_of_weights() -> None:
         Selection(rule="permute-and-flip", scale=3.0, purpose="choice of columns"),
         Laplace(size=4, scale=50.0, purpose="interaction terms"),
     )
-    norms, fit = RowNorms(5.0, 2.0, 1.0, 5), ERMFit(np.zeros((5, 1)), 1.0, LOGISTIC, n_rows=100)
-    found = fit.relative_noise(Event("a test", 1.0, parts=(*weights, *others)), norms, on_minimum=False)
+    mechanism, geometry = pf.ObjectivePerturbation(), pf.Schema.box(-1, 1, 3).geometry(intercept=True)  # rows of norm 2
+    fit = ERMFit(np.zeros((4, 1)), 1.0, LOGISTIC, n_rows=100)
+    found = mechanism.relative_noise(fit, Event("a test", 1.0, parts=(*weights, *others)), geometry)
     assert found == pytest.approx(math.sqrt((2 * 2 + 3 * 8) / 5) * 2.0 / 100)
     everything = Event("a test", 1.0, parts=(*weights, replace(others[2], purpose=RELEASE)))
-    louder = fit.relative_noise(everything, norms, on_minimum=False)
+    louder = mechanism.relative_noise(fit, everything, geometry)
     assert louder is not None
     assert louder > 5 * found

@@ -19,8 +19,8 @@ from privfit.losses import LOGISTIC, ConvexLoss, hinge, robust, smooth_hinge
 from privfit.mechanisms import ERMProblem, Perturbation
 from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE, FOR_GRADIENTS, USUAL_ROWS
-from privfit.mechanisms.perturbation.objective import automatic_ridge, objective_noise
-from privfit.mechanisms.perturbation.objective_noise import Price
+from privfit.mechanisms.perturbation.objective import objective_noise
+from privfit.mechanisms.perturbation.objective_noise import Price, automatic_ridge
 from privfit.mechanisms.perturbation.output import automatic_output_ridge
 from privfit.privacy import Budget, PrivacyParameters, SeededNoise
 from privfit.rows import Rows

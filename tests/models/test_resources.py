@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import threading
 
 import numpy as np
@@ -14,7 +15,7 @@ from threadpoolctl import threadpool_info
 import privfit as pf
 from privfit.models import ESTIMATORS
 from privfit.rows import Rows, memory_bytes, thread_count
-from privfit.rows.resources import USUAL_MEMORY, WORKING_MEMORY, available_cores, kept_bytes
+from privfit.rows.workers import USUAL_MEMORY, WORKING_MEMORY, kept_bytes
 
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.uniform(-1, 1, (4000, 3))
@@ -64,7 +65,7 @@ def test_other_numbers_of_threads_are_refused_before_a_table_is_opened(given) ->
 
 
 def test_threads_are_counted_as_scikit_learn_does() -> None:
-    cores = available_cores()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     assert thread_count(None) == thread_count(-1) == cores
     assert thread_count(-2) == max(1, cores - 1)
     assert thread_count(-1000) == 1

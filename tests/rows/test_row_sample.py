@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from functools import partial
+from functools import partial, reduce
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ import pytest
 from privfit.rows import row_sample
 from privfit.rows.layout import Chunk
 from privfit.rows.row_sample import CountedRows, RowHash, SmallestHashes, counted_rows
-from privfit.rows.workers import summed
+from privfit.rows.workers import added
 from privfit.schema import Category, Numeric, Schema
 from tests.support.cached_tables import kept_from
 
@@ -44,7 +44,7 @@ def shown(found: CountedRows) -> list[tuple]:
 
 
 def added_over(parts: list[Chunk], task: SmallestHashes) -> CountedRows:
-    return summed(task(0, part) for part in parts)[0]
+    return reduce(added, (task(0, part) for part in parts))[0]
 
 
 @pytest.mark.parametrize("bits", [64, 6, 0])

@@ -13,12 +13,11 @@ from privfit.rows.plain import PlainRows
 from privfit.rows.points import Points, on_lattice, point_geometry, scaled_points
 from privfit.rows.prediction import feature_scores, linear_scores
 from privfit.rows.public import PublicRows
-from privfit.rows.resources import memory_bytes, thread_count
 from privfit.rows.rows import Rows, count_rows, on_progress, report_progress
 from privfit.rows.sides import one_against_rest
 from privfit.rows.target_sums import count_up_to, sum_of_residuals
 from privfit.rows.used_rows import used_rows
-from privfit.rows.workers import one_blas_thread
+from privfit.rows.workers import memory_bytes, one_blas_thread, thread_count
 
 __all__ = [
     "CachedDesign",

@@ -96,8 +96,7 @@ class CachedDesign(CachedRows[Chunk]):
             raise _too_many_levels()
         if max((longest + self._piece_rows + SHORT_ROWS) * groups, self._layout.n_codes) > MOST_PLACES:
             raise _too_wide(rows.geometry.n_columns)
-        with one_blas_thread():
-            self.read()
+        self.read()
         self._least_rows = min(longest, self.n_rows // MANY_CHUNKS)
         if self._chunks is not None:
             short = self._chunks[::-1]

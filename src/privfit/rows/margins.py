@@ -8,7 +8,7 @@ one column gains is a count over rows; only that column is touched.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import partial, reduce
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,7 +18,7 @@ from privfit.rows.cached_design import CachedDesign
 from privfit.rows.fixed_point import Predictors
 from privfit.rows.layout import Chunk
 from privfit.rows.members import STEPS_PER_KNOT, Member
-from privfit.rows.workers import Sums, in_order, one_blas_thread, summed
+from privfit.rows.workers import Sums, added, in_order, one_blas_thread
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -82,7 +82,7 @@ class MarginRows:
 
         with one_blas_thread(), ThreadPoolExecutor(self._kept._rows.threads) as pool:
             chunks = enumerate(self._kept._every_chunk())
-            return self._by_column(summed(in_order(pool, task, chunks, 4 * self._kept._rows.threads)))
+            return self._by_column(reduce(added, in_order(pool, task, chunks, 4 * self._kept._rows.threads)))
 
     def _gained_by(self, table: Floats, step: int, shifts: list[Floats | None], _: int, chunk: Chunk) -> Sums:
         """The same for rows whose margins are not kept: here, or on a worker."""

@@ -94,25 +94,21 @@ class CountedRows:
 
     def smallest(self) -> CountedRows:
         """No more than are wanted, sorted, and equal ones counted as one."""
-        return self._counted()._at(slice(0, self.most))
-
-    def pieces(self, rows: int) -> Iterator[CountedRows]:
-        """The same in pieces of at most so many different rows."""
-        for start in range(0, len(self.counts), rows):
-            yield self._at(slice(start, start + rows))
-
-    def _counted(self) -> CountedRows:
-        """Sorted, and with equal rows counted as one."""
         found = self._at(np.argsort(self.hashes))
         alike, equal = found._neighbours()
         if not np.array_equal(alike, equal):  # different rows of one hash: their order must not be that of the table
             columns = (self.hashes, *self.rows.codes.T, *self.rows.numbers.T, self.rows.target)
             found = self._at(np.lexsort(columns[::-1]))
             equal = found._neighbours()[1]
-        if not equal.any():
-            return found
-        firsts = np.flatnonzero(np.concatenate([[True], ~equal]))
-        return replace(found._at(firsts), counts=np.add.reduceat(found.counts, firsts))
+        if equal.any():
+            firsts = np.flatnonzero(np.concatenate([[True], ~equal]))
+            found = replace(found._at(firsts), counts=np.add.reduceat(found.counts, firsts))
+        return found._at(slice(0, self.most))
+
+    def pieces(self, rows: int) -> Iterator[CountedRows]:
+        """The same in pieces of at most so many different rows."""
+        for start in range(0, len(self.counts), rows):
+            yield self._at(slice(start, start + rows))
 
     def _neighbours(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which rows have the hash of the row before them, and which are equal to it."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial
+from functools import partial, reduce
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from privfit.rows.encoding import Encoder
 from privfit.rows.errors import no_rows, other_rows, read_again, too_many_rows
 from privfit.rows.kernels import EncodedSum, Kernel, PieceSum, RowBits, kernel_sum, kernel_sums
-from privfit.rows.resources import kept_bytes, thread_count
 from privfit.rows.workers import (
     ChunkTask,
     KeptSum,
@@ -30,9 +29,10 @@ from privfit.rows.workers import (
     Sums,
     added,
     in_order,
+    kept_bytes,
     numbered_pieces,
     one_blas_thread,
-    summed,
+    thread_count,
 )
 from privfit.schema import Category, Geometry, Schema
 from privfit.tables import NOT_CHARGED, ArrayFile, Arrays, Batch, DataError, Persisted, Table, Values
@@ -205,7 +205,7 @@ class Rows:
             found = self.run(PartitionSum(task, size, firsts), added)
             return task((0, self._no_rows())) if found is None else found
         with one_blas_thread(), ThreadPoolExecutor(self.threads) as pool:
-            return summed(in_order(pool, task, self.pieces(size), 4 * self.threads))
+            return reduce(added, in_order(pool, task, self.pieces(size), 4 * self.threads))
 
     # -- on the workers of a cluster ---------------------------------------------------------------
 
@@ -267,7 +267,7 @@ class CachedRows(ABC, Generic[Chunks]):
 
     def __init__(self, rows: Rows, most_bytes: int | None = None) -> None:
         self._rows = rows
-        self._most_bytes = kept_bytes(rows.max_memory) if most_bytes is None else most_bytes
+        self._most_bytes = most_bytes
         self._chunks: list[Chunks] | None = None
         self._file: ArrayFile | None = None
         self._kept: Persisted | None = None
@@ -313,13 +313,15 @@ class CachedRows(ABC, Generic[Chunks]):
             self._kept = self._rows.persist(self._encode_all)
             self.n_rows = self._rows.n_rows
             return
+        most = kept_bytes(self._rows.max_memory) if self._most_bytes is None else self._most_bytes
         chunks: list[Chunks] = []
         held = 0
-        for chunk in self._encoded():
-            chunks.append(chunk)
-            held += chunk.nbytes
-            if held > self._most_bytes:
-                self._spill(chunks)
+        with one_blas_thread():
+            for chunk in self._encoded():
+                chunks.append(chunk)
+                held += chunk.nbytes
+                if held > most:
+                    self._spill(chunks)
         if self._file is not None:
             self._file.close_for_writing()
         self._chunks, self.n_rows = None if self._file is not None else chunks, self._rows.known_rows or 0
@@ -366,10 +368,10 @@ class CachedRows(ABC, Generic[Chunks]):
             return self._total_on_workers(task, self._kept)
         with one_blas_thread():
             if not side_by_side:
-                return summed(task(first, chunk) for first, chunk in self._numbered())
+                return reduce(added, (task(first, chunk) for first, chunk in self._numbered()))
             with ThreadPoolExecutor(self._rows.threads) as pool:
                 ahead = 4 * self._rows.threads
-                return summed(in_order(pool, lambda numbered: task(*numbered), self._numbered(), ahead))
+                return reduce(added, in_order(pool, lambda numbered: task(*numbered), self._numbered(), ahead))
 
     def _numbered(self) -> Iterator[tuple[int, Chunks]]:
         """Every chunk with the number of its first row."""

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from privfit.rows.errors import no_rows
 from privfit.rows.persons import AHEAD, ChosenRows, PersonRows, entries
-from privfit.rows.resources import thread_count
 from privfit.rows.rows import BATCH_ROWS
-from privfit.rows.workers import in_order
+from privfit.rows.workers import in_order, thread_count
 from privfit.schema import Category, Column, Condition, Schema
 from privfit.tables import (
     ABSENT,

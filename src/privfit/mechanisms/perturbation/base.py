@@ -23,7 +23,7 @@ from privfit.mechanisms.base import Description, Mechanism, Numbers, PublicFacts
 from privfit.mechanisms.perturbation.gaussian_noise import MANY_ROWS_PER_PERSON
 from privfit.mechanisms.perturbation.objective_noise import PURE_KINDS, ObjectiveNoise
 from privfit.mechanisms.perturbation.precision import check_number
-from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem
+from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem, usual_curvature
 from privfit.privacy import Draws, Event, PrivacyError, PrivacyParameters
 from privfit.privacy.event import MOST_SCALE, too_much_noise
 from privfit.privacy.parts import Additive
@@ -213,9 +213,25 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, CachedDesign, ERMFit]):
         return Description({"kind": "ridge", "ridge": fit.ridge}, tuple(notes))
 
     def relative_noise(self, fit: ERMFit, event: Event, geometry: Geometry) -> float | None:
-        """The noise on the gradient beside the largest sum of gradients that rows can have."""
-        norms = RowNorms.of(geometry) if fit.features is None else fit.features.norms
-        return fit.relative_noise(event, norms, on_minimum=self.perturbs_minimum)
+        """The standard deviation of the noise on the score of a row, over what all rows together can say about it; None
+        where the number of rows is not public.
+
+        Where noise is large, so is the ridge, and weights are about minus (gradient at zero + noise) / ridge: the ridge
+        cancels. Noise b with standard deviation s per weight changes the score of a row x by b'x, which has a standard
+        deviation of s |x|. Each of n rows changes it by at most g |x|^2, g being the Lipschitz constant of the loss;
+        but rows agree in few columns and have both classes, and what is left is nearer to g a row, whatever the number
+        of columns (found on generated tables). Hence s |x| / (n g).
+
+        Noise on the minimum is that on the gradient divided by the Hessian, so it is multiplied by ridge and usual
+        curvature first.
+        """
+        lipschitz = fit.loss.most_slope
+        if fit.n_rows is None or not lipschitz:
+            return None
+        sd, norms = event.summary.usual_sd, RowNorms.of(geometry) if fit.features is None else fit.features.norms
+        if self.perturbs_minimum:
+            sd *= fit.ridge + fit.n_rows * usual_curvature(fit.loss, fit.coupling) * norms.l2**2 / norms.columns
+        return sd * norms.l2 / (fit.n_rows * lipschitz)
 
     def with_ridge(self, ridge: float) -> Self:
         """Return the same mechanism with this ridge, checked.

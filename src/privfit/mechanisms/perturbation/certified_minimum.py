@@ -114,11 +114,12 @@ def _descended(plan: ERMPlan, rows: CachedDesign, term: Floats, found: Minimum |
 
 
 def _rounding(plan: ERMPlan, rows: CachedDesign, weights: Floats, term: Floats) -> float:
-    """The most by which rounding can have changed the gradient at these weights."""
-    gradients = plan.gradients
+    """The most by which rounding can have changed the gradient at these weights, with that of the penalty."""
+    gradients, penalty = plan.gradients, plan.penalty
     off = rows.rounding(weights, gradients.slope_norm["linf"], gradients.smoothness, gradients.offset)
     length = float(np.linalg.norm(weights))
-    return off + plan.penalty_rounding(length) + 2.0**-50 * float(np.linalg.norm(term))
+    of_penalty = 2.0**-50 * (plan.ridge * length) + (0.0 if penalty is None else penalty.rounding * length)
+    return off + of_penalty + 2.0**-50 * float(np.linalg.norm(term))
 
 
 def derivatives(gradients: Gradients) -> tuple[Derivative, Derivative]:

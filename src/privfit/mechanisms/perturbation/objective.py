@@ -18,12 +18,9 @@ from privfit.mechanisms.perturbation.defaults import (
     AUTOMATIC_SLOPE,
     FOR_CERTIFICATE,
     FOR_GRADIENTS,
-    LEAST_RIDGE,
     MOST_TAPER,
     ONE_TERM_FROM,
-    RIDGE_FACTOR,
     TWO_TERMS_FROM,
-    USUAL_ROWS,
     WORTH_BESIDE_GAUSSIAN,
 )
 from privfit.mechanisms.perturbation.gaussian_noise import gaussian_noise
@@ -35,7 +32,13 @@ from privfit.mechanisms.perturbation.interaction_terms import (
     menu_for,
     planned_terms,
 )
-from privfit.mechanisms.perturbation.objective_noise import SAFE, ObjectiveNoise, Price, pure_noise
+from privfit.mechanisms.perturbation.objective_noise import (
+    SAFE,
+    ObjectiveNoise,
+    Price,
+    automatic_ridge,
+    pure_noise,
+)
 from privfit.mechanisms.perturbation.precision import (
     OBJECTIVE_TOLERANCE,
     certificate_part,
@@ -133,6 +136,7 @@ class ObjectivePerturbation(Perturbation):
 
     name = "objective"
     takes_interactions = covers_absent_rows = True
+    _automatic_ridge = staticmethod(automatic_ridge)
 
     def __init_subclass__(cls, **options: object) -> None:
         """What is derived from it has noise of its own, of which interaction terms know nothing, unless it says so."""
@@ -210,10 +214,12 @@ class ObjectivePerturbation(Perturbation):
             )
         noise = objective_noise(kind, gradients, price)
         free = noise.ridge_without_cost(gradients, price.epsilon - sum(beside))
-        ridge, rows = self._ridge(gradients, noise, n_rows), most_rows(facts.parameters, n_rows)
+        rows = most_rows(facts.parameters, n_rows)
         if self.ridge == "auto":
-            least = max(ridge, free if math.isfinite(free) else 0.0)
+            least = max(self._automatic_ridge(gradients, noise.sd, n_rows), free if math.isfinite(free) else 0.0)
             ridge = quiet_ridge(gradients, rows, least, noise, price.epsilon)
+        else:
+            ridge = float(self.ridge)
         if ridge < free:
             ridge = max(ridge, gradients.ridge_for_cost((1 - FOR_GRADIENTS) * price.epsilon))
             noise = objective_noise(kind, gradients, price, gradients.log_determinant_cost(ridge))
@@ -235,11 +241,9 @@ class ObjectivePerturbation(Perturbation):
         gentle = replace(gradients, loss=tempered_logistic(steepest, 1.0))
         noise = objective_noise(kind, gentle, price)
         free = noise.ridge_without_cost(gentle, price.epsilon - sum(price.beside))
-        taper = min(max(SAFE * self._ridge(gentle, noise, n_rows) / free, 1.0), MOST_TAPER)
+        ridge = self._automatic_ridge(gentle, noise.sd, n_rows) if self.ridge == "auto" else float(self.ridge)
+        taper = min(max(SAFE * ridge / free, 1.0), MOST_TAPER)
         return replace(gradients, loss=tempered_logistic(steepest, taper))
-
-    def _ridge(self, gradients: Gradients, noise: ObjectiveNoise, n_rows: int | None) -> float:
-        return automatic_ridge(gradients, noise.sd, n_rows) if self.ridge == "auto" else float(self.ridge)
 
     def _plan_with(self, found: Calibration, facts: PublicFacts, problem: ERMProblem) -> ERMPlan:
         parameters, gradients, noise = facts.parameters, found.gradients, found.noise
@@ -381,17 +385,3 @@ def automatic_interactions(parameters: PrivacyParameters, n_rows: int | None, ga
     if gaussian:
         signal *= WORTH_BESIDE_GAUSSIAN
     return (signal >= ONE_TERM_FROM) + (signal >= TWO_TERMS_FROM)
-
-
-def automatic_ridge(gradients: Gradients, sd: float, n_rows: int | None) -> float:
-    """The ridge of objective perturbation for noise of this standard deviation: more where noise is larger, or weights
-    more, and rows fewer.
-
-    With rows of k blocks it is 5 s sqrt(k d / (n epsilon)), where s is the scale of Laplace noise, d the number of
-    weights and n that of rows.
-    """
-    scale = sd / math.sqrt(2.0)
-    noise = scale / gradients.sensitivity["l1"]  # about one over epsilon
-    ratio = gradients.values * noise / (n_rows or USUAL_ROWS)
-    least = LEAST_RIDGE * 4 * gradients.smoothness * gradients.norms.l2**2
-    return max(RIDGE_FACTOR * scale * gradients.norms.l2 * math.sqrt(ratio), least)

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.mechanisms.perturbation.defaults import FLAT_ROWS
+from privfit.mechanisms.perturbation.defaults import FLAT_ROWS, LEAST_RIDGE, RIDGE_FACTOR, USUAL_ROWS
 from privfit.privacy import PrivacyError
 from privfit.privacy.parts import Additive, KNorm, Laplace, RoundedGaussian
 from privfit.privacy.samplers.norms import UNIT_SD, block_norm_sds, block_norm_sum_sd, check_fits
@@ -276,6 +276,20 @@ def additive(
     if kind == "gaussian":
         return RoundedGaussian(size=size, scale=scale, sensitivity=sensitivity, unit=unit)
     return KNorm(norm=kind, blocks=blocks, size=size, scale=scale, sensitivity=sensitivity, unit=unit)
+
+
+def automatic_ridge(gradients: Gradients, sd: float, n_rows: int | None) -> float:
+    """The ridge of objective perturbation for noise of this standard deviation: more where noise is larger, or weights
+    more, and rows fewer.
+
+    With rows of k blocks it is 5 s sqrt(k d / (n epsilon)), where s is the scale of Laplace noise, d the number of
+    weights and n that of rows.
+    """
+    scale = sd / math.sqrt(2.0)
+    noise = scale / gradients.sensitivity["l1"]  # about one over epsilon
+    ratio = gradients.values * noise / (n_rows or USUAL_ROWS)
+    least = LEAST_RIDGE * 4 * gradients.smoothness * gradients.norms.l2**2
+    return max(RIDGE_FACTOR * scale * gradients.norms.l2 * math.sqrt(ratio), least)
 
 
 # -- how large pure noise has to be ----------------------------------------------------------------

@@ -15,7 +15,6 @@ from privfit.features import FeatureMap
 from privfit.losses import LOGISTIC, ConvexLoss
 from privfit.mechanisms.base import ReleasePlan
 from privfit.mechanisms.perturbation.defaults import LEAST_STRETCH, MOST_STRETCH, SOFTMAX_FROM, UNDONE
-from privfit.privacy import Event
 from privfit.privacy.parts import Laplace
 from privfit.schema import AUTO_KNOTS, RowNorms
 from privfit.statistics import Coupling, Gradients
@@ -72,11 +71,6 @@ class ERMPlan(ReleasePlan):
         shrunk = self.ridge * weights
         return shrunk if self.penalty is None else shrunk + self.penalty.gradient(weights)
 
-    def penalty_rounding(self, length: float) -> float:
-        """How far rounding can move that gradient at weights of this length."""
-        own = 2.0**-50 * (self.ridge * length)
-        return own if self.penalty is None else own + self.penalty.rounding * length
-
 
 @dataclass(frozen=True)
 class PairTable:
@@ -127,27 +121,6 @@ class ERMFit:
             stretches.append(stretch(float(own @ own), len(own), self.ridge, sd, curvature))
             weights[block] = mean + stretches[-1] * own
         return replace(self, weights=weights[:, None], stretches=tuple(stretches))
-
-    def relative_noise(self, event: Event, norms: RowNorms, *, on_minimum: bool) -> float | None:
-        """The standard deviation of the noise on the score of a row, over what all rows together can say about it; None
-        where the number of rows is not public.
-
-        Where noise is large, so is the ridge, and weights are about minus (gradient at zero + noise) / ridge: the ridge
-        cancels. Noise b with standard deviation s per weight changes the score of a row x by b'x, which has a standard
-        deviation of s |x|. Each of n rows changes it by at most g |x|^2, g being the Lipschitz constant of the loss;
-        but rows agree in few columns and have both classes, and what is left is nearer to g a row, whatever the number
-        of columns (found on generated tables). Hence s |x| / (n g).
-
-        Noise on the minimum is that on the gradient divided by the Hessian, so it is multiplied by ridge and usual
-        curvature first.
-        """
-        lipschitz = self.loss.most_slope
-        if self.n_rows is None or not lipschitz:
-            return None
-        sd = event.summary.usual_sd
-        if on_minimum:
-            sd *= self.ridge + self.n_rows * usual_curvature(self.loss, self.coupling) * norms.l2**2 / norms.columns
-        return sd * norms.l2 / (self.n_rows * lipschitz)
 
 
 def stretch(square: float, width: int, ridge: float, sd: float, curvature: float) -> float:

@@ -23,7 +23,6 @@ from privfit.mechanisms.perturbation.certified_minimum import minimised
 from privfit.mechanisms.perturbation.defaults import MOMENTS_FROM, OBJECTIVE_FROM
 from privfit.mechanisms.perturbation.interaction_terms import integer_weights, score_bits
 from privfit.mechanisms.perturbation.objective import ObjectivePerturbation
-from privfit.mechanisms.perturbation.objective_noise import ObjectiveNoise
 from privfit.mechanisms.perturbation.penalty_matrix import PenaltyMatrix
 from privfit.mechanisms.perturbation.precision import (
     certificate_part,
@@ -114,7 +113,8 @@ class RegressionWeights(ObjectivePerturbation):
     scaled: bool = False
     """Whether that is for columns scaled to [-1, 1]."""
 
-    def _ridge(self, gradients: Gradients, noise: ObjectiveNoise, n_rows: int | None) -> float:
+    @staticmethod
+    def _automatic_ridge(gradients: Gradients, sd: float, n_rows: int | None) -> float:
         """No more than privacy and the solver need: effects are shrunk by the penalty matrix."""
         return gradients.norms.l2**2
 
