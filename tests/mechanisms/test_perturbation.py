@@ -22,10 +22,10 @@ from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE, FOR_GRADIE
 from privfit.mechanisms.perturbation.objective import objective_noise
 from privfit.mechanisms.perturbation.objective_noise import Price, automatic_ridge
 from privfit.mechanisms.perturbation.output import automatic_output_ridge
+from privfit.mechanisms.perturbation.problem import Gradients
 from privfit.privacy import Budget, PrivacyParameters, SeededNoise
 from privfit.rows import Rows
 from privfit.schema import RowNorms
-from privfit.statistics import Gradients
 from privfit.tables import open_table
 from tests.support.beats import assert_told_in_order
 from tests.support.noise import RecordingNoise

@@ -17,11 +17,10 @@ from privfit.mechanisms.perturbation import certified_minimum as minima
 from privfit.mechanisms.perturbation.gaussian_noise import objective_delta
 from privfit.mechanisms.perturbation.objective import objective_noise
 from privfit.mechanisms.perturbation.objective_noise import Price
-from privfit.mechanisms.perturbation.problem import ERMProblem
+from privfit.mechanisms.perturbation.problem import ERMProblem, Gradients
 from privfit.privacy import Budget, PrivacyParameters
 from privfit.rows import CachedDesign
 from privfit.schema import RowNorms
-from privfit.statistics import Gradients
 from tests.support.beats import assert_told_in_order
 from tests.support.effort import quick_or_full
 from tests.support.objective_noise import MIXED, planned

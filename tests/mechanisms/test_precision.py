@@ -26,12 +26,11 @@ from privfit.mechanisms.perturbation.precision import (
     precision_of,
     quiet_ridge,
 )
-from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem
+from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem, Gradients
 from privfit.privacy import Budget, PrivacyParameters, SeededNoise
 from privfit.rows import CachedDesign, Rows
 from privfit.rows.fixed_point import most_rounding
 from privfit.schema import RowNorms
-from privfit.statistics import Gradients
 from privfit.tables import open_table
 from tests.support.objective_noise import MIXED, drawn, gradients_of, planned
 

@@ -11,11 +11,10 @@ import privfit as pf
 from privfit.losses import LOGISTIC, ConvexLoss
 from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.perturbation.objective_noise import ObjectiveNoise
-from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem, coupling_for
+from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem, Gradients, coupling_for
 from privfit.privacy import Budget, PrivacyParameters, Sampler, SeededNoise, noised
 from privfit.privacy.parts import RELEASE, Additive
 from privfit.schema import RowNorms
-from privfit.statistics import Gradients
 
 LOGCOSH = ConvexLoss(
     slope=lambda z, y: np.tanh(z - y),

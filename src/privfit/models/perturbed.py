@@ -12,7 +12,7 @@ from privfit.losses import ConvexLoss
 from privfit.mechanisms import ERMFit, ERMProblem
 from privfit.mechanisms.base import AnyMechanism, Description, Numbers
 from privfit.mechanisms.perturbation.defaults import NOISE_LIMIT, SLOPE_BELOW
-from privfit.mechanisms.perturbation.problem import coupling_for
+from privfit.mechanisms.perturbation.problem import Coupling, coupling_for
 from privfit.models.base import PrivateLinearModel
 from privfit.models.features import USUAL_COMPONENTS, fourier_features, short_rows
 from privfit.models.inputs import Input, predict_table, predicting
@@ -23,7 +23,6 @@ from privfit.models.saving import ModelFileError
 from privfit.privacy import PrivacyParameters
 from privfit.rows import Interactions, Pair, count_rows, feature_scores
 from privfit.schema import AUTO_KNOTS, Category, Geometry, Numeric, Schema
-from privfit.statistics import Coupling
 from privfit.tables import TableLike
 
 Floats = NDArray[np.float64]

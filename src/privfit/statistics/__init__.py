@@ -2,7 +2,6 @@
 
 from privfit.schema import Norm
 from privfit.statistics.fitness import Dampening, RowFitness, TableFitness, as_scores, enumerated
-from privfit.statistics.gradients import Coupling, Gradients
 from privfit.statistics.moments import STEP, Moments, MomentValues
 from privfit.statistics.monomials import products_of
 from privfit.statistics.ranges import Ranges, candidate_ranges
@@ -12,9 +11,7 @@ from privfit.statistics.weighted import EXPECTED_SIZE, TargetLattice, WeightedMo
 __all__ = [
     "EXPECTED_SIZE",
     "STEP",
-    "Coupling",
     "Dampening",
-    "Gradients",
     "MomentValues",
     "Moments",
     "Norm",

@@ -23,13 +23,12 @@ from privfit.mechanisms.base import Description, Mechanism, Numbers, PublicFacts
 from privfit.mechanisms.perturbation.gaussian_noise import MANY_ROWS_PER_PERSON
 from privfit.mechanisms.perturbation.objective_noise import PURE_KINDS, ObjectiveNoise
 from privfit.mechanisms.perturbation.precision import check_number
-from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem, usual_curvature
+from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem, Gradients, usual_curvature
 from privfit.privacy import Draws, Event, PrivacyError, PrivacyParameters
 from privfit.privacy.event import MOST_SCALE, too_much_noise
 from privfit.privacy.parts import Additive
 from privfit.rows import CachedDesign, Rows, is_alone
 from privfit.schema import Gaps, Geometry, RowNorms, Schema
-from privfit.statistics import Gradients
 
 Floats = NDArray[np.float64]
 NoiseKind = Literal["auto", "laplace", "linf", "l2", "mixed", "gaussian"]

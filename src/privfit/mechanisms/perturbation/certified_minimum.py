@@ -16,12 +16,11 @@ from scipy.special import softmax
 
 from privfit.losses import is_ready_made
 from privfit.mechanisms.perturbation.precision import OUTPUT_TOLERANCE
-from privfit.mechanisms.perturbation.problem import ERMPlan
+from privfit.mechanisms.perturbation.problem import ERMPlan, Gradients
 from privfit.privacy import PrivacyError
 from privfit.privacy.guarded import guarded_values
 from privfit.rows import CachedDesign, one_blas_thread
 from privfit.solvers import Minimum, accelerated_descent, minimise_certified, newton_on_sample, solver_of
-from privfit.statistics import Gradients
 from privfit.tables import DataError
 
 Floats = NDArray[np.float64]

@@ -12,9 +12,9 @@ from scipy.special import gammaln, logsumexp
 
 from privfit.mechanisms.perturbation.defaults import FLAT_ROWS
 from privfit.mechanisms.perturbation.objective_noise import SAFE, NoiseGroup, ObjectiveNoise
+from privfit.mechanisms.perturbation.problem import Gradients
 from privfit.privacy import PrivacyError
 from privfit.privacy.gaussian import least_scale, log_gaussian_deltas
-from privfit.statistics import Gradients
 
 Floats = NDArray[np.float64]
 

@@ -48,12 +48,11 @@ from privfit.mechanisms.perturbation.precision import (
     solvable_ridge,
     warning_of_ridge,
 )
-from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem
+from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem, Gradients
 from privfit.privacy import Draws, Event, PrivacyError, PrivacyParameters
 from privfit.privacy.parts import Part
 from privfit.rows import CachedDesign, is_alone
 from privfit.schema import Geometry, RowNorms
-from privfit.statistics import Gradients
 
 Floats = NDArray[np.float64]
 

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.mechanisms.perturbation.defaults import FLAT_ROWS, LEAST_RIDGE, RIDGE_FACTOR, USUAL_ROWS
+from privfit.mechanisms.perturbation.problem import Gradients
 from privfit.privacy import PrivacyError
 from privfit.privacy.parts import Additive, KNorm, Laplace, RoundedGaussian
 from privfit.privacy.samplers.norms import UNIT_SD, block_norm_sds, block_norm_sum_sd, check_fits
 from privfit.schema import Norm
-from privfit.statistics import Gradients
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -20,12 +20,11 @@ from privfit.mechanisms.perturbation.precision import (
     output_precision,
     precise_ridge,
 )
-from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem, usual_curvature
+from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem, Gradients, usual_curvature
 from privfit.privacy import Budget, Draws, Event, PrivacyError
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.gaussian import gaussian_delta, least_scale
 from privfit.rows import CachedDesign
-from privfit.statistics import Gradients
 
 DRAWN: dict[str, Kind] = {"laplace": "laplace", "linf": "linf", "l2": "l2", "gaussian": "gaussian"}
 SMALLEST_DISTANCE = 1e-200

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE, QUIET
 from privfit.mechanisms.perturbation.objective_noise import MOST_FINE, SAFE, SAFELY, ObjectiveNoise
 from privfit.mechanisms.perturbation.penalty_matrix import PenaltyMatrix
+from privfit.mechanisms.perturbation.problem import Gradients
 from privfit.privacy import Budget, PrivacyError, PrivacyParameters, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import CERTIFICATE, Laplace
 from privfit.rows.fixed_point import most_rounding
-from privfit.statistics import Gradients
 from privfit.tables import DataError
 
 OBJECTIVE_TOLERANCE = 1e-6

@@ -22,11 +22,10 @@ from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE
 from privfit.mechanisms.perturbation.objective import ObjectivePerturbation, objective_noise
 from privfit.mechanisms.perturbation.objective_noise import SAFE, Price
 from privfit.mechanisms.perturbation.output import OutputPerturbation
-from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem
+from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem, Gradients
 from privfit.mechanisms.perturbation.tuning import TunedPerturbation
 from privfit.privacy import PrivacyError
 from privfit.schema import Geometry
-from privfit.statistics import Gradients
 
 Floats = NDArray[np.float64]
 

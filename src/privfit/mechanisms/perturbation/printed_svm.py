@@ -15,9 +15,8 @@ from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.perturbation.base import Calibration, NoiseKind
 from privfit.mechanisms.perturbation.output import OutputPerturbation
 from privfit.mechanisms.perturbation.printed_erm import rows_of_mean
-from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem
+from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem, Gradients
 from privfit.privacy import PrivacyError
-from privfit.statistics import Gradients
 
 MULTIPLIES = ("mean", "sum")
 

@@ -31,14 +31,13 @@ from privfit.mechanisms.perturbation.precision import (
     precision_of,
     quiet_ridge,
 )
-from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem
+from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem, Gradients
 from privfit.mechanisms.perturbation.target_scale import LEAST_THRESHOLD, TargetScale
 from privfit.privacy import Budget, Draws, Event, PrivacyError, PrivacyParameters, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import Laplace
 from privfit.rows import CachedDesign, Rows, sum_of_residuals
 from privfit.schema import Block, Geometry, RowNorms, Schema
-from privfit.statistics import Gradients
 
 Floats = NDArray[np.float64]
 

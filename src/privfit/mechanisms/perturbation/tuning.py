@@ -12,13 +12,12 @@ from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.perturbation.base import Calibration, Perturbation
 from privfit.mechanisms.perturbation.objective import ObjectivePerturbation
 from privfit.mechanisms.perturbation.objective_noise import SAFE
-from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem
+from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem, Gradients
 from privfit.privacy import Budget, Draws, Event, PrivacyError, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import CANDIDATE, CERTIFICATE, Additive, Part, RandomBits, Selection
 from privfit.privacy.samplers.norms import Source
 from privfit.rows import CachedDesign, DesignSubset
-from privfit.statistics import Gradients
 
 MOST_CANDIDATES = 100
 """Each has one part of the rows in so many: more would leave fits of noise."""

@@ -23,7 +23,7 @@ from privfit.mechanisms.perturbation.objective import ObjectivePerturbation
 from privfit.mechanisms.perturbation.objective_noise import ObjectiveNoise
 from privfit.mechanisms.perturbation.output import OutputPerturbation
 from privfit.mechanisms.perturbation.precision import check_number
-from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem
+from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem, Gradients
 from privfit.mechanisms.reweighting.base import ReweightingFit, ReweightingProblem, tilted_weights
 from privfit.mechanisms.reweighting.variances import curvature, regression_bound, regression_covariance
 from privfit.privacy import Budget, Draws, Event, PrivacyError, PrivacyParameters
@@ -31,7 +31,6 @@ from privfit.rows import CachedDesign, PublicRows, Rows
 from privfit.rows.cached_design import SampledDesign
 from privfit.rows.fixed_point import RowResponse, most_rounding
 from privfit.schema import Geometry, Schema
-from privfit.statistics import Gradients
 from privfit.tables import Table
 
 Floats = NDArray[np.float64]

@@ -17,8 +17,9 @@ from scipy.special import softmax
 
 from privfit.losses import LOGISTIC, ConvexLoss, hinge, robust, smooth_hinge, tempered_logistic
 from privfit.mechanisms.perturbation.objective_noise import pure_noise
+from privfit.mechanisms.perturbation.problem import Coupling, Gradients
 from privfit.schema import Category, Numeric, RowNorms, Schema
-from privfit.statistics import Coupling, Gradients, Norm
+from privfit.statistics import Norm
 
 NORMS: list[Norm] = ["l1", "l2", "linf"]
 SCHEMA = Schema(
