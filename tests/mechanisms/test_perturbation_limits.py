@@ -168,7 +168,7 @@ def test_features_of_a_row_are_the_same_beside_any_others() -> None:
     layout, features = Layout(geometry), FourierFeatures(9, 40, 100.0)
 
     def made(table: np.ndarray) -> np.ndarray:
-        from privfit.rows.layout import Chunk
+        from privfit.rows.workers import Chunk
 
         labelled = np.column_stack([table, np.zeros(len(table))])
         batch = next(iter(Rows(open_table(labelled), schema, geometry).batches()))

@@ -8,7 +8,8 @@ import pytest
 
 import privfit as pf
 from privfit.models import private
-from privfit.rows.layout import Chunk, Layout
+from privfit.rows.layout import Layout
+from privfit.rows.workers import Chunk
 from tests.conformance.test_replay import NORMS, assert_same_state
 from tests.support.noise import RecordingNoise, ReplayingNoise
 

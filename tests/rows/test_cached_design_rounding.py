@@ -14,7 +14,8 @@ from privfit.features import FourierFeatures
 from privfit.losses import robust
 from privfit.rows.cached_design import PIECE_ROWS
 from privfit.rows.fixed_point import most_rounding, slope_unit
-from privfit.rows.layout import Chunk, Layout
+from privfit.rows.layout import Layout
+from privfit.rows.workers import Chunk
 from privfit.schema import Category, Numeric, Schema
 from privfit.tables import DataError
 from tests.support.cached_tables import by_hand, kept_from, mixed, number, schema_for, whole_weights

@@ -23,7 +23,7 @@ from privfit.rows.fixed_point import (
     power_of_two,
     slope_unit,
 )
-from privfit.rows.layout import Chunk
+from privfit.rows.workers import Chunk
 from privfit.schema import Category, Numeric, Schema
 from tests.support.cached_tables import kept_from, mixed, schema_for
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from privfit.losses import LOGISTIC, hinge, tempered_logistic
 from privfit.losses.margins import MarginLoss
 from privfit.rows import CachedDesign, MarginRows, Rows, losses_of
-from privfit.rows.members import STEPS_PER_KNOT
+from privfit.rows.layout import STEPS_PER_KNOT
 from privfit.schema import Category, Geometry, Numeric, Schema
 from privfit.tables import open_table
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from privfit.rows import Encoder
-from privfit.rows.layout import Layout
-from privfit.rows.members import STEPS_PER_KNOT
+from privfit.rows.layout import STEPS_PER_KNOT, Layout
 from privfit.schema import Numeric, Schema
 from privfit.tables import DataError
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from privfit.rows import row_sample
-from privfit.rows.layout import Chunk
 from privfit.rows.row_sample import CountedRows, RowHash, SmallestHashes, counted_rows
-from privfit.rows.workers import added
+from privfit.rows.workers import Chunk, added
 from privfit.schema import Category, Numeric, Schema
 from tests.support.cached_tables import kept_from
 

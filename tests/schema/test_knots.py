@@ -13,7 +13,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from privfit.rows.encoding import on_knots
-from privfit.rows.members import linear_splines
+from privfit.rows.layout import linear_splines
 from privfit.schema import Category, Numeric, Schema
 from privfit.tables import DataError
 

@@ -12,8 +12,7 @@ import polars as pl
 
 from privfit.losses import LOGISTIC
 from privfit.rows import CachedDesign, Rows
-from privfit.rows.layout import STEP
-from privfit.rows.members import STEPS_PER_KNOT
+from privfit.rows.layout import STEP, STEPS_PER_KNOT
 from privfit.schema import MISSING, OTHER, Block, Category, Geometry, Numeric, Schema
 from privfit.tables import open_table
 

@@ -27,11 +27,11 @@ from privfit.rows.fixed_point import (
     slope_unit,
 )
 from privfit.rows.interactions import InteractionCells
-from privfit.rows.layout import STEP, Chunk, Layout
+from privfit.rows.layout import STEP, Layout
 from privfit.rows.row_sample import CountedRows, RowHash, counted_rows
 from privfit.rows.rows import CachedRows, Rows
 from privfit.rows.worker_cells import ChunkCells, WorkerCells
-from privfit.rows.workers import in_order, one_blas_thread
+from privfit.rows.workers import Chunk, in_order, one_blas_thread
 from privfit.tables import Arrays, Batch, DataError
 
 Floats = NDArray[np.float64]

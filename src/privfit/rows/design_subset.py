@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from privfit.rows.cached_design import EXACT_BITS, CachedDesign, Floats, SampledDesign
 from privfit.rows.errors import other_rows
 from privfit.rows.fixed_point import Predictors
-from privfit.rows.layout import Chunk
-from privfit.rows.workers import ChunkTask, KnownBits, Sums
+from privfit.rows.workers import Chunk, ChunkTask, KnownBits, Sums
 
 
 class DesignSubset(CachedDesign):

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.rows.layout import Chunk, Layout
-from privfit.rows.workers import Sums
+from privfit.rows.layout import Layout
+from privfit.rows.workers import Chunk, Sums
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -16,8 +16,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.rows.layout import CODED, Layout
-from privfit.rows.members import FINE_CELLS, Member
+from privfit.rows.layout import CODED, FINE_CELLS, Layout, Member
 from privfit.schema import Geometry, level_labels
 from privfit.tables import Batch
 

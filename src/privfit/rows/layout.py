@@ -1,13 +1,13 @@
 """How encoded rows lie in memory: levels as places in one table of codes, several categories together as one code; a
 product with it is a few look-ups.
 
-A row of fourteen columns in bins takes sixteen bytes. Read Chunk (some rows), members.py (one column), Layout (all of
-them, in that order).
+A row of fourteen columns in bins takes sixteen bytes. Read Chunk (some rows, in workers.py), Member (one column),
+Layout (all of them).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -22,14 +22,16 @@ from privfit.rows.encoding import (
     as_one_array,
     encode_numbers,
     few_rows,
+    level_codes,
+    on_knots,
+    within_bounds,
 )
-from privfit.rows.members import STEPS_PER_KNOT, FineCells, Member, fine_of
-from privfit.schema import Geometry, Numeric
-from privfit.tables import Batch
+from privfit.rows.workers import Chunk, Codes, FineCells
+from privfit.schema import Block, Geometry, Numeric, level_labels
+from privfit.tables import Batch, Values
 
 Floats = NDArray[np.float64]
 Matrix = TypeVar("Matrix", csr_array, csc_array)
-Codes = NDArray[np.int32]
 
 STEP = 1 << 16
 """The integer that stands for 1 in a number: numbers are rounded to so many steps."""
@@ -38,48 +40,120 @@ MOST_CODES = 1 << 12
 counts so many additions. No command varies it."""
 CODED = ("levels", "sign", "spline", "spline-or-missing")
 """Kinds of blocks that are held as codes; numbers with a slope are held as numbers."""
+STEPS_PER_KNOT = 8
+"""Steps in which a spline is followed between knots: more codes against values that are rounded to a step. No command
+varies it."""
+FINE_CELLS = 500
+"""Cells in which a number is looked at by itself, equal steps of its scale: finer ones hold fewer rows each. Others
+were tried with prototypes that are not kept: docs/classifiers.md."""
+
+
+def fine_of(places: Floats, out: FineCells) -> FineCells:
+    """The fine cells of numbers at these places between their bounds, from 0 to 1: the whole part of so many steps, of
+    which the last ends just below the next integer.
+    """
+    return np.multiply(places, math.nextafter(FINE_CELLS, 0.0), out=out, casting="unsafe")
+
+
+def linear_splines(places: Floats, knots: int) -> Floats:
+    """The basis at every place, one row each: 1 at its knot, falling to 0 at the next ones.
+
+    Places are counted in knots: 0 is the first, 1 the second. Weights at the knots are joined by straight lines.
+    """
+    return np.maximum(0.0, 1.0 - np.abs(places[:, None] - np.arange(knots)))
 
 
 @dataclass(frozen=True)
-class Chunk:
-    """Some rows: their places in the table of codes, one a group of categories; one column per number; the target; and,
-    where they are wanted, the fine cells of numbers with knots, in pieces one after the other.
-    """
+class Member:
+    """A block of a group: how many levels it has, and how far apart they are among the group's codes."""
 
-    codes: Codes
-    numbers: Floats
-    target: Floats
-    fine: tuple[FineCells, ...] = ()
+    block: Block
+    levels: int
+    stride: int
 
-    def parts(self, rows: int) -> list[Chunk]:
-        """The same rows in parts of at most so many."""
-        if len(self.target) <= rows:
-            return [self]
-        return [self.of(slice(start, start + rows)) for start in range(0, len(self.target), rows)]
+    @cached_property
+    def basis(self) -> Floats | None:
+        """The encoded columns of each level, (levels, width); None for one-hot levels, whose basis is the identity.
+
+        Splines are followed in small steps between knots.
+        """
+        if self.block.kind == "levels":
+            return None
+        if self.block.kind == "sign":
+            return np.array([[-1.0], [1.0]])
+        line = linear_splines(np.arange(self._steps) / STEPS_PER_KNOT, len(self.block.edges))
+        return line if self.block.kind == "spline" else np.asarray(block_diag(line, np.ones((1, 1))))
 
     @property
-    def nbytes(self) -> int:
-        """How much memory they take."""
-        return self.numbers.nbytes + self.target.nbytes + self.codes.nbytes + sum(piece.nbytes for piece in self.fine)
+    def _steps(self) -> int:
+        """The levels of a number that is not missing."""
+        return self.levels - (self.block.kind == "spline-or-missing")
 
-    def of(self, rows: slice | NDArray[np.intp]) -> Chunk:
-        """Some of these rows: a slice, whose fine cells are left out, or rising places."""
-        fine = () if isinstance(rows, slice) else tuple(self._fine_at(rows))
-        return Chunk(self.codes[rows], self.numbers[rows], self.target[rows], fine)
+    def codes(self, values: Values) -> NDArray[np.intp] | Floats:
+        """The level of every row: a function of that row alone, to the bit.
 
-    def _fine_at(self, places: NDArray[np.intp]) -> Iterator[FineCells]:
-        ends = np.cumsum([len(piece) for piece in self.fine], dtype=np.intp)
-        for piece, end, own in zip(self.fine, ends, np.split(places, np.searchsorted(places, ends[:-1])), strict=False):
-            yield piece[own - (end - len(piece))]
+        A logarithm's last place may depend on where in memory a value stands; comparing does not.
+        """
+        column = self.block.column
+        if self.block.kind == "spline-or-missing":
+            assert isinstance(column, Numeric)
+            absent = np.isnan(values)
+            return np.where(absent, self._steps, self._line_codes(np.where(absent, column.low, values)))
+        return self._line_codes(values) if self.block.kind == "spline" else level_codes(self.block, values)
 
-    @classmethod
-    def joined(cls, chunks: list[Chunk]) -> Chunk:
-        """The rows of several, one after the other."""
-        codes, numbers, target = (
-            np.concatenate(parts)
-            for parts in zip(*((one.codes, one.numbers, one.target) for one in chunks), strict=True)
-        )
-        return cls(codes, numbers, target, tuple(piece for one in chunks for piece in one.fine))
+    def _line_codes(self, values: Values) -> NDArray[np.intp] | Floats:
+        column = self.block.column
+        assert isinstance(column, Numeric)
+        if column.is_wide:
+            return np.searchsorted(self._halves, within_bounds(column, values), side="right")
+        places = on_knots(self.block, values)
+        places *= STEPS_PER_KNOT
+        return np.rint(places, out=places)
+
+    @cached_property
+    def _halves(self) -> Floats:
+        assert isinstance(self.block.column, Numeric)
+        return np.array(self.block.column.between(self._steps - 1))
+
+    @cached_property
+    def cell_names(self) -> tuple[str, ...]:
+        """A name for each cell: of a number, its ends."""
+        column = self.block.column
+        if self.block.kind not in ("spline", "spline-or-missing"):
+            return self.block.labels
+        assert isinstance(column, Numeric)
+        halves = column.between(self._steps - 1)
+        count = len(self.block.edges)
+        firsts = [-(-cell * self._steps // count) for cell in range(1, count)]  # the first level of each
+        return level_labels(column, tuple(halves[first - 1] for first in firsts))
+
+    def cells(self, levels: NDArray[np.intp] | Floats) -> NDArray[np.int64]:
+        """The cell of rows at these levels: a level of a category; of a number, one of as many equal cells as it has
+        knots, whose edges are not where knots are.
+        """
+        whole = np.asarray(levels, dtype=np.int64)
+        if self.block.kind not in ("spline", "spline-or-missing"):
+            return whole
+        cells = whole * len(self.block.edges) // self._steps
+        return np.where(whole == self._steps, len(self.block.edges), cells)
+
+    @cached_property
+    def fine_edges(self) -> tuple[float, ...]:
+        """Between the fine cells of a number. Half a step wide at either end, where the scale is a logarithm."""
+        column = self.block.column
+        assert isinstance(column, Numeric)
+        if column.is_wide:
+            return column.between(FINE_CELLS - 1)
+        return tuple(column.low + (column.high - column.low) * i / FINE_CELLS for i in range(1, FINE_CELLS))
+
+    def fine_cells(self, values: Values) -> NDArray[np.intp] | FineCells:
+        """The fine cell of every row: as for codes, a function of that row alone, to the bit."""
+        column = self.block.column
+        assert isinstance(column, Numeric)
+        own = within_bounds(column, values)
+        if column.is_wide:
+            return np.searchsorted(self.fine_edges, own, side="right")
+        return fine_of(np.clip(column.on_scale(own), 0.0, 1.0), np.empty(len(own), dtype=np.uint16))
 
 
 class Layout:

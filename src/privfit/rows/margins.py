@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from privfit.rows.cached_design import CachedDesign
 from privfit.rows.fixed_point import Predictors
-from privfit.rows.layout import Chunk
-from privfit.rows.members import STEPS_PER_KNOT, Member
-from privfit.rows.workers import Sums, added, in_order, one_blas_thread
+from privfit.rows.layout import STEPS_PER_KNOT, Member
+from privfit.rows.workers import Chunk, Sums, added, in_order, one_blas_thread
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -21,11 +21,11 @@ from privfit.features import FeatureMap
 from privfit.privacy.draws import quietly
 from privfit.privacy.guarded import attempted, in_own_thread, real_numbers
 from privfit.rows.cached_design import CachedDesign
-from privfit.rows.layout import Chunk, Layout
+from privfit.rows.layout import Layout
 from privfit.rows.plain import PlainRows
 from privfit.rows.rows import Rows
 from privfit.rows.timed import in_time
-from privfit.rows.workers import HALF_OF_MEMORY, KnownBits, kept_bytes, one_blas_thread
+from privfit.rows.workers import HALF_OF_MEMORY, Chunk, KnownBits, kept_bytes, one_blas_thread
 from privfit.tables import DataError
 
 Floats = NDArray[np.float64]

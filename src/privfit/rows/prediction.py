@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from privfit.features import FeatureMap
 from privfit.rows.encoding import absent_values, level_codes, on_knots
 from privfit.rows.interactions import Interactions, Pair
-from privfit.rows.layout import Chunk, Layout
-from privfit.rows.members import linear_splines
+from privfit.rows.layout import Layout, linear_splines
+from privfit.rows.workers import Chunk
 from privfit.schema import Block, Geometry, Numeric, Schema
 from privfit.tables import Batch, Table
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.rows.fixed_point import FEATURE_BITS, FLOAT_BITS, NUMBER_BITS
-from privfit.rows.layout import STEP, Chunk, Layout
-from privfit.rows.workers import Sums
+from privfit.rows.layout import STEP, Layout
+from privfit.rows.workers import Chunk, Sums
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -78,10 +78,8 @@ class CountedRows:
     @classmethod
     def of(cls, chunk: Chunk, hashes: Hashes, most: int, largest: int = LARGEST_HASH) -> CountedRows:
         """The rows of a chunk whose hash is not larger."""
-        if largest < LARGEST_HASH:
-            taken = np.flatnonzero(hashes <= np.uint64(largest))
-            chunk, hashes = _at(chunk, taken), hashes[taken]
-        return cls(hashes, chunk, np.ones(len(hashes), dtype=np.int64), most)
+        found = cls(hashes, chunk, np.ones(len(hashes), dtype=np.int64), most)
+        return found if largest >= LARGEST_HASH else found._at(np.flatnonzero(hashes <= np.uint64(largest)))
 
     def __add__(self, other: CountedRows) -> CountedRows:
         joined = CountedRows(
@@ -119,7 +117,9 @@ class CountedRows:
         return alike, equal
 
     def _at(self, places: NDArray[np.intp] | slice) -> CountedRows:
-        return CountedRows(self.hashes[places], _at(self.rows, places), self.counts[places], self.most)
+        """These rows, without their fine cells."""
+        rows = Chunk(self.rows.codes[places], self.rows.numbers[places], self.rows.target[places])
+        return CountedRows(self.hashes[places], rows, self.counts[places], self.most)
 
 
 @dataclass(frozen=True)
@@ -148,10 +148,6 @@ def counted_rows(
     found = total(SmallestHashes(hashed, most, likely)).smallest()
     enough = len(found.counts) == most or likely == LARGEST_HASH
     return found if enough else total(SmallestHashes(hashed, most, LARGEST_HASH)).smallest()
-
-
-def _at(chunk: Chunk, places: NDArray[np.intp] | slice) -> Chunk:
-    return Chunk(chunk.codes[places], chunk.numbers[places], chunk.target[places])
 
 
 def _modulo(whole: Floats) -> Hashes:

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from privfit.rows.cached_design import CachedDesign
-from privfit.rows.layout import Chunk
-from privfit.rows.workers import ChunkTask, Sums
+from privfit.rows.workers import Chunk, ChunkTask, Sums
 
 
 class OneAgainstRest(CachedDesign):

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from privfit.rows.cached_design import CachedDesign
 from privfit.rows.fixed_point import Predictors
-from privfit.rows.layout import Chunk
-from privfit.rows.workers import Sums
+from privfit.rows.workers import Chunk, Sums
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

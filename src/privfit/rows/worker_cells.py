@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from privfit.rows.fixed_point import Predictors
 from privfit.rows.interactions import InteractionCells, Pair
-from privfit.rows.layout import Chunk, Layout
-from privfit.rows.workers import Sums
+from privfit.rows.layout import Layout
+from privfit.rows.workers import Chunk, Sums
 
 if TYPE_CHECKING:
     from privfit.rows.cached_design import CachedDesign

@@ -27,6 +27,9 @@ from privfit.tables import Batch
 Chunks = TypeVar("Chunks")
 Given = TypeVar("Given")
 Made = TypeVar("Made")
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int32]
+FineCells = NDArray[np.uint16]
 Sums = list[Any]
 """Arrays of integers, to be added one by one."""
 PieceTask = Callable[[tuple[int, Batch]], Sums]
@@ -131,7 +134,49 @@ def in_order(
         raise broken
 
 
-# -- sums ------------------------------------------------------------------------------------------
+# -- rows that are kept here or on a worker, and sums over them ---------------------------------------
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some rows: their places in the table of codes, one a group of categories; one column per number; the target; and,
+    where they are wanted, the fine cells of numbers with knots, in pieces one after the other.
+    """
+
+    codes: Codes
+    numbers: Floats
+    target: Floats
+    fine: tuple[FineCells, ...] = ()
+
+    def parts(self, rows: int) -> list[Chunk]:
+        """The same rows in parts of at most so many."""
+        if len(self.target) <= rows:
+            return [self]
+        return [self.of(slice(start, start + rows)) for start in range(0, len(self.target), rows)]
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory they take."""
+        return self.numbers.nbytes + self.target.nbytes + self.codes.nbytes + sum(piece.nbytes for piece in self.fine)
+
+    def of(self, rows: slice | NDArray[np.intp]) -> Chunk:
+        """Some of these rows: a slice, whose fine cells are left out, or rising places."""
+        fine = () if isinstance(rows, slice) else tuple(self._fine_at(rows))
+        return Chunk(self.codes[rows], self.numbers[rows], self.target[rows], fine)
+
+    def _fine_at(self, places: NDArray[np.intp]) -> Iterator[FineCells]:
+        ends = np.cumsum([len(piece) for piece in self.fine], dtype=np.intp)
+        for piece, end, own in zip(self.fine, ends, np.split(places, np.searchsorted(places, ends[:-1])), strict=False):
+            yield piece[own - (end - len(piece))]
+
+    @classmethod
+    def joined(cls, chunks: list[Chunk]) -> Chunk:
+        """The rows of several, one after the other."""
+        codes, numbers, target = (
+            np.concatenate(parts)
+            for parts in zip(*((one.codes, one.numbers, one.target) for one in chunks), strict=True)
+        )
+        return cls(codes, numbers, target, tuple(piece for one in chunks for piece in one.fine))
 
 
 def added(one: Sums, other: Sums) -> Sums:

@@ -202,8 +202,28 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, CachedDesign, ERMFit]):
         return design
 
     def describe(self, fit: ERMFit, schema: Schema, geometry: Geometry) -> Description:
-        """What was minimised, and what was done to the weights afterwards."""
-        notes = _described(fit, schema)
+        """What was minimised, what was chosen and what was done to the weights, in sentences for a report."""
+        over = "over its part of the rows" if fit.setting else "over all rows"
+        notes = [f"minimises the {fit.loss.name} {over}, plus {fit.ridge:.4g} / 2 times the squared weights"]
+        if fit.setting:
+            notes.append(
+                f"chosen privately, by mistakes on other rows: {fit.setting}; the noise stated is the largest of all "
+                "candidates"
+            )
+        if fit.stretches:
+            notes.append(
+                f"weights were stretched {min(fit.stretches):.3g} to {max(fit.stretches):.3g} times, column by "
+                "column, to undo half of what ridge and noise did to them; this costs nothing"
+            )
+        if fit.pairs:
+            columns = [column.name for column in schema.features]
+            chosen = [
+                f"{columns[one]} in fine steps" if is_alone((one, other)) else f"{columns[one]} x {columns[other]}"
+                for one, other in (table.columns for table in fit.pairs)
+            ]
+            notes.append(
+                f"adds tables of scores, chosen privately where the rest of the fit misses most: {', '.join(chosen)}"
+            )
         if isinstance(self.ridge, float | int) and fit.ridge > self.ridge:
             notes.append(
                 f"the ridge was raised from {self.ridge:g}: below that, curvature would cost more than its share of "
@@ -263,32 +283,6 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, CachedDesign, ERMFit]):
             The mechanism.
         """
         return self
-
-
-def _described(fit: ERMFit, schema: Schema) -> list[str]:
-    """What was minimised, what was chosen and what was done to the weights, in sentences for a report."""
-    over = "over its part of the rows" if fit.setting else "over all rows"
-    notes = [f"minimises the {fit.loss.name} {over}, plus {fit.ridge:.4g} / 2 times the squared weights"]
-    if fit.setting:
-        notes.append(
-            f"chosen privately, by mistakes on other rows: {fit.setting}; the noise stated is the largest of all "
-            "candidates"
-        )
-    if fit.stretches:
-        notes.append(
-            f"weights were stretched {min(fit.stretches):.3g} to {max(fit.stretches):.3g} times, column by "
-            "column, to undo half of what ridge and noise did to them; this costs nothing"
-        )
-    if fit.pairs:
-        columns = [column.name for column in schema.features]
-        chosen = [
-            f"{columns[one]} in fine steps" if is_alone((one, other)) else f"{columns[one]} x {columns[other]}"
-            for one, other in (table.columns for table in fit.pairs)
-        ]
-        notes.append(
-            f"adds tables of scores, chosen privately where the rest of the fit misses most: {', '.join(chosen)}"
-        )
-    return notes
 
 
 def least_noise(plans: list[ERMPlan]) -> ERMPlan:
