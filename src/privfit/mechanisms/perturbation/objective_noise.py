@@ -93,12 +93,6 @@ class NoiseGroup:
             "blocks": 2 * max(self.blocks, default=0) - 1,
         }.get(self.kind, 0)
 
-    def part(self, classes: int, unit: int) -> Additive:
-        """The recipe of the draw on a lattice of so many steps to 1."""
-        size, lengthening = len(self.columns) * classes, self.steps(classes) / (self.sensitivity * unit)
-        scale, sensitivity = self.scale * unit * (1 + lengthening), math.ceil(self.sensitivity * unit)
-        return additive(self.kind, size, scale, sensitivity, unit, self.blocks)
-
 
 @dataclass(frozen=True)
 class ObjectiveNoise:
@@ -200,7 +194,12 @@ class ObjectiveNoise:
         """What is drawn, on a lattice that is far finer than the noise. Shares of epsilon are not stated: the groups
         are calibrated together, with the log-determinant term.
         """
-        return tuple(group.part(self.classes, self.unit) for group in self.groups)
+        found = []
+        for group in self.groups:
+            size, sensitivity = len(group.columns) * self.classes, group.sensitivity * self.unit
+            scale = group.scale * self.unit * (1 + group.steps(self.classes) / sensitivity)
+            found.append(additive(group.kind, size, scale, math.ceil(sensitivity), self.unit, group.blocks))
+        return tuple(found)
 
     def by_column(self, integers: Integers) -> Floats:
         """The linear term from its draws on the lattice: (columns, classes)."""
