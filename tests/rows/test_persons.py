@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import duckdb
@@ -13,7 +14,7 @@ import polars as pl
 import pytest
 
 import privfit as pf
-from privfit.rows import persons, used_rows
+from privfit.rows import on_progress, persons, used_rows
 from privfit.rows.persons import content_hash
 from privfit.tables import DataError, open_table
 from privfit.tables.identifiers import PersonColumn, hashed, hashed_array, hashed_series
@@ -218,3 +219,67 @@ def test_a_target_given_apart_goes_with_persons() -> None:
     whole = pf.LinearRegression(1.0, schema=SCHEMA, random_state=0).fit(frame)
     apart = pf.LinearRegression(1.0, schema=SCHEMA, random_state=0).fit(frame.drop("y"), frame["y"].to_numpy())
     np.testing.assert_array_equal(whole.coef_, apart.coef_)
+
+
+FLIPPED = np.uint64((1 << 63) ^ (1 << 34))
+
+
+def test_rows_that_share_a_hash_depend_on_no_other_person() -> None:
+    """Two rows of each person have one content hash under every key; another person takes the place of one."""
+    rng = np.random.default_rng(1)
+    persons_, schema = 3000, pf.Schema([pf.Numeric("a", -9, 9), pf.Numeric("b", -9, 9)], person="id")
+    a, b = rng.normal(size=persons_), rng.normal(size=persons_)
+    alike = (b.view(np.uint64) ^ FLIPPED).view(np.float64)
+    assert (content_hash([a, b], KEY) == content_hash([-a, alike], KEY)).all()
+    ids = np.tile(np.arange(persons_), 2)
+    columns = {"a": np.concatenate([a, -a]), "b": np.concatenate([b, alike])}
+    left = used(pl.DataFrame({"id": ids, **columns}), 1, schema)
+    right = used(pl.DataFrame({"id": np.where(ids == 0, persons_ + 7, ids), **columns}), 1, schema)
+    assert sum(((left - right) + (right - left)).values()) <= 2
+
+
+def test_rows_that_share_a_hash_are_chosen_alike_wherever_they_wait(monkeypatch) -> None:
+    rng = np.random.default_rng(2)
+    a, b = rng.normal(size=300), rng.normal(size=300)
+    alike = (b.view(np.uint64) ^ FLIPPED).view(np.float64)
+    batch = [np.concatenate([a, -a]), np.concatenate([b, alike])]
+    ids = hashed_series(pl.Series(np.tile(np.arange(300), 2)), PersonColumn("id", KEY))
+
+    def chosen(held_bytes: int) -> list[bool]:
+        monkeypatch.setattr(persons, "HELD_BYTES", held_bytes)
+        taken = persons.PersonRows(1)
+        for part in (slice(0, 400), slice(400, 600)):
+            columns = [values[part] for values in batch]
+            taken.add(*persons.entries(ids[part], columns, np.ones(len(columns[0]), dtype=bool), KEY))
+        with ThreadPoolExecutor(1) as pool:
+            return taken.chosen(pool).used(0, 600).tolist()
+
+    assert chosen(10_000) == chosen(1 << 26)
+
+
+def test_no_progress_shows_how_many_rows_are_used() -> None:
+    seen: list[int] = []
+    with on_progress(seen.append):
+        pf.LinearRegression(1.0, schema=SCHEMA, rows_per_person=3, random_state=0).fit(table())
+    assert seen == []
+
+
+def test_a_guess_of_the_number_of_rows_refuses_no_table_by_those_that_are_used() -> None:
+    frame = pl.DataFrame({"x": np.zeros(140_000), "y": np.arange(140_000) % 2 * 1.0})
+    schema = pf.Schema([pf.Numeric("x", 0, 1)], pf.Numeric("y", 0, 1), where={"x": (0, 1)})
+    mechanism = pf.ObjectiveRegression()
+    pf.LinearRegression(1.0, schema=schema, expected_rows=20_000, mechanism=mechanism, random_state=0).fit(frame)
+
+
+def test_a_fitness_of_the_whole_table_is_refused_where_rows_are_left_out() -> None:
+    fitness = pf.TableFitness(lambda rows, candidates: np.zeros(len(candidates)), sensitivity=1.0)
+    search = pf.GeneticSearch(fitness, low=[0.0], high=[1.0], schema=SCHEMA, rows_per_person=3, random_state=0)
+    with pytest.raises(pf.PrivacyError, match="leaves rows out"):
+        search.fit(table())
+
+
+def test_a_description_states_what_is_promised() -> None:
+    told = str(pf.describe(table(), SCHEMA, epsilon=1.0, rows_per_person=3, random_state=0).report)
+    assert "replace-one" in told
+    assert "the number of persons" in told
+    assert "add-remove" not in told

@@ -16,7 +16,7 @@ from privfit.mechanisms import Release
 from privfit.mechanisms.base import AnyMechanism, Description, Mechanism, refuse_ledger
 from privfit.models.inputs import PUBLIC, Input, fit_input, missing_target
 from privfit.models.left_out import stating_rows_left_out, using_rows
-from privfit.models.report import JSONObject, Report, filled_target_note, left_out_note, make_report
+from privfit.models.report import JSONObject, Report, filled_target_note, left_out_note, make_report, public_number
 from privfit.models.selectors import check_selector
 from privfit.privacy import (
     Budget,
@@ -210,7 +210,7 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
         if schema.where:
             facts.append(f"the filter on {', '.join(repr(condition.name) for condition in schema.where)}")
         if self.adjacency == "replace-one":
-            facts.append(_public_number(schema) if schema.leaves_out else "the number of rows")
+            facts.append(public_number(schema))
         return tuple(facts)
 
     # -- what all of them share --------------------------------------------------------------------
@@ -335,12 +335,6 @@ def _unchanged_on_error(model: AnyModel) -> Iterator[None]:
         if target is None or not isinstance(error, MissingValues) or error.column != target.name:
             raise
     raise missing_target(target)
-
-
-def _public_number(schema: Schema) -> str:
-    if schema.person is not None:
-        return "the number of persons"
-    return "the number of rows, those left out included"
 
 
 def _large_delta(delta: float, n_rows: int) -> str:

@@ -304,6 +304,13 @@ def filled_target_note(target: Column) -> str:
     return f"missing targets are taken as {value}: that changes what is estimated"
 
 
+def public_number(schema: Schema) -> str:
+    """Which number is public under replace-one."""
+    if schema.person is not None:
+        return "the number of persons"
+    return "the number of rows, those left out included" if schema.leaves_out else "the number of rows"
+
+
 def left_out_note(schema: Schema, event: Event) -> str:
     """A note for a schema that leaves rows out. It depends on public facts alone."""
     rows = []

@@ -92,7 +92,7 @@ class PrivacyParameters:
             self,
             adjacency="add-remove",
             rows_per_person=2 * self.rows_per_person,
-            expected_rows=self.expected_rows or slots,
+            expected_rows=max(self.expected_rows or 0, slots or 0) or None,  # so that no plan is for fewer rows
             promise=(self.adjacency, self.rows_per_person),
         )
 

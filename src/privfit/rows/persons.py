@@ -98,12 +98,12 @@ class PersonRows:
     def _parts(self) -> Iterator[Entries]:
         """The rows of some persons at a time; files are closed, and so are gone, as soon as they are read."""
         while self._held:
-            own = self._held.pop()
+            own = [np.empty((0, FIELDS), dtype=np.uint64), *self._held.pop()]
             if self._files:
-                with self._files.pop() as file:
+                with self._files.pop() as file:  # what came first stands first, wherever it was kept
                     file.seek(0)
-                    own.append(np.frombuffer(file.read(), dtype=np.uint64).reshape(-1, FIELDS))
-            yield np.concatenate([*own, np.empty((0, FIELDS), dtype=np.uint64)])
+                    own.insert(0, np.frombuffer(file.read(), dtype=np.uint64).reshape(-1, FIELDS))
+            yield np.concatenate(own)
 
     def _spill(self) -> None:
         """Write what is held to the files, one for each part of the persons."""
@@ -171,7 +171,10 @@ def _smallest(part: Entries, most: int) -> tuple[NDArray[np.int64], int]:
 
 
 def _least(person: NDArray[np.intp], high: Words, content: Words, most: int) -> NDArray[np.intp]:
-    """The places of the rows with the smallest tags of each person, for rows in the order of their persons."""
+    """The places of the rows with the smallest tags of each person, for rows in the order of their persons.
+
+    All sorts are stable: where tags are equal, the order of that person's own rows decides, and no other person's.
+    """
     tags = _tags(high, content, np.zeros(len(person), dtype=np.uint64))
     order = _ranked(person, tags)
     same = ~(_differs(person[order]) | _differs(tags[order]))
@@ -184,7 +187,7 @@ def _least(person: NDArray[np.intp], high: Words, content: Words, most: int) -> 
 
 
 def _by_person(high: Words, low: Words) -> NDArray[np.intp]:
-    order = np.argsort(high)
+    order = np.argsort(high, kind="stable")
     same = np.flatnonzero(~_differs(high[order]))
     if (low[order[same]] == low[order[same - 1]]).all():
         return order
@@ -195,7 +198,7 @@ def _ranked(person: NDArray[np.intp], tags: Words) -> NDArray[np.intp]:
     """The order of rows by person and tag, of which as many bits as there is space for decide in one sort."""
     space = np.uint64(64 - int(person[-1]).bit_length()) if len(person) else np.uint64(1)
     keys = (person.astype(np.uint64) << space) | (tags >> (np.uint64(64) - space)) if space < 64 else tags
-    order = np.argsort(keys)
+    order = np.argsort(keys, kind="stable")
     same = np.flatnonzero(~_differs(keys[order]))
     if (tags[order[same]] == tags[order[same - 1]]).all():
         return order

@@ -142,9 +142,10 @@ class Rows:
     def pieces(self, size: int) -> Iterator[tuple[int, Batch]]:
         """One pass: the number of the first row of every piece, and its columns, at most so many rows of them.
 
-        There are as many rows as the table says, and as many in every pass. Progress is reported in the first.
+        There are as many rows as the table says, and as many in every pass. Progress is reported in the first, but
+        where rows are left out: how many are used is private.
         """
-        report = None if self._was_read else _progress.get()
+        report = None if self._was_read or self.leaves_out else _progress.get()
         seen = 0
         for first, piece in numbered_pieces(self.batches(), size):
             yield first, piece
@@ -230,7 +231,7 @@ class Rows:
             raise no_rows()
         if self.known_rows not in (None, rows):
             raise other_rows()
-        if not self._was_read:
+        if not self._was_read and not self.leaves_out:
             report_progress(rows or 0)
         self.known_rows, self._was_read = rows, True
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from privfit.mechanisms.base import STREAM_ROWS, AnyMechanism, Description, Release, refuse_ledger
-from privfit.models.report import Report, make_report
+from privfit.models.report import Report, left_out_note, make_report, public_number
 from privfit.privacy import (
     Adjacency,
     Budget,
@@ -89,7 +89,8 @@ def released(
     release = mechanism.release(rows, parameters, ledger, sampler, problem)
     value = mechanism.solve(release, geometry, problem)
     public_rows = rows.n_rows if parameters.adjacency == "replace-one" else parameters.expected_rows
-    report = _report(function, release, mechanism.describe(value, schema, geometry), terms, ledger, public_rows, schema)
+    described = mechanism.describe(value, schema, geometry)
+    report = _report(function, release, described, terms, ledger, public_rows, schema, declared or schema)
     if terms.ledger is None and ledger is not None:
         warn_of_running_total(ledger)
     if public_rows is not None and parameters.adjacency == "replace-one" and release.event.delta * public_rows > 1:
@@ -142,20 +143,23 @@ def _report(
     ledger: Ledger | None,
     public_rows: int | None,
     schema: Schema,
+    declared: Schema,
 ) -> Report:
-    event, reasons = release.event, () if terms.random_state is None else (SEEDED,)
+    event, reasons = release.stated or release.event, () if terms.random_state is None else (SEEDED,)
     if not release.private and not reasons:
         reasons = ("the noise came from a source that is not secret",)
     notes = described.notes
     if terms.delta and not event.delta:
         notes = (*notes, "delta was not spent: these draws need epsilon alone")
+    if declared.leaves_out:
+        notes = (*notes, left_out_note(declared, event))
     receipt = ledger.last_receipt if ledger is not None and terms.ledger is not None else None
     unlimited = ledger.spent if ledger is not None and terms.ledger is None else None
     return make_report(
         function,
         event,
         Description(described.repairs, notes),
-        public=_public_facts(schema, terms.adjacency),
+        public=_public_facts(schema, declared, terms.adjacency),
         reasons=reasons,
         receipt={} if receipt is None else asdict(receipt),
         public_rows=public_rows,
@@ -163,13 +167,13 @@ def _report(
     )
 
 
-def _public_facts(schema: Schema, adjacency: Adjacency) -> tuple[str, ...]:
+def _public_facts(schema: Schema, declared: Schema, adjacency: Adjacency) -> tuple[str, ...]:
     categories = sum(isinstance(column, Category) for column in schema.columns)
     numbers = len(schema.columns) - categories
     facts = [f"the range given for {numbers} number{'s' * (numbers != 1)}"] if numbers else []
     if categories:
         facts.append(f"levels of {categories} categor{'ies' if categories != 1 else 'y'}")
-    return (*facts, "the number of rows") if adjacency == "replace-one" else tuple(facts)
+    return (*facts, public_number(declared)) if adjacency == "replace-one" else tuple(facts)
 
 
 def refuse_no_columns(function: str, columns: Sequence[Column]) -> None:

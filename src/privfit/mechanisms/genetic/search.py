@@ -17,7 +17,7 @@ from privfit.mechanisms.genetic.breeding import Breeding, scattered
 from privfit.mechanisms.genetic.rounds import NumberOfRounds, SearchRounds, check_rounds, plan_rounds
 from privfit.mechanisms.genetic.scores import STEP_BITS, Scorer, scorer_of
 from privfit.mechanisms.genetic.selections import SelectionRule
-from privfit.privacy import Draws
+from privfit.privacy import Draws, PrivacyError
 from privfit.rows import PlainRows, Rows
 from privfit.schema import Geometry, Schema
 from privfit.statistics import RowFitness, TableFitness
@@ -73,10 +73,16 @@ class GeneticMechanism(Mechanism[Search, SearchPlan, Scorer, Floats]):
 
     def plan(self, facts: PublicFacts, problem: Search) -> SearchPlan:
         """How many rounds there are and what each may spend."""
-        selection: SelectionRule = self.selection
-        if isinstance(problem.fitness, TableFitness) and selection == "enhanced":
-            selection = "exponential"
-        parameters = facts.parameters
+        selection, parameters = self.selection, facts.parameters
+        if isinstance(problem.fitness, TableFitness):
+            selection = "exponential" if selection == "enhanced" else selection
+            if parameters.promise is not None:
+                raise PrivacyError(
+                    "A TableFitness was given with a schema that leaves rows out (person, where, or a target with "
+                    "fill='drop'), under replace-one. Its sensitivity is stated for tables of equal length, and the "
+                    "number of rows that are used is private. Use a RowFitness, or adjacency='add-remove' with a "
+                    "sensitivity for one row more or less. Nothing was charged."
+                )
         rounds = plan_rounds(parameters, facts.n_rows, selection, self.breeding, self.rounds)
         rounds.choices.refuse_too_much_noise(int(parameters.rows_per_person) << (STEP_BITS + 2))
         event = rounds.event(None if problem.start is None else len(problem.start))
