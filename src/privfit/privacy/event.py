@@ -235,7 +235,7 @@ class Event:
     @cached_property
     def summary(self) -> NoiseSummary:
         """The main parts in one line, as in a report; of a release made elsewhere nothing is known."""
-        chooses, n_values = bool(self.main) and isinstance(self.main[0], Selection), 0
+        chooses, n_values = bool(self.main) and all(isinstance(part, Selection) for part in self.main), 0
         for part in self.parts:
             times, own = (part.times or 1, part.parts) if isinstance(part, Repeat) else (1, (part,))
             told = [one for one in own if one.purpose not in (CERTIFICATE, CANDIDATE)]
