@@ -257,6 +257,16 @@ def test_a_fit_that_is_refused_leaves_no_ledger_behind(run: Run, folder: Path, o
     assert not Path("model.json").exists()
 
 
+def test_additive_models_from_the_command_line(run: Run, folder: Path) -> None:
+    result = run(*LINEAR, "--model", "additive-regressor", "-e", 1, "--seed", 1, "-o", "m.json")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(Path("m.json").read_text())["model"] == "AdditiveRegressor"
+    assert run("predict", "m.json", LINEAR[1]).exit_code == 0
+    refused = run(*LINEAR, "--model", "additive-classifier", "-e", 1, "--seed", 1, "-o", "n.json")
+    assert refused.exit_code != 0
+    assert "predicts a category" in refused.stderr
+
+
 @pytest.mark.usefixtures("few_refits")
 @pytest.mark.parametrize(("model", "kind"), [("ridge", "Ridge"), ("lasso", "Lasso"), ("elastic-net", "ElasticNet")])
 def test_penalised_models_from_the_command_line(run: Run, folder: Path, model: str, kind: str) -> None:
@@ -320,7 +330,7 @@ def test_clusters_are_fitted_and_predicted_from_files(run: Run, folder: Path) ->
     [
         (("-m", "linear", "--clusters", 3), "only kmeans has clusters"),
         (("-m", "kmeans", "--no-intercept"), "has distances and no coefficients"),
-        (("-m", "linear", "--interactions", 1), "only logistic can have it"),
+        (("-m", "linear", "--interactions", 1), "only logistic and additive-classifier can have it"),
         (("-m", "linear", "--loss", "hinge"), "only svm can have it"),
         (("-m", "ridge", "--kernel", "rbf"), "only logistic and svm can have it"),
         (("-m", "kmeans", "--row-norm", 1.0), "--row-norm 1.0 was given"),

@@ -257,3 +257,16 @@ def test_no_weights_are_much_likelier_where_a_person_is_another(pair, numeric) -
     plan = mechanism.plan(PublicFacts(geometry, parameters, tables[0].slots), risk)
     assert worst_loss(plan, *designs) <= EPSILON * (1 - FOR_CERTIFICATE) * (1 + 1e-9)
     assert math.isfinite(worst_loss(plan, *designs))
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("mechanism", ["auto", "grid", "hybrid", "cells", "lloyd", "genetic"])
+def test_clusters_are_released_where_no_row_is_used(mechanism: str, adjacency: str) -> None:
+    """One row more that is used must not decide whether there is a release."""
+    schema = pf.Schema([pf.Numeric("x", 0, 1)], where={"z": (0.5, None)})
+    for used in (0, 1):
+        frame = pl.DataFrame({"x": np.linspace(0, 1, 60), "z": np.arange(60) < used}).cast(pl.Float64)
+        model = pf.KMeans(
+            2, 1.0, schema=schema, mechanism=mechanism, adjacency=adjacency, expected_rows=60, random_state=0
+        )
+        assert model.fit(frame).cluster_centers_.shape == (2, 1)

@@ -46,7 +46,17 @@ from privfit.cli.options import (
 )
 from privfit.cli.output import check_output
 from privfit.cli.schema import complete_schema
-from privfit.models import ElasticNet, KMeans, Lasso, LinearRegression, LinearSVC, LogisticRegression, Ridge
+from privfit.models import (
+    AdditiveClassifier,
+    AdditiveRegressor,
+    ElasticNet,
+    KMeans,
+    Lasso,
+    LinearRegression,
+    LinearSVC,
+    LogisticRegression,
+    Ridge,
+)
 from privfit.privacy import Budget, Ledger, PrivacyParameters
 from privfit.schema import Numeric, Schema, SchemaError
 from privfit.tables import Table as OpenTable
@@ -59,9 +69,11 @@ ESTIMATORS: dict[Model, Any] = {
     Model.elastic_net: ElasticNet,
     Model.logistic: LogisticRegression,
     Model.svm: LinearSVC,
+    Model.additive_regressor: AdditiveRegressor,
+    Model.additive_classifier: AdditiveClassifier,
     Model.kmeans: KMeans,
 }
-CLASSES = (Model.logistic, Model.svm)
+CLASSES = (Model.logistic, Model.svm, Model.additive_classifier)
 
 
 def fit(
@@ -111,9 +123,9 @@ def fit(
     PrivacyParameters(Budget(epsilon, delta), adjacency.value, rows_per_person, expected_rows)
     check_ledger_options(seed, ledger, ledger_epsilon, ledger_delta, note)
     own = _penalty(model, alpha, l1_ratio) | _of_clusters(model, clusters, no_intercept, numeric)
-    own |= _only(model, (Model.logistic,), interactions=interactions)
+    own |= _only(model, (Model.logistic, Model.additive_classifier), interactions=interactions)
     own |= _only(model, (Model.svm,), loss=loss and loss.value)
-    own |= _only(model, CLASSES, kernel=kernel and kernel.value, row_norm=row_norm)
+    own |= _only(model, (Model.logistic, Model.svm), kernel=kernel and kernel.value, row_norm=row_norm)
     own |= {"n_jobs": n_jobs, "max_memory": max_memory}
     check_output(output, table, schema, ledger=ledger)
     facts = complete_schema(schema)

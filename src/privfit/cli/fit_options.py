@@ -22,6 +22,8 @@ class Model(StrEnum):
     elastic_net = "elastic-net"
     logistic = "logistic"
     svm = "svm"
+    additive_regressor = "additive-regressor"
+    additive_classifier = "additive-classifier"
     kmeans = "kmeans"
 
 

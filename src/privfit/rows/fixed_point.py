@@ -217,7 +217,7 @@ def most_rounding(
     Guarantee: docs/proofs/perturbation.md, Lemma 5.
     """
     slope = slope_unit(most_slope) / 2 + SLOPE_ERRORS * UNIT_ROUNDOFF * most_slope
-    predictor = (entries + 8) * norm * length + 4 * offset
+    predictor = (entries + 8) * norm * max(length, SHORTEST) + 4 * offset
     return rows * norm * (math.sqrt(classes) * slope + 2 * UNIT_ROUNDOFF * most_curvature * predictor)
 
 

@@ -106,7 +106,7 @@ def mean(
 ) -> Figure:
     """Release the mean of a number.
 
-    The bounds may be generous: a fifth of epsilon buys narrower ones, to which values are clipped.
+    The bounds may be generous: a quarter of epsilon buys narrower ones, to which values are clipped.
 
     Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows;
     docs/proofs/description.md, Theorem 1.

@@ -67,6 +67,6 @@ class RowsWithin(Question):
 def around(noisy: Integers, scale: float) -> Interval:
     """Noisy counts, with the least whole distance that discrete Laplace noise keeps with probability LEVEL."""
     keep = math.exp(-1.0 / scale)
-    half = max(math.ceil(math.log((1.0 - LEVEL) * (1.0 + keep) / 2.0) / math.log(keep)) - 1, 0) if keep > 0 else 0
+    half = max(math.ceil(-scale * math.log((1.0 - LEVEL) * (1.0 + keep) / 2.0)) - 1, 0) if keep > 0 else 0
     value = noisy.astype(np.float64)
     return Interval(value, value - half, value + half)

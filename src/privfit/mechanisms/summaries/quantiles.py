@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from privfit.mechanisms.summaries.questions import NORMAL, Figures, Interval, Question, Share
 from privfit.privacy import Draws
 from privfit.privacy.parts import KNorm, Part, Selection
+from privfit.privacy.samplers.norms import check_fits
 from privfit.schema import Block
 from privfit.statistics.quantiles import (
     SCORE_STEPS,
@@ -70,11 +71,13 @@ class Quantiles(Question):
         return (*selections, self._noise(share)) if self.intervals else tuple(selections)
 
     def _noise(self, share: Share) -> KNorm:
-        """The noise on the counts of windows."""
+        """The noise on the counts of windows; refused here, before the charge, where 64 bits do not hold it."""
+        size, scale = len(self.quantiles) * len(WINDOWS), share.scale(UNIT, self._for_intervals)
+        check_fits("linf", size, scale)
         return KNorm(
             norm="linf",
-            size=len(self.quantiles) * len(WINDOWS),
-            scale=share.scale(UNIT, self._for_intervals),
+            size=size,
+            scale=scale,
             sensitivity=UNIT * share.rows_per_person,
             unit=UNIT,
             epsilon=float(share.epsilon * self._for_intervals),
