@@ -22,6 +22,11 @@ from hypothesis import HealthCheck, settings
 
 sys.dont_write_bytecode = False
 
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
+if WORKER and hasattr(os, "sched_setaffinity"):  # a core for each worker, whose fits then have one thread
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[int(WORKER.removeprefix("gw")) % len(cores)]})
+
 MEMORY = Path("/dev/shm")
 """Temporary files lie in memory where there is room: a suite makes thousands of ledgers, and each waits for the disk
 several times. What tests do to them, kills included, loses nothing that was written there.
