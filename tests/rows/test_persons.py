@@ -268,7 +268,8 @@ def test_a_guess_of_the_number_of_rows_refuses_no_table_by_those_that_are_used()
     frame = pl.DataFrame({"x": np.zeros(140_000), "y": np.arange(140_000) % 2 * 1.0})
     schema = pf.Schema([pf.Numeric("x", 0, 1)], pf.Numeric("y", 0, 1), where={"x": (0, 1)})
     mechanism = pf.ObjectiveRegression()
-    pf.LinearRegression(1.0, schema=schema, expected_rows=20_000, mechanism=mechanism, random_state=0).fit(frame)
+    model = pf.LinearRegression(1.0, schema=schema, expected_rows=20_000, mechanism=mechanism, random_state=0)
+    assert model.fit(frame).coef_.shape == (1,)
 
 
 def test_a_fitness_of_the_whole_table_is_refused_where_rows_are_left_out() -> None:
