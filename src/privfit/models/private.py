@@ -163,7 +163,7 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
             self._keep(result)
             public_rows = parameters.expected_rows
             if parameters.adjacency == "replace-one":
-                public_rows = rows.slots if rows.leaves_out else rows.n_rows
+                public_rows = rows.slots if rows.leaves_out else rows.known_rows
             self.report_ = self._report(result, reasons, public_rows, ledger)
             if self.ledger is None and ledger is not None:
                 warn_of_running_total(ledger)

@@ -311,7 +311,7 @@ class RowNorms:
 
         Noise relies on what blocks add up to, so that a kind that may add up to less is refused.
         """
-        if geometry.count("indicators") or geometry.count("slope-or-missing"):
+        if any(block.kind in ("indicators", "slope-or-missing") for block in geometry.blocks):
             raise TypeError("Indicators without a column for the last level do not add up to one; encode levels.")
         singles = tuple([0] * geometry.intercept + [block.start for block in geometry.blocks if block.width == 1])
         blocks = tuple((block.start, block.stop) for block in geometry.blocks if block.width > 1)
