@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import privfit as pf
 from privfit.models import ESTIMATORS
 
 ROOT = Path(__file__).parents[2]
@@ -16,8 +17,15 @@ SOURCES = [path for folder in ("src", "papers/src") for path in sorted((ROOT / f
 
 # -- scikit-learn's own checks ---------------------------------------------------------------------
 
-EXCEPTIONS: dict[type, dict[str, str]] = {}
-"""Checks that an estimator may fail, by name, with the reason. Empty: all pass."""
+REPEATED = "noise is for the largest weight: a row of the weight 2 and two rows are released with different noise"
+EXCEPTIONS: dict[type, dict[str, str]] = {
+    estimator: {
+        "check_sample_weight_equivalence_on_dense_data": REPEATED,
+        "check_sample_weight_equivalence_on_sparse_data": REPEATED,
+    }
+    for estimator in (pf.LinearRegression, pf.Ridge, pf.Lasso, pf.ElasticNet)
+}
+"""Checks that an estimator may fail, by name, with the reason; all others pass."""
 
 
 def checked(epsilon: float) -> pytest.MarkDecorator:

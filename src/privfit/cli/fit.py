@@ -17,6 +17,7 @@ from privfit.cli.fit_options import (
     KernelOption,
     L1RatioOption,
     LossOption,
+    MaxWeightOption,
     Mechanism,
     MechanismOption,
     MemoryOption,
@@ -29,6 +30,7 @@ from privfit.cli.fit_options import (
     RowNormOption,
     SchemaFile,
     Seed,
+    WeightOption,
 )
 from privfit.cli.ledger_options import check_ledger_options, check_new_budget, opened_ledger
 from privfit.cli.options import (
@@ -73,6 +75,7 @@ ESTIMATORS: dict[Model, Any] = {
     Model.additive_classifier: AdditiveClassifier,
     Model.kmeans: KMeans,
 }
+MOMENTS = (Model.linear, Model.ridge, Model.lasso, Model.elastic_net)
 CLASSES = (Model.logistic, Model.svm, Model.additive_classifier)
 
 
@@ -101,6 +104,8 @@ def fit(
     loss: LossOption = None,
     kernel: KernelOption = None,
     row_norm: RowNormOption = None,
+    weight: WeightOption = None,
+    max_weight: MaxWeightOption = None,
     n_jobs: JobsOption = None,
     max_memory: MemoryOption = None,
     as_json: AsJson = False,
@@ -124,9 +129,9 @@ def fit(
     check_ledger_options(seed, ledger, ledger_epsilon, ledger_delta, note)
     own = _penalty(model, alpha, l1_ratio) | _of_clusters(model, clusters, no_intercept, numeric)
     own |= _only(model, (Model.logistic, Model.additive_classifier), interactions=interactions)
-    own |= _only(model, (Model.svm,), loss=loss and loss.value)
-    own |= _only(model, (Model.logistic, Model.svm), kernel=kernel and kernel.value, row_norm=row_norm)
-    own |= {"n_jobs": n_jobs, "max_memory": max_memory}
+    own |= _of_margins(model, loss, kernel, row_norm) | {"n_jobs": n_jobs, "max_memory": max_memory}
+    weights = _only(model, MOMENTS, weight=weight)
+    own |= _only(model, MOMENTS, max_weight=max_weight)
     check_output(output, table, schema, ledger=ledger)
     facts = complete_schema(schema)
     _check_target(model, facts)
@@ -147,7 +152,7 @@ def fit(
         check_new_budget(ledger, Budget(epsilon, delta), ledger_epsilon, ledger_delta or 0.0)
         estimator.set_params(ledger=opened_ledger(ledger, ledger_epsilon, ledger_delta).with_note(note))
     with counting_rows(f"Reading {shown_source(table)}", opened.n_rows):
-        estimator.fit(opened)
+        estimator.fit(opened, *((None, weight) if weights else ()))
     estimator.save(output)
     _show(estimator, output, as_json)
 
@@ -190,6 +195,12 @@ def _of_clusters(model: Model, clusters: int | None, no_intercept: bool, numeric
             "it out."
         )
     return {} if clusters is None else {"n_clusters": clusters}
+
+
+def _of_margins(model: Model, loss: Any, kernel: Any, row_norm: float | None) -> dict[str, Any]:
+    """The options of classifiers with a margin."""
+    found = _only(model, (Model.svm,), loss=loss and loss.value)
+    return found | _only(model, (Model.logistic, Model.svm), kernel=kernel and kernel.value, row_norm=row_norm)
 
 
 def _only(model: Model, models: tuple[Model, ...], **options: Any) -> dict[str, Any]:

@@ -186,6 +186,14 @@ MemoryOption = Annotated[
         show_default="1GB",
     ),
 ]
+WeightOption = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="The column that says how much each row counts.", show_default=False),
+]
+MaxWeightOption = Annotated[
+    float | None,
+    typer.Option(help="The public bound of weights; larger ones count as this one.", show_default=False),
+]
 RowNormOption = Annotated[
     float | None,
     typer.Option(

@@ -16,6 +16,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
+from privfit.rows import RowWeights
 from privfit.schema import Category, Column, Level, Numeric, Schema, SchemaError
 from privfit.tables import (
     DataError,
@@ -63,6 +64,8 @@ class Input:
     selector: RFE | SelectFromModel | None = None
     declared: Schema | None = None
     """The schema as it was given, where it leaves rows out; `schema` describes the rows that are used."""
+    weights: RowWeights | None = None
+    """The column that says how much each row counts, if there is one."""
 
 
 def fit_input(model: AnyModel, X: TableLike, y: ArrayLike | None, many_classes: bool) -> Input:

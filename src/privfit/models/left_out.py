@@ -17,7 +17,8 @@ def using_rows(given: Input, parameters: PrivacyParameters, sampler: Sampler) ->
     """
     key = b"" if given.schema.person is None else sampler.key()
     counted = parameters.adjacency == "replace-one"
-    table = used_rows(given.table, given.schema, int(parameters.rows_per_person), key, counted)
+    besides = () if given.weights is None else (given.weights.column,)
+    table = used_rows(given.table, given.schema, int(parameters.rows_per_person), key, counted, besides)
     return replace(given, table=table, schema=given.schema.of_used_rows(), declared=given.schema)
 
 

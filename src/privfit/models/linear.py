@@ -29,6 +29,7 @@ from privfit.models.inputs import Input, predict_table, predicting
 from privfit.models.named import LEAST_SQUARES, MomentMechanism
 from privfit.models.private import FitResult
 from privfit.models.report import JSONObject
+from privfit.models.weights import WeightedFit
 from privfit.privacy import Ledger, PrivacyError, PrivacyParameters, Seed
 from privfit.rows import linear_scores
 from privfit.schema import Schema
@@ -48,7 +49,7 @@ MOST_SAVED_DRAWS = 50
 
 
 @documented
-class LinearRegression(RegressorMixin, MomentModel[MomentMechanism, LinearFit | RegressionFit]):  # type: ignore[misc]
+class LinearRegression(WeightedFit, RegressorMixin, MomentModel[MomentMechanism, LinearFit | RegressionFit]):  # type: ignore[misc]
     """Ordinary least squares, fitted under differential privacy.
 
     The coefficients minimise a perturbed objective, in which residuals count up to a threshold that is chosen privately
@@ -130,6 +131,7 @@ class LinearRegression(RegressorMixin, MomentModel[MomentMechanism, LinearFit | 
         intervals: bool = False,
         rows_per_person: int = 1,
         expected_rows: int | None = None,
+        max_weight: float | None = None,
         ledger: Ledger | None = None,
         random_state: Seed = None,
         n_jobs: int | None = None,
@@ -151,6 +153,7 @@ class LinearRegression(RegressorMixin, MomentModel[MomentMechanism, LinearFit | 
             max_memory=max_memory,
         )
         self.intervals = intervals
+        self.max_weight = max_weight
 
     def _chosen_mechanism(self) -> MomentMechanism:
         chosen = super()._chosen_mechanism()
@@ -163,7 +166,8 @@ class LinearRegression(RegressorMixin, MomentModel[MomentMechanism, LinearFit | 
 
     def _settled(self, mechanism: MomentMechanism, given: Input, parameters: PrivacyParameters) -> MomentMechanism:
         """By the number of rows, where "auto" was asked for."""
-        if not (isinstance(self.mechanism, str) and self.mechanism == "auto") or self.intervals:
+        automatic = isinstance(self.mechanism, str) and self.mechanism == "auto"
+        if not automatic or self.intervals or given.weights is not None:
             return mechanism
         if self.numeric == "splines":
             return ObjectiveRegression()

@@ -18,6 +18,7 @@ from privfit.models.inputs import PUBLIC, Input, fit_input, missing_target
 from privfit.models.left_out import stating_rows_left_out, using_rows
 from privfit.models.report import JSONObject, Report, filled_target_note, left_out_note, make_report, public_number
 from privfit.models.selectors import check_selector
+from privfit.models.weights import check_weights, with_weights
 from privfit.privacy import (
     Budget,
     Ledger,
@@ -126,6 +127,10 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
         BudgetExceeded
             If the ledger has less left than the fit costs. Nothing is charged and nothing is drawn.
         """
+        return self._fit(X, y)
+
+    def _fit(self, X: TableLike, y: ArrayLike | None, sample_weight: ArrayLike | str | None = None) -> Self:
+        """The order of all steps."""
         with _unchanged_on_error(self):
             reasons = self._reasons_not_private()
             self._check_choices()
@@ -134,17 +139,22 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
             )
             mechanism = self._chosen_mechanism()
             mechanism.check()
+            if sample_weight is not None:
+                check_weights(self, mechanism)
             sampler = noise_source(self.random_state)
             if reasons:
                 refuse_ledger(self.ledger, reasons)
             given = fit_input(self, X, y, mechanism.many_classes)
             declared = given.schema
+            if sample_weight is not None:
+                given = with_weights(self, given, sample_weight)
             if declared.leaves_out:
                 given = using_rows(given, parameters, sampler)
             given = self._prepared(given, mechanism)
             mechanism = self._settled(mechanism, given, parameters)
-            if declared.leaves_out:
-                parameters = mechanism.for_rows_left_out(parameters, given.table.slots)
+            if declared.leaves_out or given.weights is not None:
+                slots = given.table.slots if declared.leaves_out else given.table.n_rows
+                parameters = mechanism.for_rows_left_out(parameters, slots)
             problem, geometry = self._encoded(mechanism, given, parameters)
             if given.selector is not None and self._check_selectors:
                 check_selector(given.selector, self, mechanism, geometry, given)
@@ -152,7 +162,14 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
             ledger = self._chosen_ledger(reasons, given.schema)
             self.schema_, self._geometry = given.schema, geometry
             memory = memory_bytes(self.max_memory)
-            rows = Rows(given.table, given.schema, geometry, threads=self.n_jobs, max_memory=memory)
+            rows = Rows(
+                given.table,
+                given.schema,
+                geometry,
+                threads=self.n_jobs,
+                max_memory=memory,
+                weights=given.weights,
+            )
             release = mechanism.release(rows, parameters, ledger, sampler, problem)
             fit: FitT = mechanism.solve(release, geometry, problem)
             result = FitResult(mechanism, problem, release, fit)
@@ -299,6 +316,8 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
         notes = list(described.notes)
         if self.schema_.leaves_out:
             notes.append(left_out_note(self.schema_, event))
+        if (most := getattr(result.problem, "max_weight", None)) is not None:
+            notes.append(f"weights of rows count up to {most:g}; they and their sum are private")
         if target is not None and target.fill is not None and not target.drops:
             notes.append(filled_target_note(target))
         if self.delta and not event.delta:

@@ -13,6 +13,7 @@ from privfit.rows.plain import PlainRows
 from privfit.rows.points import Points, on_lattice, point_geometry, scaled_points
 from privfit.rows.prediction import feature_scores, linear_scores
 from privfit.rows.public import PublicRows
+from privfit.rows.row_weights import RowWeights
 from privfit.rows.rows import Rows, count_rows, on_progress, report_progress
 from privfit.rows.sides import one_against_rest
 from privfit.rows.target_sums import count_up_to, sum_of_residuals
@@ -33,6 +34,7 @@ __all__ = [
     "PlainRows",
     "Points",
     "PublicRows",
+    "RowWeights",
     "Rows",
     "SampledDesign",
     "cell_geometry",

@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.rows.row_weights import RowWeights
 from privfit.schema import MISSING, OTHER, Block, Category, Column, Geometry, Level, Numeric
 from privfit.schema.toml import value_text
 from privfit.tables import ABSENT, UNKNOWN, Batch, DataError, MissingValues, Values
@@ -37,11 +38,13 @@ class Encoder:
     geometry: Geometry
     step: int
     target_units: int
+    weights: RowWeights | None = None
+    """How rows are weighed: a last line of the result, from the last column of a batch."""
 
     @property
     def height(self) -> int:
-        """How many encoded columns there are, the target included."""
-        return self.geometry.n_columns + (self.geometry.target is not None)
+        """How many lines the result has: encoded columns, the target and the weights."""
+        return self.geometry.n_columns + (self.geometry.target is not None) + (self.weights is not None)
 
     def encode(self, batch: Batch) -> Floats:
         """The rows of a batch as a (height, rows) array of integers."""
@@ -63,6 +66,8 @@ class Encoder:
                 _encode_with_gaps(run[0], values[0], out, units)
             else:
                 spread(run[0], level_codes(run[0], values[0]), out, units)
+        if self.weights is not None:
+            encoded[-1] = self.weights.encoded(batch[-1])
         return encoded
 
     @cached_property

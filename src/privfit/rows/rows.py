@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from privfit.rows.encoding import Encoder
 from privfit.rows.errors import no_rows, other_rows, read_again, too_many_rows
 from privfit.rows.kernels import EncodedSum, Kernel, PieceSum, RowBits, kernel_sum, kernel_sums
+from privfit.rows.row_weights import RowWeights
 from privfit.rows.workers import (
     ChunkTask,
     KeptSum,
@@ -103,13 +104,14 @@ class Rows:
         batch_rows: int = BATCH_ROWS,
         threads: int | None = None,
         max_memory: int | None = None,
+        weights: RowWeights | None = None,
     ) -> None:
-        self.geometry, self.label = geometry, table.label
-        self.passes_once = table.passes_once
+        self.geometry, self.label, self.passes_once = geometry, table.label, table.passes_once
         self.known_rows: int | None = table.n_rows
         self.leaves_out, self.slots = table.leaves_out, table.slots
         self._table, self._batch_rows = table, batch_rows
-        self._columns = schema.columns if geometry.target is not None else schema.features
+        own, self._weights = schema.columns if geometry.target is not None else schema.features, weights
+        self._columns = own if weights is None else (*own, weights.column)
         self._positions = table.positions(self._columns)
         self.on_workers = table.cluster is not None
         """Whether functions are sent to the rows, and rows do not come here."""
@@ -189,7 +191,7 @@ class Rows:
                 f"One row could add {kernel.largest} to a sum, and integers are exact up to 2^53 only. "
                 "Weigh the target less: a loss with more curvature or less slope. Nothing was charged."
             )
-        encoder = Encoder(self.geometry, kernel.step, kernel.target_units)
+        encoder = Encoder(self.geometry, kernel.step, kernel.target_units, self._weights)
         size = max(1, min(SUM_ROWS, SUM_VALUES // encoder.height, EXACT_FLOAT // kernel.largest))
         task = EncodedSum(encoder, piece_sum, EXACT_INT // kernel.largest)
         total = self.total(task, size, firsts)

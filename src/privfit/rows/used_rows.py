@@ -31,12 +31,15 @@ from privfit.tables import (
 )
 
 
-def used_rows(table: Table, schema: Schema, rows_per_person: int, key: bytes, counted: bool) -> Table:
+def used_rows(
+    table: Table, schema: Schema, rows_per_person: int, key: bytes, counted: bool, besides: Sequence[Column] = ()
+) -> Table:
     """The rows of a table that are used, as the schema says; the table itself where none is left out.
 
-    `counted` is whether the number of rows, or of persons, is public and wanted.
+    `counted` is whether the number of rows, or of persons, is public and wanted; `besides` are columns that are read
+    beside the schema's.
     """
-    return UsedRows(table, schema, rows_per_person, key, counted) if schema.leaves_out else table
+    return UsedRows(table, schema, rows_per_person, key, counted, besides) if schema.leaves_out else table
 
 
 class UsedRows(Table):
@@ -49,7 +52,15 @@ class UsedRows(Table):
 
     leaves_out = True
 
-    def __init__(self, table: Table, schema: Schema, rows_per_person: int, key: bytes, counted: bool) -> None:
+    def __init__(
+        self,
+        table: Table,
+        schema: Schema,
+        rows_per_person: int,
+        key: bytes,
+        counted: bool,
+        besides: Sequence[Column] = (),
+    ) -> None:
         self._table, self._schema = table, schema
         self.label, self.names, self.labels = table.label, table.names, table.labels
         self.width, self.in_memory, self.is_csv = table.width, table.in_memory, table.is_csv
@@ -60,7 +71,7 @@ class UsedRows(Table):
         self._places = self._positions([*self._tested, *person])
         stable = table.in_memory or table.same_order
         if (person and not stable) or (counted and table.passes_once):
-            table.keep([*schema.columns, *self._tested, *person])  # in one order from now on
+            table.keep([*schema.columns, *self._tested, *besides, *person])  # in one order from now on
         self._chosen = self._choose(rows_per_person, key, person[0]) if person else None
         if table.cluster is not None and self._chosen is None:  # rows of persons that were chosen may be anywhere
             self.cluster = ChosenPartitions(table.cluster, self._tested, self._places, partial(_fitting, schema))

@@ -7,10 +7,13 @@ from privfit.statistics.monomials import products_of
 from privfit.statistics.ranges import Ranges, candidate_ranges
 from privfit.statistics.sensitivity import distinct_sensitivity, linf_sensitivities, squared_l2_sensitivity
 from privfit.statistics.weighted import EXPECTED_SIZE, TargetLattice, WeightedMonomials
+from privfit.statistics.weighted_moments import WEIGHT_LEVELS, WEIGHTED_STEP, WeightedMoments
 
 __all__ = [
     "EXPECTED_SIZE",
     "STEP",
+    "WEIGHTED_STEP",
+    "WEIGHT_LEVELS",
     "Dampening",
     "MomentValues",
     "Moments",
@@ -19,6 +22,7 @@ __all__ = [
     "RowFitness",
     "TableFitness",
     "TargetLattice",
+    "WeightedMoments",
     "WeightedMonomials",
     "as_scores",
     "candidate_ranges",

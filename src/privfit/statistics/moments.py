@@ -61,6 +61,11 @@ class Moments:
         return self.target_units / self.step
 
     @property
+    def scale(self) -> float:
+        """What a row counts at most."""
+        return 1.0
+
+    @property
     def largest(self) -> int:
         """The most that one row can add to a product that is released."""
         return max(self.unit, self.step * self.target_units, self.square_units**2)

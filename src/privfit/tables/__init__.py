@@ -23,6 +23,7 @@ from privfit.tables.public_frames import (
     write_frame,
 )
 from privfit.tables.table import ABSENT, UNKNOWN, Batch, FileTable, Table, TableLike, Values, quietly
+from privfit.tables.weights import WithWeights
 
 __all__ = [
     "ABSENT",
@@ -47,6 +48,7 @@ __all__ = [
     "TableLike",
     "Values",
     "WithTarget",
+    "WithWeights",
     "as_given",
     "column_numbers",
     "columns_to_frame",

@@ -51,9 +51,11 @@ from privfit.solvers import (
 )
 from privfit.statistics import (
     STEP,
+    WEIGHTED_STEP,
     Moments,
     MomentValues,
     Norm,
+    WeightedMoments,
 )
 
 Floats = NDArray[np.float64]
@@ -100,7 +102,8 @@ class FunctionalMechanism(Mechanism[QuadraticProblem, FunctionalPlan, ExactMomen
     -----
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at
     most `rows_per_person` rows; docs/proofs/moments.md, Theorems 1 to 6 ("l2" up to a probability below 2^-64;
-    docs/proofs/k-norm.md). The guarantee of "rerun" is docs/proofs/rerun.md.
+    docs/proofs/k-norm.md). The guarantee of "rerun" is docs/proofs/rerun.md; with weights it is
+    docs/proofs/sample-weights.md, Theorem 1.
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
 
     References
@@ -168,9 +171,14 @@ class FunctionalMechanism(Mechanism[QuadraticProblem, FunctionalPlan, ExactMomen
     def _printed(self) -> bool:
         return self.calibration != "tight"
 
+    @property
+    def takes_weights(self) -> bool:  # type: ignore[override]
+        """Whether rows can have weights: not with constants as papers print them."""
+        return not self._printed
+
     def settle(self, problem: QuadraticProblem) -> QuadraticProblem:
         """With the loss of the mechanism's own; the target's squares are bought for tight least squares only."""
-        bought = problem.spread and not self._printed and self.loss is None
+        bought = problem.spread and not self._printed and self.loss is None and problem.max_weight is None
         return replace(problem, loss=self.loss or problem.loss, spread=bought)
 
     def geometry(self, schema: Schema, problem: QuadraticProblem, numeric: Numbers = "slope") -> Geometry:
@@ -276,6 +284,12 @@ class FunctionalMechanism(Mechanism[QuadraticProblem, FunctionalPlan, ExactMomen
         else:
             weight = target_weight(geometry, kind)
         bought = problem.spread and self.calibration == "tight"
+        if problem.max_weight is not None:
+            units, needed = (
+                max(1, round(weight * WEIGHTED_STEP)),
+                problem.penalty is not None and not problem.penalty.ridge,
+            )
+            return WeightedMoments(geometry, units, WEIGHTED_STEP, 0, needed, problem.max_weight)
         square_units = round(STEP * math.sqrt(min(SQUARE_WEIGHTS[kind], weight))) if bought else 0
         needs_rows = bought or (problem.penalty is not None and not problem.penalty.ridge)
         return Moments(geometry, max(1, round(weight * STEP)), square_units=square_units, needs_rows=needs_rows)

@@ -45,6 +45,8 @@ class QuadraticProblem:
     fit_intercept: bool = True
     spread: bool = False
     penalty: Penalty | None = None
+    max_weight: float | None = None
+    """The bound of rows' weights, where they have some."""
     probabilities: bool = False
     """Whether the length of the coefficients is calibrated, so that scores are log-odds."""
 
@@ -116,7 +118,7 @@ def noise_level(moments: Moments, event: Event, target_mean: float = 0.0) -> Noi
     first = last = part.sd
     if isinstance(part, KNorm) and part.norm == "linf":
         first, last = (part.block_sd(block) * part.scale / part.unit for block in (0, -1))
-    return NoiseLevel(first, last / moments.target_weight, target_mean)
+    return NoiseLevel(first * moments.scale, last * moments.scale / moments.target_weight, target_mean)
 
 
 def noise_kind(event: Event) -> str:

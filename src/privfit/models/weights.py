@@ -1,0 +1,125 @@
+"""Weights of rows: how a fit takes them, and the public bound that it needs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privfit.models.inputs import PUBLIC, Input
+from privfit.privacy import PrivacyError
+from privfit.rows import RowWeights
+from privfit.schema import Numeric
+from privfit.statistics import WEIGHT_LEVELS
+from privfit.tables import DataError, TableLike, WithWeights, as_given, quietly, refuse_masked
+
+if TYPE_CHECKING:
+    from privfit.models.private import AnyModel
+
+
+class WeightedFit:
+    """A fit that takes weights of rows.
+
+    Parameters
+    ----------
+    max_weight : float or None
+        Public bound of `sample_weight`: larger weights count as this one, and noise grows with it. Needed where weights
+        are given.
+    """
+
+    max_weight: float | None
+
+    def fit(self, X: TableLike, y: ArrayLike | None = None, sample_weight: ArrayLike | str | None = None) -> Self:
+        """Fit the model on a table. The ledger is charged before any noise is drawn.
+
+        Parameters
+        ----------
+        X : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
+            The table: an array or sparse matrix, a pandas or polars frame or lazy query, anything that Arrow can
+            stream, a DuckDB relation, or the path or address of a file, a folder or a database (docs/engines.md).
+        y : array-like or None, default=None
+            The target, unless X has a column with the name of the schema's target.
+        sample_weight : array-like, str or None, default=None
+            How much each row counts: one number of at least 0 per row, or the name of a column of the table. Weights
+            are private and count up to `max_weight`; "functional" is the mechanism that takes them.
+
+        Returns
+        -------
+        Self
+            The fitted model.
+
+        Raises
+        ------
+        DataError
+            If the table does not fit the schema, or a weight is negative or missing. Nothing is charged.
+        PrivacyError
+            If weights are given without `max_weight`, or to a mechanism that takes none. Nothing is read.
+        BudgetExceeded
+            If the ledger has less left than the fit costs. Nothing is charged and nothing is drawn.
+        """
+        return self._fit(X, y, sample_weight)  # type: ignore[attr-defined,no-any-return]
+
+
+def check_weights(model: AnyModel, mechanism: object) -> None:
+    """Refuse weights without a public bound, and with a mechanism that has no place for them: before reading."""
+    name, public = type(model).__name__, isinstance(model.schema, str) and model.schema == PUBLIC
+    if getattr(model, "max_weight", None) is None and not public:
+        raise PrivacyError(
+            f"sample_weight was given to {name} without max_weight; noise is for the largest weight that a row can "
+            f"have, which cannot be taken from private data. Write {name}(max_weight=..., ...). Nothing was charged."
+        )
+    if model.max_weight is not None:
+        checked_bound(model.max_weight)
+    if not getattr(mechanism, "takes_weights", False):
+        raise PrivacyError(
+            f"sample_weight was given to {name} with a mechanism that takes no weights. Those of released moments do. "
+            "Use mechanism='functional', with the tight calibration and without alpha='select'. Nothing was charged."
+        )
+    if getattr(model, "intervals", False) is True:
+        raise PrivacyError(
+            f"sample_weight was given to {name} with intervals=True; intervals are for rows that count alike. Leave "
+            "out one of the two. Nothing was charged."
+        )
+
+
+def with_weights(model: AnyModel, given: Input, weights: ArrayLike | str) -> Input:
+    """The input with a column of weights and their bound."""
+    public = isinstance(model.schema, str) and model.schema == PUBLIC
+    if isinstance(weights, str):
+        if public or given.table.names is None:
+            raise DataError(
+                f"sample_weight={weights!r} is the name of a column, and the columns of this table have no names, or "
+                "are all features (schema='public'). Give weights as an array. Nothing was charged."
+            )
+        most = float(checked_bound(model.max_weight))
+        column = Numeric(weights, 0.0, most)
+        given.table.positions([column])
+        return replace(given, weights=RowWeights(column, most, WEIGHT_LEVELS))
+    refuse_masked(weights)
+    values = quietly("weights", lambda: as_given(weights))
+    name = "sample_weight"
+    while name in (given.table.names or ()) or any(column.name == name for column in given.schema.columns):
+        name += "_"
+    table = WithWeights(given.table, values, name)
+    most = float(checked_bound(model.max_weight)) if model.max_weight is not None else _largest(values)
+    return replace(given, table=table, weights=RowWeights(Numeric(name, 0.0, most), most, WEIGHT_LEVELS))
+
+
+def checked_bound(bound: object) -> float:
+    """The bound of weights, if it is one."""
+    number = isinstance(bound, int | float | np.integer | np.floating) and not isinstance(bound, bool)
+    if not number or not 1e-100 < float(bound) < 1e100:  # type: ignore[arg-type]
+        raise PrivacyError(
+            f"max_weight={bound!r} was given; it is a positive number, the most that a row can count. Write, for "
+            "example, max_weight=10.0. Nothing was charged."
+        )
+    return float(bound)  # type: ignore[arg-type]
+
+
+def _largest(values: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> float:
+    """The largest weight of a table that is public."""
+    numbers = np.asarray(values, dtype=np.float64)
+    found = float(np.max(numbers[np.isfinite(numbers)], initial=0.0))
+    return found if found > 0 else 1.0

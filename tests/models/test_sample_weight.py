@@ -1,0 +1,127 @@
+"""Weights of rows in least squares: what they mean, what they may reveal, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+import sklearn.linear_model
+
+import privfit as pf
+from privfit.models import private
+from tests.conformance.test_replay import assert_same_state
+from tests.support.noise import RecordingNoise, ReplayingNoise
+
+SCHEMA = pf.Schema([pf.Numeric("a", -1, 1), pf.Numeric("b", -1, 1)], pf.Numeric("y", -1, 1))
+PAIRS = [
+    (pf.LinearRegression, {}, sklearn.linear_model.LinearRegression()),
+    (pf.Ridge, {"alpha": 200.0}, sklearn.linear_model.Ridge(alpha=200.0)),
+    (pf.Lasso, {"alpha": 0.05}, sklearn.linear_model.Lasso(alpha=0.05)),
+    (pf.ElasticNet, {"alpha": 0.05}, sklearn.linear_model.ElasticNet(alpha=0.05)),
+]
+
+
+def table(rows: int = 2000) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (rows, 2))
+    y = 0.4 * X[:, 0] - 0.2 * X[:, 1] + 0.3 * X[:, 0] ** 2 + rng.normal(0, 0.05, rows)
+    return X, np.clip(y, -1, 1), np.where(X[:, 0] > 0, rng.uniform(0, 5, rows), 0.5)
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize(("estimator", "options", "other"), PAIRS)
+def test_without_noise_to_speak_of_it_is_the_fit_of_scikit_learn(estimator, options, other, adjacency) -> None:
+    X, y, weights = table()
+    model = estimator(1e7, schema=SCHEMA, max_weight=5.0, adjacency=adjacency, random_state=0, **options)
+    model.fit(X, y, sample_weight=weights)
+    other.fit(X, y, sample_weight=weights)
+    np.testing.assert_allclose(model.coef_, other.coef_, atol=5e-4)
+    assert abs(model.intercept_ - other.intercept_) < 5e-4
+    unweighted = estimator(1e7, schema=SCHEMA, random_state=0, mechanism="functional", **options).fit(X, y)
+    assert np.abs(unweighted.coef_ - model.coef_).max() > 0.002
+
+
+def test_larger_weights_count_as_the_bound_and_a_column_is_as_good_as_an_array() -> None:
+    X, y, weights = table()
+    frame = pl.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y, "weight": weights})
+    models = [
+        pf.LinearRegression(1e7, schema=SCHEMA, max_weight=2.0, random_state=0).fit(*given)
+        for given in (
+            (X, y, np.minimum(weights, 2.0)),
+            (X, y, weights.tolist()),
+            (frame, None, "weight"),
+            (frame.lazy(), None, "weight"),
+        )
+    ]
+    for model in models[1:]:
+        np.testing.assert_array_equal(model.coef_, models[0].coef_)
+
+
+def test_with_equal_weights_noise_is_much_as_without() -> None:
+    X, y, _ = table(300)
+    plain = pf.LinearRegression(schema=SCHEMA, mechanism="functional", random_state=0).fit(X, y)
+    weighted = pf.LinearRegression(schema=SCHEMA, max_weight=1.0, random_state=0).fit(X, y, np.ones(300))
+    assert weighted.report_.sensitivity < 1.2 * plain.report_.sensitivity
+
+
+@pytest.mark.parametrize("where", [None, {"b": (-0.5, None)}])
+@pytest.mark.parametrize("change", [(1.0, 1.0, -1.0, 0.0), (-1.0, 1.0, 1.0, 99.0), (1.0, -1.0, 1.0, 2.0)])
+def test_nothing_but_noisy_values_depends_on_a_row_or_its_weight(monkeypatch, change, where) -> None:
+    """Record and replay: with the same noisy values two neighbours give the same model, report and event."""
+    X, y, weights = table(50)
+    rows = np.column_stack([X, y, weights])
+    rows[0] = (-1.0, -1.0, 1.0, 3.0)
+    other = rows.copy()
+    other[0] = change
+    schema = pf.Schema(SCHEMA.features, SCHEMA.target, where=where)
+
+    def fitted(held: np.ndarray, noise: object) -> tuple[pf.LinearRegression, list]:
+        monkeypatch.setattr(private, "noise_source", lambda seed: noise)
+        ledger = pf.Ledger(epsilon=1.0)
+        model = pf.LinearRegression(1.0, schema=schema, max_weight=3.0, ledger=ledger)
+        model.fit(pl.DataFrame(held, schema=["a", "b", "y", "w"]), sample_weight="w")
+        return model, [entry.event for entry in ledger.entries()]
+
+    first = RecordingNoise(seed=3)
+    left, charged = fitted(rows, first)
+    second = ReplayingNoise(first.calls)
+    right, charged_too = fitted(other, second)
+    assert_same_state(left, right)
+    assert charged == charged_too
+    (one,), (two,) = first.calls, second.calls
+    assert one.scale == two.scale
+    assert (one.values != two.values).any()
+    if one.kind == "laplace":
+        assert np.abs(one.values - two.values).sum() <= one.scale * 1.0001
+
+
+@pytest.mark.parametrize("bad", [-0.125, np.nan])
+def test_a_bad_weight_is_refused_before_the_charge_and_not_quoted(bad) -> None:
+    X, y, weights = table(50)
+    weights[7] = bad
+    ledger = pf.Ledger(epsilon=1.0)
+    with pytest.raises(pf.DataError, match="Nothing was charged") as caught:
+        pf.Ridge(schema=SCHEMA, max_weight=2.0, ledger=ledger).fit(X, y, sample_weight=weights)
+    assert "0.125" not in str(caught.value)
+    assert ledger.spent.epsilon == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({}, "without max_weight"),
+        ({"max_weight": -1.0}, "positive number"),
+        ({"max_weight": 1.0, "mechanism": "objective"}, "mechanism='functional'"),
+        ({"max_weight": 1.0, "mechanism": "adassp", "delta": 1e-6}, "mechanism='functional'"),
+        ({"max_weight": 1.0, "intervals": True}, "intervals"),
+    ],
+)
+def test_what_no_noise_is_known_for_is_refused_before_reading(options, match) -> None:
+    with pytest.raises(pf.PrivacyError, match=match):
+        pf.LinearRegression(schema=SCHEMA, **options).fit("no such file.csv", sample_weight="w")
+
+
+def test_weights_of_another_length_are_refused() -> None:
+    X, y, weights = table(50)
+    with pytest.raises(pf.DataError, match="one weight per row"):
+        pf.Lasso(schema=SCHEMA, max_weight=2.0).fit(X, y, sample_weight=weights[1:])
