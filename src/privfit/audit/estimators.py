@@ -181,8 +181,7 @@ def _moved(rows: RowMaker, pair: Neighbours) -> Neighbours:
 def _worst(attacked: Attacked, attack: str, tried: list[tuple[Replay, Neighbours]]) -> Finding:
     replay, pair = max(tried, key=lambda one: (bool(one[0].faults), one[0].ratio))
     faults = "; ".join((pair.name, *(replay.faults or ("moves too far",)))) if exceeds(replay) else ""
-    measured = [one.found for one, _ in tried if one.found is not None]
-    return attacked.finding(attack, (replay.claimed, max(measured, default=None)), len(tried), faults)
+    return attacked.finding(attack, (replay.claimed, replay.found), len(tried), faults)
 
 
 def attack_order(attacked: Attacked, pair: Neighbours) -> Finding:
@@ -213,7 +212,8 @@ def attack_ledger(attacked: Attacked, pair: Neighbours) -> Finding:
         faults.append("noise is drawn before the charge")
     if [event.epsilon for event in seen.events] != [EPSILON] and not any(event.rho for event in seen.events):
         faults.append(f"charged {[event.epsilon for event in seen.events]}")
-    small, noise = Ledger(epsilon=EPSILON / 2, delta=0.5), RecordingNoise(3)
+    delta = float(str(attacked.setting.get("delta", 0.0)))  # with a larger one, less epsilon would do
+    small, noise = Ledger(epsilon=EPSILON / 2, delta=delta), RecordingNoise(3)
     try:
         with noise_from(noise):
             attacked.model(ledger=small).fit(table)
