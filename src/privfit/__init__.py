@@ -5,7 +5,7 @@ released, with a guarantee that is proved, calibrated from public facts, and pai
 overdrawn.
 """
 
-from privfit import baselines, learning, losses
+from privfit import audit, baselines, learning, losses
 from privfit.losses import ConvexLoss, Part, PolynomialLoss, QuadraticLoss
 from privfit.mechanisms import (
     AdaSSP,
@@ -112,6 +112,7 @@ __all__ = [
     "TableFitness",
     "TunedPerturbation",
     "__version__",
+    "audit",
     "baselines",
     "bounds",
     "count",

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from privfit.cli.audit import audit
 from privfit.cli.bounds import bounds
 from privfit.cli.demo import demo
 from privfit.cli.describe import describe
@@ -75,8 +76,8 @@ def privfit(
     """
 
 
-for command in (demo, schema, bounds, describe, fit, predict, publish, doctor):
-    app.command(command.__name__, no_args_is_help=command not in (demo, doctor))(in_one_sentence(command))
+for command in (demo, schema, bounds, describe, fit, predict, publish, audit, doctor):
+    app.command(command.__name__, no_args_is_help=command not in (demo, audit, doctor))(in_one_sentence(command))
 
 app.add_typer(ledger, name="ledger")
 

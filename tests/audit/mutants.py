@@ -1,0 +1,212 @@
+"""Broken fits and broken functions, each with the attack that must catch it. Never in library code."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import privfit as pf
+from privfit.mechanisms.base import Mechanism, NullLedger
+from privfit.privacy import Draws, Event, SeededNoise
+from privfit.privacy.parts import Laplace
+from privfit.rows import encoding
+from privfit.statistics.moments import Moments
+
+# -- functions for the black box ----------------------------------------------------------------------
+
+SECRET = SeededNoise(11)
+
+
+def laplace(table: list[int], scale: float, source: SeededNoise = SECRET) -> int:
+    return int(source.laplace(np.array([sum(table)]), scale)[0])
+
+
+def leaks_sometimes(table: list[int]) -> int:
+    return 1000 + sum(table) if SECRET.one_in(4) else laplace([], 1.0)
+
+
+def raises_on_a_row(table: list[int]) -> int:
+    if table[-1]:
+        raise ValueError("a row")
+    return laplace(table, 1.0)
+
+
+def prints_a_row(table: list[int]) -> int:
+    print(table[-1])
+    return laplace(table, 1.0)
+
+
+def warns_of_a_row(table: list[int]) -> int:
+    if table[-1]:
+        warnings.warn("a large row", stacklevel=1)
+    return laplace(table, 1.0)
+
+
+def names_a_row(table: list[int]) -> dict[str, int]:
+    return {f"row {table[-1]}": laplace(table, 1.0)}
+
+
+def as_many_as_rows(table: list[int]) -> list[int]:
+    return [laplace(table, 1.0)] * (1 + table[-1])
+
+
+def adaptive(table: list[int]) -> list[int]:
+    """Four answers, of which each costs what all may cost."""
+    return [laplace(table, 1.0) for _ in range(4)]
+
+
+FUNCTIONS: dict[str, Callable[[list[int]], object]] = {
+    "a third of the scale": lambda table: laplace(table, 1 / 3),
+    "no noise": lambda table: sum(table),
+    "seeded noise, the same in every run": lambda table: laplace(table, 1.0, SeededNoise(5)),
+    "four answers at the price of one": adaptive,
+    "the exact answer one time in four": leaks_sometimes,
+    "an error that depends on a row": raises_on_a_row,
+    "a row is printed": prints_a_row,
+    "a warning that depends on a row": warns_of_a_row,
+    "a key that names a row": names_a_row,
+    "a length that depends on a row": as_many_as_rows,
+    "noise on floats": lambda table: sum(table) / 3 + laplace([], 1.0),
+}
+
+# -- fits ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Mutant:
+    name: str
+    attack: str
+    """The attack that must catch it."""
+    break_: Callable[[pytest.MonkeyPatch], None]
+
+
+def _after_fit(change: Callable[[Any, Any], None]) -> Callable[[pytest.MonkeyPatch], None]:
+    """A fit that does something with its table when it is done."""
+
+    def break_(patch: pytest.MonkeyPatch) -> None:
+        fit = pf.LinearRegression.fit
+
+        def broken(self: Any, X: Any, y: Any = None) -> Any:
+            fit(self, X, y)
+            change(self, X)
+            return self
+
+        patch.setattr(pf.LinearRegression, "fit", broken)
+
+    return break_
+
+
+def _scaled_event(factor: float) -> Callable[[pytest.MonkeyPatch], None]:
+    def break_(patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(
+            "privfit.mechanisms.base.Draws",
+            lambda event, sampler: Draws(
+                dataclasses.replace(
+                    event, parts=tuple(dataclasses.replace(part, scale=part.scale * factor) for part in event.parts)
+                ),
+                sampler,
+            ),
+        )
+
+    return break_
+
+
+def _wrong_adjacency(patch: pytest.MonkeyPatch) -> None:
+    sensitivity = Moments.sensitivity
+    patch.setattr(Moments, "sensitivity", lambda self, adjacency, norm="l1": sensitivity(self, "add-remove", norm))
+
+
+def _smaller_sensitivity(factor: float) -> Callable[[pytest.MonkeyPatch], None]:
+    def break_(patch: pytest.MonkeyPatch) -> None:
+        sensitivity = Moments.sensitivity
+        patch.setattr(Moments, "sensitivity", lambda self, *given: max(1, int(sensitivity(self, *given) * factor)))
+
+    return break_
+
+
+def _dropped_clip(patch: pytest.MonkeyPatch) -> None:
+    clip = np.clip
+
+    def dropped(values: Any, low: Any, high: Any, out: Any = None) -> Any:
+        return clip(values, low, high) if out is None else np.copyto(out, values)
+
+    patch.setattr(encoding.np, "clip", dropped)
+
+
+def _released(order: Callable[..., None]) -> Callable[[pytest.MonkeyPatch], None]:
+    """Another order of steps, or another charge, around the real release."""
+
+    def break_(patch: pytest.MonkeyPatch) -> None:
+        release = Mechanism.release
+
+        def broken(self: Any, rows: Any, parameters: Any, ledger: Any, sampler: Any, problem: Any) -> Any:
+            found = release(self, rows, parameters, NullLedger(), sampler, problem)
+            order(ledger, found.event)
+            return found
+
+        patch.setattr(Mechanism, "release", broken)
+
+    return break_
+
+
+def _half_price(ledger: pf.Ledger, event: Event) -> None:
+    parts = tuple(dataclasses.replace(part, epsilon=0.0) for part in event.parts)
+    ledger.charge(dataclasses.replace(event, epsilon=event.epsilon / 2, parts=parts))
+
+
+def _one_draw_too_few(patch: pytest.MonkeyPatch) -> None:
+    added = Draws.add
+
+    def twice(self: Any, values: Any, **given: Any) -> Any:
+        return added(self, added(self, values, **given), **given)
+
+    patch.setattr(Draws, "add", twice)
+
+
+def _noise_by_row(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        Laplace, "added", lambda self, sampler, values, scale: sampler.laplace(values, scale + float(values.sum() % 97))
+    )
+
+
+def _raise_for_outliers(model: Any, X: Any) -> None:
+    if X["age"].max() > 100:
+        raise ValueError("age is out of bounds")
+
+
+def _warn_of_outliers(model: Any, X: Any) -> None:
+    if X["age"].max() > 100:
+        warnings.warn("values were clipped", stacklevel=1)
+
+
+def _set(name: str, value: Callable[[Any], Any]) -> Callable[[Any, Any], None]:
+    return lambda model, X: setattr(model, name, value(X))
+
+
+def _shifted(model: Any, X: Any) -> None:
+    model.coef_ = model.coef_ + X["age"][0]
+
+
+FITS = [
+    Mutant("half of the scale is drawn", "replay", _scaled_event(0.5)),
+    Mutant("shares add up to 1.1: a scale too small by that", "replay", _scaled_event(1 / 1.1)),
+    Mutant("the sensitivity of the other adjacency", "replay", _wrong_adjacency),
+    Mutant("half of the sensitivity", "replay", _smaller_sensitivity(0.5)),
+    Mutant("a clip is dropped", "replay", _dropped_clip),
+    Mutant("one draw too few in the event", "replay", _one_draw_too_few),
+    Mutant("a scale that depends on rows", "replay", _noise_by_row),
+    Mutant("an error after the charge that depends on a row", "replay", _after_fit(_raise_for_outliers)),
+    Mutant("a warning after the charge that depends on a row", "replay", _after_fit(_warn_of_outliers)),
+    Mutant("the number of rows is kept", "replay", _after_fit(_set("count_", len))),
+    Mutant("a mean without noise is kept", "replay", _after_fit(_set("mean_", lambda X: float(X["age"].mean())))),
+    Mutant("the first row moves the fit", "order", _after_fit(_shifted)),
+    Mutant("charge after draw", "ledger", _released(lambda ledger, event: ledger.charge(event))),
+    Mutant("no charge", "ledger", _released(lambda ledger, event: None)),
+    Mutant("half of the price", "ledger", _released(_half_price)),
+]
