@@ -21,6 +21,7 @@ from privfit.cli.fit import fit
 from privfit.cli.ledger import group as ledger
 from privfit.cli.predict import predict
 from privfit.cli.publish import publish
+from privfit.cli.report import report
 from privfit.cli.schema import schema
 from privfit.version import VERSION
 
@@ -75,7 +76,7 @@ def privfit(
     """
 
 
-for command in (demo, schema, bounds, describe, fit, predict, publish, doctor):
+for command in (demo, schema, bounds, describe, fit, predict, report, publish, doctor):
     app.command(command.__name__, no_args_is_help=command not in (demo, doctor))(in_one_sentence(command))
 
 app.add_typer(ledger, name="ledger")
