@@ -74,9 +74,8 @@ def _promise(report: Facts) -> Section:
     change = "replaced by any other" if report["adjacency"] == "replace-one" else "added or removed"
     factor = f"{math.exp(epsilon):.4g}" if epsilon < 700 else f"e^{epsilon:g}"
     words = (
-        f"Had {_unit(report)} been {change}, every result would have been about as probable as it was: its probability "
-        f"changes by a factor of at most {factor}"
-        + (f", up to an additional probability of {delta:g}." if delta else ".")
+        f"Had {_unit(report)} been {change}, the probability of every result would have differed by at most a factor "
+        f"of {factor}" + (f", up to an additional probability of {delta:g}." if delta else ".")
     )
     formula = f"Pr[M(D) in S] ≤ exp({epsilon:g}) · Pr[M(D') in S] + {delta:g}"
     where = "This holds for every set S of results, and all tables D and D' that differ in this way."
@@ -112,7 +111,7 @@ def _estimates(facts: Facts) -> Section:
     with_intervals = any(len(line) > 2 for line in lines)
     head = ("coefficient", "value", "90% from", "to") if with_intervals else ("coefficient", "value")
     words.append(
-        "Intervals cover the noise and the sampling of people."
+        "Intervals are for the noise and the sampling of people; where noise dominates they can be too narrow."
         if with_intervals
         else "This model has no intervals: the mechanism releases nothing that they can be computed from."
     )
@@ -124,7 +123,7 @@ def _public(facts: Facts) -> Section:
     columns = facts.get("columns") or ()
     lines = tuple(tuple(map(shown, line)) for line in columns)
     grid = Grid("The schema", ("column", "role", "public values"), lines) if lines else None
-    words = "These facts were taken as public. They were not learned from rows, and are not protected."
+    words = "These facts were taken as public, and are not protected."
     return Section("What was taken as public", (words,), points=points, grid=grid)
 
 

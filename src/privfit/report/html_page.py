@@ -18,6 +18,7 @@ table{border-collapse:collapse;width:100%;margin:.8rem 0}
 caption{text-align:left;font-weight:600;padding:.3rem 0}
 th,td{text-align:left;vertical-align:top;padding:.35rem .5rem;border-bottom:1px solid #bbb;overflow-wrap:anywhere}
 thead th{border-bottom:2px solid #555}
+td.number{white-space:nowrap}
 .refused{border:3px solid #a00000;padding:.6rem;font-weight:700}
 @media (max-width:30rem){body{font-size:15px;padding:.6rem}th,td{padding:.3rem .25rem}}
 @media print{@page{size:A4;margin:18mm}body{font-size:10.5pt;max-width:none;padding:0}h2{break-after:avoid}
@@ -53,11 +54,16 @@ def _section(place: int, one: Section) -> str:
     return "\n".join([*parts, "</section>"])
 
 
+def _cell(text: str) -> str:
+    """A cell; a number is never broken over two lines."""
+    number = text.removeprefix("-").replace(".", "", 1).isdecimal()
+    return f'<td class="number">{escape(text)}</td>' if number else f"<td>{escape(text)}</td>"
+
+
 def _table(grid: Grid) -> str:
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in grid.head)
     lines = "\n".join(
-        f'<tr><th scope="row">{escape(first)}</th>' + "".join(f"<td>{escape(cell)}</td>" for cell in rest) + "</tr>"
-        for first, *rest in grid.lines
+        f'<tr><th scope="row">{escape(first)}</th>' + "".join(map(_cell, rest)) + "</tr>" for first, *rest in grid.lines
     )
     caption = f"<caption>{escape(grid.caption)}</caption>"
     return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>\n{lines}\n</tbody></table>"
