@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from privfit.mechanisms.base import Description
-from privfit.privacy import Amount, Event
+from privfit.models.release import Known, release_facts
+from privfit.privacy import Amount, Event, Ledger
 from privfit.privacy.parts import Additive
+from privfit.report import html_page, markdown_page, registry
 from privfit.schema import Category, Column, Schema
 
 JSONObject = dict[str, Any]
@@ -168,6 +171,57 @@ class Report:
             event = Event.from_dict(plain["event"])
             fields |= {"event": event.to_dict(), "noise": event.in_words or plain["noise"]}
         return cls(**fields)
+
+    def to_html(
+        self, path: str | Path | None = None, *, schema: Schema | None = None, ledger: Ledger | None = None
+    ) -> str:
+        """Return a page about the release: one HTML file without scripts, which needs no network.
+
+        Parameters
+        ----------
+        path : str, Path or None, default=None
+            A file to write the page to.
+        schema : Schema or None, default=None
+            The public facts, `model.schema_`, to list.
+        ledger : Ledger or None, default=None
+            The ledger that paid, to list what else was spent.
+
+        Returns
+        -------
+        str
+            The page.
+        """
+        text = html_page.page(release_facts(self.to_dict(), Known(schema, ledger)))
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    def to_markdown(self, *, schema: Schema | None = None, ledger: Ledger | None = None) -> str:
+        """Return the same document as `to_html`, as Markdown.
+
+        Parameters
+        ----------
+        schema : Schema or None, default=None
+            The public facts, `model.schema_`, to list.
+        ledger : Ledger or None, default=None
+            The ledger that paid, to list what else was spent.
+
+        Returns
+        -------
+        str
+            The document.
+        """
+        return markdown_page.markdown(release_facts(self.to_dict(), Known(schema, ledger)))
+
+    def to_registry(self) -> str:
+        """Return a draft entry for a public registry of deployments; what only the owner knows is null.
+
+        Returns
+        -------
+        str
+            YAML text.
+        """
+        return registry.entry(release_facts(self.to_dict(), Known()))
 
     def __str__(self) -> str:
         neighbours = {"replace-one": "one person's row changes", "add-remove": "one person's row is there or not"}[

@@ -1,0 +1,95 @@
+"""Documents about a release: structure, escaping, and nothing from elsewhere."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import privfit as pf
+
+HOSTILE = '<script>alert(1)</script>"|`'
+
+
+class Page(HTMLParser):
+    """Tags with their attributes, and all text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def fitted(seed: int | None = None, ledger: pf.Ledger | None = None) -> pf.LinearRegression:
+    schema = pf.Schema([pf.Numeric(HOSTILE, -1, 1)], target=pf.Numeric("y", -1, 1))
+    X = np.linspace(-1, 1, 500)
+    model = pf.LinearRegression(epsilon=0.5, schema=schema, random_state=seed, ledger=ledger)
+    return model.fit(X.reshape(-1, 1), X / 2)
+
+
+def test_a_page_is_whole_and_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
+    model = fitted()
+    text = model.report_.to_html(tmp_path / "release.html", schema=model.schema_)
+    assert (tmp_path / "release.html").read_text(encoding="utf-8") == text
+    page = Page(text)
+    names = [tag for tag, _ in page.tags]
+    assert ("html", {"lang": "en"}) in page.tags
+    assert names.count("h1") == 1
+    assert names.count("h2") == 8
+    assert not {"script", "img", "link", "iframe", "object", "form", "a"} & set(names)
+    assert not [attrs for _, attrs in page.tags if {"src", "href", "style", "onload"} & set(attrs)]
+    policy = next(attrs["content"] for _, attrs in page.tags if attrs.get("http-equiv") == "Content-Security-Policy")
+    assert str(policy).startswith("default-src 'none'; style-src 'sha256-")
+    assert "exp(0.5)" in page.text
+    assert HOSTILE in page.text  # as text, not as a tag
+
+
+def test_a_fit_with_a_seed_has_no_promise() -> None:
+    report = fitted(seed=1).report_
+    assert "NOT private" in Page(report.to_html()).text
+    assert "exp(" not in report.to_html()
+    assert "epsilon: 0.5" not in report.to_registry()
+
+
+def test_markdown_and_yaml_escape_texts() -> None:
+    model = fitted()
+    assert "<script>" not in model.report_.to_markdown(schema=model.schema_)
+    assert "epsilon: 0.5" in model.report_.to_registry()
+
+
+def test_a_ledger_shows_prices_and_no_notes(tmp_path: Path) -> None:
+    ledger = pf.Ledger(tmp_path / "people.db", epsilon=2.0)
+    ledger.charge(0.25, note="a secret study")
+    model = fitted(ledger=ledger)
+    text = model.report_.to_html(ledger=ledger)
+    assert "have spent epsilon 0.75" in text
+    assert "secret" not in text
+    with pytest.raises(pf.LedgerError):
+        model.report_.to_html(ledger=pf.Ledger(epsilon=1.0))
+    with pytest.raises(pf.LedgerError, match="without a ledger"):
+        fitted().report_.to_html(ledger=ledger)
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
+def test_a_browser_shows_the_page(tmp_path: Path) -> None:
+    fitted().report_.to_html(tmp_path / "release.html")
+    flags = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking")
+    place = f"--user-data-dir={tmp_path / 'profile'}"
+    run = subprocess.run(
+        ["chromium", *flags, place, "--dump-dom", f"file://{tmp_path / 'release.html'}"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert "What is promised to one person" in run.stdout
