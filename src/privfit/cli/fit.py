@@ -128,10 +128,8 @@ def fit(
     PrivacyParameters(Budget(epsilon, delta), adjacency.value, rows_per_person, expected_rows)
     check_ledger_options(seed, ledger, ledger_epsilon, ledger_delta, note)
     own = _penalty(model, alpha, l1_ratio) | _of_clusters(model, clusters, no_intercept, numeric)
-    own |= _only(model, (Model.logistic, Model.additive_classifier), interactions=interactions)
+    own |= _of_rest(model, interactions, weight, max_weight)
     own |= _of_margins(model, loss, kernel, row_norm) | {"n_jobs": n_jobs, "max_memory": max_memory}
-    weights = _only(model, MOMENTS, weight=weight)
-    own |= _only(model, MOMENTS, max_weight=max_weight)
     check_output(output, table, schema, ledger=ledger)
     facts = complete_schema(schema)
     _check_target(model, facts)
@@ -152,7 +150,7 @@ def fit(
         check_new_budget(ledger, Budget(epsilon, delta), ledger_epsilon, ledger_delta or 0.0)
         estimator.set_params(ledger=opened_ledger(ledger, ledger_epsilon, ledger_delta).with_note(note))
     with counting_rows(f"Reading {shown_source(table)}", opened.n_rows):
-        estimator.fit(opened, *((None, weight) if weights else ()))
+        estimator.fit(opened, *((None, weight) if weight else ()))
     estimator.save(output)
     _show(estimator, output, as_json)
 
@@ -195,6 +193,13 @@ def _of_clusters(model: Model, clusters: int | None, no_intercept: bool, numeric
             "it out."
         )
     return {} if clusters is None else {"n_clusters": clusters}
+
+
+def _of_rest(model: Model, interactions: Any, weight: str | None, max_weight: float | None) -> dict[str, Any]:
+    """Interaction terms, and the bound of weights."""
+    _only(model, MOMENTS, weight=weight)
+    found = _only(model, (Model.logistic, Model.additive_classifier), interactions=interactions)
+    return found | _only(model, MOMENTS, max_weight=max_weight)
 
 
 def _of_margins(model: Model, loss: Any, kernel: Any, row_norm: float | None) -> dict[str, Any]:

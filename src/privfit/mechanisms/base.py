@@ -97,7 +97,7 @@ class Mechanism(ABC, Generic[Problem, PlanT, Data, Value]):
     """Whether it fits more than two classes."""
     takes_interactions: ClassVar[bool] = False
     """Whether interaction terms can be added to its fit."""
-    takes_weights: bool = False
+    takes_weights: ClassVar[bool] = False
     """Whether rows can have weights."""
     takes_splines: ClassVar[bool] = False
     """Whether numbers can enter least squares as splines."""

@@ -72,7 +72,7 @@ def check_weights(model: AnyModel, mechanism: object) -> None:
         )
     if model.max_weight is not None:
         checked_bound(model.max_weight)
-    if not getattr(mechanism, "takes_weights", False):
+    if not getattr(mechanism, "takes_weights", False) or getattr(mechanism, "calibration", "tight") != "tight":
         raise PrivacyError(
             f"sample_weight was given to {name} with a mechanism that takes no weights. Those of released moments do. "
             "Use mechanism='functional', with the tight calibration and without alpha='select'. Nothing was charged."
@@ -122,4 +122,6 @@ def _largest(values: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> float
     """The largest weight of a table that is public."""
     numbers = np.asarray(values, dtype=np.float64)
     found = float(np.max(numbers[np.isfinite(numbers)], initial=0.0))
-    return found if found > 0 else 1.0
+    if found <= 0:
+        raise DataError("Sample weights are all zero, and no row would count. Give rows weights above 0.")
+    return found

@@ -130,6 +130,7 @@ class FunctionalMechanism(Mechanism[QuadraticProblem, FunctionalPlan, ExactMomen
 
     name = "functional"
     solves = "moments"
+    takes_weights = True
 
     def check(self) -> None:
         """Refuse parameters that mean nothing, before anything is read."""
@@ -170,11 +171,6 @@ class FunctionalMechanism(Mechanism[QuadraticProblem, FunctionalPlan, ExactMomen
     @property
     def _printed(self) -> bool:
         return self.calibration != "tight"
-
-    @property
-    def takes_weights(self) -> bool:  # type: ignore[override]
-        """Whether rows can have weights: not with constants as papers print them."""
-        return not self._printed
 
     def settle(self, problem: QuadraticProblem) -> QuadraticProblem:
         """With the loss of the mechanism's own; the target's squares are bought for tight least squares only."""
