@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import polars as pl
 import pytest
 
 import privfit as pf
+from privfit.planning import Forecast
 from privfit.planning.generated import Source
 from privfit.planning.simulation import MODELS, NO_NOISE, Repetition, Settings
 
@@ -97,6 +99,14 @@ def test_the_text_fits_a_terminal_and_nothing_warns(plan: pf.Plan) -> None:
 def test_the_dearest_fact_is_named(plan: pf.Plan) -> None:
     assert plan.costs[0].gain >= plan.costs[-1].gain
     assert "one row per person" in [change.what for change in plan.costs if change.matters]
+
+
+def test_another_mechanism_is_best_only_where_it_is_clearly_better(plan: pf.Plan) -> None:
+    def best(score: float) -> str:
+        own = (Forecast("auto", 1.0, 0.70, 0.02), Forecast("output", 1.0, score, 0.02))
+        return replace(plan, forecasts=own).best(1.0).mechanism
+
+    assert [best(score) for score in (0.6, 0.71, 0.75)] == ["auto", "auto", "output"]
 
 
 def test_epsilon_for_a_score_lies_between_planned_ones(plan: pf.Plan) -> None:

@@ -114,7 +114,7 @@ class Plan:
         return sorted((one for one in self.forecasts if one.mechanism == mechanism), key=lambda one: one.epsilon)
 
     def best(self, epsilon: float) -> Forecast:
-        """Return the forecast with the highest score at an epsilon.
+        """Return the forecast to go by at an epsilon: the highest score, or the default within its spread of that.
 
         Parameters
         ----------
@@ -124,10 +124,11 @@ class Plan:
         Returns
         -------
         Forecast
-            The best one; the default mechanism where another is no better.
+            The best one; the default mechanism where no other is better by more than its standard deviation.
         """
         own = [one for one in self.forecasts if one.epsilon == epsilon]
-        return max(own, key=lambda one: (one.score, one.mechanism == "auto"))
+        top = max(own, key=lambda one: one.score)
+        return next((one for one in own if one.mechanism == "auto" and top.score - one.score <= one.deviation), top)
 
     def epsilon_for(self, score: float, mechanism: str = "auto") -> float | None:
         """Return the least epsilon at which a score is expected.
