@@ -39,6 +39,7 @@ from privfit.models import (
     Ridge,
     load_model,
 )
+from privfit.planning import Plan, plan
 from privfit.privacy import BudgetExceeded, Ledger, LedgerError, PrivacyError, PrivacyWarning
 from privfit.publish import ImportanceWeights
 from privfit.schema import Category, Numeric, Schema, SchemaError
@@ -97,6 +98,7 @@ __all__ = [
     "ObjectiveRegression",
     "OutputPerturbation",
     "Part",
+    "Plan",
     "PolynomialLoss",
     "PrivGene",
     "PrivacyError",
@@ -124,5 +126,6 @@ __all__ = [
     "load_model",
     "losses",
     "mean",
+    "plan",
     "quantile",
 ]

@@ -20,6 +20,7 @@ from privfit.cli.errors import in_one_sentence
 from privfit.cli.extensions import Commands
 from privfit.cli.fit import fit
 from privfit.cli.ledger import group as ledger
+from privfit.cli.plan import plan
 from privfit.cli.predict import predict
 from privfit.cli.publish import publish
 from privfit.cli.report import report
@@ -77,7 +78,7 @@ def privfit(
     """
 
 
-for command in (demo, schema, bounds, describe, fit, predict, report, publish, audit, doctor):
+for command in (demo, schema, bounds, describe, plan, fit, predict, report, publish, audit, doctor):
     app.command(command.__name__, no_args_is_help=command not in (demo, audit, doctor))(in_one_sentence(command))
 
 app.add_typer(ledger, name="ledger")

@@ -1,0 +1,207 @@
+"""Tables for a simulation: from the schema alone, or from a public sample of rows. No private table is opened here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.privacy import PublicGenerator, seeded_generator
+from privfit.schema import Category, Column, Numeric, Schema
+from privfit.tables import DataError, Frame, TableLike, columns_to_frame, in_memory, joined
+
+Floats = NDArray[np.float64]
+Coded = dict[str, Floats]
+"""Numbers as they are, and levels as their places in the schema."""
+
+SMOOTHING = 0.1
+"""Noise on resampled numbers, in standard deviations of the sample. More hides the shape of a column, less repeats the
+same few values. Chosen, not measured."""
+EXPLAINED = 0.3
+"""Share of the target's variance (on the scale of a straight line) that features explain where no sample says how much.
+Chosen, not measured."""
+PENALTIES = 10
+"""Penalties that cross-validation tries for the target given the features. Chosen, not measured."""
+FEWEST_ROWS = 50
+"""A public sample below this many rows says too little about a target. Chosen, not measured."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Draws tables: features by resampling or by the schema, the target given the features."""
+
+    schema: Schema
+    sample: Coded | None
+    law: Law | None
+
+    @classmethod
+    def of(cls, schema: Schema, public: TableLike | None, seed: int) -> Source:
+        """From the schema, and from public rows where there are some."""
+        if public is None:
+            return cls(schema, None, None if schema.target is None else made_up_law(schema, seed))
+        sample = coded_sample(schema, public)
+        return cls(schema, sample, None if schema.target is None else fitted_law(schema, sample))
+
+    def table(self, n_rows: int, seed: int) -> Frame:
+        """So many rows."""
+        generator = seeded_generator(seed)
+        if self.sample is None:
+            values = {column.name: _from_schema(column, n_rows, generator) for column in self.schema.features}
+        else:
+            places = generator.integers(len(next(iter(self.sample.values()))), size=n_rows)
+            values = {
+                column.name: _smoothed(column, self.sample[column.name], places, generator)
+                for column in self.schema.features
+            }
+        if self.law is not None and self.schema.target is not None:
+            values[self.schema.target.name] = self.law.draw(design(self.schema, values), generator)
+        return columns_to_frame({column.name: _decoded(column, values) for column in self.schema.columns})
+
+
+def _from_schema(column: Column, n_rows: int, generator: PublicGenerator) -> Floats:
+    """Levels are equally frequent; numbers lie around the middle of their bounds."""
+    if isinstance(column, Category):
+        own = [place for place, level in enumerate(column.levels) if column.is_text or not isinstance(level, str)]
+        return np.array(own, dtype=np.float64)[generator.integers(len(own), size=n_rows)]
+    return np.asarray(column.low + (column.high - column.low) * generator.beta(3, 3, size=n_rows))
+
+
+def _smoothed(column: Column, held: Floats, places: NDArray[np.int64], generator: PublicGenerator) -> Floats:
+    if isinstance(column, Category):
+        return np.asarray(held[places])
+    noise = SMOOTHING * held.std() * generator.standard_normal(len(places))
+    moved = held[places] + noise
+    whole = bool((held == np.round(held)).all())
+    return np.asarray(np.clip(np.round(moved) if whole else moved, column.low, column.high))
+
+
+def _decoded(column: Column, values: Coded) -> NDArray[Any]:
+    if isinstance(column, Numeric):
+        return values[column.name]
+    return np.array(column.levels, dtype=object)[values[column.name].astype(np.intp)]
+
+
+def design(schema: Schema, values: Coded) -> Floats:
+    """Features for the law of the target: numbers scaled by their bounds to [-1, 1], a column per level."""
+    parts = []
+    for column in schema.features:
+        held = values[column.name]
+        if isinstance(column, Numeric):
+            parts.append((2 * (held - column.low) / (column.high - column.low) - 1)[:, None])
+        else:
+            parts.append(np.eye(len(column.levels))[held.astype(np.intp)])
+    return np.hstack(parts)
+
+
+# -- a public sample -------------------------------------------------------------------------------
+
+
+def coded_sample(schema: Schema, public: TableLike) -> Coded:
+    """The public rows that the schema describes whole; rows with missing or unlisted values are left out."""
+    frame = joined([in_memory(public)], [column.name for column in schema.columns])
+    lacking = [column.name for column in schema.columns if column.name not in list(frame.columns)]
+    if lacking:
+        raise DataError(f"The public sample has no columns {lacking}. Give a sample with every column of the schema.")
+    coded = {column.name: _coded(column, frame[column.name].to_list()) for column in schema.columns}
+    kept = np.all([np.isfinite(values) for values in coded.values()], axis=0)
+    if kept.sum() < FEWEST_ROWS:
+        raise DataError(
+            f"The public sample has {int(kept.sum())} rows that the schema describes; a plan needs {FEWEST_ROWS}. "
+            "Give more rows, or none, and the plan is made from the schema alone."
+        )
+    return {name: values[kept] for name, values in coded.items()}
+
+
+def _coded(column: Column, values: list[Any]) -> Floats:
+    if isinstance(column, Numeric):
+        numbers = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+        return np.clip(numbers, column.low, column.high)
+    places: Mapping[str, int] = {str(level): place for place, level in enumerate(column.levels)}
+    unlisted = float(places["other"]) if column.other and column.is_text else np.nan
+    return np.array([np.nan if value is None else places.get(str(value), unlisted) for value in values])
+
+
+# -- the target given the features -----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Law:
+    """A linear predictor, and what is drawn given it: a class, or a number with an error of the sample."""
+
+    target: Column
+    weights: Floats
+    intercept: Floats
+    errors: Floats
+    """What numbers deviate from the line by; empty for classes."""
+
+    def draw(self, features: Floats, generator: PublicGenerator) -> Floats:
+        """One target a row."""
+        scores = features @ self.weights + self.intercept
+        if isinstance(self.target, Numeric):
+            drawn = scores[:, 0] + generator.choice(self.errors, size=len(scores))
+            return np.asarray(np.clip(drawn, self.target.low, self.target.high))
+        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+        reached = np.cumsum(shares / shares.sum(axis=1, keepdims=True), axis=1)
+        drawn = (generator.random(len(scores))[:, None] > reached).sum(axis=1)
+        return np.asarray(np.minimum(drawn, scores.shape[1] - 1), dtype=np.float64)
+
+
+def made_up_law(schema: Schema, seed: int) -> Law:
+    """Effects drawn at random, as strong as EXPLAINED says."""
+    generator, target = seeded_generator(seed), schema.target
+    assert target is not None
+    probe = design(schema, {column.name: _from_schema(column, 2000, generator) for column in schema.features})
+    outputs = len(target.levels) if isinstance(target, Category) else 1
+    weights = generator.standard_normal((probe.shape[1], outputs))
+    signal = np.sqrt(EXPLAINED / (1 - EXPLAINED)) / (probe @ weights).std(axis=0)
+    if isinstance(target, Category):
+        weights = weights * signal * np.pi / np.sqrt(3)  # the logistic law's own deviation
+        return Law(target, weights, -(probe @ weights).mean(axis=0), np.zeros(0))
+    spread = (target.high - target.low) / 8
+    weights = weights * signal * spread
+    middle = np.array([(target.low + target.high) / 2]) - (probe @ weights).mean(axis=0)
+    return Law(target, weights, middle, spread * generator.standard_normal(2000))
+
+
+def fitted_law(schema: Schema, sample: Coded) -> Law:
+    """A line that is fitted to the public sample, with a penalty by cross-validation, so that few rows are not taken at
+    their word.
+    """
+    target, features = schema.target, design(schema, sample)
+    assert target is not None
+    y = sample[target.name]
+    if isinstance(target, Numeric):
+        return _fitted_line(target, features, y)
+    return _fitted_classes(target, features, y.astype(np.intp))
+
+
+def _fitted_line(target: Numeric, features: Floats, y: Floats) -> Law:
+    from sklearn.linear_model import RidgeCV
+    from sklearn.model_selection import cross_val_predict
+
+    line = RidgeCV(np.logspace(-2, 3, PENALTIES)).fit(features, y)
+    errors = y - cross_val_predict(line, features, y, cv=5)
+    return Law(target, line.coef_.reshape(-1, 1), np.atleast_1d(line.intercept_), errors)
+
+
+def _fitted_classes(target: Category, features: Floats, y: NDArray[np.intp]) -> Law:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GridSearchCV
+
+    size = len(target.levels)
+    weights, intercept = np.zeros((features.shape[1], size)), np.log(np.bincount(y, minlength=size) + 0.5)
+    if np.bincount(y).max() < len(y) and np.bincount(y)[np.unique(y)].min() >= 5:
+        grid = {"C": np.logspace(-3, 1, PENALTIES)}
+        found = GridSearchCV(LogisticRegression(max_iter=500), grid, scoring="neg_log_loss", cv=5).fit(features, y)
+        held, coefficients = found.classes_, found.best_estimator_.coef_
+        if len(held) == 2:
+            coefficients = np.vstack([np.zeros_like(coefficients), coefficients])
+            constants = np.array([0.0, found.best_estimator_.intercept_[0]])
+        else:
+            constants = found.best_estimator_.intercept_
+        weights[:, held], intercept = coefficients.T, np.full(size, -30.0)
+        intercept[held] = constants
+    return Law(target, weights, intercept, np.zeros(0))
