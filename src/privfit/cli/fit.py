@@ -26,6 +26,7 @@ from privfit.cli.fit_options import (
     NumericOption,
     NumericStyle,
     Output,
+    QuantileOption,
     RowNormOption,
     SchemaFile,
     Seed,
@@ -55,6 +56,7 @@ from privfit.models import (
     LinearRegression,
     LinearSVC,
     LogisticRegression,
+    QuantileRegressor,
     Ridge,
 )
 from privfit.privacy import Budget, Ledger, PrivacyParameters
@@ -71,6 +73,7 @@ ESTIMATORS: dict[Model, Any] = {
     Model.svm: LinearSVC,
     Model.additive_regressor: AdditiveRegressor,
     Model.additive_classifier: AdditiveClassifier,
+    Model.quantile: QuantileRegressor,
     Model.kmeans: KMeans,
 }
 CLASSES = (Model.logistic, Model.svm, Model.additive_classifier)
@@ -96,6 +99,7 @@ def fit(
     expected_rows: ExpectedRowsOption = None,
     alpha: AlphaOption = None,
     l1_ratio: L1RatioOption = None,
+    quantile: QuantileOption = None,
     clusters: ClustersOption = None,
     interactions: InteractionsOption = None,
     loss: LossOption = None,
@@ -124,9 +128,8 @@ def fit(
     check_ledger_options(seed, ledger, ledger_epsilon, ledger_delta, note)
     own = _penalty(model, alpha, l1_ratio) | _of_clusters(model, clusters, no_intercept, numeric)
     own |= _only(model, (Model.logistic, Model.additive_classifier), interactions=interactions)
-    own |= _only(model, (Model.svm,), loss=loss and loss.value)
+    own |= _only(model, (Model.svm,), loss=loss and loss.value) | _only(model, (Model.quantile,), quantile=quantile)
     own |= _only(model, (Model.logistic, Model.svm), kernel=kernel and kernel.value, row_norm=row_norm)
-    own |= {"n_jobs": n_jobs, "max_memory": max_memory}
     check_output(output, table, schema, ledger=ledger)
     facts = complete_schema(schema)
     _check_target(model, facts)
@@ -140,7 +143,7 @@ def fit(
         expected_rows=expected_rows,
         rows_per_person=rows_per_person,
         random_state=seed,
-        **own,
+        **own | {"n_jobs": n_jobs, "max_memory": max_memory},
     )
     estimator._check_parameters(facts)  # before a ledger is made
     if ledger is not None:
