@@ -93,7 +93,7 @@ def releases_weights(estimator: type, variant: dict) -> bool:
     """Whether a setting perturbs an objective or its minimum: what is noised is then no sum over rows, and has an
     attack of its own (test_perturbed).
     """
-    if estimator in (pf.LinearSVC, pf.ERM, pf.AdditiveRegressor, pf.AdditiveClassifier):
+    if estimator in (pf.LinearSVC, pf.ERM, pf.AdditiveRegressor, pf.AdditiveClassifier, pf.QuantileRegressor):
         return True
     if variant.get("mechanism") == "objective":
         return True
@@ -106,7 +106,7 @@ def releases_weights(estimator: type, variant: dict) -> bool:
 
 def variants(estimator: type) -> list[dict]:
     """Settings of an estimator that change what is released."""
-    if estimator in (pf.AdditiveRegressor, pf.AdditiveClassifier):
+    if estimator in (pf.AdditiveRegressor, pf.AdditiveClassifier, pf.QuantileRegressor):
         return []  # they are in `objective_variants`
     if estimator in (pf.LinearSVC, pf.ERM):
         return perturbed_variants(estimator)
@@ -121,6 +121,8 @@ def objective_variants(estimator: type) -> list[dict]:
         return [{}, {"monotone": {FEATURES[0].name: 1}, "numeric": "splines"}]
     if estimator is pf.AdditiveRegressor:
         return [{}, {"numeric": "splines", "monotone": {FEATURES[0].name: -1}}, {"delta": 1e-6, "rows_per_person": 2}]
+    if estimator is pf.QuantileRegressor:
+        return [{}, {"quantile": 0.9, "rows_per_person": 2}, {"fit_intercept": False}, {"delta": 1e-6, "quantile": 0.2}]
     if estimator is pf.Ridge:
         return [{"mechanism": "objective", "alpha": 2.0}, {"mechanism": "objective", "rows_per_person": 2}]
     if estimator is not pf.LinearRegression:

@@ -436,6 +436,8 @@ def of_regressions() -> Iterator[Setting]:
     every schema. They stand last, so that the places of others stay what they were.
     """
     for estimator in ESTIMATORS:
+        if estimator is pf.QuantileRegressor:
+            continue  # it came later: `of_quantiles`
         for place, variant in enumerate(objective_variants(estimator)):
             name = f"{estimator.__name__}({_told(variant)}) mixed {ADJACENCIES[place % 2]}"
             own = _maker(estimator, **{"epsilon": 0.7, **variant})
@@ -476,6 +478,19 @@ def of_rows_left_out() -> Iterator[Setting]:
             yield Setting(name, _maker(estimator, **{"epsilon": 0.7, **parameters}), schema, adjacency)
 
 
+def of_quantiles() -> Iterator[Setting]:
+    """Quantiles by a perturbed objective, with tiny and huge epsilons; after all others, whose places stay."""
+    for place, variant in enumerate(objective_variants(pf.QuantileRegressor)):
+        name = f"QuantileRegressor({_told(variant)}) mixed {ADJACENCIES[place % 2]}"
+        own = _maker(pf.QuantileRegressor, **{"epsilon": 0.7, **variant})
+        yield Setting(name, own, schema_for(pf.QuantileRegressor), ADJACENCIES[place % 2])
+    for turn, epsilon in enumerate((0.01, 1000.0)):
+        parameters = {"epsilon": epsilon, "quantile": 0.95}
+        yield _setting(
+            pf.QuantileRegressor, "gaps", GAPS, NUMBER, ADJACENCIES[turn], parameters, thorough=True, may_refuse=True
+        )
+
+
 def all_settings() -> list[Setting]:
     """Every setting."""
     parts = (
@@ -493,6 +508,7 @@ def all_settings() -> list[Setting]:
         of_regressions,
         of_summaries,
         of_rows_left_out,
+        of_quantiles,
     )
     return [setting for part in parts for setting in part()]
 
@@ -510,5 +526,5 @@ def known_mechanisms() -> set[str]:
 
 NOT_PRIVATE = {"AsItIs", "Noiseless"}
 """Of NoPrivacy and Truncated, which refuse every ledger."""
-INSIDE = {"NoisyMinimum", "RegressionWeights", "_WeightsBeside"}
-"""Steps of DensityRatio, ObjectiveRegression and PairedPerturbation, which have settings."""
+INSIDE = {"NoisyMinimum", "RegressionWeights", "QuantileWeights", "_WeightsBeside"}
+"""Steps of DensityRatio, ObjectiveRegression, QuantileObjective and PairedPerturbation, which have settings."""

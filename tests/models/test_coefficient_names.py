@@ -101,7 +101,10 @@ def test_classes_are_sorted_whatever_their_order_in_the_schema() -> None:
 def test_with_much_budget_the_fit_is_good(model: type) -> None:
     frame = people_table(model, 3000)
     fitted = model(epsilon=1e6, schema=people(model), random_state=0).fit(frame)
-    assert fitted.score(frame, frame["goal"]) > (0.85 if is_classifier(fitted) else 0.9)
+    least = 0.85 if is_classifier(fitted) else 0.9
+    if model is pf.QuantileRegressor:  # a share of absolute errors, not of their squares
+        least = 1 - np.sqrt(1 - least)
+    assert fitted.score(frame, frame["goal"]) > least
 
 
 def test_with_much_budget_coefficients_are_the_effects_in_the_units_of_the_table() -> None:

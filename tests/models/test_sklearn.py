@@ -69,9 +69,9 @@ def scores(model: Any, X: Any) -> np.ndarray:
 def knows(model: type, mechanism: Any) -> bool:
     """Whether a model can be fitted by this mechanism: moments, gradients, or, for logistic regression, both."""
     if isinstance(mechanism, pf.FunctionalMechanism):
-        return model not in (pf.LinearSVC, pf.ERM, pf.AdditiveRegressor)
+        return model not in (pf.LinearSVC, pf.ERM, pf.AdditiveRegressor, pf.QuantileRegressor)
     if isinstance(mechanism, pf.ObjectiveRegression):
-        return model in (pf.LinearRegression, pf.AdditiveRegressor)
+        return model in (pf.LinearRegression, pf.AdditiveRegressor, pf.QuantileRegressor)
     return model in (pf.LinearSVC, pf.ERM, pf.LogisticRegression, pf.AdditiveClassifier)
 
 

@@ -27,6 +27,7 @@ from privfit.cli.fit_options import (
     NumericOption,
     NumericStyle,
     Output,
+    QuantileOption,
     RowNormOption,
     SchemaFile,
     Seed,
@@ -57,6 +58,7 @@ from privfit.models import (
     LinearRegression,
     LinearSVC,
     LogisticRegression,
+    QuantileRegressor,
     Ridge,
 )
 from privfit.privacy import Budget, Ledger, PrivacyParameters
@@ -73,6 +75,7 @@ ESTIMATORS: dict[Model, Any] = {
     Model.svm: LinearSVC,
     Model.additive_regressor: AdditiveRegressor,
     Model.additive_classifier: AdditiveClassifier,
+    Model.quantile: QuantileRegressor,
     Model.kmeans: KMeans,
 }
 MOMENTS = (Model.linear, Model.ridge, Model.lasso, Model.elastic_net)
@@ -99,6 +102,7 @@ def fit(
     expected_rows: ExpectedRowsOption = None,
     alpha: AlphaOption = None,
     l1_ratio: L1RatioOption = None,
+    quantile: QuantileOption = None,
     clusters: ClustersOption = None,
     interactions: InteractionsOption = None,
     loss: LossOption = None,
@@ -130,6 +134,7 @@ def fit(
     own = _penalty(model, alpha, l1_ratio) | _of_clusters(model, clusters, no_intercept, numeric)
     own |= _of_rest(model, interactions, weight, max_weight)
     own |= _of_margins(model, loss, kernel, row_norm) | {"n_jobs": n_jobs, "max_memory": max_memory}
+    own |= _only(model, (Model.quantile,), quantile=quantile)
     check_output(output, table, schema, ledger=ledger)
     facts = complete_schema(schema)
     _check_target(model, facts)
@@ -143,7 +148,7 @@ def fit(
         expected_rows=expected_rows,
         rows_per_person=rows_per_person,
         random_state=seed,
-        **own,
+        **own | {"n_jobs": n_jobs, "max_memory": max_memory},
     )
     estimator._check_parameters(facts)  # before a ledger is made
     if ledger is not None:

@@ -24,6 +24,7 @@ class Model(StrEnum):
     svm = "svm"
     additive_regressor = "additive-regressor"
     additive_classifier = "additive-classifier"
+    quantile = "quantile"
     kmeans = "kmeans"
 
 
@@ -137,6 +138,14 @@ AlphaOption = Annotated[
         help="The penalty of ridge, lasso and elastic-net: a number, auto (from public facts) or select (by the "
         "data, privately).",
         show_default="auto",
+        rich_help_panel=MODEL,
+    ),
+]
+QuantileOption = Annotated[
+    float | None,
+    typer.Option(
+        "--quantile",
+        help="The quantile that a quantile regression predicts; 0.5, the median, if not given.",
         rich_help_panel=MODEL,
     ),
 ]

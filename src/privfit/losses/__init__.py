@@ -10,6 +10,7 @@ from privfit.losses.bounded import (
     tempered_logistic,
 )
 from privfit.losses.convex import ConvexLoss
+from privfit.losses.pinball import smooth_pinball
 from privfit.losses.polynomial import LINKS, PolynomialLoss
 from privfit.losses.quadratic import SQUARED, QuadraticLoss, truncated_logistic
 from privfit.losses.ready import huber, logistic, poisson, squared
@@ -30,6 +31,7 @@ __all__ = [
     "poisson",
     "robust",
     "smooth_hinge",
+    "smooth_pinball",
     "squared",
     "tapered_huber",
     "tempered_logistic",

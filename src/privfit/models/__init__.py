@@ -16,6 +16,7 @@ from privfit.models.linear import LinearRegression
 from privfit.models.logistic import LogisticRegression
 from privfit.models.penalised import ElasticNet, Lasso, Ridge
 from privfit.models.private import AnyModel
+from privfit.models.quantile import QuantileRegressor
 from privfit.models.report import Report
 from privfit.models.saving import ModelFileError
 from privfit.models.search import GeneticSearch
@@ -35,6 +36,7 @@ ESTIMATORS = (
     ERM,
     AdditiveRegressor,
     AdditiveClassifier,
+    QuantileRegressor,
 )
 
 
@@ -54,6 +56,7 @@ SavedModel = (
     | ERM
     | AdditiveRegressor
     | AdditiveClassifier
+    | QuantileRegressor
     | KMeans
     | ClassModel[Any, Any, Any]
 )
@@ -117,6 +120,7 @@ __all__ = [
     "LinearSVC",
     "LogisticRegression",
     "ModelFileError",
+    "QuantileRegressor",
     "Report",
     "Ridge",
     "Shape",

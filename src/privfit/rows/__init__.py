@@ -16,7 +16,7 @@ from privfit.rows.public import PublicRows
 from privfit.rows.row_weights import RowWeights
 from privfit.rows.rows import Rows, count_rows, on_progress, report_progress
 from privfit.rows.sides import one_against_rest
-from privfit.rows.target_sums import count_up_to, sum_of_residuals
+from privfit.rows.target_sums import count_residuals_up_to, count_up_to, sum_of_residuals
 from privfit.rows.used_rows import used_rows
 from privfit.rows.workers import memory_bytes, one_blas_thread, thread_count
 
@@ -40,6 +40,7 @@ __all__ = [
     "cell_geometry",
     "count_cells",
     "count_levels",
+    "count_residuals_up_to",
     "count_rows",
     "count_up_to",
     "feature_scores",

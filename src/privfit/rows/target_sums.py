@@ -70,7 +70,48 @@ def sum_of_residuals(design: CachedDesign, weights: Floats, centre: float, width
     return int(design.total(partial(_residuals, design._predictors(weights), centre, width, 1 << bits))[0])
 
 
-def _residuals(predictors: Predictors, centre: float, width: float, most: int, _: int, chunk: Chunk) -> Sums:
+def count_residuals_up_to(
+    design: CachedDesign, weights: Floats, centre: float, width: float, bits: int, grid: Floats
+) -> Integers:
+    """How many rows have a residual, (target - centre) / width less the predictor, of at most each value of a grid.
+
+    Residuals are whole steps of 2^-bits, as in `sum_of_residuals`: a row's depends on that row alone.
+
+    Parameters
+    ----------
+    design : CachedDesign
+        The rows.
+    weights : ndarray of shape (n_columns, 1)
+        The integer weights.
+    centre : float
+        What targets are measured from.
+    width : float
+        The unit of targets and predictors.
+    bits : int
+        Logarithm of the steps to 1.
+    grid : ndarray
+        Values in ascending order, where the width is 1.
+
+    Returns
+    -------
+    ndarray of int
+        One number of rows per value.
+    """
+    most = 1 << bits
+    found = design.total(partial(_places, design._predictors(weights), centre, width, most, grid * most))[0]
+    return np.asarray(np.cumsum(found)[:-1], dtype=np.int64)
+
+
+def _places(predictors: Predictors, centre: float, width: float, most: int, grid: Floats, _: int, chunk: Chunk) -> Sums:
+    residuals = _in_steps(predictors, centre, width, most, chunk)
+    counts = np.bincount(np.searchsorted(grid, residuals, side="left"), minlength=len(grid) + 1)
+    return [counts.astype(np.int64)]
+
+
+def _in_steps(predictors: Predictors, centre: float, width: float, most: int, chunk: Chunk) -> Floats:
     predicted = np.floor(predictors(chunk)[:, 0])
-    residuals = np.rint((chunk.target - centre) / width * most) - predicted
-    return [np.clip(residuals, -most, most).astype(np.int64).sum()]
+    return np.asarray(np.rint((chunk.target - centre) / width * most) - predicted, dtype=np.float64)
+
+
+def _residuals(predictors: Predictors, centre: float, width: float, most: int, _: int, chunk: Chunk) -> Sums:
+    return [np.clip(_in_steps(predictors, centre, width, most, chunk), -most, most).astype(np.int64).sum()]

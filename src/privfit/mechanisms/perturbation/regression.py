@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.losses import tapered_huber
+from privfit.losses import ConvexLoss, tapered_huber
 from privfit.mechanisms.base import USUAL_ROWS, Description, Mechanism, Numbers, PublicFacts, Release, ReleasePlan
 from privfit.mechanisms.functional.problem import QuadraticProblem
 from privfit.mechanisms.perturbation.base import Calibration, NoiseKind
@@ -35,7 +35,7 @@ from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem, Gradien
 from privfit.mechanisms.perturbation.target_scale import LEAST_THRESHOLD, TargetScale
 from privfit.privacy import Budget, Draws, Event, PrivacyError, PrivacyParameters, exact
 from privfit.privacy.event import laplace_scale
-from privfit.privacy.parts import Laplace
+from privfit.privacy.parts import Laplace, Selection
 from privfit.rows import CachedDesign, Rows, sum_of_residuals
 from privfit.schema import Block, Geometry, RowNorms, Schema
 
@@ -73,7 +73,7 @@ class RegressionPlan(ReleasePlan):
     scale: TargetScale
     steps: RegressionWeights
     weights: ERMPlan
-    intercept: Laplace | None
+    intercept: Laplace | Selection | None
     bits: int
     """Steps of the residuals whose mean is the intercept: 2^bits to the width at which they are cut."""
 
@@ -112,6 +112,10 @@ class RegressionWeights(ObjectivePerturbation):
     scaled: bool = False
     """Whether that is for columns scaled to [-1, 1]."""
 
+    def loss_at(self, centre: float, threshold: float) -> ConvexLoss:
+        """The loss of predictors that are measured from this centre, in units of this threshold."""
+        return tapered_huber(TAPER, centre, threshold)
+
     @staticmethod
     def _automatic_ridge(gradients: Gradients, sd: float, n_rows: int | None) -> float:
         """No more than privacy and the solver need: effects are shrunk by the penalty matrix."""
@@ -147,7 +151,7 @@ class RegressionWeights(ObjectivePerturbation):
         """
         noise, facts, budget = plan.noise, plan.facts, plan.facts.parameters.budget
         assert noise is not None
-        gradients = replace(plan.gradients, loss=tapered_huber(TAPER, centre, threshold))
+        gradients = replace(plan.gradients, loss=self.loss_at(centre, threshold))
         rows, norms = max(most_rows(facts.parameters, facts.n_rows), 1), gradients.norms
         quiet = max(QUIET_WEIGHTS, QUIET_SHARE * noise.sd / rows)
         if self.alpha is None:
@@ -205,6 +209,8 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
     name = "objective regression"
     solves = "regression"
     takes_splines = True
+    _for_intercept: ClassVar[Fraction] = FOR_INTERCEPT
+    _kind: ClassVar[str] = "regression"
 
     def check(self) -> None:
         """Refuse parameters that mean nothing, before anything is read."""
@@ -215,6 +221,10 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         if penalty is None or penalty.alpha == "auto":
             return RegressionWeights(noise=self.noise)
         return RegressionWeights(noise=self.noise, alpha=float(penalty.alpha), scaled=penalty.scaled)
+
+    def _erm(self, problem: QuadraticProblem) -> ERMProblem:
+        """The problem of the weights, in units of a threshold that is not chosen yet."""
+        return ERMProblem(self._weights(problem).loss_at(0.0, 1.0), problem.fit_intercept)
 
     def settle(self, problem: QuadraticProblem) -> QuadraticProblem:
         """Without the target's squares, which are not bought: there are no intervals."""
@@ -228,7 +238,7 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
 
     def geometry(self, schema: Schema, problem: QuadraticProblem, numeric: Numbers = "slope") -> Geometry:
         """How rows are encoded: as for perturbed objectives of other losses."""
-        return self._weights(problem).geometry(schema, _erm(problem), numeric)
+        return self._weights(problem).geometry(schema, self._erm(problem), numeric)
 
     def for_rows_left_out(self, parameters: PrivacyParameters, slots: int | None) -> PrivacyParameters:
         """Without delta: nothing is proved here of Gaussian noise in the objective where rows are left out."""
@@ -240,17 +250,19 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
     def plan(self, facts: PublicFacts, problem: QuadraticProblem) -> RegressionPlan:
         """Noise for the weights in units of a threshold that is not known yet, and what is bought beside them."""
         parameters, epsilon = facts.parameters, facts.parameters.budget.epsilon
-        centre, last = (FOR_CENTRE, FOR_INTERCEPT) if problem.fit_intercept else (Fraction(0), Fraction(0))
+        centre, last = (FOR_CENTRE, self._for_intercept) if problem.fit_intercept else (Fraction(0), Fraction(0))
         left = replace(parameters, budget=_rounded_down(parameters.budget, 1 - centre - FOR_THRESHOLD - last))
         own, steps = replace(facts, parameters=left), self._weights(problem)
-        weights = steps.plan(own, _erm(problem))
+        weights = steps.plan(own, self._erm(problem))
         rows, norms = facts.n_rows or USUAL_ROWS, weights.gradients.norms
-        noise = weights.sd * norms.columns / (math.sqrt(norms.entries) * rows)
+        noise = self._noise_on_predictions(weights.sd, norms, rows)
         scale = TargetScale.planned(parameters, rows, noise, centre, FOR_THRESHOLD)
         bits = score_bits(norms.columns)
+        if last and bits < 1:
+            raise PrivacyError("A regression has too many encoded columns for exact residuals. Leave out columns.")
         intercept = self._intercept_part(facts, exact(epsilon) * last, bits) if last else None
         event = Event(
-            "objective perturbation of a regression",
+            f"objective perturbation of a {self._kind}",
             epsilon,
             weights.event.delta,
             adjacency=parameters.adjacency,
@@ -259,10 +271,12 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         )
         return RegressionPlan(event, facts, scale, steps, replace(weights, facts=own), intercept, bits)
 
-    def _intercept_part(self, facts: PublicFacts, epsilon: Fraction, bits: int) -> Laplace:
+    def _noise_on_predictions(self, sd: float, norms: RowNorms, rows: int) -> float:
+        """Per unit of threshold: what clipping is weighed against."""
+        return sd * norms.columns / (math.sqrt(norms.entries) * rows)
+
+    def _intercept_part(self, facts: PublicFacts, epsilon: Fraction, bits: int) -> Laplace | Selection:
         """Noise on the sum of residuals; and on the number of rows where that is private."""
-        if bits < 1:
-            raise PrivacyError("A regression has too many encoded columns for exact residuals. Leave out columns.")
         parameters, most = facts.parameters, 1 << bits
         counted = parameters.adjacency == "add-remove"
         each = most + -(-most // COUNT_SHARE) if counted else 2 * most
@@ -297,9 +311,9 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         contrasts = own.ridge + (0.0 if own.penalty is None else own.penalty.largest)
         scaled = weights[:, 0] * threshold
         fit = RegressionFit(scaled, centre, centre, threshold, own.ridge, contrast_ridge=contrasts)
-        return fit if plan.intercept is None else self._with_mean(fit, weights, data, plan, draws)
+        return fit if plan.intercept is None else self._moved(fit, weights, data, plan, draws)
 
-    def _with_mean(
+    def _moved(
         self, fit: RegressionFit, weights: Floats, data: CachedDesign, plan: RegressionPlan, draws: Draws
     ) -> RegressionFit:
         """The fit moved by the noisy mean of the residuals it leaves."""
@@ -366,11 +380,6 @@ def perturbs_objective(parameters: PrivacyParameters, n_rows: int | None, geomet
     """
     signal = (n_rows or 0) * parameters.budget.epsilon / parameters.rows_per_person
     return OBJECTIVE_FROM <= signal < MOMENTS_FROM * geometry.n_columns * geometry.l2**4
-
-
-def _erm(problem: QuadraticProblem) -> ERMProblem:
-    """The problem of the weights, in units of a threshold that is not chosen yet."""
-    return ERMProblem(tapered_huber(TAPER), problem.fit_intercept)
 
 
 def _rounded_down(budget: Budget, share: Fraction) -> Budget:

@@ -1,0 +1,146 @@
+"""Quantile regression by a perturbed objective: a rounded pinball loss, at a scale that is chosen privately.
+
+One release, as for the mean: the target's centre, its spread, the weights, and last a quantile of what they leave, so
+that the intended share of targets is below the predictions.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.losses import ConvexLoss, smooth_pinball
+from privfit.mechanisms.base import Description, PublicFacts
+from privfit.mechanisms.functional.problem import QuadraticProblem
+from privfit.mechanisms.perturbation.interaction_terms import integer_weights
+from privfit.mechanisms.perturbation.regression import (
+    ObjectiveRegression,
+    RegressionFit,
+    RegressionPlan,
+    RegressionWeights,
+)
+from privfit.mechanisms.perturbation.target_scale import CENTRES, EDGES, MOST_BEYOND
+from privfit.privacy import Draws, PrivacyParameters
+from privfit.privacy.event import laplace_scale
+from privfit.privacy.parts import Selection
+from privfit.rows import CachedDesign, count_residuals_up_to
+from privfit.schema import Geometry, RowNorms, Schema
+
+Floats = NDArray[np.float64]
+
+FOR_QUANTILE = Fraction(12, 100)
+"""The share of epsilon for the shift of the intercept. Chosen, not measured."""
+WIDTH = 0.125
+"""The corner of the loss is rounded over so much of the threshold, which about a third of the targets lie beyond: wider
+has more bias, narrower needs more ridge. `python papers/experiments/quantiles.py` measures the whole."""
+SHIFT_WIDTH = 2.0
+"""Shifts are chosen within so many thresholds of zero, in 256 cells. Chosen, not measured."""
+PARTS_OF_ONE = 1 << 20
+"""A quantile is rounded to one in so many for the choice of a shift: scores are integers."""
+
+
+@dataclass(frozen=True)
+class QuantileWeights(RegressionWeights):
+    """The weights of a quantile regression, in units of the threshold.
+
+    Guarantee: docs/proofs/quantile-objective.md, Lemma 1 and Theorem 1.
+    """
+
+    quantile: float = 0.5
+
+    def loss_at(self, centre: float, threshold: float) -> ConvexLoss:
+        """The pinball loss, rounded over a share of the threshold."""
+        return smooth_pinball(self.quantile, WIDTH, centre, threshold)
+
+
+@dataclass(frozen=True)
+class QuantileObjective(ObjectiveRegression):
+    """A quantile by a perturbed objective.
+
+    Four parts share epsilon: the target's centre (2%), a threshold that about a third of the targets lie beyond (3%),
+    the weights (83%) and the quantile of what these leave (12%).
+
+    Parameters
+    ----------
+    noise : {'auto', 'laplace', 'l2', 'linf', 'mixed', 'gaussian'}, default='auto'
+        The distribution of the random term, as in `ObjectivePerturbation`.
+    quantile : float, default=0.5
+        The quantile, above 0 and below 1.
+
+    Notes
+    -----
+    Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at
+    most `rows_per_person` rows; docs/proofs/quantile-objective.md, Theorem 1.
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
+    """
+
+    quantile: float = 0.5
+
+    name = "objective quantile"
+    _for_intercept: ClassVar[Fraction] = FOR_QUANTILE
+    _kind: ClassVar[str] = "quantile regression"
+
+    def _weights(self, problem: QuadraticProblem) -> QuantileWeights:
+        return QuantileWeights(noise=self.noise, quantile=self.quantile)
+
+    def _noise_on_predictions(self, sd: float, norms: RowNorms, rows: int) -> float:
+        """As if it were large: slopes do not depend on the threshold, and about a third of targets may be beyond."""
+        return MOST_BEYOND
+
+    def _intercept_part(self, facts: PublicFacts, epsilon: Fraction, bits: int) -> Selection:
+        """A choice among shifts."""
+        sensitivity = shift_sensitivity(facts.parameters, self.quantile)
+        return Selection(
+            rule="permute-and-flip",
+            scale=laplace_scale(sensitivity, epsilon),
+            sensitivity=sensitivity,
+            purpose="quantile of residuals",
+            epsilon=float(epsilon),
+        )
+
+    def _moved(
+        self, fit: RegressionFit, weights: Floats, data: CachedDesign, plan: RegressionPlan, draws: Draws
+    ) -> RegressionFit:
+        """The fit moved by the noisy quantile of the residuals it leaves."""
+        width = SHIFT_WIDTH * fit.threshold
+        whole = integer_weights(weights * (fit.threshold / width), plan.bits)
+        counts = count_residuals_up_to(data, whole, fit.centre, width, plan.bits, EDGES)
+        shift = width * float(CENTRES[draws.select(shift_scores(counts.tolist(), data.n_rows, self.quantile))])
+        return replace(fit, shift=shift, intercept=fit.centre + shift)
+
+    def describe(self, fit: RegressionFit, schema: Schema, geometry: Geometry) -> Description:
+        """The width of the rounding, and what was done after the weights."""
+        target = geometry.target
+        assert target is not None
+        width = WIDTH * fit.threshold * target.unit
+        notes = [f"the corner of the pinball loss was rounded over about {width:.4g}, a width chosen privately"]
+        if fit.intercept:
+            notes.append("the intercept was moved by a quantile, chosen privately, of what the weights leave")
+        return Description({"kind": "ridge", "ridge": fit.ridge, "width": width}, tuple(notes))
+
+
+def _numerator(quantile: float) -> int:
+    """The quantile in PARTS_OF_ONE."""
+    return min(max(round(quantile * PARTS_OF_ONE), 1), PARTS_OF_ONE - 1)
+
+
+def shift_sensitivity(parameters: PrivacyParameters, quantile: float) -> int:
+    """The most by which a person can change the difference of two shifts' scores.
+
+    Guarantee: docs/proofs/quantile-objective.md, Lemma 2.
+    """
+    part = _numerator(quantile)
+    row = PARTS_OF_ONE if parameters.adjacency == "replace-one" else max(part, PARTS_OF_ONE - part)
+    return 2 * row * int(parameters.rows_per_person)
+
+
+def shift_scores(counts: list[int], rows: int, quantile: float) -> list[int]:
+    """Minus how far the ranks of a cell are from that of the quantile, in PARTS_OF_ONE of a row."""
+    wanted = _numerator(quantile) * rows
+    ends = [PARTS_OF_ONE * count for count in (0, *counts, rows)]
+    return [-max(below - wanted, wanted - up_to, 0) for below, up_to in itertools.pairwise(ends)]
