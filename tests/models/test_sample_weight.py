@@ -8,6 +8,7 @@ import pytest
 import sklearn.linear_model
 
 import privfit as pf
+from privfit.audit.replay import NORMS
 from privfit.models import private
 from tests.conformance.test_replay import assert_same_state
 from tests.support.noise import RecordingNoise, ReplayingNoise
@@ -91,6 +92,8 @@ def test_nothing_but_noisy_values_depends_on_a_row_or_its_weight(monkeypatch, ch
     pairs = list(zip(first.calls, second.calls, strict=True))
     assert [(one.kind, one.scale) for one, _ in pairs] == [(two.kind, two.scale) for _, two in pairs]
     assert any((one.values != two.values).any() for one, two in pairs)
+    moves = [(one, one.values.astype(object) - two.values.astype(object)) for one, two in pairs]
+    assert sum(NORMS[one.kind](move) / one.scale for one, move in moves) <= 1 + 1e-9
 
 
 @pytest.mark.parametrize("bad", [-0.125, np.nan])

@@ -81,8 +81,8 @@ def mechanisms(
 ) -> AuditResult:
     """Attack every estimator: black box, record and replay, a search for worse rows, order of rows, and the ledger.
 
-    Tables are made from the schema; no table of yours is read and no ledger of yours is charged. While it runs, fits
-    in other threads of the same process would draw noise that is not secret: run it in a process of its own.
+    Tables are made from the schema; no table of yours is read and no ledger of yours is charged. Noise of
+    the audit's own fits is not secret; fits in other threads draw as ever.
 
     Parameters
     ----------

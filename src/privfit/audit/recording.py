@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import get_ident
 
 import numpy as np
 from numpy.typing import NDArray
@@ -149,9 +150,12 @@ _SOURCE = "noise_source"
 
 @contextmanager
 def noise_from(source: Sampler) -> Iterator[None]:
-    """While this is open, fits of this process draw from the source. Not for fits on private tables."""
-    before = getattr(private, _SOURCE)
-    setattr(private, _SOURCE, lambda _: source)
+    """While this is open, fits of this thread draw from the source. Not for fits on private tables.
+
+    Fits of other threads draw as ever: what they release is as private as they say.
+    """
+    before, thread = getattr(private, _SOURCE), get_ident()
+    setattr(private, _SOURCE, lambda seed: source if get_ident() == thread else before(seed))
     try:
         yield
     finally:

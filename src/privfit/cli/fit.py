@@ -132,9 +132,7 @@ def fit(
     PrivacyParameters(Budget(epsilon, delta), adjacency.value, rows_per_person, expected_rows)
     check_ledger_options(seed, ledger, ledger_epsilon, ledger_delta, note)
     own = _penalty(model, alpha, l1_ratio) | _of_clusters(model, clusters, no_intercept, numeric)
-    own |= _of_rest(model, interactions, weight, max_weight)
-    own |= _of_margins(model, loss, kernel, row_norm) | {"n_jobs": n_jobs, "max_memory": max_memory}
-    own |= _only(model, (Model.quantile,), quantile=quantile)
+    own |= _of_rest(model, interactions, quantile, weight, max_weight) | _of_margins(model, loss, kernel, row_norm)
     check_output(output, table, schema, ledger=ledger)
     facts = complete_schema(schema)
     _check_target(model, facts)
@@ -200,10 +198,13 @@ def _of_clusters(model: Model, clusters: int | None, no_intercept: bool, numeric
     return {} if clusters is None else {"n_clusters": clusters}
 
 
-def _of_rest(model: Model, interactions: Any, weight: str | None, max_weight: float | None) -> dict[str, Any]:
-    """Interaction terms, and the bound of weights."""
+def _of_rest(
+    model: Model, interactions: Any, quantile: float | None, weight: str | None, max_weight: float | None
+) -> dict[str, Any]:
+    """Interaction terms, the quantile, and the bound of weights."""
     _only(model, MOMENTS, weight=weight)
     found = _only(model, (Model.logistic, Model.additive_classifier), interactions=interactions)
+    found |= _only(model, (Model.quantile,), quantile=quantile)
     return found | _only(model, MOMENTS, max_weight=max_weight)
 
 

@@ -18,7 +18,7 @@ from privfit.models.inputs import PUBLIC, Input, fit_input, missing_target
 from privfit.models.left_out import stating_rows_left_out, using_rows
 from privfit.models.report import JSONObject, Report, filled_target_note, left_out_note, make_report, public_number
 from privfit.models.selectors import check_selector
-from privfit.models.weights import check_weights, with_weights
+from privfit.models.weights import WeightedTable, check_weights, with_weights
 from privfit.privacy import (
     Budget,
     Ledger,
@@ -127,10 +127,7 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
         BudgetExceeded
             If the ledger has less left than the fit costs. Nothing is charged and nothing is drawn.
         """
-        return self._fit(X, y)
-
-    def _fit(self, X: TableLike, y: ArrayLike | None, sample_weight: ArrayLike | str | None = None) -> Self:
-        """The order of all steps."""
+        weights = X.weights if isinstance(X, WeightedTable) else None
         with _unchanged_on_error(self):
             reasons = self._reasons_not_private()
             self._check_choices()
@@ -139,15 +136,15 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
             )
             mechanism = self._chosen_mechanism()
             mechanism.check()
-            if sample_weight is not None:
+            if weights is not None:
                 check_weights(self, mechanism)
             sampler = noise_source(self.random_state)
             if reasons:
                 refuse_ledger(self.ledger, reasons)
-            given = fit_input(self, X, y, mechanism.many_classes)
+            given = fit_input(self, X.table if isinstance(X, WeightedTable) else X, y, mechanism.many_classes)
             declared = given.schema
-            if sample_weight is not None:
-                given = with_weights(self, given, sample_weight)
+            if weights is not None:
+                given = with_weights(self, given, weights)
             if declared.leaves_out:
                 given = using_rows(given, parameters, sampler)
             given = self._prepared(given, mechanism)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -17,6 +17,14 @@ from privfit.tables import DataError, TableLike, WithWeights, as_given, quietly,
 
 if TYPE_CHECKING:
     from privfit.models.private import AnyModel
+
+
+@dataclass(frozen=True)
+class WeightedTable:
+    """What a fit is given where rows have weights: the table, and the weights or the name of their column."""
+
+    table: TableLike
+    weights: ArrayLike | str
 
 
 class WeightedFit:
@@ -59,7 +67,8 @@ class WeightedFit:
         BudgetExceeded
             If the ledger has less left than the fit costs. Nothing is charged and nothing is drawn.
         """
-        return self._fit(X, y, sample_weight)  # type: ignore[attr-defined,no-any-return]
+        table = X if sample_weight is None else WeightedTable(X, sample_weight)
+        return super().fit(table, y)  # type: ignore[misc,no-any-return]
 
 
 def check_weights(model: AnyModel, mechanism: object) -> None:
