@@ -109,8 +109,8 @@ MOST = {
 }
 """Functions, files, changes of file, frames to the sampler. To be lowered with what is reached. A sampler that rejects
 more or less varies the first and the third by one or two. LinearRegression perturbs an objective at this size, and
-measures what is left of the intercept, where it released moments before: it enters more than logistic regression. Its `fit` takes weights of rows and hands
-them to that of all models: one function, one file and one frame more.
+measures what is left of the intercept, where it released moments before: it enters more than logistic regression. Its
+`fit` takes weights of rows and hands them to that of all models: one function, one file and one frame more.
 """
 
 
