@@ -95,6 +95,8 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
     """Parameters that take one of a few values, and these values; the first is the one to use if in doubt."""
     _check_selectors: ClassVar[bool] = True
     """Whether a selector of columns that calls `fit` is checked before the charge."""
+    _frames: ClassVar[int] = 1
+    """How many calls the steps of a fit are away from the user's line, which warnings name."""
     _strict_names = False
     _by_position = False
     _public_array = False
@@ -180,9 +182,11 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
                 public_rows = rows.slots if rows.leaves_out else rows.known_rows
             self.report_ = self._report(result, reasons, public_rows, ledger)
             if self.ledger is None and ledger is not None:
-                warn_of_running_total(ledger)
+                warn_of_running_total(ledger, self._frames)
             if self.adjacency == "replace-one" and public_rows and release.event.delta * public_rows > 1:
-                warnings.warn(_large_delta(release.event.delta, public_rows), PrivacyWarning, stacklevel=2)
+                warnings.warn(
+                    _large_delta(release.event.delta, public_rows), PrivacyWarning, stacklevel=1 + self._frames
+                )
         return self
 
     # -- what a subclass states, in this order -----------------------------------------------------

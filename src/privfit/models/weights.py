@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,6 +38,7 @@ class WeightedFit:
     """
 
     max_weight: float | None
+    _frames: ClassVar[int] = 2
 
     def fit(self, X: TableLike, y: ArrayLike | None = None, sample_weight: ArrayLike | str | None = None) -> Self:
         """Fit the model on a table. The ledger is charged before any noise is drawn.

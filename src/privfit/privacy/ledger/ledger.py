@@ -351,8 +351,11 @@ def process_ledger() -> Ledger:
         return _process_ledger
 
 
-def warn_of_running_total(ledger: Ledger) -> None:
-    """Warn the user of a process-wide ledger what all fits so far cost together, from the second fit on."""
+def warn_of_running_total(ledger: Ledger, frames: int = 1) -> None:
+    """Warn the user of a process-wide ledger what all fits so far cost together, from the second fit on.
+
+    `frames` is how many calls the caller is away from the user's line, which the warning names.
+    """
     fits = ledger.n_entries
     if fits > 1:
         warnings.warn(
@@ -360,5 +363,5 @@ def warn_of_running_total(ledger: Ledger) -> None:
             "them. "
             "Pass ledger=pf.Ledger(epsilon=...) to set one.",
             PrivacyWarning,
-            stacklevel=3,
+            stacklevel=2 + frames,
         )
