@@ -40,6 +40,7 @@ _PARAMETERS = (
     "interactions",
     "intervals",
     "monotone",
+    "bands",
     "width",
     "penalty",
     "loss",
