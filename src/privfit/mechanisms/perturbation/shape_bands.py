@@ -25,10 +25,10 @@ Floats = NDArray[np.float64]
 FOR_BANDS = Fraction(4, 100)
 """The share of epsilon for sums of curvatures, where bands are asked for: more narrows bands of rare levels and
 of small tables, and leaves less for the weights. Chosen, not measured."""
-EXPLAINED = 2 / 3
-"""So much of a column's variance may be explained by the others: bands are wider by 3 sqrt(5/3), about 4, than for
-columns that have nothing in common. Half leaves 70% of some curves covered where columns have a correlation of .9:
-python papers/experiments/bands.py."""
+EXPLAINED = 0.75
+"""So much of a column's variance may be explained by the others: bands are wider by 4 sqrt(7/4), about 5, than for
+columns that have nothing in common. With two thirds a column was covered 82% of the time where all have a correlation
+of .9: python papers/experiments/bands.py."""
 NORMAL = 1.645
 """Noise exceeds so many standard deviations once in ten times; Laplace noise does so a little less often."""
 SUM_UNIT = 1 << 19
