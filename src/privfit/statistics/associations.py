@@ -27,7 +27,8 @@ def association_scores(tables: Sequence[Integers], shares: Sequence[int], rows: 
     """One whole score per table of counts, levels by classes, in UNITs of a row.
 
     The score is the sum over cells of |N(level, class) - share(class) N(level)|, less what sampling error
-    alone gives a column of so many levels, which follows from public facts and from what was released before: `shares` and `rows`.
+    alone gives a column of so many levels. That follows from public facts and from what was released before: `shares`
+    and `rows`.
     With true shares it is the total variation between levels and classes on one side and independence on the other,
     twice as many rows as would have to change.
 
