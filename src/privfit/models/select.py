@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import polars as pl
-import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn import get_config
@@ -23,7 +21,7 @@ from privfit.models.inputs import PUBLIC, Input
 from privfit.models.private import FitResult, PrivateModel
 from privfit.privacy import Ledger, PrivacyError, PrivacyParameters, Seed
 from privfit.schema import Category, Geometry, Schema
-from privfit.tables import DataError, TableLike, is_named, is_pandas
+from privfit.tables import TableLike, is_named, with_columns
 
 Selected = tuple[int, ...]
 _SelectionModel = PrivateModel[ColumnSelection, ColumnChoice, Selected]
@@ -161,18 +159,7 @@ class SelectPrivate(OneToOneFeatureMixin, TransformerMixin, _SelectionModel):  #
                 ensure_all_finite=not self.__sklearn_tags__().input_tags.allow_nan,
                 reset=False,
             )[:, np.flatnonzero(self.support_)]
-        if not (is_pandas(X) or isinstance(X, pl.DataFrame | pl.LazyFrame | pa.Table)):
-            return X
-        names = X.collect_schema().names() if isinstance(X, pl.LazyFrame) else list(_names(X))
-        chosen = [column.name for column in self.selected_schema_.features]
-        missing = [name for name in chosen if name not in names]
-        if missing:
-            raise DataError(
-                f"transform was given a table without the column {missing[0]!r}, which was selected. Give a table with "
-                "the columns that were fitted. Nothing was charged."
-            )
-        kept = [*chosen, *(name for name in self._beside() if name in names)]
-        return X[kept] if is_pandas(X) else X.select(kept)
+        return with_columns(X, [column.name for column in self.selected_schema_.features], self._beside())
 
     def inverse_transform(self, X: ArrayLike) -> Any:
         """Put columns of zeros in the place of those that were dropped.
@@ -293,8 +280,3 @@ class SelectPrivate(OneToOneFeatureMixin, TransformerMixin, _SelectionModel):  #
         schema = getattr(self, "schema_", self.schema)
         tags.input_tags.allow_nan = isinstance(schema, Schema) and any(c.fill is not None for c in schema.features)
         return tags
-
-
-def _names(X: Any) -> list[str]:
-    """Names of the columns of a frame in memory."""
-    return list(X.column_names) if isinstance(X, pa.Table) else list(X.columns)
