@@ -29,6 +29,7 @@ root_doc = "index"
 exclude_patterns = ["_build"]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 default_role = "code"
+smartquotes = False
 nitpicky = True
 
 myst_enable_extensions = ["colon_fence", "deflist"]

@@ -64,6 +64,7 @@ def listed_by(page: Path) -> Iterator[Path]:
     for tree in TOCTREE.findall(page.read_text(encoding="utf-8")):
         names = [line for line in tree.splitlines() if line and not line.startswith(":")]
         for name in names:
+            name = name.rpartition("<")[2].removesuffix(">")
             yield from page.parent.glob(f"{name}.md") if "*" in name else [(page.parent / f"{name}.md").resolve()]
 
 
@@ -81,5 +82,5 @@ def test_every_page_of_docs_is_listed_in_a_toctree() -> None:
 def test_a_list_of_pages_is_read(tmp_path: Path) -> None:
     (tmp_path / "other.md").write_text("# Other\n", encoding="utf-8")
     page = tmp_path / "index.md"
-    page.write_text("```{toctree}\n:hidden:\n\none\n../two\noth*\n```\n", encoding="utf-8")
+    page.write_text("```{toctree}\n:hidden:\n\none\nThe second <../two>\noth*\n```\n", encoding="utf-8")
     assert list(listed_by(page)) == [tmp_path / "one.md", tmp_path.parent / "two.md", tmp_path / "other.md"]
