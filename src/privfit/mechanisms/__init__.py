@@ -14,6 +14,7 @@ from privfit.mechanisms.functional.intervals import Bootstrap, bootstrap
 from privfit.mechanisms.functional.penalty_selection import PenaltySelection
 from privfit.mechanisms.functional.polynomial import PolynomialFit, PolynomialMechanism
 from privfit.mechanisms.functional.problem import LinearFit, QuadraticProblem
+from privfit.mechanisms.functional.second_moments import Covariances, SecondMoments
 from privfit.mechanisms.genetic.breeding import Breeding
 from privfit.mechanisms.genetic.centres import GeneticCentres
 from privfit.mechanisms.genetic.operators import Crossover, Generation, Mutate
@@ -45,6 +46,7 @@ __all__ = [
     "ClusterFit",
     "Clusterer",
     "Clusters",
+    "Covariances",
     "CrossCounts",
     "Crossover",
     "ERMFit",
@@ -72,6 +74,7 @@ __all__ = [
     "Release",
     "SampleAndAggregate",
     "Search",
+    "SecondMoments",
     "SelectedBounds",
     "Summary",
     "TunedPerturbation",
