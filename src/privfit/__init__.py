@@ -39,6 +39,7 @@ from privfit.models import (
     QuantileRegressor,
     Report,
     Ridge,
+    SelectPrivate,
     load_model,
 )
 from privfit.planning import Plan, plan
@@ -114,6 +115,7 @@ __all__ = [
     "SampleAndAggregate",
     "Schema",
     "SchemaError",
+    "SelectPrivate",
     "TableDescription",
     "TableFitness",
     "TunedPerturbation",

@@ -172,6 +172,7 @@ ATTACKED_ELSEWHERE = {
     "PCA": "models/test_pca.py",
     "GeneticSearch": "models/test_search.py",
     "Aggregate": "models/test_aggregate.py",
+    "SelectPrivate": "models/test_select.py",
     "ImportanceWeights": "publish/test_weights.py",
 }
 """Estimators without coefficients, and the file that replays them on neighbouring tables."""
