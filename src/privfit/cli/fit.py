@@ -205,7 +205,9 @@ def _of_rest(model: Model, interactions: Any, quantile: float | None) -> dict[st
     return found | _only(model, (Model.quantile,), quantile=quantile)
 
 
-def _of_weights(model: Model, weight: str | None, max_weight: float | None, class_weight: str | None) -> dict[str, Any]:
+def _of_weights(
+    model: Model, weight: str | None, max_weight: float | None, class_weight: str | None, schema: Schema
+) -> dict[str, Any]:
     """Weights of rows, their bound, and weights of classes."""
     weighed = tuple(known for known in Model if known is not Model.kmeans)
     _only(model, weighed, weight=weight)
