@@ -22,6 +22,7 @@ from privfit.mechanisms import (
 )
 from privfit.models import (
     ERM,
+    PCA,
     AdditiveClassifier,
     AdditiveRegressor,
     Aggregate,
@@ -38,6 +39,7 @@ from privfit.models import (
     QuantileRegressor,
     Report,
     Ridge,
+    SelectPrivate,
     load_model,
 )
 from privfit.planning import Plan, plan
@@ -65,6 +67,7 @@ from privfit.version import VERSION as __version__
 
 __all__ = [
     "ERM",
+    "PCA",
     "AdaSSP",
     "AdditiveClassifier",
     "AdditiveRegressor",
@@ -112,6 +115,7 @@ __all__ = [
     "SampleAndAggregate",
     "Schema",
     "SchemaError",
+    "SelectPrivate",
     "TableDescription",
     "TableFitness",
     "TunedPerturbation",

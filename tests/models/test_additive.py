@@ -174,3 +174,11 @@ def test_shapes_are_drawn(kind: str, tmp_path: Path) -> None:
     titles = [panel.get_title() for panel in figure.axes]
     assert titles[:3] == ["x", "flat", "group"]
     np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), model.shapes_["x"].values)
+
+
+def test_bands_with_weights_are_refused_before_the_charge() -> None:
+    ledger, data = pf.Ledger(epsilon=1.0), table(2000)
+    model = pf.AdditiveRegressor(0.5, schema=NUMBER, bands=True, max_weight=2.0, ledger=ledger)
+    with pytest.raises(pf.PrivacyError, match="bands=True was given with weights"):
+        model.fit(data, sample_weight=np.ones(2000))
+    assert ledger.spent == 0

@@ -37,6 +37,7 @@ from privfit.models.shapes import (
     restored_bands,
     shapes_of,
 )
+from privfit.models.weights import WeightedFit
 from privfit.privacy import Ledger, PrivacyParameters, Seed
 from privfit.privacy.parts import Additive
 from privfit.schema import AUTO_KNOTS, Geometry, Numeric, Schema
@@ -47,7 +48,11 @@ AdditiveResult = FitResult[ObjectiveRegression, QuadraticProblem, RegressionFit]
 
 
 @documented
-class AdditiveRegressor(RegressorMixin, PrivateLinearModel[ObjectiveRegression, QuadraticProblem, RegressionFit]):  # type: ignore[misc]
+class AdditiveRegressor(
+    WeightedFit,
+    RegressorMixin,  # type: ignore[misc]
+    PrivateLinearModel[ObjectiveRegression, QuadraticProblem, RegressionFit],
+):
     """An additive model of a number, fitted under differential privacy.
 
     The prediction is a sum over columns: a curve for every number (linear B-splines with 8 knots), a value for every
@@ -114,6 +119,7 @@ class AdditiveRegressor(RegressorMixin, PrivateLinearModel[ObjectiveRegression, 
         bands: bool = False,
         rows_per_person: int = 1,
         expected_rows: int | None = None,
+        max_weight: float | None = None,
         ledger: Ledger | None = None,
         random_state: Seed = None,
         n_jobs: int | None = None,
@@ -134,6 +140,7 @@ class AdditiveRegressor(RegressorMixin, PrivateLinearModel[ObjectiveRegression, 
             n_jobs=n_jobs,
             max_memory=max_memory,
         )
+        self.max_weight = max_weight
         self.monotone = monotone
         self.bands = bands
 
@@ -151,7 +158,8 @@ class AdditiveRegressor(RegressorMixin, PrivateLinearModel[ObjectiveRegression, 
             columns = len(given.schema.features)
             used, self._knots_used = automatic_numbers(parameters, columns, rows, REGRESSION_SLOPE_BELOW)
         self._numeric_used = used  # type: ignore[assignment]
-        problem = QuadraticProblem(SQUARED, bool(self.fit_intercept))
+        most = None if given.weights is None else given.weights.most
+        problem = QuadraticProblem(SQUARED, bool(self.fit_intercept), max_weight=most)
         return problem, mechanism.geometry(given.schema, problem, self._numeric_used)
 
     def _keep(self, result: AdditiveResult) -> None:
@@ -283,6 +291,8 @@ class AdditiveClassifier(LogisticRegression):
         monotone: Monotone | None = None,
         rows_per_person: int = 1,
         expected_rows: int | None = None,
+        max_weight: float | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         ledger: Ledger | None = None,
         random_state: Seed = None,
         n_jobs: int | None = None,
@@ -304,6 +314,8 @@ class AdditiveClassifier(LogisticRegression):
             n_jobs=n_jobs,
             max_memory=max_memory,
         )
+        self.max_weight = max_weight
+        self.class_weight = class_weight
         self.interactions = interactions
         self.monotone = monotone
 
