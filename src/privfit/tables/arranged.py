@@ -1,4 +1,4 @@
-"""Tables made of other tables: with a target that stands apart, with columns that go by their position, or one batch."""
+"""Tables made of others: with a target that stands apart, with columns that go by their position, or one batch."""
 
 from __future__ import annotations
 
