@@ -148,11 +148,14 @@ class Chunk:
     target: Floats
     fine: tuple[FineCells, ...] = ()
 
+    def __len__(self) -> int:
+        return len(self.target)
+
     def parts(self, rows: int) -> list[Chunk]:
         """The same rows in parts of at most so many."""
-        if len(self.target) <= rows:
+        if len(self) <= rows:
             return [self]
-        return [self.of(slice(start, start + rows)) for start in range(0, len(self.target), rows)]
+        return [self.of(slice(start, start + rows)) for start in range(0, len(self), rows)]
 
     @property
     def nbytes(self) -> int:
