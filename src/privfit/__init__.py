@@ -38,6 +38,7 @@ from privfit.models import (
     QuantileRegressor,
     Report,
     Ridge,
+    SelectPrivate,
     load_model,
 )
 from privfit.planning import Plan, plan
@@ -112,6 +113,7 @@ __all__ = [
     "SampleAndAggregate",
     "Schema",
     "SchemaError",
+    "SelectPrivate",
     "TableDescription",
     "TableFitness",
     "TunedPerturbation",

@@ -491,6 +491,14 @@ def of_quantiles() -> Iterator[Setting]:
         )
 
 
+def of_selected_columns() -> Iterator[Setting]:
+    """Columns selected for classes and for a number; after all others, whose places stay."""
+    many = ((LEVELS, "levels", CLASSES), (GAPS, "gaps", NUMBER), (WIDE, "wide", CLASSES), (HUGE, "huge", NUMBER))
+    for place, (columns, told, target) in enumerate(many):
+        parameters = {"k": 1 + place % 2, "epsilon": (*EPSILONS, 1.0)[place], "rows_per_person": 1 + place // 2}
+        yield _setting(pf.SelectPrivate, told, columns, target, ADJACENCIES[place % 2], parameters)
+
+
 def all_settings() -> list[Setting]:
     """Every setting."""
     parts = (
@@ -509,6 +517,7 @@ def all_settings() -> list[Setting]:
         of_summaries,
         of_rows_left_out,
         of_quantiles,
+        of_selected_columns,
     )
     return [setting for part in parts for setting in part()]
 

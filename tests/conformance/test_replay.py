@@ -171,6 +171,7 @@ ATTACKED_ELSEWHERE = {
     "KMeans": "models/test_kmeans.py",
     "GeneticSearch": "models/test_search.py",
     "Aggregate": "models/test_aggregate.py",
+    "SelectPrivate": "models/test_select.py",
     "ImportanceWeights": "publish/test_weights.py",
 }
 """Estimators without coefficients, and the file that replays them on neighbouring tables."""

@@ -26,6 +26,7 @@ from privfit.mechanisms.perturbation.problem import ERMFit, ERMProblem, PairTabl
 from privfit.mechanisms.perturbation.regression import ObjectiveRegression, RegressionFit
 from privfit.mechanisms.perturbation.tuning import TunedPerturbation
 from privfit.mechanisms.summaries.bounds import SelectedBounds
+from privfit.mechanisms.summaries.column_selection import ColumnChoice, ColumnSelection
 from privfit.mechanisms.summaries.crosstab import CrossCounts
 from privfit.mechanisms.summaries.questions import Summary
 
@@ -45,6 +46,8 @@ __all__ = [
     "ClusterFit",
     "Clusterer",
     "Clusters",
+    "ColumnChoice",
+    "ColumnSelection",
     "CrossCounts",
     "Crossover",
     "ERMFit",

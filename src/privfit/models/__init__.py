@@ -20,6 +20,7 @@ from privfit.models.quantile import QuantileRegressor
 from privfit.models.report import Report
 from privfit.models.saving import ModelFileError
 from privfit.models.search import GeneticSearch
+from privfit.models.select import SelectPrivate
 from privfit.models.shapes import Shape
 from privfit.models.streaming import prediction_batches
 from privfit.models.svm import LinearSVC
@@ -123,6 +124,7 @@ __all__ = [
     "QuantileRegressor",
     "Report",
     "Ridge",
+    "SelectPrivate",
     "Shape",
     "load_model",
     "prediction_batches",
