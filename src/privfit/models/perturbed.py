@@ -75,7 +75,7 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
     intercept_: Any  # a float for a number, an array for classes
     _features: FourierFeatures | None = None
     _slopes: tuple[float, float] | None = None
-    """The largest slope and the taper of a tempered logistic loss that was minimised in place of the logistic one."""
+    """The constants of a tempered logistic loss that was minimised in place of the logistic one."""
     _softmax: bool = False
 
     def _chosen_mechanism(self) -> ERMMechanismT:
