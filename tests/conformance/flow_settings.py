@@ -266,6 +266,19 @@ def of_clusters() -> Iterator[Setting]:
             yield _setting(pf.KMeans, told, columns, None, ADJACENCIES[(place + (epsilon > 1)) % 2], parameters)
 
 
+def of_components() -> Iterator[Setting]:
+    """Principal components of numbers, categories and missing values."""
+    for place, (told, epsilon) in enumerate(itertools.product(("one", "gaps", "huge", "wide"), (0.01, 1.0, 1000.0))):
+        parameters = {
+            "n_components": (None, 1, 0.5)[place % 3],
+            "scale": ("none", "bounds")[place % 2],
+            "delta": (0.0, 1e-6)[place // 2 % 2],
+            "rows_per_person": 1 + place % 2,
+            "epsilon": epsilon,
+        }
+        yield _setting(pf.PCA, told, FEATURES[told], None, ADJACENCIES[place // 3 % 2], parameters)
+
+
 def _score(rows: Any, candidates: Any) -> Any:
     return -np.abs(rows[:, :1] - candidates[:, 0])
 
@@ -508,6 +521,7 @@ def all_settings() -> list[Setting]:
         of_hard_minima,
         of_moments,
         of_clusters,
+        of_components,
         of_functions,
         of_weights,
         of_publishers,

@@ -14,6 +14,7 @@ from privfit.mechanisms.functional.intervals import Bootstrap, bootstrap
 from privfit.mechanisms.functional.penalty_selection import PenaltySelection
 from privfit.mechanisms.functional.polynomial import PolynomialFit, PolynomialMechanism
 from privfit.mechanisms.functional.problem import LinearFit, QuadraticProblem
+from privfit.mechanisms.functional.second_moments import Covariances, SecondMoments
 from privfit.mechanisms.genetic.breeding import Breeding
 from privfit.mechanisms.genetic.centres import GeneticCentres
 from privfit.mechanisms.genetic.operators import Crossover, Generation, Mutate
@@ -48,6 +49,7 @@ __all__ = [
     "Clusters",
     "ColumnChoice",
     "ColumnSelection",
+    "Covariances",
     "CrossCounts",
     "Crossover",
     "ERMFit",
@@ -75,6 +77,7 @@ __all__ = [
     "Release",
     "SampleAndAggregate",
     "Search",
+    "SecondMoments",
     "SelectedBounds",
     "Summary",
     "TunedPerturbation",

@@ -138,6 +138,14 @@ def calling_selector(model: AnyModel) -> RFE | SelectFromModel | None:
     return None
 
 
+def without_bins(given: Input) -> Input:
+    """The same table with features only, whose numbers enter as they are: bins are for other models."""
+    columns = [
+        replace(column, bins=None) if isinstance(column, Numeric) else column for column in given.schema.features
+    ]
+    return replace(given, schema=Schema(columns))
+
+
 def predict_table(model: AnyModel, X: TableLike) -> Table:
     """The table to predict for."""
     if model._public_array:
