@@ -25,6 +25,7 @@ from privfit.rows.rows import Rows
 from privfit.rows.workers import (
     Chunk,
     ChunkTask,
+    Codes,
     KeptSum,
     Sums,
     added,
@@ -78,6 +79,8 @@ class CachedRows(ABC, Generic[Chunks]):
     """Rows that are encoded at a time."""
     _length: Callable[[Chunks], int] = staticmethod(len)
     """How many rows a chunk has."""
+    _changed: Callable[[ChunkTask[Chunks]], ChunkTask[Chunks]] | None = None
+    """What is made of every task: one on rows that are weighed."""
 
     def __init__(self, rows: Rows, most_bytes: int | None = None) -> None:
         self._rows = rows
@@ -173,6 +176,7 @@ class CachedRows(ABC, Generic[Chunks]):
         neither chunks nor their order matter. Where rows are on workers, the task is sent there; here it runs in
         threads, or in this one, as functions of the user's own and what takes much memory do.
         """
+        task = task if self._changed is None else self._changed(task)
         if self._kept is not None:
             return self._total_on_workers(task, self._kept)
         with one_blas_thread():
@@ -207,7 +211,7 @@ class CachedRows(ABC, Generic[Chunks]):
 
 @dataclass(frozen=True)
 class RowHash:
-    """A hash of the codes, numbers and target of every row of a chunk.
+    """A hash of the codes, numbers, target and weight of every row of a chunk.
 
     Sums of integers below 2^53, so that no order of additions changes it. Two different rows may share a hash.
     """
@@ -235,6 +239,8 @@ class RowHash:
             total += _modulo(self.layout.indicators(chunk) @ self.codes)
         if chunk.numbers.shape[1]:
             total += _modulo(chunk.numbers @ self.numbers) * OF_NUMBERS
+        if chunk.weights is not None:
+            total += np.ascontiguousarray(chunk.weights).view(np.uint64) * OF_NUMBERS
         return _mixed(total)
 
 
@@ -268,7 +274,8 @@ class CountedRows:
         found = self._at(np.argsort(self.hashes))
         alike, equal = found._neighbours()
         if not np.array_equal(alike, equal):  # different rows of one hash: their order must not be that of the table
-            columns = (self.hashes, *self.rows.codes.T, *self.rows.numbers.T, self.rows.target)
+            weights = [] if self.rows.weights is None else [self.rows.weights]
+            columns = (self.hashes, *self.rows.codes.T, *self.rows.numbers.T, self.rows.target, *weights)
             found = self._at(np.lexsort(columns[::-1]))
             equal = found._neighbours()[1]
         if equal.any():
@@ -285,13 +292,17 @@ class CountedRows:
         """Which rows have the hash of the row before them, and which are equal to it."""
         alike = self.hashes[1:] == self.hashes[:-1]
         equal, places = alike.copy(), np.flatnonzero(alike)
-        for values in (self.rows.codes, self.rows.numbers, self.rows.target[:, None]):
+        values: Floats | Codes
+        weights = () if self.rows.weights is None else (self.rows.weights[:, None],)
+        for values in (self.rows.codes, self.rows.numbers, self.rows.target[:, None], *weights):
             equal[places] &= (values[places] == values[places + 1]).all(axis=1)
         return alike, equal
 
     def _at(self, places: NDArray[np.intp] | slice) -> CountedRows:
         """These rows, without their fine cells."""
-        rows = Chunk(self.rows.codes[places], self.rows.numbers[places], self.rows.target[places])
+        held = self.rows
+        weights = None if held.weights is None else held.weights[places]
+        rows = Chunk(held.codes[places], held.numbers[places], held.target[places], weights=weights)
         return CountedRows(self.hashes[places], rows, self.counts[places], self.most)
 
 

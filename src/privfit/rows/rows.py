@@ -106,13 +106,12 @@ class Rows:
         self.known_rows: int | None = table.n_rows
         self.leaves_out, self.slots = table.leaves_out, table.slots
         self._table, self._batch_rows = table, batch_rows
-        own, self._weights = schema.columns if geometry.target is not None else schema.features, weights
+        own, self.weights = schema.columns if geometry.target is not None else schema.features, weights
         self._columns = own if weights is None else (*own, weights.column)
         self._positions = table.positions(self._columns)
         self.on_workers = table.cluster is not None
         """Whether functions are sent to the rows, and rows do not come here."""
-        self.threads, self.max_memory = thread_count(threads), max_memory
-        self._was_read = False
+        self.threads, self.max_memory, self._was_read = thread_count(threads), max_memory, False
 
     @property
     def n_rows(self) -> int:
@@ -187,7 +186,7 @@ class Rows:
                 f"One row could add {kernel.largest} to a sum, and integers are exact up to 2^53 only. "
                 "Weigh the target less: a loss with more curvature or less slope. Nothing was charged."
             )
-        encoder = Encoder(self.geometry, kernel.step, kernel.target_units, self._weights)
+        encoder = Encoder(self.geometry, kernel.step, kernel.target_units, self.weights)
         size = max(1, min(SUM_ROWS, SUM_VALUES // encoder.height, EXACT_FLOAT // kernel.largest))
         task = EncodedSum(encoder, piece_sum, EXACT_INT // kernel.largest)
         total = self.total(task, size, firsts)
