@@ -29,6 +29,7 @@ from privfit.models import (
     FunctionalClassifier,
     FunctionalRegressor,
     GeneticSearch,
+    Holdout,
     KMeans,
     Lasso,
     LinearRegression,
@@ -39,6 +40,7 @@ from privfit.models import (
     Report,
     Ridge,
     SelectPrivate,
+    holdout,
     load_model,
 )
 from privfit.planning import Plan, plan
@@ -85,6 +87,7 @@ __all__ = [
     "FunctionalRegressor",
     "Generation",
     "GeneticSearch",
+    "Holdout",
     "ImportanceWeights",
     "KMeans",
     "Lasso",
@@ -125,6 +128,7 @@ __all__ = [
     "crosstab",
     "describe",
     "histogram",
+    "holdout",
     "learning",
     "levels",
     "load_model",

@@ -11,6 +11,7 @@ from privfit.models.aggregate import Aggregate
 from privfit.models.classes import ClassModel
 from privfit.models.erm import ERM
 from privfit.models.general import FunctionalClassifier, FunctionalRegressor
+from privfit.models.holdout import Holdout, holdout
 from privfit.models.kmeans import KMeans
 from privfit.models.linear import LinearRegression
 from privfit.models.logistic import LogisticRegression
@@ -115,6 +116,7 @@ __all__ = [
     "FunctionalClassifier",
     "FunctionalRegressor",
     "GeneticSearch",
+    "Holdout",
     "KMeans",
     "Lasso",
     "LinearRegression",
@@ -126,6 +128,7 @@ __all__ = [
     "Ridge",
     "SelectPrivate",
     "Shape",
+    "holdout",
     "load_model",
     "prediction_batches",
 ]

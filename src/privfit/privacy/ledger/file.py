@@ -47,6 +47,7 @@ from privfit.privacy.ledger.chain import (
     Snapshot,
     State,
     StateRow,
+    Value,
     appended,
     read_event,
 )
@@ -219,6 +220,12 @@ class FileRecords(Records):
     def head(self, entry: int) -> str | None:
         found = self.connection.execute("SELECT hash FROM entry WHERE id = ?", (entry,)).fetchone()
         return found[0] if found else None
+
+    def ask(self, query: str, *values: Value) -> list[Row]:
+        return self.connection.execute(query.replace("{schema}.", "").replace("%s", "?"), values).fetchall()
+
+    def has_splits(self) -> bool:
+        return self.ask("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'split'") != []
 
     def commit(self, added: Iterable[tuple[Row, StateRow]]) -> None:
         for entry, after in added:
