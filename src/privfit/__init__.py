@@ -22,6 +22,7 @@ from privfit.mechanisms import (
 )
 from privfit.models import (
     ERM,
+    PCA,
     AdditiveClassifier,
     AdditiveRegressor,
     Aggregate,
@@ -68,6 +69,7 @@ from privfit.version import VERSION as __version__
 
 __all__ = [
     "ERM",
+    "PCA",
     "AdaSSP",
     "AdditiveClassifier",
     "AdditiveRegressor",

@@ -14,11 +14,13 @@ from privfit.mechanisms.functional.intervals import Bootstrap, bootstrap
 from privfit.mechanisms.functional.penalty_selection import PenaltySelection
 from privfit.mechanisms.functional.polynomial import PolynomialFit, PolynomialMechanism
 from privfit.mechanisms.functional.problem import LinearFit, QuadraticProblem
+from privfit.mechanisms.functional.second_moments import Covariances, SecondMoments
 from privfit.mechanisms.genetic.breeding import Breeding
 from privfit.mechanisms.genetic.centres import GeneticCentres
 from privfit.mechanisms.genetic.operators import Crossover, Generation, Mutate
 from privfit.mechanisms.genetic.privgene import PrivGene
 from privfit.mechanisms.genetic.search import GeneticMechanism, Search
+from privfit.mechanisms.perturbation.balanced import BalancedPerturbation
 from privfit.mechanisms.perturbation.base import Perturbation
 from privfit.mechanisms.perturbation.objective import ObjectivePerturbation
 from privfit.mechanisms.perturbation.output import OutputPerturbation
@@ -38,6 +40,7 @@ __all__ = [
     "AggregatedWeights",
     "AnyClusterer",
     "AutomaticClusterer",
+    "BalancedPerturbation",
     "BlockAnswers",
     "BlockFit",
     "Bootstrap",
@@ -48,6 +51,7 @@ __all__ = [
     "Clusters",
     "ColumnChoice",
     "ColumnSelection",
+    "Covariances",
     "CrossCounts",
     "Crossover",
     "ERMFit",
@@ -75,6 +79,7 @@ __all__ = [
     "Release",
     "SampleAndAggregate",
     "Search",
+    "SecondMoments",
     "SelectedBounds",
     "Summary",
     "TunedPerturbation",

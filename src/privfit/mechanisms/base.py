@@ -364,9 +364,9 @@ class Mechanism(ABC, Generic[Problem, PlanT, Data, Value]):
         account = NullLedger() if ledger is None else ledger
         reasons = self.reasons_not_private(problem)
         refuse_ledger(ledger, reasons if sampler.private else (SEEDED, *reasons))
-        facts, stating = PublicFacts.before_reading(rows, parameters), stated_for(rows, parameters)
+        facts = PublicFacts.before_reading(rows, parameters)
         plan = self.plan(facts, problem)
-        account.check(stating(plan.event))
+        account.check(stated_for(rows, parameters, plan.event))
         draws = Draws(plan.event, sampler)
         data = self.read(rows, plan, problem, draws)
         if not facts.counted:
@@ -374,7 +374,7 @@ class Mechanism(ABC, Generic[Problem, PlanT, Data, Value]):
             draws.switch(plan.event)
         if plan.warning:
             warnings.warn(plan.warning, PrivacyWarning, stacklevel=3)
-        stated = stating(plan.event)
+        stated = stated_for(rows, parameters, plan.event)
         account.charge(stated, dataset=rows.label)
         with draws.charged():
             value = self.draw(data, plan, draws)

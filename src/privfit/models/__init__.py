@@ -15,6 +15,7 @@ from privfit.models.holdout import Holdout, holdout
 from privfit.models.kmeans import KMeans
 from privfit.models.linear import LinearRegression
 from privfit.models.logistic import LogisticRegression
+from privfit.models.pca import PCA
 from privfit.models.penalised import ElasticNet, Lasso, Ridge
 from privfit.models.private import AnyModel
 from privfit.models.quantile import QuantileRegressor
@@ -42,7 +43,7 @@ ESTIMATORS = (
 )
 
 
-LOADABLE: dict[str, type[AnyModel]] = {estimator.__name__: estimator for estimator in (*ESTIMATORS, KMeans)}
+LOADABLE: dict[str, type[AnyModel]] = {estimator.__name__: estimator for estimator in (*ESTIMATORS, KMeans, PCA)}
 """The classes that may be in a saved model, by name. Baselines add theirs."""
 
 
@@ -60,6 +61,7 @@ SavedModel = (
     | AdditiveClassifier
     | QuantileRegressor
     | KMeans
+    | PCA
     | ClassModel[Any, Any, Any]
 )
 """What `load_model` returns. ClassModel stands for the baselines that can be saved: they are in a package above this
@@ -109,6 +111,7 @@ __all__ = [
     "ERM",
     "ESTIMATORS",
     "LOADABLE",
+    "PCA",
     "AdditiveClassifier",
     "AdditiveRegressor",
     "Aggregate",

@@ -7,7 +7,7 @@ release may read no other columns than those.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, cast
@@ -106,8 +106,8 @@ def _as_asked(values: Values, own: Column, asked: Column) -> Values:
     return table[values.astype(np.intp)]
 
 
-def stated_for(rows: Rows, parameters: PrivacyParameters) -> Callable[[Event], Event]:
-    """How a release on these rows is charged: as its author promised it, and as one on a part where rows are one.
+def stated_for(rows: Rows, parameters: PrivacyParameters, event: Event) -> Event:
+    """The event of a release on these rows as it is charged: as promised, and as one on a part where rows are one.
 
     Rows that were divided by persons are refused one by one: how many of them a part has is private.
     """
@@ -117,15 +117,9 @@ def stated_for(rows: Rows, parameters: PrivacyParameters) -> Callable[[Event], E
             "A part of a table that was divided by persons was given, and a schema without the person column. Use "
             f"pf.Schema(..., person={table.needs_person!r}) for every release on the part. Nothing was charged."
         )
-
-    def stating(event: Event) -> Event:
-        stated = event if parameters.promise is None else event.promising(parameters.promise)
-        if table.part is None:
-            return stated
-        part: Part = table.part
-        return part.split.event(stated, part.name, int(stated.rows_per_person))
-
-    return stating
+    stated = event if parameters.promise is None else event.promising(parameters.promise)
+    part: Part | None = table.part
+    return stated if part is None else part.split.event(stated, part.name, int(stated.rows_per_person))
 
 
 def person_key(split: Split) -> bytes:

@@ -30,20 +30,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from privfit.privacy.errors import LedgerError
-from privfit.privacy.ledger.chain import (
-    COLUMNS,
-    MAKE_SPLITS,
-    NEWEST,
-    BudgetRow,
-    Records,
-    Row,
-    Snapshot,
-    State,
-    StateRow,
-    Value,
-)
+from privfit.privacy.ledger.chain import MAKE_SPLITS, NEWEST, BudgetRow, State
+from privfit.privacy.ledger.entries import COLUMNS, Row, StateRow, Value
 from privfit.privacy.ledger.making import new_budget
-from privfit.privacy.ledger.place import Place
+from privfit.privacy.ledger.place import Place, Records, Snapshot
 from privfit.privacy.ledger.postgresql_errors import CONNECT_SECONDS, LOCKED_OUT, MEANINGS, reason
 
 if TYPE_CHECKING:

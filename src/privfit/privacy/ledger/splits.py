@@ -14,8 +14,9 @@ from typing import Literal
 
 from privfit.privacy.errors import LedgerError
 from privfit.privacy.event import Event
-from privfit.privacy.ledger.chain import MAKE_SPLITS, Damaged, Records, digest
-from privfit.privacy.ledger.place import PlacedLedger
+from privfit.privacy.ledger.chain import MAKE_SPLITS, PlacedLedger, digest
+from privfit.privacy.ledger.entries import Damaged
+from privfit.privacy.ledger.place import Records
 
 Identity = Literal["person", "content"]
 
