@@ -30,6 +30,7 @@ from privfit.models import (
     FunctionalClassifier,
     FunctionalRegressor,
     GeneticSearch,
+    Holdout,
     KMeans,
     Lasso,
     LinearRegression,
@@ -40,6 +41,7 @@ from privfit.models import (
     Report,
     Ridge,
     SelectPrivate,
+    holdout,
     load_model,
 )
 from privfit.planning import Plan, plan
@@ -87,6 +89,7 @@ __all__ = [
     "FunctionalRegressor",
     "Generation",
     "GeneticSearch",
+    "Holdout",
     "ImportanceWeights",
     "KMeans",
     "Lasso",
@@ -127,6 +130,7 @@ __all__ = [
     "crosstab",
     "describe",
     "histogram",
+    "holdout",
     "learning",
     "levels",
     "load_model",

@@ -11,6 +11,7 @@ from privfit.models.aggregate import Aggregate
 from privfit.models.classes import ClassModel
 from privfit.models.erm import ERM
 from privfit.models.general import FunctionalClassifier, FunctionalRegressor
+from privfit.models.holdout import Holdout, holdout
 from privfit.models.kmeans import KMeans
 from privfit.models.linear import LinearRegression
 from privfit.models.logistic import LogisticRegression
@@ -118,6 +119,7 @@ __all__ = [
     "FunctionalClassifier",
     "FunctionalRegressor",
     "GeneticSearch",
+    "Holdout",
     "KMeans",
     "Lasso",
     "LinearRegression",
@@ -129,6 +131,7 @@ __all__ = [
     "Ridge",
     "SelectPrivate",
     "Shape",
+    "holdout",
     "load_model",
     "prediction_batches",
 ]

@@ -8,6 +8,7 @@ from privfit.privacy.ledger.check import Verification
 from privfit.privacy.ledger.entries import Entry, Receipt
 from privfit.privacy.ledger.ledger import Ledger, place_of, process_ledger, warn_of_running_total
 from privfit.privacy.ledger.null import NullLedger
+from privfit.privacy.ledger.splits import Identity, Split
 from privfit.privacy.samplers.sources import (
     PublicGenerator,
     Sampler,
@@ -27,6 +28,7 @@ __all__ = [
     "Draws",
     "Entry",
     "Event",
+    "Identity",
     "Ledger",
     "LedgerError",
     "NullLedger",
@@ -39,6 +41,7 @@ __all__ = [
     "SecureNoise",
     "Seed",
     "SeededNoise",
+    "Split",
     "Verification",
     "checked_adjacency",
     "exact",

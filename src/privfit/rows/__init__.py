@@ -4,6 +4,7 @@ from privfit.rows.cached_design import CachedDesign, SampledDesign
 from privfit.rows.contingency import CellGrid, cell_geometry, count_cells
 from privfit.rows.design_subset import DesignSubset
 from privfit.rows.encoding import Encoder
+from privfit.rows.holdout import PartRows, divided, stated_for
 from privfit.rows.interactions import COUNT_UNIT, InteractionCells, Interactions, Pair, is_alone
 from privfit.rows.kernels import Kernel
 from privfit.rows.level_counts import count_levels
@@ -38,6 +39,7 @@ __all__ = [
     "Kernel",
     "MarginRows",
     "Pair",
+    "PartRows",
     "PartitionedRows",
     "PlainRows",
     "Points",
@@ -52,6 +54,7 @@ __all__ = [
     "count_residuals_up_to",
     "count_rows",
     "count_up_to",
+    "divided",
     "feature_scores",
     "is_alone",
     "linear_scores",
@@ -64,6 +67,7 @@ __all__ = [
     "point_geometry",
     "report_progress",
     "scaled_points",
+    "stated_for",
     "sum_of_residuals",
     "thread_count",
     "used_rows",
