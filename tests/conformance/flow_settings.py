@@ -533,6 +533,18 @@ def of_bands() -> Iterator[Setting]:
         )
 
 
+def _searching(schema: Any, adjacency: str, ledger: Any = None, random_state: Any = None) -> pf.PrivateSearch:
+    model = pf.LogisticRegression(schema=schema, adjacency=adjacency, numeric="slope")
+    candidates = [{"mechanism": "functional"}, {"mechanism": "output"}]
+    return pf.PrivateSearch(model, candidates, epsilon=2.0, ledger=ledger, random_state=random_state)
+
+
+def of_searches() -> Iterator[Setting]:
+    """A choice among two settings, of which every draw is compared; after all others, whose places stay."""
+    for adjacency in ADJACENCIES:
+        yield Setting(f"PrivateSearch(two) small {adjacency}", _searching, pf.Schema(SMALL, CLASSES), adjacency)
+
+
 def all_settings() -> list[Setting]:
     """Every setting."""
     parts = (
@@ -554,6 +566,7 @@ def all_settings() -> list[Setting]:
         of_quantiles,
         of_selected_columns,
         of_bands,
+        of_searches,
     )
     return [setting for part in parts for setting in part()]
 

@@ -18,6 +18,7 @@ from privfit.models.logistic import LogisticRegression
 from privfit.models.pca import PCA
 from privfit.models.penalised import ElasticNet, Lasso, Ridge
 from privfit.models.private import AnyModel
+from privfit.models.private_search import PrivateSearch
 from privfit.models.quantile import QuantileRegressor
 from privfit.models.report import Report
 from privfit.models.saving import ModelFileError
@@ -126,6 +127,7 @@ __all__ = [
     "LinearSVC",
     "LogisticRegression",
     "ModelFileError",
+    "PrivateSearch",
     "QuantileRegressor",
     "Report",
     "Ridge",

@@ -99,6 +99,8 @@ def holdout(
     that they share, for persons with at most `rows_per_person` rows; docs/proofs/holdout.md, Theorem 2. Without person
     ids, releases for more than one row per person are charged as ones on the whole table.
 
+    Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
+
     A table that is read in batches is read once to be divided; 24 bytes a row are kept meanwhile, and one afterwards.
 
     Examples
@@ -132,7 +134,7 @@ def holdout(
         opened, settled = settled_box(opened, settled)
     described = [_described(column) for column in _columns(settled)]
     identity: Identity = "content" if settled.person is None else "person"
-    split = ledger.split(name, identity, [settled.person, described], _checked_share(share))
+    split = ledger.split(name, identity, [settled.person, described], checked_share(share))
     divisible = Schema(_columns(settled), person=settled.person)
     held = divided(opened, divisible, split)
     return Holdout(
@@ -152,7 +154,7 @@ def _described(column: Column) -> list[object]:
     return [column.name, type(column).__name__, sorted(levels, key=lambda level: (isinstance(level, str), level))]
 
 
-def _checked_share(share: float | str) -> str:
+def checked_share(share: float | str) -> str:
     """The share as a text that is read back exactly."""
     try:
         exact = Fraction(repr(float(share)) if isinstance(share, float | int) else str(share))

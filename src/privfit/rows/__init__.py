@@ -4,7 +4,7 @@ from privfit.rows.cached_design import CachedDesign, SampledDesign
 from privfit.rows.contingency import CellGrid, cell_geometry, count_cells
 from privfit.rows.design_subset import DesignSubset
 from privfit.rows.encoding import Encoder
-from privfit.rows.holdout import PartRows, divided, stated_for
+from privfit.rows.holdout import PartRows, divided, divided_once, stated_for
 from privfit.rows.interactions import COUNT_UNIT, InteractionCells, Interactions, Pair, is_alone
 from privfit.rows.kernels import Kernel
 from privfit.rows.level_counts import count_levels
@@ -55,6 +55,7 @@ __all__ = [
     "count_rows",
     "count_up_to",
     "divided",
+    "divided_once",
     "feature_scores",
     "is_alone",
     "linear_scores",

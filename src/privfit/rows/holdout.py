@@ -16,10 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.privacy import Event, PrivacyParameters, Split
+from privfit.rows.contingency import cell_geometry
 from privfit.rows.errors import no_rows
+from privfit.rows.level_counts import count_levels
 from privfit.rows.persons import _by_person, _differs, _place, _words
 from privfit.rows.rows import BATCH_ROWS, Rows
-from privfit.schema import OTHER, Category, Column, Schema
+from privfit.schema import OTHER, Category, Column, Geometry, Schema
 from privfit.tables import ABSENT, UNKNOWN, Batch, DataError, PersonColumn, Table, Values
 from privfit.tables.identifiers import siphash
 
@@ -55,6 +57,10 @@ class PartRows(Table):
         self.needs_person = schema.person
         self._key = person_key(split)
         self._places = dict(zip(table.positions(schema.columns), schema.columns, strict=True))
+
+    def positions(self, columns: Sequence[Column]) -> list[int]:
+        """Where the whole table has these columns."""
+        return self._table.positions(columns)
 
     def read(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
         """Batches of the part's rows, some of them empty."""
@@ -135,6 +141,27 @@ def part_key(split: Split) -> bytes:
 def divided(table: Table, schema: Schema, split: Split) -> NDArray[np.bool_]:
     """For every row whether it is one to evaluate on, in one pass."""
     return below_share(siphash(_message(identities(table, schema, split)), part_key(split))["high"], split.share)
+
+
+def divided_once(table: Table, schema: Schema, keys: bytes, share: str) -> tuple[PartRows, PartRows]:
+    """Two parts of a table for one release, by the places of its rows: bits of their own for every row.
+
+    Every cell is read, so that what it may refuse, it refuses now.
+
+    Guarantee: docs/proofs/search.md; the bits are used for one release, and rows keep their places meanwhile.
+    """
+    split = Split("", "", keys.hex(), "content", "", share)
+    if table.passes_once or not (table.in_memory or table.same_order):
+        table.keep(schema.columns)
+    cells = cell_geometry(schema, 2)
+    blocks = cells.blocks if cells.target is None else (*cells.blocks, cells.target)
+    rows = Rows(table, Schema(schema.columns), Geometry(blocks, False))
+    n_rows = int(count_levels(rows)[0].sum())
+    places = np.arange(n_rows, dtype=np.uint64)
+    held = below_share(siphash(_message([places]), part_key(split))["high"], share)
+    fit, evaluate = (PartRows(table, schema, split, "", own) for own in (~held, held))
+    fit.part = evaluate.part = None  # the release is charged as a whole
+    return fit, evaluate
 
 
 def identities(table: Table, schema: Schema, split: Split) -> list[Words]:
