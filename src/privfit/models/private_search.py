@@ -19,6 +19,7 @@ from privfit.models.inputs import Input
 from privfit.models.private import AnyModel, FitResult, PrivateModel, paid_already
 from privfit.privacy import Ledger, PrivacyError, PrivacyParameters, Seed
 from privfit.rows import divided_once
+from privfit.rows.rows import BATCH_ROWS
 from privfit.schema import Category, Geometry, Numeric, Schema
 from privfit.tables import DataError, Table, TableLike, joined, with_column
 
@@ -30,7 +31,6 @@ UNIT = 1 << 16
 SCORES = {"accuracy": Category, "squared": Numeric, "absolute": Numeric}
 FIXED = ("epsilon", "delta", "schema", "adjacency", "rows_per_person", "expected_rows", "ledger", "random_state")
 """Parameters that say what is promised; the search gives them to every candidate."""
-BATCH = 1 << 16
 
 
 class SettingTrials(Trials):
@@ -69,7 +69,7 @@ class SettingTrials(Trials):
         assert self._parts is not None
         target, held = self._given.schema.target, self._parts[1]
         predicted = model.predict(held)
-        batches = held.batches([target], held.positions([target]), BATCH)  # type: ignore[list-item]
+        batches = held.batches([target], held.positions([target]), BATCH_ROWS)  # type: ignore[list-item]
         truth = np.concatenate([batch[0] for batch in batches])
         if isinstance(target, Category):
             levels = np.array([*target.levels, None], dtype=object)
