@@ -257,10 +257,51 @@ class PrivateSearch(MetaEstimatorMixin, _SearchModel):  # type: ignore[misc]
     # -- public facts, which are the estimator's ---------------------------------------------------
 
     delta = 0.0
-    expected_rows = property(lambda self: self.estimator.expected_rows)
-    adjacency = property(lambda self: self.estimator.adjacency)
-    rows_per_person = property(lambda self: self.estimator.rows_per_person)
-    schema = property(lambda self: self._schema())
+
+    @property
+    def expected_rows(self) -> int | None:
+        """A public guess of the number of rows.
+
+        Returns
+        -------
+        int or None
+            That of the estimator.
+        """
+        found: int | None = self.estimator.expected_rows
+        return found
+
+    @property
+    def adjacency(self) -> str:
+        """Which tables are neighbours.
+
+        Returns
+        -------
+        str
+            That of the estimator.
+        """
+        return str(self.estimator.adjacency)
+
+    @property
+    def rows_per_person(self) -> int:
+        """Largest number of rows of a person.
+
+        Returns
+        -------
+        int
+            That of the estimator.
+        """
+        return int(self.estimator.rows_per_person)
+
+    @property
+    def schema(self) -> Schema:
+        """Public facts about the table.
+
+        Returns
+        -------
+        Schema
+            That of the estimator.
+        """
+        return self._schema()
 
     def _schema(self) -> Schema:
         schema = self.estimator.schema
