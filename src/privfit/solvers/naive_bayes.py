@@ -42,7 +42,7 @@ def class_profiles(sums: Floats, blocks: Sequence[Shape], noise: ClassNoise) -> 
     """The profiles of noisy sums: counts, columns and squares, one line per class.
 
     Levels of a block add up to the class's rows. What a class has of its own is shrunk towards what all classes have
-    together as far as the noise explains it, so that columns that are mostly noise do not speak.
+    together as far as the noise explains it, so that columns that are mostly noise have no effect.
     """
     columns = sum(width for _, width, _ in blocks)
     counts, found = _consistent(sums[:, 0], sums[:, 1 : 1 + columns], blocks)
