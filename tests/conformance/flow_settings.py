@@ -566,8 +566,6 @@ def all_settings() -> list[Setting]:
         of_hard_minima,
         of_moments,
         of_clusters,
-        of_components,
-        of_naive_bayes,
         of_functions,
         of_weights,
         of_publishers,
@@ -581,6 +579,7 @@ def all_settings() -> list[Setting]:
         of_components,
         of_weighed_classes,
         of_bands,
+        of_naive_bayes,
     )
     return [setting for part in parts for setting in part()]
 
