@@ -23,6 +23,7 @@ from privfit.mechanisms import (
 )
 from privfit.models import (
     ERM,
+    PCA,
     AdditiveClassifier,
     AdditiveRegressor,
     Aggregate,
@@ -39,6 +40,7 @@ from privfit.models import (
     QuantileRegressor,
     Report,
     Ridge,
+    SelectPrivate,
     load_model,
 )
 from privfit.planning import Plan, plan
@@ -66,6 +68,7 @@ from privfit.version import VERSION as __version__
 
 __all__ = [
     "ERM",
+    "PCA",
     "AdaSSP",
     "AdditiveClassifier",
     "AdditiveRegressor",
@@ -114,6 +117,7 @@ __all__ = [
     "SampleAndAggregate",
     "Schema",
     "SchemaError",
+    "SelectPrivate",
     "TableDescription",
     "TableFitness",
     "TunedPerturbation",

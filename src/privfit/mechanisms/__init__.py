@@ -14,6 +14,7 @@ from privfit.mechanisms.functional.intervals import Bootstrap, bootstrap
 from privfit.mechanisms.functional.penalty_selection import PenaltySelection
 from privfit.mechanisms.functional.polynomial import PolynomialFit, PolynomialMechanism
 from privfit.mechanisms.functional.problem import LinearFit, QuadraticProblem
+from privfit.mechanisms.functional.second_moments import Covariances, SecondMoments
 from privfit.mechanisms.genetic.breeding import Breeding
 from privfit.mechanisms.genetic.centres import GeneticCentres
 from privfit.mechanisms.genetic.operators import Crossover, Generation, Mutate
@@ -26,6 +27,7 @@ from privfit.mechanisms.perturbation.problem import ERMFit, ERMProblem, PairTabl
 from privfit.mechanisms.perturbation.regression import ObjectiveRegression, RegressionFit
 from privfit.mechanisms.perturbation.tuning import TunedPerturbation
 from privfit.mechanisms.summaries.bounds import SelectedBounds
+from privfit.mechanisms.summaries.column_selection import ColumnChoice, ColumnSelection
 from privfit.mechanisms.summaries.crosstab import CrossCounts
 from privfit.mechanisms.summaries.questions import Summary
 
@@ -45,6 +47,9 @@ __all__ = [
     "ClusterFit",
     "Clusterer",
     "Clusters",
+    "ColumnChoice",
+    "ColumnSelection",
+    "Covariances",
     "CrossCounts",
     "Crossover",
     "ERMFit",
@@ -72,6 +77,7 @@ __all__ = [
     "Release",
     "SampleAndAggregate",
     "Search",
+    "SecondMoments",
     "SelectedBounds",
     "Summary",
     "TunedPerturbation",

@@ -44,6 +44,7 @@ _PARAMETERS = (
     "penalty",
     "loss",
     "n_clusters",
+    "scale",
     "n_jobs",
     "max_memory",
 )
@@ -71,7 +72,7 @@ def save(model: AnyModel, path: Path) -> None:
             if name in known and not _is_function(getattr(model, name))
         },
         "schema": model.schema_.to_toml(),
-        **(_centres_of(model) if hasattr(model, "cluster_centers_") else _weights_of(model)),
+        **_learned(model),
         "features": list(model._geometry.feature_names),
         "names": list(getattr(model, "feature_names_in_", [])),
         "strict_names": model._strict_names,
@@ -80,6 +81,13 @@ def save(model: AnyModel, path: Path) -> None:
         "facts": model._facts(),
     }
     path.write_text(json.dumps(document, indent=1, default=_plain) + "\n", encoding="utf-8")
+
+
+def _learned(model: AnyModel) -> JSONObject:
+    """What a model predicts from, unless that is among its facts."""
+    if hasattr(model, "cluster_centers_"):
+        return _centres_of(model)
+    return _weights_of(model) if hasattr(model, "coef_") else {}
 
 
 def _weights_of(model: AnyModel) -> JSONObject:
@@ -135,7 +143,7 @@ def _restore(document: JSONObject, kinds: dict[str, type[AnyModel]]) -> AnyModel
     if "centres" in document:
         model._geometry = point_geometry(schema)
         model._restore_centres(np.array(document["centres"], dtype=np.float64))
-    else:
+    elif "coef" in document:
         _restore_weights(model, schema, document)
     model.report_ = Report.from_dict(document["report"])
     if document.get("facts"):

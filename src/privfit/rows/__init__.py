@@ -8,6 +8,7 @@ from privfit.rows.interactions import InteractionCells, Interactions, Pair, is_a
 from privfit.rows.kernels import Kernel
 from privfit.rows.level_counts import count_levels
 from privfit.rows.margins import MarginRows, losses_of
+from privfit.rows.paired_levels import count_paired_levels
 from privfit.rows.partition import PartitionedRows
 from privfit.rows.plain import PlainRows
 from privfit.rows.points import Points, on_lattice, point_geometry, scaled_points
@@ -40,6 +41,7 @@ __all__ = [
     "cell_geometry",
     "count_cells",
     "count_levels",
+    "count_paired_levels",
     "count_residuals_up_to",
     "count_rows",
     "count_up_to",
