@@ -48,7 +48,7 @@ def evaluate(
 
     Two classes: noisy counts of rows by class and cell of predicted probability give all figures at one price. The
     model is public here: it was released before. Its own schema says which rows are used, and what stands for missing
-    values. Rows that the model was not fitted to tell how it will do on others (docs/evaluation.md).
+    values. Give rows that the model was not fitted to (docs/evaluation.md).
 
     Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows, for a model that
     does not depend on these rows or was released with a guarantee of its own; docs/proofs/evaluation.md, Theorem 1.

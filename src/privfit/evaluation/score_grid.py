@@ -16,7 +16,7 @@ FEWEST, MOST = 8, 64
 """Cells per class. More cells follow the scores closer and hold more noise; papers/experiments/evaluation.py."""
 FINER_ENDS = 0.4
 """How far edges lean from equal steps to steps of the arcsine of the root, which are finer at 0 and 1: at 1
-overconfident models are told better, and AUC of models that hardly tell classes apart worse;
+log-loss of overconfident models is more accurate, and AUC of models that hardly separate classes less;
 papers/experiments/evaluation.py."""
 POINTS = 8
 """Points that stand for the rows of a cell. No command varies it."""

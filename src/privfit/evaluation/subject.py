@@ -25,7 +25,7 @@ class Found:
 
 
 class Subject(ABC):
-    """A kind of model, with the figures that tell how good it is."""
+    """A kind of model, with the figures that say how good it is."""
 
     predictor: Predictor
 

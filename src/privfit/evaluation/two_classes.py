@@ -204,12 +204,10 @@ class TwoClassFigures:
     def _mean_of(self, of_none: Callable[[Floats], Floats], of_one: Callable[[Floats], Floats]) -> Estimate:
         """The mean over all rows of a function of the predicted probability, one for each class."""
         every, counts = np.ones(2 * self._size), self.cells.counts
-        even = WithinCells.even(self.grid.points)
-        accounts = [own.means(of_none(own.points), of_one(own.points)) for own in (*self._densities, even)]
-        weights = (accounts[0] + accounts[1]) / 2
-        rows = max(float(counts.sum()), 1.0)
-        unsure = [float((accounts[place] - accounts[0]) @ counts) / rows / 2 for place in (1, 2)]
-        return self.cells.ratio(weights, every, math.hypot(*unsure))
+        alike = [WithinCells.even(own.points) for own in self._densities]
+        accounts = [own.means(of_none(own.points), of_one(own.points)) for own in (*self._densities, *alike)]
+        means = [float(account @ counts) / max(float(counts.sum()), 1.0) for account in accounts]
+        return self.cells.ratio((accounts[0] + accounts[1]) / 2, every, (max(means) - min(means)) / 2)
 
     @property
     def log_loss(self) -> Estimate:
