@@ -193,6 +193,9 @@ def of_hard_minima() -> Iterator[Setting]:
         (pf.LogisticRegression, "wide", {"mechanism": objective(ridge=1e-8), "epsilon": 1000.0, "numeric": "slope"}),
         (pf.LinearSVC, "wide", {"mechanism": objective(ridge=1e-8), "epsilon": 1000.0, "numeric": "slope"}),
         (pf.LinearSVC, "one", {"loss": "hinge", "mechanism": output(ridge=1e-8), "epsilon": 1000.0, **plain}),
+        (pf.LogisticRegression, "one", {"class_weight": "balanced", "epsilon": 1000.0, **plain}),
+        (pf.LogisticRegression, "small", {"class_weight": "balanced", "mechanism": pf.TunedPerturbation()}),
+        (pf.LinearSVC, "small", {"class_weight": {"a": 1e-6}, "mechanism": output(ridge=1e-8), "epsilon": 1000.0}),
         (
             baselines.PrivateERM,
             "one",

@@ -40,6 +40,9 @@ _PARAMETERS = (
     "interactions",
     "intervals",
     "monotone",
+    "quantile",
+    "max_weight",
+    "class_weight",
     "width",
     "penalty",
     "loss",
@@ -67,7 +70,7 @@ def save(model: AnyModel, path: Path) -> None:
         "privfit": VERSION,
         "model": type(model).__name__,
         "parameters": {
-            name: _plain(getattr(model, name))
+            name: _plain(_pairs(getattr(model, name)) if name == "class_weight" else getattr(model, name))
             for name in _PARAMETERS
             if name in known and not _is_function(getattr(model, name))
         },
@@ -138,7 +141,10 @@ def load(path: str | Path, kinds: dict[str, type[AnyModel]]) -> AnyModel:
 
 def _restore(document: JSONObject, kinds: dict[str, type[AnyModel]]) -> AnyModel:
     schema = Schema.from_toml(document["schema"])
-    model = kinds[document["model"]](schema=schema, **document["parameters"])
+    given = document["parameters"]
+    if isinstance(pairs := given.get("class_weight"), list):
+        given["class_weight"] = dict(pairs)
+    model = kinds[document["model"]](schema=schema, **given)
     model.schema_ = schema
     if "centres" in document:
         model._geometry = point_geometry(schema)
@@ -175,6 +181,11 @@ def _restore_weights(model: AnyModel, schema: Schema, document: JSONObject) -> N
 def _is_function(value: object) -> bool:
     """Whether a parameter is made of functions, which no file can hold."""
     return isinstance(value, ConvexLoss | PolynomialLoss)
+
+
+def _pairs(given: object) -> object:
+    """A dict as pairs, because names are texts in JSON and levels need not be."""
+    return [list(pair) for pair in given.items()] if isinstance(given, dict) else given
 
 
 def _plain(value: object) -> object:

@@ -4,7 +4,7 @@ from privfit.rows.cached_design import CachedDesign, SampledDesign
 from privfit.rows.contingency import CellGrid, cell_geometry, count_cells
 from privfit.rows.design_subset import DesignSubset
 from privfit.rows.encoding import Encoder, level_codes
-from privfit.rows.interactions import InteractionCells, Interactions, Pair, is_alone
+from privfit.rows.interactions import COUNT_UNIT, InteractionCells, Interactions, Pair, is_alone
 from privfit.rows.kernels import Kernel
 from privfit.rows.level_counts import count_levels
 from privfit.rows.margins import MarginRows, losses_of
@@ -17,11 +17,18 @@ from privfit.rows.public import PublicRows
 from privfit.rows.row_weights import RowWeights
 from privfit.rows.rows import Rows, count_rows, on_progress, report_progress
 from privfit.rows.sides import one_against_rest
-from privfit.rows.target_sums import count_residuals_up_to, count_up_to, sum_of_residuals
+from privfit.rows.target_sums import (
+    count_residuals_up_to,
+    count_up_to,
+    sum_of_residuals,
+    weighed_rows,
+    weights_of_classes,
+)
 from privfit.rows.used_rows import used_rows
 from privfit.rows.workers import memory_bytes, one_blas_thread, thread_count
 
 __all__ = [
+    "COUNT_UNIT",
     "CachedDesign",
     "CellGrid",
     "DesignSubset",
@@ -61,4 +68,6 @@ __all__ = [
     "sum_of_residuals",
     "thread_count",
     "used_rows",
+    "weighed_rows",
+    "weights_of_classes",
 ]

@@ -36,7 +36,7 @@ from privfit.mechanisms.perturbation.target_scale import LEAST_THRESHOLD, Target
 from privfit.privacy import Budget, Draws, Event, PrivacyError, PrivacyParameters, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import Laplace, Selection
-from privfit.rows import CachedDesign, Rows, sum_of_residuals
+from privfit.rows import COUNT_UNIT, CachedDesign, Rows, sum_of_residuals, weighed_rows
 from privfit.schema import Block, Geometry, RowNorms, Schema
 
 Floats = NDArray[np.float64]
@@ -208,7 +208,7 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
 
     name = "objective regression"
     solves = "regression"
-    takes_splines = True
+    takes_splines = takes_weights = True
     _for_intercept: ClassVar[Fraction] = FOR_INTERCEPT
     _kind: ClassVar[str] = "regression"
 
@@ -220,7 +220,8 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         penalty = problem.penalty
         if penalty is None or penalty.alpha == "auto":
             return RegressionWeights(noise=self.noise)
-        return RegressionWeights(noise=self.noise, alpha=float(penalty.alpha), scaled=penalty.scaled)
+        alpha = float(penalty.alpha) / (problem.max_weight or 1.0)  # rows count from 0 to 1 in the fit
+        return RegressionWeights(noise=self.noise, alpha=alpha, scaled=penalty.scaled)
 
     def _erm(self, problem: QuadraticProblem) -> ERMProblem:
         """The problem of the weights, in units of a threshold that is not chosen yet."""
@@ -251,7 +252,7 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         """Noise for the weights in units of a threshold that is not known yet, and what is bought beside them."""
         parameters, epsilon = facts.parameters, facts.parameters.budget.epsilon
         centre, last = (FOR_CENTRE, self._for_intercept) if problem.fit_intercept else (Fraction(0), Fraction(0))
-        left = replace(parameters, budget=_rounded_down(parameters.budget, 1 - centre - FOR_THRESHOLD - last))
+        left = replace(parameters, budget=rounded_down(parameters.budget, 1 - centre - FOR_THRESHOLD - last))
         own, steps = replace(facts, parameters=left), self._weights(problem)
         weights = steps.plan(own, self._erm(problem))
         rows, norms = facts.n_rows or USUAL_ROWS, weights.gradients.norms
@@ -260,7 +261,8 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         bits = score_bits(norms.columns)
         if last and bits < 1:
             raise PrivacyError("A regression has too many encoded columns for exact residuals. Leave out columns.")
-        intercept = self._intercept_part(facts, exact(epsilon) * last, bits) if last else None
+        unit = 1 if problem.max_weight is None else COUNT_UNIT
+        intercept = self._intercept_part(facts, exact(epsilon) * last, bits, unit) if last else None
         event = Event(
             f"objective perturbation of a {self._kind}",
             epsilon,
@@ -275,8 +277,8 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         """Per unit of threshold: what clipping is weighed against."""
         return sd * norms.columns / (math.sqrt(norms.entries) * rows)
 
-    def _intercept_part(self, facts: PublicFacts, epsilon: Fraction, bits: int) -> Laplace | Selection:
-        """Noise on the sum of residuals; and on the number of rows where that is private."""
+    def _intercept_part(self, facts: PublicFacts, epsilon: Fraction, bits: int, unit: int) -> Laplace | Selection:
+        """Noise on the sum of residuals; and on the number of rows, or the sum of weights, where that is private."""
         parameters, most = facts.parameters, 1 << bits
         counted = parameters.adjacency == "add-remove"
         each = most + -(-most // COUNT_SHARE) if counted else 2 * most
@@ -321,7 +323,7 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         whole = integer_weights(weights * (fit.threshold / width), plan.bits)
         sums = [sum_of_residuals(data, whole, fit.centre, width, plan.bits)]
         if plan.facts.parameters.adjacency == "add-remove":
-            sums.append(data.n_rows * -(-most // COUNT_SHARE))
+            sums.append(weighed_rows(data, -(-most // COUNT_SHARE)))
         noisy = draws.add(np.array(sums, dtype=np.int64))
         rows = float(plan.facts.n_rows or 0) if len(noisy) == 1 else float(noisy[1]) / -(-most // COUNT_SHARE)
         shift = width * float(np.clip(noisy[0] / (most * max(rows, 1.0)), -1.0, 1.0))
@@ -345,7 +347,8 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
             return fit
         alpha, shown = problem.penalty.alpha, []
         for block in geometry.blocks:
-            each = fit.contrast_ridge * _coefficient_unit(block) if alpha == "auto" else float(alpha)
+            by_rule = fit.contrast_ridge * _coefficient_unit(block) * (problem.max_weight or 1.0)
+            each = by_rule if alpha == "auto" else float(alpha)
             shown += [each] * len(block.labels)
         return replace(fit, penalty=(np.zeros(len(shown)), np.array(shown)))
 
@@ -382,7 +385,7 @@ def perturbs_objective(parameters: PrivacyParameters, n_rows: int | None, geomet
     return OBJECTIVE_FROM <= signal < MOMENTS_FROM * geometry.n_columns * geometry.l2**4
 
 
-def _rounded_down(budget: Budget, share: Fraction) -> Budget:
+def rounded_down(budget: Budget, share: Fraction) -> Budget:
     """A share of epsilon, and all of delta."""
     whole = exact(budget.epsilon) * share
     part = float(whole)
