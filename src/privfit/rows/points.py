@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.rows.cached_rows import CachedRows
 from privfit.rows.encoding import absent_values, encode_numbers
 from privfit.rows.errors import too_many_rows
 from privfit.rows.layout import STEP
 from privfit.rows.prediction import PREDICT_ROWS
-from privfit.rows.rows import EXACT_INT, CachedRows, Rows
+from privfit.rows.rows import EXACT_INT, Rows
 from privfit.schema import Geometry, Numeric, Schema, SchemaError
 from privfit.tables import Arrays, Batch, Table
 
