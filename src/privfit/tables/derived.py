@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from privfit.schema import Column
-from privfit.tables.kept_columns import DecodedTable
+from privfit.tables.arranged import DecodedTable
 from privfit.tables.partitioned import Answer, Block, KeptBlocks, Merge, PartitionedTable, PartTask
 from privfit.tables.table import Batch, Table
 
