@@ -64,6 +64,33 @@ def class_truth(model: Any, rows: pl.DataFrame) -> dict[str, float]:
     }
 
 
+def numbers(slope: float, noise: Callable[[np.random.Generator, int], np.ndarray], power: bool = False) -> Draw:
+    """A number by a line and noise, or by the exponential of both."""
+
+    def draw(generator: np.random.Generator, rows: int) -> pl.DataFrame:
+        first, second = np.clip(generator.normal(0, 1, (2, rows)), -3, 3)
+        line = slope * first - slope / 2 * second + noise(generator, rows)
+        return pl.DataFrame({"a": first, "b": second, "y": np.exp(line) if power else 20 + line})
+
+    return draw
+
+
+def normal(deviation: float) -> Callable[[np.random.Generator, int], np.ndarray]:
+    """Normal noise."""
+    return lambda generator, rows: generator.normal(0, deviation, rows)
+
+
+def number_truth(model: Any, rows: pl.DataFrame) -> dict[str, float]:
+    """The same for numbers."""
+    low, high = model.schema_.target.low, model.schema_.target.high
+    true, predicted = rows["y"].to_numpy().clip(low, high), model.predict(rows)
+    return {
+        "r2": metrics.r2_score(true, predicted),
+        "rmse": metrics.root_mean_squared_error(true, predicted),
+        "mae": metrics.mean_absolute_error(true, predicted),
+    }
+
+
 def cases(kinds: list[str]) -> Iterator[Case]:
     """The populations, each with a model that was fitted to other rows of it."""
     if "classes" in kinds:
@@ -77,6 +104,18 @@ def cases(kinds: list[str]) -> Iterator[Case]:
             rows = own(np.random.default_rng(7), 5_000)
             model = pf.LogisticRegression(epsilon=2.0, schema=CLASSES, random_state=0).fit(rows)
             yield Case(name, own, model, class_truth)
+    if "numbers" in kinds:
+        for name, own, high in (
+            ("light", numbers(1.0, normal(1.0)), 100.0),
+            ("little R2", numbers(0.5, normal(1.0)), 100.0),
+            ("much R2", numbers(2.0, normal(0.7)), 100.0),
+            ("heavy, t4", numbers(1.0, lambda generator, rows: 0.7 * generator.standard_t(4, rows)), 100.0),
+            ("heavy, lognormal", numbers(0.6, normal(0.5), power=True), 1000.0),
+        ):
+            rows = own(np.random.default_rng(7), 5_000)
+            schema = pf.Schema(CLASSES.features, pf.Numeric("y", 0, high))
+            model = pf.LinearRegression(epsilon=4.0, schema=schema, random_state=0).fit(rows)
+            yield Case(name, own, model, number_truth)
 
 
 def measured(case: Case, rows: int, epsilon: float, runs: int) -> None:

@@ -110,6 +110,49 @@ def test_classifiers_without_probabilities() -> None:
     assert list(pf.evaluate(most, HELD, epsilon=1.0).figures) == ["accuracy", "balanced_accuracy"]
 
 
+def test_numbers() -> None:
+    target = pf.Numeric("cost", 0, 1000)
+    table = TABLE.with_columns(cost=50 + 3 * pl.col("size") + pl.Series(RNG.normal(0, 2, ROWS)))
+    line = pf.LinearRegression(epsilon=5.0, schema=pf.Schema(FEATURES, target)).fit(table[:10_000])
+    held = table[10_000:]
+    found = pf.evaluate(line, held, epsilon=100.0, random_state=1)
+    true, predicted = held["cost"].to_numpy(), line.predict(held)
+    assert found.r2 == pytest.approx(metrics.r2_score(true, predicted), abs=0.01)
+    assert found.rmse == pytest.approx(metrics.root_mean_squared_error(true, predicted), rel=0.02)
+    assert found.mae == pytest.approx(metrics.mean_absolute_error(true, predicted), rel=0.02)
+    for adjacency in ("replace-one", "add-remove"):
+        rough = pf.evaluate(line, held, epsilon=0.5, adjacency=adjacency, expected_rows=10_000, random_state=1)
+        assert all(one.interval[0] < one < one.interval[1] for one in rough.figures.values())
+        assert rough.rmse == pytest.approx(found.rmse, rel=0.1)
+    assert np.isnan(pf.evaluate(line, held[:40], epsilon=0.01, random_state=2).r2)
+
+
+def test_more_classes() -> None:
+    table = TABLE.with_columns(
+        kind=pl.Series(np.array(["a", "b", "c"])[np.digitize(SIZE + RNG.normal(0, 0.5, ROWS), [-0.5, 0.5])])
+    )
+    schema = pf.Schema(FEATURES, pf.Category("kind", ["a", "b", "c"]))
+    three = pf.LogisticRegression(epsilon=5.0, schema=schema).fit(table[:10_000])
+    held = table[10_000:]
+    found = pf.evaluate(three, held, epsilon=200.0, random_state=1)
+    true, predicted = held["kind"].to_numpy(), three.predict(held)
+    assert np.asarray(found.confusion) == pytest.approx(metrics.confusion_matrix(true, predicted), abs=3)
+    assert found.accuracy == pytest.approx((true == predicted).mean(), abs=1e-3)
+    assert found.balanced_accuracy == pytest.approx(metrics.balanced_accuracy_score(true, predicted), abs=1e-3)
+    sure = three.predict_proba(held).max(axis=1) > 0.9
+    assert found.calibration.observed[-1] == pytest.approx((true == predicted)[sure].mean(), abs=0.05)
+    assert pf.evaluate(three, held, epsilon=1.0, metrics="accuracy").report.released_values == 9
+
+
+def test_clusters() -> None:
+    table = TABLE.select(a=pl.col("size").clip(-3, 3), b=pl.Series(RNG.normal(0, 0.5, ROWS)))
+    schema = pf.Schema([pf.Numeric("a", -3, 3), pf.Numeric("b", -3, 3)])
+    centres = pf.KMeans(n_clusters=3, epsilon=5.0, schema=schema).fit(table)
+    found = pf.evaluate(centres, table, epsilon=20.0, random_state=1)
+    exact = (centres.transform(table).min(axis=1) ** 2).mean()
+    assert found.mean_squared_distance == pytest.approx(exact, rel=0.03)
+
+
 def test_fewer_figures_are_more_accurate(model: Any) -> None:
     few = pf.evaluate(model, HELD, epsilon=0.1, metrics="accuracy")
     assert (list(few.figures), list(few.curves)) == (["accuracy"], [])

@@ -12,8 +12,10 @@ import pytest
 
 import privfit as pf
 from privfit.evaluation import two_classes
+from privfit.evaluation.predictor import Predictor
+from privfit.evaluation.regressions import Regression
 from privfit.evaluation.two_classes import TwoClasses
-from privfit.mechanisms.summaries import cells
+from privfit.mechanisms.summaries import cells, residuals
 from privfit.mechanisms.summaries.questions import Share
 from privfit.summaries import release
 from tests.support.functions import fitted
@@ -23,7 +25,8 @@ EPSILON = 0.6
 LEDGER = pf.Ledger(epsilon=1e5)
 Row = tuple[Any, ...]
 FEATURES = (pf.Numeric("size", -3, 3, fill=0.5), pf.Numeric("speed", 0, 1e6), pf.Category("job", ["cook", "smith"]))
-TWO = pf.Category("ill", ["no", "yes"])
+TWO, THREE = pf.Category("ill", ["no", "yes"]), pf.Category("kind", ["a", "b", "c"])
+COST = pf.Numeric("cost", 0, 100)
 NORMS = {
     "laplace": lambda moved: sum(map(abs, moved)),
     "linf": lambda moved: max(map(abs, moved)),
@@ -32,6 +35,9 @@ NORMS = {
 MODELS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "probabilities": (pf.LogisticRegression, TWO, {"numeric": "splines"}),
     "scores": (pf.LinearSVC, TWO, {}),
+    "classes": (pf.LogisticRegression, THREE, {}),
+    "numbers": (pf.LinearRegression, COST, {"mechanism": "functional"}),
+    "clusters": (pf.KMeans, None, {"n_clusters": 2}),
 }
 """Estimators, their targets and parameters."""
 
@@ -116,6 +122,26 @@ def test_half_the_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(cells.Cells, "_noise", half)
     assert largest(model_named("probabilities"), "replace-one", 1) > EPSILON
+
+
+def test_sums_that_a_row_can_move_further_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = residuals.clipped_sums
+    monkeypatch.setattr(residuals, "clipped_sums", lambda *given: [3 * one for one in honest(*given)])
+    assert largest(model_named("numbers"), "replace-one", 1) > EPSILON
+
+
+@pytest.mark.parametrize("reach", [(1.0, 2.0), (0.1, 1e6), (3e-3, 1e-3)])
+def test_one_row_adds_to_each_sum_an_integer_of_a_range_of_one_step(reach: tuple[float, float]) -> None:
+    grids = Regression(Predictor.of(model_named("numbers"))).problem
+    own = (grids.residuals, grids.target)
+    found = []
+    for places in product((0, 500, len(own[0].values) // 2, -500, -1), repeat=2):
+        counts = [np.zeros(len(grid.values), dtype=np.int64) for grid in own]
+        for place, count in zip(places, counts, strict=True):
+            count[place] = 1
+        found.append(residuals.clipped_sums(own, counts, reach))
+    assert np.ptp(np.array(found), axis=0).max() <= residuals.STEP
+    assert np.ptp(np.array(found), axis=0).min() > 0.9 * residuals.STEP
 
 
 def test_predictions_that_depend_on_other_rows_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,7 +59,8 @@ def _described(*columns: Any, **options: Any) -> Ask:
 
 GAPS = pf.Numeric("size", -3, 3, fill=0.5)
 SPEED = pf.Numeric("speed", 0, 1e6)
-ILL = pf.Category("ill", ["no", "yes"])
+ILL, KIND = pf.Category("ill", ["no", "yes"]), pf.Category("kind", ["a", "b", "c"])
+COST = pf.Numeric("cost", 0, 100)
 
 
 @cache
@@ -113,6 +114,15 @@ CASES = (
         _evaluated(pf.LogisticRegression, ILL, kernel="rbf", n_components=6),
         {"metrics": "accuracy"},
     ),
+    Case("evaluate classes", pf.evaluate, "Summary", (GAPS, SPEED, JOB, KIND), _evaluated(pf.LogisticRegression, KIND)),
+    Case(
+        "evaluate numbers",
+        pf.evaluate,
+        "ResidualSums",
+        (GAPS, SPEED, JOB, COST),
+        _evaluated(pf.LinearRegression, COST, mechanism="functional"),
+    ),
+    Case("evaluate clusters", pf.evaluate, "Summary", (GAPS, SPEED), _evaluated(pf.KMeans, None, n_clusters=2)),
     Case("bounds", pf.bounds, "SelectedBounds", (INCOME, DEBT), _bounds(INCOME, DEBT)),
     Case("bounds both ends", pf.bounds, "SelectedBounds", (DEBT, AGE), _bounds(DEBT, AGE, ends="both", grid="linear")),
     Case("bounds delta", pf.bounds, "SelectedBounds", (INCOME, DEBT, AGE), _bounds(INCOME, DEBT, AGE), {"delta": 1e-3}),

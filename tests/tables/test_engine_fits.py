@@ -96,7 +96,7 @@ def fits() -> Iterator[tuple[str, Callable[[Any], list[np.ndarray]]]]:
         "KMeans",
         lambda source: [pf.KMeans(3, epsilon=3.0, schema=numbers, random_state=5).fit(source).cluster_centers_],
     )
-    for estimator, target in ((pf.LogisticRegression, ILL),):
+    for estimator, target in ((pf.LogisticRegression, ILL), (pf.LinearRegression, INCOME)):
 
         def evaluated(source: Any, estimator: Any = estimator, target: Any = target) -> list[np.ndarray]:
             model = estimator(3.0, schema=pf.Schema(FEATURES, target), random_state=5).fit(pl.from_arrow(table()))

@@ -2,7 +2,8 @@
 
 Read evaluate.py first: from a model and a table to a release and its figures. subject.py says what a kind of model
 fills in; predictor.py what is computed of each row. two_classes.py has figures of two classes, from cells.py (noisy
-counts) and score_grid.py (where rows lie within cells); result.py is what a user gets.
+counts) and score_grid.py (where rows lie within cells); many_classes.py, regressions.py and clusters.py have the other
+kinds. result.py is what a user gets.
 """
 
 from privfit.evaluation.evaluate import evaluate

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from privfit.evaluation.clusters import Clusters
+from privfit.evaluation.many_classes import ManyClasses
 from privfit.evaluation.predictor import Predictor
+from privfit.evaluation.regressions import Regression
 from privfit.evaluation.result import KNOWN, Curve, Evaluation
 from privfit.evaluation.score_grid import ScoreGrid
 from privfit.evaluation.subject import Found, Subject
 from privfit.evaluation.two_classes import TwoClasses
 from privfit.mechanisms.base import STREAM_ROWS
-from privfit.mechanisms.summaries.questions import Summary, SummaryProblem
 from privfit.models.inputs import table_with_target
 from privfit.models.private import AnyModel, PrivateModel
 from privfit.models.report import Report
@@ -46,7 +47,8 @@ def evaluate(
 ) -> Evaluation:
     """Measure how good a released model is on private rows, with noise and with intervals.
 
-    Two classes: noisy counts of rows by class and cell of predicted probability give all figures at one price. The
+    Two classes: noisy counts of rows by class and cell of predicted probability give all figures at one price. More
+    classes: a confusion matrix, and calibration. Numbers: R2 and errors from clipped sums. Clusters: distances. The
     model is public here: it was released before. Its own schema says which rows are used, and what stands for missing
     values. Give rows that the model was not fitted to (docs/evaluation.md).
 
@@ -56,7 +58,7 @@ def evaluate(
 
     Parameters
     ----------
-    model : LogisticRegression, LinearSVC or another fitted classifier of two classes
+    model : LogisticRegression, LinearRegression, KMeans or another fitted model
         A fitted model, or one that `load_model` read.
     X : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
         The private table, as in `fit`.
@@ -113,13 +115,12 @@ def evaluate(
     opened = table_with_target(model, X, y)
     subject = _subject(Predictor.of(model), _public_rows(model, opened, terms.parameters), terms.parameters, asked)
     _check_asked(model, subject, asked)
-    questions, weights = zip(*subject.questions(), strict=True)
-    problem = SummaryProblem(questions, tuple(map(Fraction, weights)))
+    problem = subject.problem
     target = model.schema_.target
     derived = Computed(_computing(subject), "" if target is None else target.name, PUBLIC, _notes(model))
     try:
         answer = released(
-            "evaluate", Summary(), lambda _: problem, opened, subject.columns, terms, model.schema_, derived
+            "evaluate", subject.mechanism, lambda _: problem, opened, subject.columns, terms, model.schema_, derived
         )
         return _evaluation(model, subject.found(answer), answer.report, asked)
     except MissingValues as error:
@@ -173,11 +174,14 @@ def _subject(predictor: Predictor, rows: int, parameters: PrivacyParameters, ask
     changed = int(parameters.rows_per_person) * (2 if parameters.adjacency == "replace-one" else 1)
     grid = ScoreGrid.of(rows, float(parameters.budget.epsilon), changed)
     target = predictor.schema.target
-    if isinstance(target, Category) and len(target.levels) == 2:
-        return TwoClasses.of(predictor, grid, asked)
+    if isinstance(target, Category):
+        return (TwoClasses if len(target.levels) == 2 else ManyClasses).of(predictor, grid, asked)
+    if target is not None:
+        return Regression(predictor)
+    if hasattr(predictor.model, "cluster_centers_"):
+        return Clusters(predictor, rows * float(parameters.budget.epsilon))
     raise PrivacyError(
-        f"evaluate was given a {type(predictor.model).__name__} without two classes; so far it evaluates classifiers "
-        "of two classes."
+        f"evaluate was given a {type(predictor.model).__name__} ; it evaluates classifiers, regressions and KMeans."
     )
 
 

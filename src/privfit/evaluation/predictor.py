@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from privfit.models.private import AnyModel
-from privfit.rows import level_codes
-from privfit.schema import Block, Schema, make_block
+from privfit.rows import level_codes, within_bounds
+from privfit.schema import Block, Numeric, Schema, make_block
 from privfit.tables import Batch, DecodedTable, in_equal_parts
 
 Floats = NDArray[np.float64]
@@ -49,6 +49,11 @@ class Predictor:
         """The target's classes as levels."""
         assert self.schema.target is not None
         return make_block(self.schema.target, 0, whole=True)
+
+    def numbers(self, batch: Batch) -> Floats:
+        """The target of every row, clipped to its bounds; missing ones as the schema says."""
+        assert isinstance(self.schema.target, Numeric)
+        return within_bounds(self.schema.target, batch[-1])
 
     def classes(self, batch: Batch) -> NDArray[np.intp]:
         """The class of every row, as its place among the model's classes."""

@@ -26,7 +26,6 @@ KNOWN = {
     "r2": "a regression",
     "rmse": "a regression",
     "mae": "a regression",
-    "residuals": "a regression",
     "mean_squared_distance": "clusters",
 }
 """Every figure and curve, and the models that have it."""
@@ -78,7 +77,7 @@ class Evaluation:
         Of clusters.
     confusion : Figures
         Rows by true class (first axis) and predicted class; `labels` has the classes.
-    roc, calibration, residuals : Curve
+    roc, calibration : Curve
         Lines of figures by name.
     report : Report
         What was guaranteed and what was drawn.

@@ -5,14 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 from privfit.evaluation.cells import Estimate
 from privfit.evaluation.predictor import Predictor
-from privfit.mechanisms.summaries.questions import Question
+from privfit.mechanisms.base import AnyMechanism
+from privfit.mechanisms.summaries.questions import Question, Summary, SummaryProblem
 from privfit.schema import Column
 from privfit.summaries.release import Answer
 from privfit.tables import Batch
+
+Asked = tuple[tuple[Question, int], ...]
 
 
 @dataclass(frozen=True)
@@ -43,9 +47,20 @@ class Subject(ABC):
     def compute(self, batch: Batch) -> Batch:
         """These columns for some rows; each depends on its row alone."""
 
-    @abstractmethod
-    def questions(self) -> tuple[tuple[Question, int], ...]:
-        """What is asked of each column, with its weight in the price."""
+    def questions(self) -> Asked:
+        """What is asked of each column, with its weight in the price; for a summary."""
+        return ()
+
+    @property
+    def mechanism(self) -> AnyMechanism:
+        """What releases: a summary of the columns."""
+        return Summary()
+
+    @property
+    def problem(self) -> Any:
+        """What it is asked."""
+        questions, weights = zip(*self.questions(), strict=True)
+        return SummaryProblem(questions, tuple(map(Fraction, weights)))
 
     @abstractmethod
     def found(self, answer: Answer) -> Found:

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from privfit.evaluation.cells import Estimate, NoisyCells, around
 from privfit.evaluation.predictor import Predictor, probability, score_scale, second_class, squashed
 from privfit.evaluation.score_grid import ScoreGrid, WithinCells, crowded
-from privfit.evaluation.subject import Found, Subject
+from privfit.evaluation.subject import Asked, Found, Subject
 from privfit.mechanisms.summaries.cells import Cells
-from privfit.mechanisms.summaries.questions import Question
 from privfit.privacy.parts import Laplace
 from privfit.schema import Category
 from privfit.summaries.release import Answer
@@ -78,7 +77,7 @@ class TwoClasses(Subject):
         cells = self.grid.cells_of(self.predictor.predicted(batch, self.score))
         return [(classes * self.grid.cells + cells).astype(np.int32)]
 
-    def questions(self) -> tuple[tuple[Question, int], ...]:
+    def questions(self) -> Asked:
         """One count."""
         return ((Cells(self.columns[0]), 1),)
 
@@ -222,15 +221,20 @@ class TwoClassFigures:
     @property
     def calibration(self) -> dict[str, list[Estimate]]:
         """For groups of neighbouring cells the mean predicted probability and the share of the second class."""
-        found: dict[str, list[Estimate]] = {"predicted": [], "observed": []}
-        counts = self.cells.counts
-        for group in np.array_split(np.arange(self._size), min(GROUPS, self._size)):
-            here = np.isin(np.arange(self._size), group).astype(np.float64)
-            among, middles = np.tile(here, 2), np.tile(self.grid.points.mean(axis=1), 2)
-            low, high = float(self.grid.edges[group[0]]), float(self.grid.edges[group[-1] + 1])
-            middle = float(middles[group].mean())
-            if self.cells.is_clear(among):
-                middle = min(max(float((middles * among) @ counts) / float(among @ counts), low), high)
-            found["predicted"].append(Estimate(middle, low, high))
-            found["observed"].append(self.cells.proportion(self._of_class(1, here), among))
-        return found
+        return calibration_of(self.cells, self.grid)
+
+
+def calibration_of(cells: NoisyCells, grid: ScoreGrid) -> dict[str, list[Estimate]]:
+    """For groups of neighbouring cells the mean score and the share of the second half of counts."""
+    found: dict[str, list[Estimate]] = {"predicted": [], "observed": []}
+    size = grid.cells
+    for group in np.array_split(np.arange(size), min(GROUPS, size)):
+        here = np.isin(np.arange(size), group).astype(np.float64)
+        among, middles = np.tile(here, 2), np.tile(grid.points.mean(axis=1), 2)
+        low, high = float(grid.edges[group[0]]), float(grid.edges[group[-1] + 1])
+        middle = float(middles[group].mean())
+        if cells.is_clear(among):
+            middle = min(max(float((middles * among) @ cells.counts) / float(among @ cells.counts), low), high)
+        found["predicted"].append(Estimate(middle, low, high))
+        found["observed"].append(cells.proportion(np.concatenate([np.zeros(size), here]), among))
+    return found

@@ -3,7 +3,7 @@
 from privfit.rows.cached_design import CachedDesign, SampledDesign
 from privfit.rows.contingency import CellGrid, cell_geometry, count_cells
 from privfit.rows.design_subset import DesignSubset
-from privfit.rows.encoding import Encoder, level_codes
+from privfit.rows.encoding import Encoder, level_codes, within_bounds
 from privfit.rows.interactions import COUNT_UNIT, InteractionCells, Interactions, Pair, is_alone
 from privfit.rows.kernels import Kernel
 from privfit.rows.level_counts import count_levels
@@ -70,4 +70,5 @@ __all__ = [
     "used_rows",
     "weighed_rows",
     "weights_of_classes",
+    "within_bounds",
 ]
