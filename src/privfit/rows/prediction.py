@@ -6,7 +6,7 @@ computed by itself, column by column: in a matrix product the rows beside it cou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from privfit.rows.interactions import Interactions, Pair
 from privfit.rows.layout import Layout, linear_splines
 from privfit.rows.workers import Chunk
 from privfit.schema import Block, Geometry, Numeric, Schema
-from privfit.tables import Table, Values
+from privfit.tables import Batch, Table, Values
 
 PREDICT_ROWS = 1 << 15
 """Rows that are predicted for together: time against memory."""
@@ -90,6 +90,13 @@ def feature_scores(
     return np.concatenate(parts) if parts else np.empty(0)
 
 
+def _designs(table: Table, schema: Schema, geometry: Geometry) -> Iterator[tuple[Batch, NDArray[np.float64]]]:
+    """Batches, and their rows as columns of a design."""
+    for batch in table.batches(schema.features, table.positions(schema.features), PREDICT_ROWS):
+        columns = [_shown(block, values) for block, values in zip(geometry.blocks, batch, strict=True)]
+        yield batch, np.column_stack(columns)
+
+
 def _share_of(block: Block, values: Values, coef: NDArray[np.float64]) -> NDArray[np.float64]:
     """What a column adds to the scores of every row."""
     if block.kind in ("levels", "sign", "indicators"):
@@ -119,7 +126,9 @@ def _shown(block: Block, values: Values) -> NDArray[np.float64]:
         return numbers[:, None]
     if block.kind.endswith("-or-missing"):
         return _shown_with_gaps(block, np.asarray(values, dtype=np.float64))
-    return linear_splines(on_knots(block, np.asarray(values, dtype=np.float64)), block.width)
+    if block.kind == "spline":
+        return linear_splines(on_knots(block, np.asarray(values, dtype=np.float64)), block.width)
+    return np.eye(len(block.labels))[level_codes(block, values)]
 
 
 def _shown_with_gaps(block: Block, values: NDArray[np.float64]) -> NDArray[np.float64]:
