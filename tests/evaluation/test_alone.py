@@ -44,6 +44,7 @@ MODELS: dict[str, tuple[Any, Any]] = {
         pf.Schema([FEATURES[0], pf.Numeric("shift", -3, 3)], ILL),
     ),
     "classes": (pf.LogisticRegression(epsilon=3.0), pf.Schema(FEATURES, KIND)),
+    "naive Bayes": (pf.GaussianNB(epsilon=3.0), pf.Schema(FEATURES, KIND)),
     "vectors": (pf.LinearSVC(epsilon=3.0), pf.Schema(FEATURES, ILL)),
     "numbers": (pf.LinearRegression(epsilon=3.0), pf.Schema(FEATURES, COST)),
     "curves": (pf.AdditiveRegressor(epsilon=3.0), pf.Schema(FEATURES, COST)),

@@ -66,7 +66,7 @@ def quadratic_scores(
     for _, design in _designs(table, schema, geometry):
         for block in numbers:
             design[:, block.start] = np.clip((design[:, block.start] - block.center) / block.unit, -1.0, 1.0)
-        parts.append(design @ linear.T + np.square(design) @ quadratic.T + constant)
+        parts.append(_row_by_row(design, linear.T) + _row_by_row(np.square(design), quadratic.T) + constant)
     return np.concatenate(parts)
 
 
