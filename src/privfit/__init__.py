@@ -6,6 +6,7 @@ overdrawn.
 """
 
 from privfit import audit, baselines, learning, losses
+from privfit.evaluation import Evaluation, evaluate
 from privfit.losses import ConvexLoss, Part, PolynomialLoss, QuadraticLoss
 from privfit.mechanisms import (
     AdaSSP,
@@ -29,6 +30,7 @@ from privfit.models import (
     ElasticNet,
     FunctionalClassifier,
     FunctionalRegressor,
+    GaussianNB,
     GeneticSearch,
     Holdout,
     KMeans,
@@ -83,11 +85,13 @@ __all__ = [
     "Crossover",
     "DataError",
     "ElasticNet",
+    "Evaluation",
     "Figure",
     "Figures",
     "FunctionalClassifier",
     "FunctionalMechanism",
     "FunctionalRegressor",
+    "GaussianNB",
     "Generation",
     "GeneticSearch",
     "Holdout",
@@ -131,6 +135,7 @@ __all__ = [
     "count",
     "crosstab",
     "describe",
+    "evaluate",
     "histogram",
     "holdout",
     "learning",

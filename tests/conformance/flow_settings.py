@@ -193,9 +193,6 @@ def of_hard_minima() -> Iterator[Setting]:
         (pf.LogisticRegression, "wide", {"mechanism": objective(ridge=1e-8), "epsilon": 1000.0, "numeric": "slope"}),
         (pf.LinearSVC, "wide", {"mechanism": objective(ridge=1e-8), "epsilon": 1000.0, "numeric": "slope"}),
         (pf.LinearSVC, "one", {"loss": "hinge", "mechanism": output(ridge=1e-8), "epsilon": 1000.0, **plain}),
-        (pf.LogisticRegression, "one", {"class_weight": "balanced", "epsilon": 1000.0, **plain}),
-        (pf.LogisticRegression, "small", {"class_weight": "balanced", "mechanism": pf.TunedPerturbation()}),
-        (pf.LinearSVC, "small", {"class_weight": {"a": 1e-6}, "mechanism": output(ridge=1e-8), "epsilon": 1000.0}),
         (
             baselines.PrivateERM,
             "one",
@@ -207,6 +204,18 @@ def of_hard_minima() -> Iterator[Setting]:
         yield _setting(
             estimator, features, FEATURES[features], CLASSES, "replace-one", parameters, thorough=True, may_refuse=True
         )
+
+
+def of_weighed_classes() -> Iterator[Setting]:
+    """Classes with public weights, and such that shall weigh alike."""
+    plain, tuned = {"numeric": "slope", "fit_intercept": False}, pf.TunedPerturbation()
+    many: list[tuple[Any, str, dict[str, Any]]] = [
+        (pf.LogisticRegression, "one", {"class_weight": "balanced", "epsilon": 1000.0, **plain}),
+        (pf.LogisticRegression, "small", {"class_weight": "balanced", "mechanism": tuned}),
+        (pf.LinearSVC, "small", {"class_weight": {"a": 1e-6}, "mechanism": pf.OutputPerturbation(ridge=1e-8)}),
+    ]
+    for estimator, features, parameters in many:
+        yield _setting(estimator, features, FEATURES[features], CLASSES, "replace-one", parameters, thorough=True)
 
 
 def of_moments() -> Iterator[Setting]:
@@ -280,6 +289,21 @@ def of_components() -> Iterator[Setting]:
             "epsilon": epsilon,
         }
         yield _setting(pf.PCA, told, FEATURES[told], None, ADJACENCIES[place // 3 % 2], parameters)
+
+
+def of_naive_bayes() -> Iterator[Setting]:
+    """Naive Bayes with numbers as they are and in bins, of two classes and more."""
+    three = pf.Category("y", ["a", "b", "c"])
+    for place, (told, epsilon) in enumerate(itertools.product(("one", "gaps", "huge", "levels"), (0.01, 1.0, 1000.0))):
+        parameters = {
+            "numeric": ("slope", "bins")[place % 2 if told != "huge" else 0],
+            "priors": [0.25, 0.75] if place % 3 and place // 3 % 2 else None,
+            "delta": (0.0, 1e-6)[place // 2 % 2],
+            "rows_per_person": 1 + place % 2,
+            "epsilon": epsilon,
+        }
+        target = CLASSES if place % 3 else three
+        yield _setting(pf.GaussianNB, told, FEATURES[told], target, ADJACENCIES[place // 3 % 2], parameters)
 
 
 def _score(rows: Any, candidates: Any) -> Any:
@@ -554,7 +578,6 @@ def all_settings() -> list[Setting]:
         of_hard_minima,
         of_moments,
         of_clusters,
-        of_components,
         of_functions,
         of_weights,
         of_publishers,
@@ -565,8 +588,11 @@ def all_settings() -> list[Setting]:
         of_rows_left_out,
         of_quantiles,
         of_selected_columns,
+        of_components,
+        of_weighed_classes,
         of_bands,
         of_searches,
+        of_naive_bayes,
     )
     return [setting for part in parts for setting in part()]
 

@@ -21,6 +21,7 @@ from privfit.mechanisms.genetic.centres import GeneticCentres
 from privfit.mechanisms.genetic.operators import Crossover, Generation, Mutate
 from privfit.mechanisms.genetic.privgene import PrivGene
 from privfit.mechanisms.genetic.search import GeneticMechanism, Search
+from privfit.mechanisms.histograms.class_sums import NaiveBayes
 from privfit.mechanisms.perturbation.balanced import BalancedPerturbation
 from privfit.mechanisms.perturbation.base import Perturbation
 from privfit.mechanisms.perturbation.objective import ObjectivePerturbation
@@ -32,6 +33,7 @@ from privfit.mechanisms.summaries.bounds import SelectedBounds
 from privfit.mechanisms.summaries.column_selection import ColumnChoice, ColumnSelection
 from privfit.mechanisms.summaries.crosstab import CrossCounts
 from privfit.mechanisms.summaries.questions import Summary
+from privfit.mechanisms.summaries.residuals import ResidualSums
 
 __all__ = [
     "BOOSTED_ROUNDS",
@@ -67,6 +69,7 @@ __all__ = [
     "LinearFit",
     "LloydClusterer",
     "Mutate",
+    "NaiveBayes",
     "ObjectivePerturbation",
     "ObjectiveRegression",
     "OutputPerturbation",
@@ -79,6 +82,7 @@ __all__ = [
     "QuadraticProblem",
     "RegressionFit",
     "Release",
+    "ResidualSums",
     "SampleAndAggregate",
     "Search",
     "SecondMoments",

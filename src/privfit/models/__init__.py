@@ -15,6 +15,7 @@ from privfit.models.holdout import Holdout, holdout
 from privfit.models.kmeans import KMeans
 from privfit.models.linear import LinearRegression
 from privfit.models.logistic import LogisticRegression
+from privfit.models.naive_bayes import GaussianNB
 from privfit.models.pca import PCA
 from privfit.models.penalised import ElasticNet, Lasso, Ridge
 from privfit.models.private import AnyModel
@@ -44,7 +45,9 @@ ESTIMATORS = (
 )
 
 
-LOADABLE: dict[str, type[AnyModel]] = {estimator.__name__: estimator for estimator in (*ESTIMATORS, KMeans, PCA)}
+LOADABLE: dict[str, type[AnyModel]] = {
+    estimator.__name__: estimator for estimator in (*ESTIMATORS, KMeans, PCA, GaussianNB)
+}
 """The classes that may be in a saved model, by name. Baselines add theirs."""
 
 
@@ -63,6 +66,7 @@ SavedModel = (
     | QuantileRegressor
     | KMeans
     | PCA
+    | GaussianNB
     | ClassModel[Any, Any, Any]
 )
 """What `load_model` returns. ClassModel stands for the baselines that can be saved: they are in a package above this
@@ -119,6 +123,7 @@ __all__ = [
     "ElasticNet",
     "FunctionalClassifier",
     "FunctionalRegressor",
+    "GaussianNB",
     "GeneticSearch",
     "Holdout",
     "KMeans",
