@@ -8,6 +8,7 @@ from typing import Any, cast
 from privfit.models import saving
 from privfit.models.additive import AdditiveClassifier, AdditiveRegressor
 from privfit.models.aggregate import Aggregate
+from privfit.models.amounts import FractionalRegressor, GammaRegressor, PoissonRegressor
 from privfit.models.classes import ClassModel
 from privfit.models.erm import ERM
 from privfit.models.general import FunctionalClassifier, FunctionalRegressor
@@ -37,6 +38,9 @@ ESTIMATORS = (
     AdditiveRegressor,
     AdditiveClassifier,
     QuantileRegressor,
+    PoissonRegressor,
+    GammaRegressor,
+    FractionalRegressor,
 )
 
 
@@ -57,6 +61,9 @@ SavedModel = (
     | AdditiveRegressor
     | AdditiveClassifier
     | QuantileRegressor
+    | PoissonRegressor
+    | GammaRegressor
+    | FractionalRegressor
     | KMeans
     | ClassModel[Any, Any, Any]
 )
@@ -111,8 +118,10 @@ __all__ = [
     "AdditiveRegressor",
     "Aggregate",
     "ElasticNet",
+    "FractionalRegressor",
     "FunctionalClassifier",
     "FunctionalRegressor",
+    "GammaRegressor",
     "GeneticSearch",
     "KMeans",
     "Lasso",
@@ -120,6 +129,7 @@ __all__ = [
     "LinearSVC",
     "LogisticRegression",
     "ModelFileError",
+    "PoissonRegressor",
     "QuantileRegressor",
     "Report",
     "Ridge",
