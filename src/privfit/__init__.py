@@ -22,6 +22,7 @@ from privfit.mechanisms import (
 )
 from privfit.models import (
     ERM,
+    PCA,
     AdditiveClassifier,
     AdditiveRegressor,
     Aggregate,
@@ -41,6 +42,7 @@ from privfit.models import (
     QuantileRegressor,
     Report,
     Ridge,
+    SelectPrivate,
     load_model,
 )
 from privfit.planning import Plan, plan
@@ -68,6 +70,7 @@ from privfit.version import VERSION as __version__
 
 __all__ = [
     "ERM",
+    "PCA",
     "AdaSSP",
     "AdditiveClassifier",
     "AdditiveRegressor",
@@ -118,6 +121,7 @@ __all__ = [
     "SampleAndAggregate",
     "Schema",
     "SchemaError",
+    "SelectPrivate",
     "TableDescription",
     "TableFitness",
     "TunedPerturbation",

@@ -193,6 +193,9 @@ def of_hard_minima() -> Iterator[Setting]:
         (pf.LogisticRegression, "wide", {"mechanism": objective(ridge=1e-8), "epsilon": 1000.0, "numeric": "slope"}),
         (pf.LinearSVC, "wide", {"mechanism": objective(ridge=1e-8), "epsilon": 1000.0, "numeric": "slope"}),
         (pf.LinearSVC, "one", {"loss": "hinge", "mechanism": output(ridge=1e-8), "epsilon": 1000.0, **plain}),
+        (pf.LogisticRegression, "one", {"class_weight": "balanced", "epsilon": 1000.0, **plain}),
+        (pf.LogisticRegression, "small", {"class_weight": "balanced", "mechanism": pf.TunedPerturbation()}),
+        (pf.LinearSVC, "small", {"class_weight": {"a": 1e-6}, "mechanism": output(ridge=1e-8), "epsilon": 1000.0}),
         (
             baselines.PrivateERM,
             "one",
@@ -264,6 +267,19 @@ def of_clusters() -> Iterator[Setting]:
                 place % 3 if epsilon != 1.0 and name != "genetic" else 0
             ]
             yield _setting(pf.KMeans, told, columns, None, ADJACENCIES[(place + (epsilon > 1)) % 2], parameters)
+
+
+def of_components() -> Iterator[Setting]:
+    """Principal components of numbers, categories and missing values."""
+    for place, (told, epsilon) in enumerate(itertools.product(("one", "gaps", "huge", "wide"), (0.01, 1.0, 1000.0))):
+        parameters = {
+            "n_components": (None, 1, 0.5)[place % 3],
+            "scale": ("none", "bounds")[place % 2],
+            "delta": (0.0, 1e-6)[place // 2 % 2],
+            "rows_per_person": 1 + place % 2,
+            "epsilon": epsilon,
+        }
+        yield _setting(pf.PCA, told, FEATURES[told], None, ADJACENCIES[place // 3 % 2], parameters)
 
 
 def _score(rows: Any, candidates: Any) -> Any:
@@ -491,6 +507,14 @@ def of_quantiles() -> Iterator[Setting]:
         )
 
 
+def of_selected_columns() -> Iterator[Setting]:
+    """Columns selected for classes and for a number; after all others, whose places stay."""
+    many = ((LEVELS, "levels", CLASSES), (GAPS, "gaps", NUMBER), (WIDE, "wide", CLASSES), (HUGE, "huge", NUMBER))
+    for place, (columns, told, target) in enumerate(many):
+        parameters = {"k": 1 + place % 2, "epsilon": (*EPSILONS, 1.0)[place], "rows_per_person": 1 + place // 2}
+        yield _setting(pf.SelectPrivate, told, columns, target, ADJACENCIES[place % 2], parameters)
+
+
 def all_settings() -> list[Setting]:
     """Every setting."""
     parts = (
@@ -500,6 +524,7 @@ def all_settings() -> list[Setting]:
         of_hard_minima,
         of_moments,
         of_clusters,
+        of_components,
         of_functions,
         of_weights,
         of_publishers,
@@ -509,6 +534,7 @@ def all_settings() -> list[Setting]:
         of_summaries,
         of_rows_left_out,
         of_quantiles,
+        of_selected_columns,
     )
     return [setting for part in parts for setting in part()]
 

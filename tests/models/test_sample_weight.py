@@ -1,4 +1,4 @@
-"""Weights of rows in least squares: what they mean, what they may reveal, and what is refused."""
+"""Weights of rows: what they mean, what they may reveal, and what is refused."""
 
 from __future__ import annotations
 
@@ -40,6 +40,98 @@ def test_without_noise_to_speak_of_it_is_the_fit_of_scikit_learn(estimator, opti
     assert abs(model.intercept_ - other.intercept_) < 5e-4
     unweighted = estimator(1e7, schema=SCHEMA, random_state=0, mechanism="functional", **options).fit(X, y)
     assert np.abs(unweighted.coef_ - model.coef_).max() > 0.002
+
+
+CLASSES = pf.Schema(SCHEMA.features, pf.Category("y", ["no", "yes"]))
+PLAIN = pf.ObjectivePerturbation(ridge=10.0, steepest=1.0)
+
+
+def classes() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    X, y, weights = table()
+    return X, np.where(y > 0.1, "yes", "no"), weights
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("estimator", [pf.LogisticRegression, pf.ERM, pf.AdditiveClassifier])
+def test_classes_are_fitted_as_by_scikit_learn(estimator, adjacency) -> None:
+    X, y, weights = classes()
+    options = {"schema": CLASSES, "mechanism": PLAIN, "numeric": "slope", "adjacency": adjacency, "random_state": 0}
+    options["fit_intercept"] = False  # scikit-learn does not shrink it
+    if estimator is not pf.ERM:
+        options["interactions"] = 0
+    other = sklearn.linear_model.LogisticRegression(C=0.1, tol=1e-10, fit_intercept=False)
+    model = estimator(epsilon=1e7, max_weight=5.0, **options).fit(X, y, sample_weight=weights)
+    other.fit(X, y, sample_weight=weights)
+    np.testing.assert_allclose(model.coef_, other.coef_, rtol=1e-3)
+    model = estimator(epsilon=1e7, class_weight={"no": 4.0}, **options).fit(X, y)
+    other.set_params(class_weight={"no": 4.0}).fit(X, y)
+    np.testing.assert_allclose(model.coef_, other.coef_, rtol=1e-3)
+    assert np.abs(estimator(epsilon=1e7, **options).fit(X, y).coef_ - other.coef_).max() > 0.1
+
+
+def test_both_kinds_of_weights_multiply() -> None:
+    X, y, weights = classes()
+    options = {"schema": CLASSES, "mechanism": PLAIN, "numeric": "slope", "random_state": 0}
+    both = pf.LogisticRegression(1e7, max_weight=5.0, class_weight={"yes": 3.0}, **options).fit(X, y, weights)
+    one = pf.LogisticRegression(1e7, max_weight=15.0, **options).fit(X, y, weights * np.where(y == "yes", 3.0, 1.0))
+    np.testing.assert_allclose(both.coef_, one.coef_, atol=1e-4)
+
+
+@pytest.mark.parametrize("mechanism", ["objective", "output", pf.TunedPerturbation()])
+def test_balanced_classes_weigh_alike_and_the_report_says_what_that_cost(mechanism) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (6000, 2))
+    y = np.where(X[:, 0] + rng.normal(0, 0.4, 6000) > 0.8, "yes", "no")
+    held = pf.LogisticRegression(4.0, schema=CLASSES, mechanism=mechanism, random_state=0, numeric="slope").fit(X, y)
+    model = pf.LogisticRegression(
+        4.0, schema=CLASSES, mechanism=mechanism, class_weight="balanced", random_state=0, numeric="slope"
+    ).fit(X, y)
+    recalls = [np.mean(found.predict(X)[y == "yes"] == "yes") for found in (held, model)]
+    assert recalls[1] > recalls[0] + 0.2
+    assert "noisy counts had 3% of epsilon" in str(model.report_)
+    assert model.report_.epsilon == 4.0
+
+
+def test_three_classes_weigh_alike_too() -> None:
+    X, _, weights = classes()
+    y = np.digitize(X[:, 0], [-0.8, 0.9])
+    schema = pf.Schema(SCHEMA.features, pf.Category("y", [0, 1, 2]))
+    model = pf.LogisticRegression(50.0, schema=schema, class_weight="balanced", max_weight=5.0, random_state=0)
+    found = model.fit(X, y, sample_weight=weights).predict(X)
+    assert min(np.mean(found[y == place] == place) for place in range(3)) > 0.8
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"class_weight": {"maybe": 1.0}}, "no class of the schema"),
+        ({"class_weight": {"no": 0.0}}, "positive numbers"),
+        ({"class_weight": "even"}, "'balanced', or a dict"),
+        ({"class_weight": "balanced", "mechanism": "functional"}, "takes"),
+        ({"class_weight": "balanced", "mechanism": "genetic"}, "takes"),
+    ],
+)
+def test_weights_of_classes_that_mean_nothing_are_refused(options, match) -> None:
+    X, y, _ = classes()
+    ledger = pf.Ledger(epsilon=1.0)
+    with pytest.raises(pf.PrivacyError, match=match):
+        pf.LogisticRegression(schema=CLASSES, ledger=ledger, **options).fit(X, y)
+    assert ledger.spent.epsilon == 0
+
+
+@pytest.mark.parametrize("estimator", [pf.LinearRegression, pf.Ridge, pf.AdditiveRegressor, pf.QuantileRegressor])
+def test_numbers_by_a_perturbed_objective_follow_the_weights(estimator) -> None:
+    X, y, weights = table(4000)
+    options = {"mechanism": "objective", "schema": SCHEMA, "numeric": "slope", "random_state": 0}
+    model = estimator(1e4, max_weight=5.0, **options).fit(X, y, sample_weight=weights)
+    plain = estimator(1e4, **options).fit(X, y)
+    residuals = [y - found.predict(X) for found in (model, plain)]
+    if estimator is pf.QuantileRegressor:
+        assert abs(np.average(residuals[0] < 0, weights=weights) - 0.5) < 0.02
+    else:
+        assert abs(np.average(residuals[0], weights=weights)) < 0.002
+    losses = [np.average(found**2, weights=weights) for found in residuals]
+    assert losses[0] < losses[1]
 
 
 def test_larger_weights_count_as_the_bound_and_a_column_is_as_good_as_an_array() -> None:
@@ -112,8 +204,8 @@ def test_a_bad_weight_is_refused_before_the_charge_and_not_quoted(bad) -> None:
     [
         ({}, "without max_weight"),
         ({"max_weight": -1.0}, "positive number"),
-        ({"max_weight": 1.0, "mechanism": "objective"}, "mechanism='functional'"),
-        ({"max_weight": 1.0, "mechanism": "adassp", "delta": 1e-6}, "mechanism='functional'"),
+        ({"max_weight": 1.0, "mechanism": pf.FunctionalMechanism(calibration="paper")}, "mechanism='auto'"),
+        ({"max_weight": 1.0, "mechanism": "adassp", "delta": 1e-6}, "mechanism='auto'"),
         ({"max_weight": 1.0, "intervals": True}, "intervals"),
     ],
 )

@@ -25,6 +25,9 @@ class Model(StrEnum):
     additive_regressor = "additive-regressor"
     additive_classifier = "additive-classifier"
     quantile = "quantile"
+    poisson = "poisson"
+    gamma = "gamma"
+    fractional = "fractional"
     kmeans = "kmeans"
 
 
@@ -202,6 +205,15 @@ WeightOption = Annotated[
 MaxWeightOption = Annotated[
     float | None,
     typer.Option(help="The public bound of weights; larger ones count as this one.", show_default=False),
+]
+ClassWeightOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WEIGHTS",
+        help="For classes: public weights such as no=1,yes=5, or balanced, which buys noisy counts with 3% of epsilon.",
+        show_default=False,
+        rich_help_panel=MODEL,
+    ),
 ]
 RowNormOption = Annotated[
     float | None,

@@ -15,12 +15,14 @@ from privfit.models.general import FunctionalClassifier, FunctionalRegressor
 from privfit.models.kmeans import KMeans
 from privfit.models.linear import LinearRegression
 from privfit.models.logistic import LogisticRegression
+from privfit.models.pca import PCA
 from privfit.models.penalised import ElasticNet, Lasso, Ridge
 from privfit.models.private import AnyModel
 from privfit.models.quantile import QuantileRegressor
 from privfit.models.report import Report
 from privfit.models.saving import ModelFileError
 from privfit.models.search import GeneticSearch
+from privfit.models.select import SelectPrivate
 from privfit.models.shapes import Shape
 from privfit.models.streaming import prediction_batches
 from privfit.models.svm import LinearSVC
@@ -44,7 +46,7 @@ ESTIMATORS = (
 )
 
 
-LOADABLE: dict[str, type[AnyModel]] = {estimator.__name__: estimator for estimator in (*ESTIMATORS, KMeans)}
+LOADABLE: dict[str, type[AnyModel]] = {estimator.__name__: estimator for estimator in (*ESTIMATORS, KMeans, PCA)}
 """The classes that may be in a saved model, by name. Baselines add theirs."""
 
 
@@ -65,6 +67,7 @@ SavedModel = (
     | GammaRegressor
     | FractionalRegressor
     | KMeans
+    | PCA
     | ClassModel[Any, Any, Any]
 )
 """What `load_model` returns. ClassModel stands for the baselines that can be saved: they are in a package above this
@@ -114,6 +117,7 @@ __all__ = [
     "ERM",
     "ESTIMATORS",
     "LOADABLE",
+    "PCA",
     "AdditiveClassifier",
     "AdditiveRegressor",
     "Aggregate",
@@ -133,6 +137,7 @@ __all__ = [
     "QuantileRegressor",
     "Report",
     "Ridge",
+    "SelectPrivate",
     "Shape",
     "load_model",
     "prediction_batches",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from privfit.models.named import ADDITIVE
 from privfit.models.perturbed import ERMResult, automatic_numbers
 from privfit.models.private import FitResult
 from privfit.models.shapes import Monotone, Shape, check_monotone, made_monotone, shapes_of
+from privfit.models.weights import WeightedFit
 from privfit.privacy import Ledger, PrivacyParameters, Seed
 from privfit.schema import AUTO_KNOTS, Geometry, Numeric, Schema
 from privfit.tables import TableLike
@@ -32,7 +33,11 @@ AdditiveResult = FitResult[ObjectiveRegression, QuadraticProblem, RegressionFit]
 
 
 @documented
-class AdditiveRegressor(RegressorMixin, PrivateLinearModel[ObjectiveRegression, QuadraticProblem, RegressionFit]):  # type: ignore[misc]
+class AdditiveRegressor(
+    WeightedFit,
+    RegressorMixin,  # type: ignore[misc]
+    PrivateLinearModel[ObjectiveRegression, QuadraticProblem, RegressionFit],
+):
     """An additive model of a number, fitted under differential privacy.
 
     The prediction is a sum over columns: a curve for every number (linear B-splines with 8 knots), a value for every
@@ -93,6 +98,7 @@ class AdditiveRegressor(RegressorMixin, PrivateLinearModel[ObjectiveRegression, 
         monotone: Monotone | None = None,
         rows_per_person: int = 1,
         expected_rows: int | None = None,
+        max_weight: float | None = None,
         ledger: Ledger | None = None,
         random_state: Seed = None,
         n_jobs: int | None = None,
@@ -113,6 +119,7 @@ class AdditiveRegressor(RegressorMixin, PrivateLinearModel[ObjectiveRegression, 
             n_jobs=n_jobs,
             max_memory=max_memory,
         )
+        self.max_weight = max_weight
         self.monotone = monotone
 
     def _encoded(
@@ -125,7 +132,8 @@ class AdditiveRegressor(RegressorMixin, PrivateLinearModel[ObjectiveRegression, 
             columns = len(given.schema.features)
             used, self._knots_used = automatic_numbers(parameters, columns, rows, REGRESSION_SLOPE_BELOW)
         self._numeric_used = used  # type: ignore[assignment]
-        problem = QuadraticProblem(SQUARED, bool(self.fit_intercept))
+        most = None if given.weights is None else given.weights.most
+        problem = QuadraticProblem(SQUARED, bool(self.fit_intercept), max_weight=most)
         return problem, mechanism.geometry(given.schema, problem, self._numeric_used)
 
     def _keep(self, result: AdditiveResult) -> None:
@@ -229,6 +237,8 @@ class AdditiveClassifier(LogisticRegression):
         monotone: Monotone | None = None,
         rows_per_person: int = 1,
         expected_rows: int | None = None,
+        max_weight: float | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         ledger: Ledger | None = None,
         random_state: Seed = None,
         n_jobs: int | None = None,
@@ -250,6 +260,8 @@ class AdditiveClassifier(LogisticRegression):
             n_jobs=n_jobs,
             max_memory=max_memory,
         )
+        self.max_weight = max_weight
+        self.class_weight = class_weight
         self.interactions = interactions
         self.monotone = monotone
 

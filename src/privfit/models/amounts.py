@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.utils import Tags
 
 from privfit.losses import SQUARED
 from privfit.mechanisms import QuadraticProblem, RegressionFit
+from privfit.mechanisms.base import AnyMechanism
 from privfit.mechanisms.perturbation.amounts import ObjectiveAmounts, ObjectiveProportions
 from privfit.mechanisms.perturbation.regression import ObjectiveRegression
 from privfit.models._docs import documented
@@ -20,8 +22,9 @@ from privfit.models.base import PrivateLinearModel
 from privfit.models.inputs import Input
 from privfit.models.named import ADDITIVE
 from privfit.models.private import FitResult
-from privfit.privacy import PrivacyParameters
-from privfit.schema import AUTO_KNOTS, Block, Geometry
+from privfit.models.weights import WeightedFit
+from privfit.privacy import Ledger, PrivacyParameters, Seed
+from privfit.schema import AUTO_KNOTS, Block, Geometry, Schema
 from privfit.tables import TableLike
 
 Floats = NDArray[np.float64]
@@ -31,7 +34,9 @@ LEAST_MEAN = 1e-12
 """Means are predicted as at least this share of the target's upper bound: a deviance needs positive ones."""
 
 
-class GeneralisedLinearModel(RegressorMixin, PrivateLinearModel[ObjectiveRegression, QuadraticProblem, RegressionFit]):  # type: ignore[misc]
+class GeneralisedLinearModel(  # type: ignore[misc]
+    WeightedFit, RegressorMixin, PrivateLinearModel[ObjectiveRegression, QuadraticProblem, RegressionFit]
+):
     """Base of the models whose mean is a function of the linear predictor.
 
     Parameters
@@ -53,12 +58,48 @@ class GeneralisedLinearModel(RegressorMixin, PrivateLinearModel[ObjectiveRegress
     _choices: ClassVar[dict[str, tuple[object, ...]]] = PrivateLinearModel._choices
     _mechanisms = ADDITIVE
 
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 0.0,
+        schema: Schema | str | Path | None = None,
+        mechanism: str | AnyMechanism = "auto",
+        adjacency: str = "replace-one",
+        fit_intercept: bool = True,
+        numeric: str = "auto",
+        rows_per_person: int = 1,
+        expected_rows: int | None = None,
+        max_weight: float | None = None,
+        ledger: Ledger | None = None,
+        random_state: Seed = None,
+        n_jobs: int | None = None,
+        max_memory: int | str | None = None,
+    ) -> None:
+        super().__init__(
+            epsilon,
+            delta=delta,
+            schema=schema,
+            mechanism=mechanism,
+            adjacency=adjacency,
+            fit_intercept=fit_intercept,
+            numeric=numeric,
+            rows_per_person=rows_per_person,
+            expected_rows=expected_rows,
+            ledger=ledger,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            max_memory=max_memory,
+        )
+        self.max_weight = max_weight
+
     def _encoded(
         self, mechanism: ObjectiveRegression, given: Input, parameters: PrivacyParameters
     ) -> tuple[QuadraticProblem, Geometry]:
         self._numeric_used = "slope" if self.numeric == "auto" else self.numeric  # type: ignore[assignment]
         self._knots_used = AUTO_KNOTS
-        problem = QuadraticProblem(SQUARED, bool(self.fit_intercept))
+        most = None if given.weights is None else given.weights.most
+        problem = QuadraticProblem(SQUARED, bool(self.fit_intercept), max_weight=most)
         return problem, mechanism.geometry(given.schema, problem, self._numeric_used)
 
     def _keep(self, result: Result) -> None:
@@ -157,6 +198,8 @@ class PoissonRegressor(LogMeanRegressor):
     """A linear model of the log of a mean count, fitted under differential privacy.
 
     The mean is e^(coef'x + intercept); e^coef are rate ratios. Counts may be overdispersed: only the mean is modelled.
+    Where rows differ in exposure, fit rates, counts over exposure, with `sample_weight=` the exposure and `max_weight=`
+    its public bound: the same likelihood as with an offset, as in scikit-learn.
     `score` is D2, the share of Poisson's deviance that is explained, as in scikit-learn.
 
     See Also

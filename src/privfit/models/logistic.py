@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from privfit.models.inputs import predicting
 from privfit.models.named import CLASSIFIERS, ERMMechanism
 from privfit.models.perturbed import ERMResult, PerturbedModel
 from privfit.models.report import JSONObject
+from privfit.models.weights import WeighedClasses
 from privfit.privacy import Ledger, PrivacyError, Seed
 from privfit.schema import Schema
 from privfit.tables import TableLike
@@ -26,7 +28,9 @@ Floats = NDArray[np.float64]
 
 
 @documented
-class LogisticRegression(ClassModel[ERMMechanism, ERMProblem, ERMFit], PerturbedModel[ERMMechanism, ERMFit]):
+class LogisticRegression(
+    WeighedClasses, ClassModel[ERMMechanism, ERMProblem, ERMFit], PerturbedModel[ERMMechanism, ERMFit]
+):
     """Logistic regression for two or more classes, fitted under differential privacy.
 
     By default the objective is perturbed: a random linear term is added to it, and its minimum is the release.
@@ -102,6 +106,8 @@ class LogisticRegression(ClassModel[ERMMechanism, ERMProblem, ERMFit], Perturbed
         interactions: int | str = "auto",
         rows_per_person: int = 1,
         expected_rows: int | None = None,
+        max_weight: float | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         ledger: Ledger | None = None,
         random_state: Seed = None,
         n_jobs: int | None = None,
@@ -122,6 +128,8 @@ class LogisticRegression(ClassModel[ERMMechanism, ERMProblem, ERMFit], Perturbed
             n_jobs=n_jobs,
             max_memory=max_memory,
         )
+        self.max_weight = max_weight
+        self.class_weight = class_weight
         self.kernel = kernel
         self.gamma = gamma
         self.n_components = n_components

@@ -4,10 +4,11 @@ from privfit.rows.cached_design import CachedDesign, SampledDesign
 from privfit.rows.contingency import CellGrid, cell_geometry, count_cells
 from privfit.rows.design_subset import DesignSubset
 from privfit.rows.encoding import Encoder
-from privfit.rows.interactions import InteractionCells, Interactions, Pair, is_alone
+from privfit.rows.interactions import COUNT_UNIT, InteractionCells, Interactions, Pair, is_alone
 from privfit.rows.kernels import Kernel
 from privfit.rows.level_counts import count_levels
 from privfit.rows.margins import MarginRows, losses_of
+from privfit.rows.paired_levels import count_paired_levels
 from privfit.rows.partition import PartitionedRows
 from privfit.rows.plain import PlainRows
 from privfit.rows.points import Points, on_lattice, point_geometry, scaled_points
@@ -23,12 +24,15 @@ from privfit.rows.target_sums import (
     count_residuals_up_to,
     count_up_to,
     sum_of_residuals,
+    weighed_rows,
+    weights_of_classes,
 )
 from privfit.rows.used_rows import used_rows
 from privfit.rows.workers import memory_bytes, one_blas_thread, thread_count
 
 __all__ = [
     "AMOUNT_STEPS",
+    "COUNT_UNIT",
     "SCORE_UNIT",
     "AmountSums",
     "CachedDesign",
@@ -50,6 +54,7 @@ __all__ = [
     "cell_geometry",
     "count_cells",
     "count_levels",
+    "count_paired_levels",
     "count_residuals_up_to",
     "count_rows",
     "count_up_to",
@@ -68,4 +73,6 @@ __all__ = [
     "sum_of_residuals",
     "thread_count",
     "used_rows",
+    "weighed_rows",
+    "weights_of_classes",
 ]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from privfit.rows.fixed_point import FEATURE_BITS, FLOAT_BITS, NUMBER_BITS
 from privfit.rows.layout import STEP, Layout
-from privfit.rows.workers import Chunk, Sums
+from privfit.rows.workers import Chunk, Codes, Sums
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -34,7 +34,7 @@ OF_TARGET, OF_NUMBERS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192E
 
 @dataclass(frozen=True)
 class RowHash:
-    """A hash of the codes, numbers and target of every row of a chunk.
+    """A hash of the codes, numbers, target and weight of every row of a chunk.
 
     Sums of integers below 2^53, so that no order of additions changes it. Two different rows may share a hash.
     """
@@ -62,6 +62,8 @@ class RowHash:
             total += _modulo(self.layout.indicators(chunk) @ self.codes)
         if chunk.numbers.shape[1]:
             total += _modulo(chunk.numbers @ self.numbers) * OF_NUMBERS
+        if chunk.weights is not None:
+            total += np.ascontiguousarray(chunk.weights).view(np.uint64) * OF_NUMBERS
         return _mixed(total)
 
 
@@ -95,7 +97,8 @@ class CountedRows:
         found = self._at(np.argsort(self.hashes))
         alike, equal = found._neighbours()
         if not np.array_equal(alike, equal):  # different rows of one hash: their order must not be that of the table
-            columns = (self.hashes, *self.rows.codes.T, *self.rows.numbers.T, self.rows.target)
+            weights = [] if self.rows.weights is None else [self.rows.weights]
+            columns = (self.hashes, *self.rows.codes.T, *self.rows.numbers.T, self.rows.target, *weights)
             found = self._at(np.lexsort(columns[::-1]))
             equal = found._neighbours()[1]
         if equal.any():
@@ -112,13 +115,17 @@ class CountedRows:
         """Which rows have the hash of the row before them, and which are equal to it."""
         alike = self.hashes[1:] == self.hashes[:-1]
         equal, places = alike.copy(), np.flatnonzero(alike)
-        for values in (self.rows.codes, self.rows.numbers, self.rows.target[:, None]):
+        values: Floats | Codes
+        weights = () if self.rows.weights is None else (self.rows.weights[:, None],)
+        for values in (self.rows.codes, self.rows.numbers, self.rows.target[:, None], *weights):
             equal[places] &= (values[places] == values[places + 1]).all(axis=1)
         return alike, equal
 
     def _at(self, places: NDArray[np.intp] | slice) -> CountedRows:
         """These rows, without their fine cells."""
-        rows = Chunk(self.rows.codes[places], self.rows.numbers[places], self.rows.target[places])
+        held = self.rows
+        weights = None if held.weights is None else held.weights[places]
+        rows = Chunk(held.codes[places], held.numbers[places], held.target[places], weights=weights)
         return CountedRows(self.hashes[places], rows, self.counts[places], self.most)
 
 

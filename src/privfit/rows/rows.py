@@ -110,13 +110,12 @@ class Rows:
         self.known_rows: int | None = table.n_rows
         self.leaves_out, self.slots = table.leaves_out, table.slots
         self._table, self._batch_rows = table, batch_rows
-        own, self._weights = schema.columns if geometry.target is not None else schema.features, weights
+        own, self.weights = schema.columns if geometry.target is not None else schema.features, weights
         self._columns = own if weights is None else (*own, weights.column)
         self._positions = table.positions(self._columns)
         self.on_workers = table.cluster is not None
         """Whether functions are sent to the rows, and rows do not come here."""
-        self.threads, self.max_memory = thread_count(threads), max_memory
-        self._was_read = False
+        self.threads, self.max_memory, self._was_read = thread_count(threads), max_memory, False
 
     @property
     def n_rows(self) -> int:
@@ -191,7 +190,7 @@ class Rows:
                 f"One row could add {kernel.largest} to a sum, and integers are exact up to 2^53 only. "
                 "Weigh the target less: a loss with more curvature or less slope. Nothing was charged."
             )
-        encoder = Encoder(self.geometry, kernel.step, kernel.target_units, self._weights)
+        encoder = Encoder(self.geometry, kernel.step, kernel.target_units, self.weights)
         size = max(1, min(SUM_ROWS, SUM_VALUES // encoder.height, EXACT_FLOAT // kernel.largest))
         task = EncodedSum(encoder, piece_sum, EXACT_INT // kernel.largest)
         total = self.total(task, size, firsts)
@@ -260,13 +259,14 @@ class CachedRows(ABC, Generic[Chunks]):
     """The rows of a table for several passes: kept in memory, or in a temporary file where they take more than
     `most_bytes`; on the workers of a cluster where the table is there.
 
-    The table is read once, before the charge. What comes after it never meets the table again, and so no error of it.
-    (Workers that were lost read their partitions again.) Subclasses say how rows are encoded, and hand out sums over
-    them; never a row.
+    The table is read once, before the charge; what comes after meets no error of it. (Workers that were lost read their
+    partitions again.) Subclasses say how rows are encoded, and hand out sums over them; never a row.
     """
 
     _piece_rows: int
     """Rows that are encoded at a time."""
+    _changed: Callable[[ChunkTask[Chunks]], ChunkTask[Chunks]] | None = None
+    """What is made of every task: one on rows that are weighed."""
 
     def __init__(self, rows: Rows, most_bytes: int | None = None) -> None:
         self._rows = rows
@@ -367,6 +367,7 @@ class CachedRows(ABC, Generic[Chunks]):
         neither chunks nor their order matter. Where rows are on workers, the task is sent there; here it runs in
         threads, or in this one, as functions of the user's own and what takes much memory do.
         """
+        task = task if self._changed is None else self._changed(task)
         if self._kept is not None:
             return self._total_on_workers(task, self._kept)
         with one_blas_thread():
@@ -396,5 +397,4 @@ class CachedRows(ABC, Generic[Chunks]):
         raise read_again(told)
 
 
-STAYS_HERE = ("_rows", "_chunks", "_file", "_kept")
-"""What is not sent to workers of rows that are read many times."""
+STAYS_HERE = ("_rows", "_chunks", "_file", "_kept")  # what is not sent to workers

@@ -22,6 +22,7 @@ from privfit.tables.public_frames import (
     with_column,
     write_frame,
 )
+from privfit.tables.selecting import with_columns
 from privfit.tables.table import ABSENT, UNKNOWN, Batch, FileTable, Table, TableLike, Values, quietly
 from privfit.tables.weights import WithWeights
 
@@ -68,5 +69,6 @@ __all__ = [
     "several_tables",
     "taken",
     "with_column",
+    "with_columns",
     "write_frame",
 ]

@@ -155,7 +155,7 @@ class ObjectiveAmounts(ObjectiveRegression):
     def _fit(weights: Floats, centre: float, threshold: float, ridge: float, contrast_ridge: float) -> RegressionFit:
         return AmountFit(weights[:, 0], 0.0, centre, threshold, ridge, contrast_ridge=contrast_ridge)
 
-    def _last_parts(self, facts: PublicFacts, epsilon: Fraction, bits: int) -> tuple[Part, ...]:
+    def _last_parts(self, facts: PublicFacts, epsilon: Fraction, bits: int, unit: int) -> tuple[Part, ...]:
         """The choice of a far cap, and noise on both sums: either changes by at most 1 a row."""
         sensitivity = 2 * int(facts.parameters.rows_per_person) * AMOUNT_STEPS
         own = epsilon * FOR_MEAN / (FOR_FAR_CAP + FOR_MEAN)

@@ -28,7 +28,7 @@ from privfit.mechanisms.perturbation.target_scale import CENTRES, EDGES, MOST_BE
 from privfit.privacy import Draws, PrivacyParameters
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import Part, Selection
-from privfit.rows import CachedDesign, count_residuals_up_to
+from privfit.rows import COUNT_UNIT, CachedDesign, count_residuals_up_to, weighed_rows
 from privfit.schema import Geometry, RowNorms, Schema
 
 Floats = NDArray[np.float64]
@@ -92,9 +92,9 @@ class QuantileObjective(ObjectiveRegression):
         """As if it were large: slopes do not depend on the threshold, and about a third of targets may be beyond."""
         return MOST_BEYOND
 
-    def _last_parts(self, facts: PublicFacts, epsilon: Fraction, bits: int) -> tuple[Part, ...]:
-        """A choice among shifts."""
-        sensitivity = shift_sensitivity(facts.parameters, self.quantile)
+    def _last_parts(self, facts: PublicFacts, epsilon: Fraction, bits: int, unit: int) -> tuple[Part, ...]:
+        """A choice among shifts, by scores in which a row of the largest weight counts `unit` times."""
+        sensitivity = shift_sensitivity(facts.parameters, self.quantile) * unit
         choice = Selection(
             rule="permute-and-flip",
             scale=laplace_scale(sensitivity, epsilon),
@@ -111,7 +111,8 @@ class QuantileObjective(ObjectiveRegression):
         width = SHIFT_WIDTH * fit.threshold
         whole = integer_weights(weights * (fit.threshold / width), plan.bits)
         counts = count_residuals_up_to(data, whole, fit.centre, width, plan.bits, EDGES)
-        shift = width * float(CENTRES[draws.select(shift_scores(counts.tolist(), data.n_rows, self.quantile))])
+        rows = weighed_rows(data, COUNT_UNIT if data.weighted else 1)
+        shift = width * float(CENTRES[draws.select(shift_scores(counts.tolist(), rows, self.quantile))])
         return replace(fit, shift=shift, intercept=fit.centre + shift)
 
     def describe(self, fit: RegressionFit, schema: Schema, geometry: Geometry) -> Description:

@@ -36,7 +36,7 @@ from privfit.mechanisms.perturbation.target_scale import LEAST_THRESHOLD, Chosen
 from privfit.privacy import Budget, Draws, Event, PrivacyError, PrivacyParameters, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import Laplace, Part
-from privfit.rows import CachedDesign, Rows, sum_of_residuals
+from privfit.rows import COUNT_UNIT, CachedDesign, Rows, sum_of_residuals, weighed_rows
 from privfit.schema import Block, Geometry, RowNorms, Schema
 
 Floats = NDArray[np.float64]
@@ -209,7 +209,7 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
 
     name = "objective regression"
     solves = "regression"
-    takes_splines = True
+    takes_splines = takes_weights = True
     _for_intercept: ClassVar[Fraction] = FOR_INTERCEPT
     _kind: ClassVar[str] = "a regression"
 
@@ -222,7 +222,8 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         penalty = problem.penalty
         if penalty is None or penalty.alpha == "auto":
             return RegressionWeights(noise=self.noise)
-        return RegressionWeights(noise=self.noise, alpha=float(penalty.alpha), scaled=penalty.scaled)
+        alpha = float(penalty.alpha) / (problem.max_weight or 1.0)  # rows count from 0 to 1 in the fit
+        return RegressionWeights(noise=self.noise, alpha=alpha, scaled=penalty.scaled)
 
     def _erm(self, problem: QuadraticProblem, facts: PublicFacts | None = None) -> ERMProblem:
         """The problem of the weights, in units of a threshold that is not chosen yet."""
@@ -252,14 +253,15 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
     def plan(self, facts: PublicFacts, problem: QuadraticProblem) -> RegressionPlan:
         """Noise for the weights in units of a threshold that is not known yet, and what is bought beside them."""
         parameters, (first, last) = facts.parameters, self._beside(problem)
-        left = replace(parameters, budget=_rounded_down(parameters.budget, 1 - first - last))
+        left = replace(parameters, budget=rounded_down(parameters.budget, 1 - first - last))
         own, steps = replace(facts, parameters=left), self._weights(problem, facts)
         weights = steps.plan(own, self._erm(problem, facts))
         scale = self._scale(facts, problem, weights)
         bits = score_bits(weights.gradients.norms.columns)
         if last and bits < 1:
             raise PrivacyError("A regression has too many encoded columns for exact residuals. Leave out columns.")
-        intercept = self._last_parts(facts, exact(parameters.budget.epsilon) * last, bits) if last else ()
+        unit = 1 if problem.max_weight is None else COUNT_UNIT
+        intercept = self._last_parts(facts, exact(parameters.budget.epsilon) * last, bits, unit) if last else ()
         event = Event(
             f"objective perturbation of {self._kind}",
             parameters.budget.epsilon,
@@ -286,8 +288,8 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         """Per unit of threshold: what clipping is weighed against."""
         return sd * norms.columns / (math.sqrt(norms.entries) * rows)
 
-    def _last_parts(self, facts: PublicFacts, epsilon: Fraction, bits: int) -> tuple[Part, ...]:
-        """Noise on the sum of residuals; and on the number of rows where that is private."""
+    def _last_parts(self, facts: PublicFacts, epsilon: Fraction, bits: int, unit: int) -> tuple[Part, ...]:
+        """Noise on the sum of residuals; and on the number of rows, or the sum of weights, where that is private."""
         parameters, most = facts.parameters, 1 << bits
         counted = parameters.adjacency == "add-remove"
         each = most + -(-most // COUNT_SHARE) if counted else 2 * most
@@ -337,7 +339,7 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         whole = integer_weights(weights * (fit.threshold / width), plan.bits)
         sums = [sum_of_residuals(data, whole, fit.centre, width, plan.bits)]
         if plan.facts.parameters.adjacency == "add-remove":
-            sums.append(data.n_rows * -(-most // COUNT_SHARE))
+            sums.append(weighed_rows(data, -(-most // COUNT_SHARE)))
         noisy = draws.add(np.array(sums, dtype=np.int64))
         rows = float(plan.facts.n_rows or 0) if len(noisy) == 1 else float(noisy[1]) / -(-most // COUNT_SHARE)
         shift = width * float(np.clip(noisy[0] / (most * max(rows, 1.0)), -1.0, 1.0))
@@ -361,7 +363,8 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
             return fit
         alpha, shown = problem.penalty.alpha, []
         for block in geometry.blocks:
-            each = fit.contrast_ridge * _coefficient_unit(block) if alpha == "auto" else float(alpha)
+            by_rule = fit.contrast_ridge * _coefficient_unit(block) * (problem.max_weight or 1.0)
+            each = by_rule if alpha == "auto" else float(alpha)
             shown += [each] * len(block.labels)
         return replace(fit, penalty=(np.zeros(len(shown)), np.array(shown)))
 
@@ -398,7 +401,7 @@ def perturbs_objective(parameters: PrivacyParameters, n_rows: int | None, geomet
     return OBJECTIVE_FROM <= signal < MOMENTS_FROM * geometry.n_columns * geometry.l2**4
 
 
-def _rounded_down(budget: Budget, share: Fraction) -> Budget:
+def rounded_down(budget: Budget, share: Fraction) -> Budget:
     """A share of epsilon, and all of delta."""
     whole = exact(budget.epsilon) * share
     part = float(whole)
