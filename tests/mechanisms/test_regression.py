@@ -25,8 +25,7 @@ from privfit.mechanisms.perturbation.problem import ERMPlan
 from privfit.mechanisms.perturbation.regression import ObjectiveRegression, RegressionPlan
 from privfit.mechanisms.perturbation.target_scale import PARTS_OF_ONE, THRESHOLDS, TargetScale
 from privfit.privacy import Budget, PrivacyParameters, SeededNoise
-from privfit.privacy.parts import Laplace
-from privfit.privacy.parts import CERTIFICATE, Additive
+from privfit.privacy.parts import CERTIFICATE, Additive, Laplace
 from privfit.rows import CachedDesign, Rows, SampledDesign, sum_of_residuals
 from privfit.schema import RowNorms
 from privfit.tables import open_table

@@ -52,6 +52,9 @@ SHARPNESS, MOST_SHARPNESS = 0.0015, 2.0
 rows. Sharper has less bias where amounts hardly spread about their mean, more where they do, and needs more ridge: at 4
 and more, Poisson's deviance gains 3% and those of lognormal and rare targets lose 4% and 11%
 (papers/experiments/amounts.py)."""
+CAP_STRETCH, MOST_STRETCH = 0.0005, 4.0
+"""The cap is a multiple of what is chosen where there are many rows: means are then far below it, and effects on
+targets that hardly spread about their mean have less bias; noise grows with it. papers/experiments/amounts.py."""
 FAR_STRETCH = 2.0
 """The far cap is so many times what is chosen, where about as many rows are above as the choice can tell from none:
 wider has less bias where amounts have a heavy tail, and more noise."""
@@ -104,7 +107,7 @@ class ProportionWeights(RegressionWeights):
 class ObjectiveAmounts(ObjectiveRegression):
     """A regression with a log mean by a perturbed objective.
 
-    Four parts share epsilon: a cap that about 5% of amounts are above (2%), the weights (86%), a far cap (2%), and the
+    Four parts share epsilon: a cap that at most about 5% of amounts are above (2%), the weights (86%), a far cap (2%), and the
     sums of amounts and of what the weights predict (10%), whose ratio sets the intercept. Without an intercept there
     are the cap and the weights alone.
 
@@ -130,9 +133,8 @@ class ObjectiveAmounts(ObjectiveRegression):
     def _weights(self, problem: QuadraticProblem, facts: PublicFacts | None = None) -> RegressionWeights:
         if facts is None or facts.geometry.target is None:
             return AmountWeights(noise=self.noise)
-        rows, epsilon = facts.n_rows or USUAL_ROWS, facts.parameters.budget.epsilon
-        sharpness = SHARPNESS * rows * epsilon / (int(facts.parameters.rows_per_person) * facts.geometry.l2**2)
-        weights = AmountWeights(noise=self.noise, sharpness=min(max(round(4 * sharpness) / 4, 1.0), MOST_SHARPNESS))
+        sharpness = min(max(round(4 * SHARPNESS * _signal(facts)) / 4, 1.0), MOST_SHARPNESS)
+        weights = AmountWeights(noise=self.noise, sharpness=sharpness)
         if problem.fit_intercept:
             return weights
         return replace(weights, unit=facts.geometry.target.unit, top=amount_scale(facts.geometry)[1])
@@ -147,9 +149,9 @@ class ObjectiveAmounts(ObjectiveRegression):
                 "A log mean was given a target whose upper bound is not above 0, and amounts are from 0 upwards. Give "
                 "the target bounds such as 0 and 100. Nothing was charged."
             )
-        return replace(
-            AmountScale.planned(facts.parameters, rows, FOR_CAP, facts.geometry, ABOVE_CAP), least=self.least_cap
-        )
+        stretch = min(max(CAP_STRETCH * _signal(facts), 1.0), MOST_STRETCH)
+        chosen = AmountScale.planned(facts.parameters, rows, FOR_CAP, facts.geometry, ABOVE_CAP)
+        return replace(chosen, least=self.least_cap, stretch=stretch)
 
     @staticmethod
     def _fit(weights: Floats, centre: float, threshold: float, ridge: float, contrast_ridge: float) -> RegressionFit:
@@ -236,3 +238,9 @@ class ObjectiveProportions(ObjectiveRegression):
     def describe(self, fit: RegressionFit, schema: Schema, geometry: Geometry) -> Description:
         """The ridge."""
         return Description({"kind": "ridge", "ridge": fit.ridge})
+
+
+def _signal(facts: PublicFacts) -> float:
+    """Rows times epsilon, per column of the schema: what there is to tell effects from noise, from public facts."""
+    rows, parameters = facts.n_rows or USUAL_ROWS, facts.parameters
+    return rows * parameters.budget.epsilon / (int(parameters.rows_per_person) * facts.geometry.l2**2)
