@@ -34,8 +34,10 @@ LEAST_MEAN = 1e-12
 """Means are predicted as at least this share of the target's upper bound: a deviance needs positive ones."""
 
 
-class GeneralisedLinearModel(  # type: ignore[misc]
-    WeightedFit, RegressorMixin, PrivateLinearModel[ObjectiveRegression, QuadraticProblem, RegressionFit]
+class GeneralisedLinearModel(
+    WeightedFit,
+    RegressorMixin,  # type: ignore[misc]
+    PrivateLinearModel[ObjectiveRegression, QuadraticProblem, RegressionFit],
 ):
     """Base of the models whose mean is a function of the linear predictor.
 

@@ -107,9 +107,9 @@ class ProportionWeights(RegressionWeights):
 class ObjectiveAmounts(ObjectiveRegression):
     """A regression with a log mean by a perturbed objective.
 
-    Four parts share epsilon: a cap that at most about 5% of amounts are above (2%), the weights (86%), a far cap (2%), and the
-    sums of amounts and of what the weights predict (10%), whose ratio sets the intercept. Without an intercept there
-    are the cap and the weights alone.
+    Four parts share epsilon: a cap that at most about 5% of amounts are above (2%), the weights (86%), a far cap (2%),
+    and the sums of amounts and of what the weights predict (10%), whose ratio sets the intercept. Without an intercept
+    there are the cap and the weights alone.
 
     Parameters
     ----------
