@@ -455,6 +455,8 @@ def of_regressions() -> Iterator[Setting]:
         if estimator is pf.QuantileRegressor or estimator in AMOUNTS:
             continue  # they came later: `of_quantiles`, `of_amounts`
         for place, variant in enumerate(objective_variants(estimator)):
+            if "bands" in variant:
+                continue  # they came later: `of_bands`
             name = f"{estimator.__name__}({_told(variant)}) mixed {ADJACENCIES[place % 2]}"
             own = _maker(estimator, **{"epsilon": 0.7, **variant})
             yield Setting(name, own, schema_for(estimator), ADJACENCIES[place % 2])
@@ -515,6 +517,22 @@ def of_selected_columns() -> Iterator[Setting]:
         yield _setting(pf.SelectPrivate, told, columns, target, ADJACENCIES[place % 2], parameters)
 
 
+def of_bands() -> Iterator[Setting]:
+    """Curves with bands that are bought, with tiny and huge epsilons; after all others."""
+    for turn, epsilon in enumerate((0.01, 0.7, 1000.0)):
+        parameters = {"epsilon": epsilon, "bands": True, "numeric": "splines", "fit_intercept": turn > 0}
+        yield _setting(
+            pf.AdditiveRegressor,
+            "gaps",
+            GAPS,
+            NUMBER,
+            ADJACENCIES[turn % 2],
+            parameters,
+            thorough=turn < 2,
+            may_refuse=True,
+        )
+
+
 def of_amounts() -> Iterator[Setting]:
     """Log means and proportions by a perturbed objective, with tiny and huge epsilons; after all others."""
     for estimator in AMOUNTS:
@@ -550,6 +568,7 @@ def all_settings() -> list[Setting]:
         of_rows_left_out,
         of_quantiles,
         of_selected_columns,
+        of_bands,
         of_amounts,
     )
     return [setting for part in parts for setting in part()]

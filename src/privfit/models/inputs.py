@@ -81,7 +81,8 @@ def fit_input(model: AnyModel, X: TableLike, y: ArrayLike | None, many_classes: 
     settled = model.schema if isinstance(model.schema, Schema) else _loaded_schema(model, model.schema)
     if model._target == "ignored":
         settled, y = settled.with_target(None), None
-    settled = narrowed(model, settled)
+    if "sklearn.pipeline" in sys.modules:  # the same
+        settled = narrowed(model, settled)
     placed = settled.any_width
     table = open_table(X)
     if placed:

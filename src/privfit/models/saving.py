@@ -40,6 +40,7 @@ _PARAMETERS = (
     "interactions",
     "intervals",
     "monotone",
+    "bands",
     "quantile",
     "max_weight",
     "class_weight",
