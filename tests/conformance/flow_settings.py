@@ -282,6 +282,21 @@ def of_components() -> Iterator[Setting]:
         yield _setting(pf.PCA, told, FEATURES[told], None, ADJACENCIES[place // 3 % 2], parameters)
 
 
+def of_naive_bayes() -> Iterator[Setting]:
+    """Naive Bayes with numbers as they are and in bins, of two classes and more."""
+    three = pf.Category("y", ["a", "b", "c"])
+    for place, (told, epsilon) in enumerate(itertools.product(("one", "gaps", "huge", "levels"), (0.01, 1.0, 1000.0))):
+        parameters = {
+            "numeric": ("slope", "bins")[place % 2 if told != "huge" else 0],
+            "priors": [0.25, 0.75] if place % 3 and place // 3 % 2 else None,
+            "delta": (0.0, 1e-6)[place // 2 % 2],
+            "rows_per_person": 1 + place % 2,
+            "epsilon": epsilon,
+        }
+        target = CLASSES if place % 3 else three
+        yield _setting(pf.GaussianNB, told, FEATURES[told], target, ADJACENCIES[place // 3 % 2], parameters)
+
+
 def _score(rows: Any, candidates: Any) -> Any:
     return -np.abs(rows[:, :1] - candidates[:, 0])
 
@@ -558,6 +573,7 @@ def all_settings() -> list[Setting]:
         of_moments,
         of_clusters,
         of_components,
+        of_naive_bayes,
         of_functions,
         of_weights,
         of_publishers,

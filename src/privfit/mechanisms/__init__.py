@@ -20,6 +20,7 @@ from privfit.mechanisms.genetic.centres import GeneticCentres
 from privfit.mechanisms.genetic.operators import Crossover, Generation, Mutate
 from privfit.mechanisms.genetic.privgene import PrivGene
 from privfit.mechanisms.genetic.search import GeneticMechanism, Search
+from privfit.mechanisms.histograms.class_sums import NaiveBayes
 from privfit.mechanisms.perturbation.balanced import BalancedPerturbation
 from privfit.mechanisms.perturbation.base import Perturbation
 from privfit.mechanisms.perturbation.objective import ObjectivePerturbation
@@ -65,6 +66,7 @@ __all__ = [
     "LinearFit",
     "LloydClusterer",
     "Mutate",
+    "NaiveBayes",
     "ObjectivePerturbation",
     "ObjectiveRegression",
     "OutputPerturbation",

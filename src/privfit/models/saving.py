@@ -49,6 +49,7 @@ _PARAMETERS = (
     "loss",
     "n_clusters",
     "scale",
+    "priors",
     "n_jobs",
     "max_memory",
 )

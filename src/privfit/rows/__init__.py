@@ -12,7 +12,7 @@ from privfit.rows.paired_levels import count_paired_levels
 from privfit.rows.partition import PartitionedRows
 from privfit.rows.plain import PlainRows
 from privfit.rows.points import Points, on_lattice, point_geometry, scaled_points
-from privfit.rows.prediction import feature_scores, linear_scores
+from privfit.rows.prediction import feature_scores, linear_scores, quadratic_scores
 from privfit.rows.public import PublicRows
 from privfit.rows.row_weights import RowWeights
 from privfit.rows.rows import Rows, count_rows, on_progress, report_progress
@@ -68,6 +68,7 @@ __all__ = [
     "one_against_rest",
     "one_blas_thread",
     "point_geometry",
+    "quadratic_scores",
     "report_progress",
     "scaled_points",
     "sum_of_residuals",
