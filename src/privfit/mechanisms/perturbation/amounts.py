@@ -52,7 +52,7 @@ CAP_STRETCH, MOST_STRETCH = 0.0005, 4.0
 """The cap is a multiple of what is chosen where there are many rows: means are then far below it, and effects on
 targets that hardly spread about their mean have less bias; noise grows with it. papers/experiments/amounts.py."""
 FAR_STRETCH = 2.0
-"""The far cap is so many times what is chosen, where about as many rows are above as the choice can tell from none:
+"""The far cap is so many times what is chosen, where as many rows are above as the choice can distinguish from none:
 wider has less bias where amounts have a heavy tail, and more noise."""
 
 
@@ -239,6 +239,6 @@ class ObjectiveProportions(ObjectiveRegression):
 
 
 def _signal(facts: PublicFacts) -> float:
-    """Rows times epsilon, per column of the schema: what there is to tell effects from noise, from public facts."""
+    """Rows times epsilon, per column of the schema: how far effects stand out from noise, from public facts."""
     rows, parameters = facts.n_rows or USUAL_ROWS, facts.parameters
     return rows * parameters.budget.epsilon / (int(parameters.rows_per_person) * facts.geometry.l2**2)
