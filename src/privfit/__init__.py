@@ -6,6 +6,7 @@ overdrawn.
 """
 
 from privfit import audit, baselines, learning, losses
+from privfit.evaluation import Evaluation, evaluate
 from privfit.losses import ConvexLoss, Part, PolynomialLoss, QuadraticLoss
 from privfit.mechanisms import (
     AdaSSP,
@@ -84,6 +85,7 @@ __all__ = [
     "Crossover",
     "DataError",
     "ElasticNet",
+    "Evaluation",
     "Figure",
     "Figures",
     "FractionalRegressor",
@@ -134,6 +136,7 @@ __all__ = [
     "count",
     "crosstab",
     "describe",
+    "evaluate",
     "histogram",
     "learning",
     "levels",
