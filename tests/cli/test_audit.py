@@ -22,6 +22,7 @@ def test_a_schema_is_audited(run: Run, folder: Path) -> None:
         "replay",
         "worst rows",
         "order",
+        "precision",
         "ledger",
     }
 

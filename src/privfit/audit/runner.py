@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict
@@ -112,7 +113,8 @@ def mechanisms(
 def attacks(case: Case, effort: Effort) -> list[Finding]:
     """All attacks on a case. What raises before anything is charged is a line too."""
     try:
-        with threadpool_limits(1):  # one process has one core
+        with threadpool_limits(1), warnings.catch_warnings():  # one process has one core
+            warnings.simplefilter("ignore")  # of tables that are made to hurt
             return list(_attacks(case, effort))
     except Exception as error:  # an audit goes on
         return [case.finding("fit", (None, None), 1, f"{type(error).__name__}: {error}")]
