@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint types check hooks bench reproduce audit faults clean
+.PHONY: help demo test lint types check docs hooks bench reproduce audit faults clean
 
 help:
 	@echo "make demo    fit a private model on generated census data"
@@ -12,6 +12,7 @@ help:
 	@echo "make lint    format check, lint and import walls"
 	@echo "make types   mypy --strict"
 	@echo "make check   lint, types and test: what CI runs"
+	@echo "make docs    build the site, docs/_build/html/index.html; runs the code of every page"
 	@echo "make hooks   run format, lint and types before each commit"
 	@echo "make bench   accuracy on real data and speed against peers (minutes)"
 	@echo "make reproduce  every figure of the five papers, quickly (minutes)"
@@ -40,6 +41,9 @@ types: $(READY)
 
 check: lint types test
 
+docs: $(READY)
+	$(BIN)/python -m sphinx --builder html --jobs auto --fail-on-warning --keep-going --quiet docs docs/_build/html
+
 hooks: $(READY)
 	$(BIN)/pre-commit install
 
@@ -57,4 +61,4 @@ faults: $(READY)
 	$(BIN)/python -m tests.faults $(FAULTS)
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) build dist docs/_build docs/api .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -1,4 +1,4 @@
-"""Markdown that can be read in any editor: prose wraps at 120 characters, as code does."""
+"""Markdown that can be read in any editor: prose wraps at 120 characters, as code does. Each page is on the site."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 WIDTH = 120
 FENCE = re.compile(r"\s*(```|~~~)")
 ONE_LINK = re.compile(r"[\s>*-]*\(?!?\[[^\]]*\]\([^)\s]*\)[).,;:]*")
-BUILT = {"build", "dist", "node_modules", "site"}
+BUILT = {"build", "_build", "dist", "node_modules", "site"}
 PAGES = [
     path
     for path in sorted(ROOT.rglob("*.md"))
@@ -51,3 +51,36 @@ def test_prose_wraps(path: Path) -> None:
 )
 def test_what_counts_as_prose(text: str, found: list[int]) -> None:
     assert list(long_lines(text)) == found
+
+
+# -- the site --------------------------------------------------------------------------------------
+
+DOCS = ROOT / "docs"
+TOCTREE = re.compile(r"^```\{toctree\}\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def listed_by(page: Path) -> Iterator[Path]:
+    """The pages that the toctrees of a page list."""
+    for tree in TOCTREE.findall(page.read_text(encoding="utf-8")):
+        names = [line for line in tree.splitlines() if line and not line.startswith(":")]
+        for name in names:
+            name = name.rpartition("<")[2].removesuffix(">")
+            yield from page.parent.glob(f"{name}.md") if "*" in name else [(page.parent / f"{name}.md").resolve()]
+
+
+def test_every_page_of_docs_is_listed_in_a_toctree() -> None:
+    pages = [page for page in PAGES if page.is_relative_to(DOCS) and page != DOCS / "index.md"]
+    listed = {path for page in PAGES if page.is_relative_to(DOCS) for path in listed_by(page)}
+    missing = [str(page.relative_to(ROOT)) for page in pages if page not in listed]
+    assert not missing, (
+        f"{missing} cannot be found on the site. Add each to the toctree that fits: what one does in "
+        "docs/howto/index.md, how it works and how accurate it is in docs/explanation/index.md, lists of facts in "
+        "docs/reference/index.md, papers in docs/papers.md. `make docs` builds the site."
+    )
+
+
+def test_a_list_of_pages_is_read(tmp_path: Path) -> None:
+    (tmp_path / "other.md").write_text("# Other\n", encoding="utf-8")
+    page = tmp_path / "index.md"
+    page.write_text("```{toctree}\n:hidden:\n\none\nThe second <../two>\noth*\n```\n", encoding="utf-8")
+    assert list(listed_by(page)) == [tmp_path / "one.md", tmp_path.parent / "two.md", tmp_path / "other.md"]

@@ -22,12 +22,14 @@ from privfit.mechanisms import (
 )
 from privfit.models import (
     ERM,
+    PCA,
     AdditiveClassifier,
     AdditiveRegressor,
     Aggregate,
     ElasticNet,
     FunctionalClassifier,
     FunctionalRegressor,
+    GaussianNB,
     GeneticSearch,
     KMeans,
     Lasso,
@@ -38,6 +40,7 @@ from privfit.models import (
     QuantileRegressor,
     Report,
     Ridge,
+    SelectPrivate,
     load_model,
 )
 from privfit.planning import Plan, plan
@@ -65,6 +68,7 @@ from privfit.version import VERSION as __version__
 
 __all__ = [
     "ERM",
+    "PCA",
     "AdaSSP",
     "AdditiveClassifier",
     "AdditiveRegressor",
@@ -82,6 +86,7 @@ __all__ = [
     "FunctionalClassifier",
     "FunctionalMechanism",
     "FunctionalRegressor",
+    "GaussianNB",
     "Generation",
     "GeneticSearch",
     "ImportanceWeights",
@@ -112,6 +117,7 @@ __all__ = [
     "SampleAndAggregate",
     "Schema",
     "SchemaError",
+    "SelectPrivate",
     "TableDescription",
     "TableFitness",
     "TunedPerturbation",

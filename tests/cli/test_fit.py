@@ -390,3 +390,35 @@ def test_kernels_losses_and_lengths_from_the_command_line(run: Run, folder: Path
     model = pf.load_model("numbers.json")
     assert {name: model.get_params()[name] for name in kept} == kept
     assert model.score(np.column_stack([a, b]), np.where(a + b > 0, "yes", "no")) > 0.9
+
+
+def test_weights_of_rows_and_classes_reach_the_model(run: Run, folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, 3000)
+    frame = pl.DataFrame({"x": x, "w": rng.uniform(0, 9, 3000), "y": np.where(x > 0.7, 1, 0)})
+    frame.write_csv("weighed.csv")
+    pf.Schema([pf.Numeric("x", -1, 1)], pf.Category("y", [0, 1])).save("classes.toml")
+    command = ("fit", "weighed.csv", "-s", "classes.toml", "-m", "logistic", "-e", 2, "-o", "model.json")
+    assert run(*command, "--weight", "w", "--max-weight", 5, "--class-weight", "0=1,1=4.5").exit_code == 0
+    model = pf.load_model("model.json")
+    assert (model.max_weight, model.class_weight) == (5.0, {0: 1.0, 1: 4.5})
+    told = run(*command, "--class-weight", "balanced")
+    assert told.exit_code == 0
+    assert "classes weigh alike" in " ".join(told.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--class-weight", "even"), "numbers by class"),
+        (("--class-weight", "5=2"), "no class of the schema"),
+        (("--weight", "age"), "without max_weight"),
+    ],
+)
+def test_weights_that_mean_nothing_are_refused(run: Run, folder: Path, options, told) -> None:
+    pl.DataFrame({"x": [0.0, 1.0], "age": [1, 2], "y": [0, 1]}).write_csv("small.csv")
+    pf.Schema([pf.Numeric("x", -1, 1)], pf.Category("y", [0, 1])).save("classes.toml")
+    result = run("fit", "small.csv", "-s", "classes.toml", "-m", "logistic", "-e", 1, "-o", "model.json", *options)
+    assert result.exit_code != 0
+    assert told in " ".join(result.stderr.split())
+    assert not Path("model.json").exists()

@@ -193,6 +193,9 @@ def of_hard_minima() -> Iterator[Setting]:
         (pf.LogisticRegression, "wide", {"mechanism": objective(ridge=1e-8), "epsilon": 1000.0, "numeric": "slope"}),
         (pf.LinearSVC, "wide", {"mechanism": objective(ridge=1e-8), "epsilon": 1000.0, "numeric": "slope"}),
         (pf.LinearSVC, "one", {"loss": "hinge", "mechanism": output(ridge=1e-8), "epsilon": 1000.0, **plain}),
+        (pf.LogisticRegression, "one", {"class_weight": "balanced", "epsilon": 1000.0, **plain}),
+        (pf.LogisticRegression, "small", {"class_weight": "balanced", "mechanism": pf.TunedPerturbation()}),
+        (pf.LinearSVC, "small", {"class_weight": {"a": 1e-6}, "mechanism": output(ridge=1e-8), "epsilon": 1000.0}),
         (
             baselines.PrivateERM,
             "one",
@@ -264,6 +267,34 @@ def of_clusters() -> Iterator[Setting]:
                 place % 3 if epsilon != 1.0 and name != "genetic" else 0
             ]
             yield _setting(pf.KMeans, told, columns, None, ADJACENCIES[(place + (epsilon > 1)) % 2], parameters)
+
+
+def of_components() -> Iterator[Setting]:
+    """Principal components of numbers, categories and missing values."""
+    for place, (told, epsilon) in enumerate(itertools.product(("one", "gaps", "huge", "wide"), (0.01, 1.0, 1000.0))):
+        parameters = {
+            "n_components": (None, 1, 0.5)[place % 3],
+            "scale": ("none", "bounds")[place % 2],
+            "delta": (0.0, 1e-6)[place // 2 % 2],
+            "rows_per_person": 1 + place % 2,
+            "epsilon": epsilon,
+        }
+        yield _setting(pf.PCA, told, FEATURES[told], None, ADJACENCIES[place // 3 % 2], parameters)
+
+
+def of_naive_bayes() -> Iterator[Setting]:
+    """Naive Bayes with numbers as they are and in bins, of two classes and more."""
+    three = pf.Category("y", ["a", "b", "c"])
+    for place, (told, epsilon) in enumerate(itertools.product(("one", "gaps", "huge", "levels"), (0.01, 1.0, 1000.0))):
+        parameters = {
+            "numeric": ("slope", "bins")[place % 2 if told != "huge" else 0],
+            "priors": [0.25, 0.75] if place % 3 and place // 3 % 2 else None,
+            "delta": (0.0, 1e-6)[place // 2 % 2],
+            "rows_per_person": 1 + place % 2,
+            "epsilon": epsilon,
+        }
+        target = CLASSES if place % 3 else three
+        yield _setting(pf.GaussianNB, told, FEATURES[told], target, ADJACENCIES[place // 3 % 2], parameters)
 
 
 def _score(rows: Any, candidates: Any) -> Any:
@@ -439,6 +470,8 @@ def of_regressions() -> Iterator[Setting]:
         if estimator is pf.QuantileRegressor:
             continue  # it came later: `of_quantiles`
         for place, variant in enumerate(objective_variants(estimator)):
+            if "bands" in variant:
+                continue  # they came later: `of_bands`
             name = f"{estimator.__name__}({_told(variant)}) mixed {ADJACENCIES[place % 2]}"
             own = _maker(estimator, **{"epsilon": 0.7, **variant})
             yield Setting(name, own, schema_for(estimator), ADJACENCIES[place % 2])
@@ -491,6 +524,30 @@ def of_quantiles() -> Iterator[Setting]:
         )
 
 
+def of_selected_columns() -> Iterator[Setting]:
+    """Columns selected for classes and for a number; after all others, whose places stay."""
+    many = ((LEVELS, "levels", CLASSES), (GAPS, "gaps", NUMBER), (WIDE, "wide", CLASSES), (HUGE, "huge", NUMBER))
+    for place, (columns, told, target) in enumerate(many):
+        parameters = {"k": 1 + place % 2, "epsilon": (*EPSILONS, 1.0)[place], "rows_per_person": 1 + place // 2}
+        yield _setting(pf.SelectPrivate, told, columns, target, ADJACENCIES[place % 2], parameters)
+
+
+def of_bands() -> Iterator[Setting]:
+    """Curves with bands that are bought, with tiny and huge epsilons; after all others."""
+    for turn, epsilon in enumerate((0.01, 0.7, 1000.0)):
+        parameters = {"epsilon": epsilon, "bands": True, "numeric": "splines", "fit_intercept": turn > 0}
+        yield _setting(
+            pf.AdditiveRegressor,
+            "gaps",
+            GAPS,
+            NUMBER,
+            ADJACENCIES[turn % 2],
+            parameters,
+            thorough=turn < 2,
+            may_refuse=True,
+        )
+
+
 def all_settings() -> list[Setting]:
     """Every setting."""
     parts = (
@@ -500,6 +557,8 @@ def all_settings() -> list[Setting]:
         of_hard_minima,
         of_moments,
         of_clusters,
+        of_components,
+        of_naive_bayes,
         of_functions,
         of_weights,
         of_publishers,
@@ -509,6 +568,8 @@ def all_settings() -> list[Setting]:
         of_summaries,
         of_rows_left_out,
         of_quantiles,
+        of_selected_columns,
+        of_bands,
     )
     return [setting for part in parts for setting in part()]
 

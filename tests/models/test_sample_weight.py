@@ -1,4 +1,4 @@
-"""Weights of rows in least squares: what they mean, what they may reveal, and what is refused."""
+"""Weights of rows: what they mean, what they may reveal, and what is refused."""
 
 from __future__ import annotations
 
@@ -40,6 +40,98 @@ def test_without_noise_to_speak_of_it_is_the_fit_of_scikit_learn(estimator, opti
     assert abs(model.intercept_ - other.intercept_) < 5e-4
     unweighted = estimator(1e7, schema=SCHEMA, random_state=0, mechanism="functional", **options).fit(X, y)
     assert np.abs(unweighted.coef_ - model.coef_).max() > 0.002
+
+
+CLASSES = pf.Schema(SCHEMA.features, pf.Category("y", ["no", "yes"]))
+PLAIN = pf.ObjectivePerturbation(ridge=10.0, steepest=1.0)
+
+
+def classes() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    X, y, weights = table()
+    return X, np.where(y > 0.1, "yes", "no"), weights
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("estimator", [pf.LogisticRegression, pf.ERM, pf.AdditiveClassifier])
+def test_classes_are_fitted_as_by_scikit_learn(estimator, adjacency) -> None:
+    X, y, weights = classes()
+    options = {"schema": CLASSES, "mechanism": PLAIN, "numeric": "slope", "adjacency": adjacency, "random_state": 0}
+    options["fit_intercept"] = False  # scikit-learn does not shrink it
+    if estimator is not pf.ERM:
+        options["interactions"] = 0
+    other = sklearn.linear_model.LogisticRegression(C=0.1, tol=1e-10, fit_intercept=False)
+    model = estimator(epsilon=1e7, max_weight=5.0, **options).fit(X, y, sample_weight=weights)
+    other.fit(X, y, sample_weight=weights)
+    np.testing.assert_allclose(model.coef_, other.coef_, rtol=1e-3)
+    model = estimator(epsilon=1e7, class_weight={"no": 4.0}, **options).fit(X, y)
+    other.set_params(class_weight={"no": 4.0}).fit(X, y)
+    np.testing.assert_allclose(model.coef_, other.coef_, rtol=1e-3)
+    assert np.abs(estimator(epsilon=1e7, **options).fit(X, y).coef_ - other.coef_).max() > 0.1
+
+
+def test_both_kinds_of_weights_multiply() -> None:
+    X, y, weights = classes()
+    options = {"schema": CLASSES, "mechanism": PLAIN, "numeric": "slope", "random_state": 0}
+    both = pf.LogisticRegression(1e7, max_weight=5.0, class_weight={"yes": 3.0}, **options).fit(X, y, weights)
+    one = pf.LogisticRegression(1e7, max_weight=15.0, **options).fit(X, y, weights * np.where(y == "yes", 3.0, 1.0))
+    np.testing.assert_allclose(both.coef_, one.coef_, atol=1e-4)
+
+
+@pytest.mark.parametrize("mechanism", ["objective", "output", pf.TunedPerturbation()])
+def test_balanced_classes_weigh_alike_and_the_report_says_what_that_cost(mechanism) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (6000, 2))
+    y = np.where(X[:, 0] + rng.normal(0, 0.4, 6000) > 0.8, "yes", "no")
+    held = pf.LogisticRegression(4.0, schema=CLASSES, mechanism=mechanism, random_state=0, numeric="slope").fit(X, y)
+    model = pf.LogisticRegression(
+        4.0, schema=CLASSES, mechanism=mechanism, class_weight="balanced", random_state=0, numeric="slope"
+    ).fit(X, y)
+    recalls = [np.mean(found.predict(X)[y == "yes"] == "yes") for found in (held, model)]
+    assert recalls[1] > recalls[0] + 0.2
+    assert "noisy counts had 3% of epsilon" in str(model.report_)
+    assert model.report_.epsilon == 4.0
+
+
+def test_three_classes_weigh_alike_too() -> None:
+    X, _, weights = classes()
+    y = np.digitize(X[:, 0], [-0.8, 0.9])
+    schema = pf.Schema(SCHEMA.features, pf.Category("y", [0, 1, 2]))
+    model = pf.LogisticRegression(50.0, schema=schema, class_weight="balanced", max_weight=5.0, random_state=0)
+    found = model.fit(X, y, sample_weight=weights).predict(X)
+    assert min(np.mean(found[y == place] == place) for place in range(3)) > 0.8
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"class_weight": {"maybe": 1.0}}, "no class of the schema"),
+        ({"class_weight": {"no": 0.0}}, "positive numbers"),
+        ({"class_weight": "even"}, "'balanced', or a dict"),
+        ({"class_weight": "balanced", "mechanism": "functional"}, "takes"),
+        ({"class_weight": "balanced", "mechanism": "genetic"}, "takes"),
+    ],
+)
+def test_weights_of_classes_that_mean_nothing_are_refused(options, match) -> None:
+    X, y, _ = classes()
+    ledger = pf.Ledger(epsilon=1.0)
+    with pytest.raises(pf.PrivacyError, match=match):
+        pf.LogisticRegression(schema=CLASSES, ledger=ledger, **options).fit(X, y)
+    assert ledger.spent.epsilon == 0
+
+
+@pytest.mark.parametrize("estimator", [pf.LinearRegression, pf.Ridge, pf.AdditiveRegressor, pf.QuantileRegressor])
+def test_numbers_by_a_perturbed_objective_follow_the_weights(estimator) -> None:
+    X, y, weights = table(4000)
+    options = {"mechanism": "objective", "schema": SCHEMA, "numeric": "slope", "random_state": 0}
+    model = estimator(1e4, max_weight=5.0, **options).fit(X, y, sample_weight=weights)
+    plain = estimator(1e4, **options).fit(X, y)
+    residuals = [y - found.predict(X) for found in (model, plain)]
+    if estimator is pf.QuantileRegressor:
+        assert abs(np.average(residuals[0] < 0, weights=weights) - 0.5) < 0.02
+    else:
+        assert abs(np.average(residuals[0], weights=weights)) < 0.002
+    losses = [np.average(found**2, weights=weights) for found in residuals]
+    assert losses[0] < losses[1]
 
 
 def test_larger_weights_count_as_the_bound_and_a_column_is_as_good_as_an_array() -> None:
@@ -112,8 +204,8 @@ def test_a_bad_weight_is_refused_before_the_charge_and_not_quoted(bad) -> None:
     [
         ({}, "without max_weight"),
         ({"max_weight": -1.0}, "positive number"),
-        ({"max_weight": 1.0, "mechanism": "objective"}, "mechanism='functional'"),
-        ({"max_weight": 1.0, "mechanism": "adassp", "delta": 1e-6}, "mechanism='functional'"),
+        ({"max_weight": 1.0, "mechanism": pf.FunctionalMechanism(calibration="paper")}, "mechanism='auto'"),
+        ({"max_weight": 1.0, "mechanism": "adassp", "delta": 1e-6}, "mechanism='auto'"),
         ({"max_weight": 1.0, "intervals": True}, "intervals"),
     ],
 )
@@ -126,3 +218,54 @@ def test_weights_of_another_length_are_refused() -> None:
     X, y, weights = table(50)
     with pytest.raises(pf.DataError, match="one weight per row"):
         pf.Lasso(schema=SCHEMA, max_weight=2.0).fit(X, y, sample_weight=weights[1:])
+
+
+@pytest.mark.parametrize(
+    ("estimator", "options", "apart"),
+    [
+        (pf.LogisticRegression, {"mechanism": pf.ObjectivePerturbation(ridge=1.0), "numeric": "slope"}, 1e-5),
+        (pf.LinearSVC, {"mechanism": pf.ObjectivePerturbation(ridge=1.0), "numeric": "slope"}, 1e-5),
+        (pf.LinearRegression, {"mechanism": "functional"}, 1e-3),
+        (pf.Ridge, {"mechanism": "functional", "alpha": 1.0}, 1e-3),
+    ],
+)
+def test_a_weight_of_two_is_two_rows_where_the_ridge_is_the_same(estimator, options, apart) -> None:
+    """Moments of weighted rows are on a coarser lattice: docs/proofs/sample-weights.md."""
+    rng = np.random.default_rng(0)
+    X, weights = rng.uniform(-1, 1, (150, 4)), rng.integers(0, 5, 150)
+    y, target = np.clip(X[:, 0] + rng.normal(0, 0.3, 150), -1, 1), (-1.0, 1.0)
+    if issubclass(estimator, pf.LogisticRegression | pf.LinearSVC):
+        y, target = np.where(y > 0, "yes", "no"), ["no", "yes"]
+    schema = pf.Schema.box(-1, 1, target=target)
+    weighed = estimator(epsilon=1e12, schema=schema, max_weight=4.0, random_state=0, **options).fit(X, y, weights)
+    repeated = estimator(epsilon=1e12, schema=schema, random_state=0, **options)
+    repeated.fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
+    np.testing.assert_allclose(weighed.coef_, repeated.coef_, atol=apart)
+
+
+PLACES = [
+    (pf.LogisticRegression, {}),
+    (pf.LogisticRegression, {"class_weight": "balanced"}),
+    (pf.LinearRegression, {"mechanism": "functional"}),
+    (pf.LinearRegression, {"mechanism": "objective"}),
+    (pf.QuantileRegressor, {}),
+]
+
+
+@pytest.mark.parametrize("person", [None, "p"])
+@pytest.mark.parametrize(("estimator", "options"), PLACES)
+def test_weights_in_partitions_and_with_persons_give_the_same_bits(estimator, options, person) -> None:
+    frames = pytest.importorskip("dask.dataframe")
+    pandas = pytest.importorskip("pandas")
+    X, y, weights = classes() if estimator is pf.LogisticRegression else table()
+    frame = pandas.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y, "w": weights, "p": np.arange(len(y)) // 3})
+    stated = CLASSES if estimator is pf.LogisticRegression else SCHEMA
+    schema = pf.Schema(stated.features, stated.target, person=person)
+    terms = {"schema": schema, "max_weight": 5.0, "random_state": 0, "rows_per_person": 2 if person else 1, **options}
+    given = [frame, frames.from_pandas(frame, npartitions=3)]
+    if person:
+        given.append(frame.sample(frac=1.0, random_state=1))
+    models = [estimator(20.0, **terms).fit(own, sample_weight="w") for own in given]
+    for model in models[1:]:
+        np.testing.assert_array_equal(model.coef_, models[0].coef_)
+        np.testing.assert_array_equal(model.intercept_, models[0].intercept_)

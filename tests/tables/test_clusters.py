@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,8 +21,8 @@ from privfit.tables import DataError, open_table
 from privfit.tables.partitioned import Answer, Merge, PartitionedTable, Persisted, Seen
 from tests.support.chains import told_by
 from tests.support.clusters import dask_client, dask_frame, spark_frame, spark_session
-from tests.test_engines_page import PAGE, examples
 
+PAGE = Path(__file__).parents[2] / "docs" / "engines.md"
 ROWS = 4000
 SCHEMA = pf.Schema([pf.Numeric("age", 0, 100), pf.Category("city", ["a", "b", "c"])], pf.Category("ill", ["no", "yes"]))
 NUMBERS = pf.Schema([pf.Numeric("age", 0, 100), pf.Numeric("wage", 0, 10)])
@@ -397,7 +398,7 @@ def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.Monkey
     spark_session()
     monkeypatch.chdir(tmp_path)
     known: dict[str, object] = {}
-    for block in examples():
+    for block in re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
         if any(mark in block for mark in ("people = ", "people.partition_by", "pyspark")):
             placed = block.replace('parquet("data")', f"parquet({str(tmp_path / 'data')!r})")  # Java is elsewhere
             exec(compile(placed, PAGE.name, "exec"), known)

@@ -9,6 +9,7 @@ from privfit.cli.console import counting_rows, hint, ledger_facts, ledger_senten
 from privfit.cli.errors import CommandError
 from privfit.cli.fit_options import (
     AlphaOption,
+    ClassWeightOption,
     ClustersOption,
     DeltaOption,
     EpsilonOption,
@@ -61,6 +62,7 @@ from privfit.models import (
     QuantileRegressor,
     Ridge,
 )
+from privfit.models.weights import BALANCED
 from privfit.privacy import Budget, Ledger, PrivacyParameters
 from privfit.schema import Numeric, Schema, SchemaError
 from privfit.tables import Table as OpenTable
@@ -78,7 +80,6 @@ ESTIMATORS: dict[Model, Any] = {
     Model.quantile: QuantileRegressor,
     Model.kmeans: KMeans,
 }
-MOMENTS = (Model.linear, Model.ridge, Model.lasso, Model.elastic_net)
 CLASSES = (Model.logistic, Model.svm, Model.additive_classifier)
 
 
@@ -110,6 +111,7 @@ def fit(
     row_norm: RowNormOption = None,
     weight: WeightOption = None,
     max_weight: MaxWeightOption = None,
+    class_weight: ClassWeightOption = None,
     n_jobs: JobsOption = None,
     max_memory: MemoryOption = None,
     as_json: AsJson = False,
@@ -128,14 +130,14 @@ def fit(
       privfit fit "postgresql://me@host/db?table=people" \\
           -s schema.toml -m ridge -e 0.5 -l budget.db -o model.json
     """
-    # refuses what no guarantee could be given for
-    PrivacyParameters(Budget(epsilon, delta), adjacency.value, rows_per_person, expected_rows)
+    PrivacyParameters(Budget(epsilon, delta), adjacency.value, rows_per_person, expected_rows)  # or a refusal
     check_ledger_options(seed, ledger, ledger_epsilon, ledger_delta, note)
     own = _penalty(model, alpha, l1_ratio) | _of_clusters(model, clusters, no_intercept, numeric)
-    own |= _of_rest(model, interactions, quantile, weight, max_weight) | _of_margins(model, loss, kernel, row_norm)
+    own |= _of_rest(model, interactions, quantile) | _of_margins(model, loss, kernel, row_norm)
     check_output(output, table, schema, ledger=ledger)
     facts = complete_schema(schema)
     _check_target(model, facts)
+    own |= _of_weights(model, weight, max_weight, class_weight, facts)
     opened = _checked_table(table, facts.with_target(None) if model is Model.kmeans else facts)
     estimator = ESTIMATORS[model](
         epsilon=epsilon,
@@ -154,8 +156,7 @@ def fit(
         estimator.set_params(ledger=opened_ledger(ledger, ledger_epsilon, ledger_delta).with_note(note))
     with counting_rows(f"Reading {shown_source(table)}", opened.n_rows):
         estimator.fit(opened, *((None, weight) if weight else ()))
-    estimator.save(output)
-    _show(estimator, output, as_json)
+    _saved_and_shown(estimator, output, as_json)
 
 
 def _penalty(model: Model, alpha: str | None, l1_ratio: float | None) -> dict[str, Any]:
@@ -198,14 +199,31 @@ def _of_clusters(model: Model, clusters: int | None, no_intercept: bool, numeric
     return {} if clusters is None else {"n_clusters": clusters}
 
 
-def _of_rest(
-    model: Model, interactions: Any, quantile: float | None, weight: str | None, max_weight: float | None
-) -> dict[str, Any]:
-    """Interaction terms, the quantile, and the bound of weights."""
-    _only(model, MOMENTS, weight=weight)
+def _of_rest(model: Model, interactions: Any, quantile: float | None) -> dict[str, Any]:
+    """Interaction terms and the quantile."""
     found = _only(model, (Model.logistic, Model.additive_classifier), interactions=interactions)
-    found |= _only(model, (Model.quantile,), quantile=quantile)
-    return found | _only(model, MOMENTS, max_weight=max_weight)
+    return found | _only(model, (Model.quantile,), quantile=quantile)
+
+
+def _of_weights(
+    model: Model, weight: str | None, max_weight: float | None, class_weight: str | None, schema: Schema
+) -> dict[str, Any]:
+    """Weights of rows, their bound, and weights of classes."""
+    weighed = tuple(known for known in Model if known is not Model.kmeans)
+    _only(model, weighed, weight=weight)
+    found = _only(model, weighed, max_weight=max_weight) | _only(model, CLASSES, class_weight=class_weight)
+    if class_weight is None or class_weight == BALANCED:
+        return found
+    pairs = [part.rpartition("=") for part in class_weight.split(",")]
+    levels = {str(level): level for level in getattr(schema.target, "levels", ())}
+    try:
+        by_level = {levels.get(name.strip(), name.strip()): float(number) for name, _, number in pairs}
+        return found | {"class_weight": by_level}
+    except ValueError:
+        raise CommandError(
+            f"--class-weight {class_weight} was given; it is 'balanced', or numbers by class. Write, for example, "
+            "--class-weight no=1,yes=5."
+        ) from None
 
 
 def _of_margins(model: Model, loss: Any, kernel: Any, row_norm: float | None) -> dict[str, Any]:
@@ -253,7 +271,8 @@ def _check_target(model: Model, schema: Schema) -> None:
         )
 
 
-def _show(estimator: Any, output: Path, as_json: bool) -> None:
+def _saved_and_shown(estimator: Any, output: Path, as_json: bool) -> None:
+    estimator.save(output)
     ledger: Ledger | None = estimator.ledger
     if as_json:
         state = None if ledger is None else ledger_facts(ledger)

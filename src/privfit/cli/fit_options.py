@@ -203,6 +203,15 @@ MaxWeightOption = Annotated[
     float | None,
     typer.Option(help="The public bound of weights; larger ones count as this one.", show_default=False),
 ]
+ClassWeightOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WEIGHTS",
+        help="For classes: public weights such as no=1,yes=5, or balanced, which buys noisy counts with 3% of epsilon.",
+        show_default=False,
+        rich_help_panel=MODEL,
+    ),
+]
 RowNormOption = Annotated[
     float | None,
     typer.Option(

@@ -14,11 +14,14 @@ from privfit.mechanisms.functional.intervals import Bootstrap, bootstrap
 from privfit.mechanisms.functional.penalty_selection import PenaltySelection
 from privfit.mechanisms.functional.polynomial import PolynomialFit, PolynomialMechanism
 from privfit.mechanisms.functional.problem import LinearFit, QuadraticProblem
+from privfit.mechanisms.functional.second_moments import Covariances, SecondMoments
 from privfit.mechanisms.genetic.breeding import Breeding
 from privfit.mechanisms.genetic.centres import GeneticCentres
 from privfit.mechanisms.genetic.operators import Crossover, Generation, Mutate
 from privfit.mechanisms.genetic.privgene import PrivGene
 from privfit.mechanisms.genetic.search import GeneticMechanism, Search
+from privfit.mechanisms.histograms.class_sums import NaiveBayes
+from privfit.mechanisms.perturbation.balanced import BalancedPerturbation
 from privfit.mechanisms.perturbation.base import Perturbation
 from privfit.mechanisms.perturbation.objective import ObjectivePerturbation
 from privfit.mechanisms.perturbation.output import OutputPerturbation
@@ -26,6 +29,7 @@ from privfit.mechanisms.perturbation.problem import ERMFit, ERMProblem, PairTabl
 from privfit.mechanisms.perturbation.regression import ObjectiveRegression, RegressionFit
 from privfit.mechanisms.perturbation.tuning import TunedPerturbation
 from privfit.mechanisms.summaries.bounds import SelectedBounds
+from privfit.mechanisms.summaries.column_selection import ColumnChoice, ColumnSelection
 from privfit.mechanisms.summaries.crosstab import CrossCounts
 from privfit.mechanisms.summaries.questions import Summary
 
@@ -37,6 +41,7 @@ __all__ = [
     "AggregatedWeights",
     "AnyClusterer",
     "AutomaticClusterer",
+    "BalancedPerturbation",
     "BlockAnswers",
     "BlockFit",
     "Bootstrap",
@@ -45,6 +50,9 @@ __all__ = [
     "ClusterFit",
     "Clusterer",
     "Clusters",
+    "ColumnChoice",
+    "ColumnSelection",
+    "Covariances",
     "CrossCounts",
     "Crossover",
     "ERMFit",
@@ -58,6 +66,7 @@ __all__ = [
     "LinearFit",
     "LloydClusterer",
     "Mutate",
+    "NaiveBayes",
     "ObjectivePerturbation",
     "ObjectiveRegression",
     "OutputPerturbation",
@@ -72,6 +81,7 @@ __all__ = [
     "Release",
     "SampleAndAggregate",
     "Search",
+    "SecondMoments",
     "SelectedBounds",
     "Summary",
     "TunedPerturbation",

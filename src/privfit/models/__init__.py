@@ -14,12 +14,15 @@ from privfit.models.general import FunctionalClassifier, FunctionalRegressor
 from privfit.models.kmeans import KMeans
 from privfit.models.linear import LinearRegression
 from privfit.models.logistic import LogisticRegression
+from privfit.models.naive_bayes import GaussianNB
+from privfit.models.pca import PCA
 from privfit.models.penalised import ElasticNet, Lasso, Ridge
 from privfit.models.private import AnyModel
 from privfit.models.quantile import QuantileRegressor
 from privfit.models.report import Report
 from privfit.models.saving import ModelFileError
 from privfit.models.search import GeneticSearch
+from privfit.models.select import SelectPrivate
 from privfit.models.shapes import Shape
 from privfit.models.streaming import prediction_batches
 from privfit.models.svm import LinearSVC
@@ -40,7 +43,9 @@ ESTIMATORS = (
 )
 
 
-LOADABLE: dict[str, type[AnyModel]] = {estimator.__name__: estimator for estimator in (*ESTIMATORS, KMeans)}
+LOADABLE: dict[str, type[AnyModel]] = {
+    estimator.__name__: estimator for estimator in (*ESTIMATORS, KMeans, PCA, GaussianNB)
+}
 """The classes that may be in a saved model, by name. Baselines add theirs."""
 
 
@@ -58,6 +63,8 @@ SavedModel = (
     | AdditiveClassifier
     | QuantileRegressor
     | KMeans
+    | PCA
+    | GaussianNB
     | ClassModel[Any, Any, Any]
 )
 """What `load_model` returns. ClassModel stands for the baselines that can be saved: they are in a package above this
@@ -107,12 +114,14 @@ __all__ = [
     "ERM",
     "ESTIMATORS",
     "LOADABLE",
+    "PCA",
     "AdditiveClassifier",
     "AdditiveRegressor",
     "Aggregate",
     "ElasticNet",
     "FunctionalClassifier",
     "FunctionalRegressor",
+    "GaussianNB",
     "GeneticSearch",
     "KMeans",
     "Lasso",
@@ -123,6 +132,7 @@ __all__ = [
     "QuantileRegressor",
     "Report",
     "Ridge",
+    "SelectPrivate",
     "Shape",
     "load_model",
     "prediction_batches",

@@ -124,7 +124,7 @@ class Aggregate(PrivateModel[SampleAndAggregate, BlockAnswers, BlockFit]):
         """Choose the number of blocks from aged rows, which are public.
 
         For every number of blocks the function is run on aged blocks of the size that private blocks will have. The
-        number with the least sum of bias and noise is returned, as in the paper [1]_.
+        number with the least sum of bias and noise is returned, as in the paper (GUPT).
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class Aggregate(PrivateModel[SampleAndAggregate, BlockAnswers, BlockFit]):
         """Compute the epsilon that a wanted accuracy takes, from aged rows, which are public.
 
         The error is measured from the mean of what blocks say; blocks that are too small to say what all rows do have a
-        bias besides, which `blocks_from` weighs. The bound is Chebyshev's, as in the paper [1]_.
+        bias besides, which `blocks_from` weighs. The bound is Chebyshev's, as in the paper (GUPT).
 
         Parameters
         ----------

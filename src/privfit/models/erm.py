@@ -24,6 +24,7 @@ from privfit.models.named import PERTURBATIONS
 from privfit.models.perturbed import PerturbedModel
 from privfit.models.private import FitResult
 from privfit.models.report import JSONObject
+from privfit.models.weights import WeighedClasses
 from privfit.privacy import Ledger, PrivacyError, Seed
 from privfit.schema import Category, Column, Numeric, Schema
 from privfit.tables import TableLike
@@ -43,7 +44,7 @@ def _has_probabilities(model: ERM) -> bool:
 
 
 @documented
-class ERM(PerturbedModel[Perturbation, ERMFit]):
+class ERM(WeighedClasses, PerturbedModel[Perturbation, ERMFit]):
     """A linear model with any convex loss and a ridge penalty, fitted under differential privacy.
 
     Classes are fitted as in `LogisticRegression`, numbers as in `LinearRegression`. More than two classes are fitted in
@@ -113,6 +114,8 @@ class ERM(PerturbedModel[Perturbation, ERMFit]):
         numeric: str = "auto",
         rows_per_person: int = 1,
         expected_rows: int | None = None,
+        max_weight: float | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         ledger: Ledger | None = None,
         random_state: Seed = None,
         n_jobs: int | None = None,
@@ -133,6 +136,8 @@ class ERM(PerturbedModel[Perturbation, ERMFit]):
             n_jobs=n_jobs,
             max_memory=max_memory,
         )
+        self.max_weight = max_weight
+        self.class_weight = class_weight
         self.loss = loss
         self.penalty = penalty
 
@@ -173,10 +178,6 @@ class ERM(PerturbedModel[Perturbation, ERMFit]):
     def _keep(self, result: FitResult[Perturbation, ERMProblem, ERMFit]) -> None:
         super()._keep(result)
         self.__dict__.pop("_loss_not_kept", None)
-        loss = result.fit.loss
-        tempered = self.loss in (None, LOGISTIC) and loss != LOGISTIC
-        self._slopes = (float(loss.most_slope or 1), float(loss.taper or 1)) if tempered else None
-        self._softmax = result.fit.coupling == "softmax"
         block = self._geometry.target
         assert block is not None
         if block.kind == "slope":

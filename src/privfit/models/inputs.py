@@ -16,6 +16,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
+from privfit.models.narrowing import narrowed
 from privfit.rows import RowWeights
 from privfit.schema import Category, Column, Level, Numeric, Schema, SchemaError
 from privfit.tables import (
@@ -80,6 +81,8 @@ def fit_input(model: AnyModel, X: TableLike, y: ArrayLike | None, many_classes: 
     settled = model.schema if isinstance(model.schema, Schema) else _loaded_schema(model, model.schema)
     if model._target == "ignored":
         settled, y = settled.with_target(None), None
+    if "sklearn.pipeline" in sys.modules:  # the same
+        settled = narrowed(model, settled)
     placed = settled.any_width
     table = open_table(X)
     if placed:
@@ -134,6 +137,14 @@ def calling_selector(model: AnyModel) -> RFE | SelectFromModel | None:
             return caller
         frame = frame.f_back
     return None
+
+
+def without_bins(given: Input) -> Input:
+    """The same table with features only, whose numbers enter as they are: bins are for other models."""
+    columns = [
+        replace(column, bins=None) if isinstance(column, Numeric) else column for column in given.schema.features
+    ]
+    return replace(given, schema=Schema(columns))
 
 
 def predict_table(model: AnyModel, X: TableLike) -> Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -15,11 +14,11 @@ from privfit.mechanisms import AnyClusterer, ClusterFit, Clusters, clusterer
 from privfit.mechanisms.base import AnyMechanism, Description
 from privfit.models import saving
 from privfit.models._docs import documented
-from privfit.models.inputs import PUBLIC, Input, predict_table, predicting
+from privfit.models.inputs import PUBLIC, Input, predict_table, predicting, without_bins
 from privfit.models.private import FitResult, PrivateModel
 from privfit.privacy import Ledger, PrivacyError, PrivacyParameters, Seed
 from privfit.rows import scaled_points
-from privfit.schema import Geometry, Numeric, Schema
+from privfit.schema import Geometry, Schema
 from privfit.tables import TableLike
 
 Floats = NDArray[np.float64]
@@ -294,10 +293,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, _K
 
     def _prepared(self, given: Input, mechanism: AnyClusterer) -> Input:
         """Numbers as they are: bins are for other models."""
-        columns = [
-            replace(column, bins=None) if isinstance(column, Numeric) else column for column in given.schema.features
-        ]
-        return replace(given, schema=Schema(columns))
+        return without_bins(given)
 
     def _encoded(
         self, mechanism: AnyClusterer, given: Input, parameters: PrivacyParameters

@@ -167,7 +167,7 @@ class LinearRegression(WeightedFit, RegressorMixin, MomentModel[MomentMechanism,
     def _settled(self, mechanism: MomentMechanism, given: Input, parameters: PrivacyParameters) -> MomentMechanism:
         """By the number of rows, where "auto" was asked for."""
         automatic = isinstance(self.mechanism, str) and self.mechanism == "auto"
-        if not automatic or self.intervals or given.weights is not None:
+        if not automatic or self.intervals:
             return mechanism
         if self.numeric == "splines":
             return ObjectiveRegression()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +17,10 @@ from privfit.models.classes import ClassModel, log_probabilities
 from privfit.models.features import USUAL_COMPONENTS
 from privfit.models.inputs import predicting
 from privfit.models.named import CLASSIFIERS, ERMMechanism
-from privfit.models.perturbed import ERMResult, PerturbedModel
+from privfit.models.perturbed import PerturbedModel
 from privfit.models.report import JSONObject
-from privfit.privacy import Ledger, PrivacyError, Seed
+from privfit.models.weights import WeighedClasses
+from privfit.privacy import Ledger, Seed
 from privfit.schema import Schema
 from privfit.tables import TableLike
 
@@ -26,7 +28,9 @@ Floats = NDArray[np.float64]
 
 
 @documented
-class LogisticRegression(ClassModel[ERMMechanism, ERMProblem, ERMFit], PerturbedModel[ERMMechanism, ERMFit]):
+class LogisticRegression(
+    WeighedClasses, ClassModel[ERMMechanism, ERMProblem, ERMFit], PerturbedModel[ERMMechanism, ERMFit]
+):
     """Logistic regression for two or more classes, fitted under differential privacy.
 
     By default the objective is perturbed: a random linear term is added to it, and its minimum is the release.
@@ -102,6 +106,8 @@ class LogisticRegression(ClassModel[ERMMechanism, ERMProblem, ERMFit], Perturbed
         interactions: int | str = "auto",
         rows_per_person: int = 1,
         expected_rows: int | None = None,
+        max_weight: float | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         ledger: Ledger | None = None,
         random_state: Seed = None,
         n_jobs: int | None = None,
@@ -122,32 +128,16 @@ class LogisticRegression(ClassModel[ERMMechanism, ERMProblem, ERMFit], Perturbed
             n_jobs=n_jobs,
             max_memory=max_memory,
         )
+        self.max_weight = max_weight
+        self.class_weight = class_weight
         self.kernel = kernel
         self.gamma = gamma
         self.n_components = n_components
         self.row_norm = row_norm
         self.interactions = interactions
 
-    def _chosen_mechanism(self) -> ERMMechanism:
-        chosen = CLASSIFIERS.choose(self.mechanism, type(self).__name__)
-        if chosen.takes_interactions:
-            named = not (isinstance(self.mechanism, str) and self.mechanism == "auto")
-            return chosen if self.interactions == "auto" and named else chosen.with_interactions(self.interactions)
-        if self.interactions not in ("auto", 0):
-            raise PrivacyError(
-                f"interactions={self.interactions!r} was given with mechanism={self.mechanism!r}; interaction terms go "
-                "with a perturbed objective. Use mechanism='auto' or 'objective'."
-            )
-        return chosen
-
     def _instead(self) -> str:
         return "Use mechanism='objective', which fits any number of classes, or join classes in the schema."
-
-    def _keep(self, result: ERMResult) -> None:
-        super()._keep(result)
-        loss = result.fit.loss
-        self._slopes = None if loss == LOGISTIC else (float(loss.most_slope or 1), float(loss.taper or 1))
-        self._softmax = result.fit.coupling == "softmax"
 
     # -- probabilities -----------------------------------------------------------------------------
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit.features import FourierFeatures, ShortenedRows
-from privfit.losses import ConvexLoss
-from privfit.mechanisms import ERMFit, ERMProblem
+from privfit.losses import LOGISTIC, ConvexLoss
+from privfit.mechanisms import BalancedPerturbation, ERMFit, ERMProblem, Perturbation
 from privfit.mechanisms.base import AnyMechanism, Description, Numbers
 from privfit.mechanisms.perturbation.defaults import NOISE_LIMIT, SLOPE_BELOW
 from privfit.mechanisms.perturbation.problem import Coupling, coupling_for
@@ -20,7 +21,8 @@ from privfit.models.named import PERTURBATIONS, ERMMechanism
 from privfit.models.private import FitResult, MechanismChoice
 from privfit.models.report import JSONObject
 from privfit.models.saving import ModelFileError
-from privfit.privacy import PrivacyParameters
+from privfit.models.weights import BALANCED, class_weights_of, takes_weights
+from privfit.privacy import PrivacyError, PrivacyParameters
 from privfit.rows import Interactions, Pair, count_rows, feature_scores
 from privfit.schema import AUTO_KNOTS, Category, Geometry, Numeric, Schema
 from privfit.tables import TableLike
@@ -69,19 +71,55 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
     gamma: float | str = "auto"
     n_components: int = USUAL_COMPONENTS
     row_norm: float | None = None
+    interactions: int | str | None = None
+    """How many interaction terms were asked for; None for a model that has none."""
     coef_: Floats
     intercept_: Any  # a float for a number, an array for classes
     _features: FourierFeatures | None = None
+    _slopes: tuple[float, float] | None = None
+    """The constants of a tempered logistic loss that was minimised in place of the logistic one."""
+    _softmax: bool = False
+
+    def _chosen_mechanism(self) -> ERMMechanismT:
+        chosen: AnyMechanism = self._mechanisms.choose(self.mechanism, type(self).__name__)
+        number = self.interactions
+        if number is None:
+            return cast("ERMMechanismT", chosen)
+        if chosen.takes_interactions:
+            named = not (isinstance(self.mechanism, str) and self.mechanism == "auto")
+            return cast("ERMMechanismT", chosen if number == "auto" and named else chosen.with_interactions(number))
+        if number not in ("auto", 0):
+            raise PrivacyError(
+                f"interactions={number!r} was given with mechanism={self.mechanism!r}; interaction terms go with a "
+                "perturbed objective. Use mechanism='auto' or 'objective'."
+            )
+        return cast("ERMMechanismT", chosen)
 
     def _convex_loss(self, schema: Schema) -> ConvexLoss:
         """The loss, of a target scaled to [-1, 1] or of the classes -1 and 1."""
         return self._loss
+
+    def _settled(self, mechanism: ERMMechanismT, given: Input, parameters: PrivacyParameters) -> ERMMechanismT:
+        """With counts of classes bought first, where they shall weigh alike."""
+        return self._weighed(mechanism) if getattr(self, "class_weight", None) is not None else mechanism
+
+    def _weighed(self, mechanism: ERMMechanismT) -> ERMMechanismT:
+        """The mechanism, or, for classes that shall weigh alike, one that buys their counts before it."""
+        asked, takes = (
+            getattr(self, "class_weight", None),
+            isinstance(mechanism, Perturbation) and takes_weights(mechanism),
+        )
+        if not (isinstance(asked, str) and asked == BALANCED and takes):
+            return mechanism
+        return cast("ERMMechanismT", BalancedPerturbation(fit=cast("Perturbation", mechanism)))
 
     def _encoded(
         self, mechanism: ERMMechanismT, given: Input, parameters: PrivacyParameters
     ) -> tuple[ERMProblem, Geometry]:
         self._numeric_used, self._knots_used = self._numbers(mechanism, given, parameters)
         problem = self._problem(mechanism, given.schema, self._numeric_used, self._knots_used)
+        if given.weights is not None:
+            problem = replace(problem, max_weight=given.weights.most)
         return problem, mechanism.geometry(given.schema, problem, self._numeric_used)
 
     def _numbers(self, mechanism: ERMMechanismT, given: Input, parameters: PrivacyParameters) -> tuple[Numbers, int]:
@@ -111,7 +149,9 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
         elif self.kernel != "linear":
             features = fourier_features(self, schema, numeric, knots)
         coupling: Coupling = "one" if classes == 1 else coupling_for(loss, classes)
-        return ERMProblem(loss, bool(self.fit_intercept), classes, coupling, features, knots)
+        asked = getattr(self, "class_weight", None)
+        weights = () if asked is None else class_weights_of(self, asked, mechanism, schema)
+        return ERMProblem(loss, bool(self.fit_intercept), classes, coupling, features, knots, class_weights=weights)
 
     def _check_parameters(self, schema: Schema) -> None:
         super()._check_parameters(schema)
@@ -137,6 +177,9 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
             cells = [table.scores for table in fit.pairs]
             self.coef_ = np.array([np.concatenate([coef, *cells]) for coef, _ in shown])
             self.intercept_ = np.array([intercept for _, intercept in shown])
+        tempered = result.problem.loss == LOGISTIC and fit.loss != LOGISTIC
+        self._slopes = (float(fit.loss.most_slope or 1), float(fit.loss.taper or 1)) if tempered else None
+        self._softmax = fit.coupling == "softmax"
 
     def _keep_slopes(self, weights: Floats, rows: ShortenedRows) -> None:
         """Coefficients of rows whose norm is bounded."""
@@ -151,6 +194,9 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
             notes.insert(
                 0, f"rows with a norm above {self.row_norm:g}, which is taken as public, were scaled down to it"
             )
+        if isinstance(given := getattr(self, "class_weight", None), dict):
+            told = ", ".join(f"{level} {weight:g}" for level, weight in given.items())
+            notes.append(f"rows count by class, by weights that are taken as public: {told}")
         if isinstance(self.schema_.target, Category):  # the rule was found for classes
             level = result.mechanism.relative_noise(result.fit, result.released.event, self._geometry)
             if level is not None:

@@ -21,6 +21,7 @@ from privfit.models.base import PrivateLinearModel
 from privfit.models.inputs import Input
 from privfit.models.named import ADDITIVE
 from privfit.models.private import FitResult
+from privfit.models.weights import WeightedFit
 from privfit.privacy import Ledger, PrivacyError, PrivacyParameters, Seed
 from privfit.schema import AUTO_KNOTS, Geometry, Schema
 from privfit.tables import TableLike
@@ -30,7 +31,11 @@ QuantileResult = FitResult[QuantileObjective, QuadraticProblem, RegressionFit]
 
 
 @documented
-class QuantileRegressor(RegressorMixin, PrivateLinearModel[QuantileObjective, QuadraticProblem, RegressionFit]):  # type: ignore[misc]
+class QuantileRegressor(
+    WeightedFit,
+    RegressorMixin,  # type: ignore[misc]
+    PrivateLinearModel[QuantileObjective, QuadraticProblem, RegressionFit],
+):
     """A linear model of a quantile, fitted under differential privacy.
 
     The coefficients minimise a perturbed sum of pinball losses whose corners are rounded; then the intercept is moved
@@ -85,6 +90,7 @@ class QuantileRegressor(RegressorMixin, PrivateLinearModel[QuantileObjective, Qu
         numeric: str = "auto",
         rows_per_person: int = 1,
         expected_rows: int | None = None,
+        max_weight: float | None = None,
         ledger: Ledger | None = None,
         random_state: Seed = None,
         n_jobs: int | None = None,
@@ -105,6 +111,7 @@ class QuantileRegressor(RegressorMixin, PrivateLinearModel[QuantileObjective, Qu
             n_jobs=n_jobs,
             max_memory=max_memory,
         )
+        self.max_weight = max_weight
         self.quantile = quantile
 
     def _chosen_mechanism(self) -> QuantileObjective:
@@ -120,7 +127,8 @@ class QuantileRegressor(RegressorMixin, PrivateLinearModel[QuantileObjective, Qu
     ) -> tuple[QuadraticProblem, Geometry]:
         self._numeric_used = "slope" if self.numeric == "auto" else self.numeric  # type: ignore[assignment]
         self._knots_used = AUTO_KNOTS
-        problem = QuadraticProblem(SQUARED, bool(self.fit_intercept))
+        most = None if given.weights is None else given.weights.most
+        problem = QuadraticProblem(SQUARED, bool(self.fit_intercept), max_weight=most)
         return problem, mechanism.geometry(given.schema, problem, self._numeric_used)
 
     def _keep(self, result: QuantileResult) -> None:

@@ -40,10 +40,16 @@ _PARAMETERS = (
     "interactions",
     "intervals",
     "monotone",
+    "bands",
+    "quantile",
+    "max_weight",
+    "class_weight",
     "width",
     "penalty",
     "loss",
     "n_clusters",
+    "scale",
+    "priors",
     "n_jobs",
     "max_memory",
 )
@@ -66,12 +72,12 @@ def save(model: AnyModel, path: Path) -> None:
         "privfit": VERSION,
         "model": type(model).__name__,
         "parameters": {
-            name: _plain(getattr(model, name))
+            name: _plain(_pairs(getattr(model, name)) if name == "class_weight" else getattr(model, name))
             for name in _PARAMETERS
             if name in known and not _is_function(getattr(model, name))
         },
         "schema": model.schema_.to_toml(),
-        **(_centres_of(model) if hasattr(model, "cluster_centers_") else _weights_of(model)),
+        **_learned(model),
         "features": list(model._geometry.feature_names),
         "names": list(getattr(model, "feature_names_in_", [])),
         "strict_names": model._strict_names,
@@ -80,6 +86,13 @@ def save(model: AnyModel, path: Path) -> None:
         "facts": model._facts(),
     }
     path.write_text(json.dumps(document, indent=1, default=_plain) + "\n", encoding="utf-8")
+
+
+def _learned(model: AnyModel) -> JSONObject:
+    """What a model predicts from, unless that is among its facts."""
+    if hasattr(model, "cluster_centers_"):
+        return _centres_of(model)
+    return _weights_of(model) if hasattr(model, "coef_") else {}
 
 
 def _weights_of(model: AnyModel) -> JSONObject:
@@ -130,12 +143,15 @@ def load(path: str | Path, kinds: dict[str, type[AnyModel]]) -> AnyModel:
 
 def _restore(document: JSONObject, kinds: dict[str, type[AnyModel]]) -> AnyModel:
     schema = Schema.from_toml(document["schema"])
-    model = kinds[document["model"]](schema=schema, **document["parameters"])
+    given = document["parameters"]
+    if isinstance(pairs := given.get("class_weight"), list):
+        given["class_weight"] = dict(pairs)
+    model = kinds[document["model"]](schema=schema, **given)
     model.schema_ = schema
     if "centres" in document:
         model._geometry = point_geometry(schema)
         model._restore_centres(np.array(document["centres"], dtype=np.float64))
-    else:
+    elif "coef" in document:
         _restore_weights(model, schema, document)
     model.report_ = Report.from_dict(document["report"])
     if document.get("facts"):
@@ -167,6 +183,11 @@ def _restore_weights(model: AnyModel, schema: Schema, document: JSONObject) -> N
 def _is_function(value: object) -> bool:
     """Whether a parameter is made of functions, which no file can hold."""
     return isinstance(value, ConvexLoss | PolynomialLoss)
+
+
+def _pairs(given: object) -> object:
+    """A dict as pairs, because names are texts in JSON and levels need not be."""
+    return [list(pair) for pair in given.items()] if isinstance(given, dict) else given
 
 
 def _plain(value: object) -> object:

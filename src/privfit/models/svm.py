@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from privfit.losses import ConvexLoss, hinge, smooth_hinge
 from privfit.mechanisms import ERMFit, ERMProblem, OutputPerturbation, PrivGene
@@ -14,12 +14,13 @@ from privfit.models.features import USUAL_COMPONENTS
 from privfit.models.inputs import PUBLIC
 from privfit.models.named import WEIGHTS, ERMMechanism
 from privfit.models.perturbed import PerturbedModel
+from privfit.models.weights import WeighedClasses
 from privfit.privacy import Ledger, Seed
 from privfit.schema import Category, Schema
 
 
 @documented
-class LinearSVC(ClassModel[ERMMechanism, ERMProblem, ERMFit], PerturbedModel[ERMMechanism, ERMFit]):
+class LinearSVC(WeighedClasses, ClassModel[ERMMechanism, ERMProblem, ERMFit], PerturbedModel[ERMMechanism, ERMFit]):
     """Support vector classification for two or more classes, fitted under differential privacy.
 
     More than two classes are fitted one against the rest, in one release.
@@ -84,6 +85,8 @@ class LinearSVC(ClassModel[ERMMechanism, ERMProblem, ERMFit], PerturbedModel[ERM
         row_norm: float | None = None,
         rows_per_person: int = 1,
         expected_rows: int | None = None,
+        max_weight: float | None = None,
+        class_weight: dict[Any, float] | str | None = None,
         ledger: Ledger | None = None,
         random_state: Seed = None,
         n_jobs: int | None = None,
@@ -104,6 +107,8 @@ class LinearSVC(ClassModel[ERMMechanism, ERMProblem, ERMFit], PerturbedModel[ERM
             n_jobs=n_jobs,
             max_memory=max_memory,
         )
+        self.max_weight = max_weight
+        self.class_weight = class_weight
         self.loss = loss
         self.width = width
         self.kernel = kernel

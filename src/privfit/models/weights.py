@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privfit.losses.convex import is_positive
 from privfit.models.inputs import PUBLIC, Input
 from privfit.privacy import PrivacyError
 from privfit.rows import RowWeights
-from privfit.schema import Numeric
+from privfit.schema import Category, Numeric, Schema
 from privfit.statistics import WEIGHT_LEVELS
 from privfit.tables import DataError, TableLike, WithWeights, as_given, quietly, refuse_masked
 
 if TYPE_CHECKING:
     from privfit.models.private import AnyModel
+
+
+BALANCED = "balanced"
+"""The `class_weight` that buys counts of classes."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,7 @@ class WeightedFit:
             The target, unless X has a column with the name of the schema's target.
         sample_weight : array-like, str or None, default=None
             How much each row counts: one number of at least 0 per row, or the name of a column of the table. Weights
-            are private and count up to `max_weight`; "functional" is the mechanism that takes them.
+            are private and count up to `max_weight`.
 
         Returns
         -------
@@ -82,10 +87,11 @@ def check_weights(model: AnyModel, mechanism: object) -> None:
         )
     if model.max_weight is not None:
         checked_bound(model.max_weight)
-    if not getattr(mechanism, "takes_weights", False) or getattr(mechanism, "calibration", "tight") != "tight":
+    if not takes_weights(mechanism):
         raise PrivacyError(
-            f"sample_weight was given to {name} with a mechanism that takes no weights. Those of released moments do. "
-            "Use mechanism='functional', with the tight calibration and without alpha='select'. Nothing was charged."
+            f"sample_weight was given to {name} with a mechanism that takes no weights. Released moments and perturbed "
+            "objectives do. Use mechanism='auto', with the tight calibration and without alpha='select'. Nothing was "
+            "charged."
         )
     if getattr(model, "intervals", False) is True:
         raise PrivacyError(
@@ -115,6 +121,54 @@ def with_weights(model: AnyModel, given: Input, weights: ArrayLike | str) -> Inp
     table = WithWeights(given.table, values, name)
     most = float(checked_bound(model.max_weight)) if model.max_weight is not None else _largest(values)
     return replace(given, table=table, weights=RowWeights(Numeric(name, 0.0, most), most, WEIGHT_LEVELS))
+
+
+class WeighedClasses(WeightedFit):
+    """A classifier whose rows and classes can have weights.
+
+    Parameters
+    ----------
+    class_weight : dict, 'balanced' or None
+        How much rows of each class count: public numbers by class, where a class that is not named counts 1; noise is
+        for the largest. "balanced" lets classes weigh alike, and buys noisy counts of them with 3% of epsilon. Weights
+        of rows multiply it.
+    """
+
+    class_weight: dict[Any, float] | str | None = None
+
+
+def takes_weights(mechanism: object) -> bool:
+    """Whether rows can have weights with a mechanism: not with constants as a paper prints them."""
+    return bool(getattr(mechanism, "takes_weights", False)) and getattr(mechanism, "calibration", "tight") == "tight"
+
+
+def class_weights_of(model: AnyModel, given: Any, mechanism: object, schema: Schema) -> tuple[float, ...]:
+    """The public weights of classes in the order of the schema; none where counts are bought."""
+    name, target = type(model).__name__, schema.target
+    if not takes_weights(mechanism) or not isinstance(target, Category):
+        raise PrivacyError(
+            f"class_weight={given!r} was given to {name} with a target that has no classes, or a mechanism that takes "
+            "no weights. Use mechanism='auto', or leave class_weight out. Nothing was charged."
+        )
+    if isinstance(given, str) and given == BALANCED:
+        return ()
+    if not isinstance(given, dict) or not given:
+        raise PrivacyError(
+            f"class_weight={given!r} was given to {name}; it is 'balanced', or a dict of public numbers by class. "
+            "Use 'balanced' if in doubt. Nothing was charged."
+        )
+    unknown = [level for level in given if level not in target.levels]
+    if unknown:
+        raise PrivacyError(
+            f"class_weight has a weight for {unknown[0]!r}, which is no class of the schema: {target.levels!r}. Use "
+            "classes as the schema has them. Nothing was charged."
+        )
+    if not all(is_positive(weight) and 1e-100 < weight < 1e100 for weight in given.values()):
+        raise PrivacyError(
+            f"class_weight={given!r} was given to {name}; weights of classes are positive numbers. Write, for "
+            "example, class_weight={'no': 1.0, 'yes': 5.0}. Nothing was charged."
+        )
+    return tuple(float(given.get(level, 1.0)) for level in target.levels)
 
 
 def checked_bound(bound: object) -> float:

@@ -4,23 +4,31 @@ from privfit.rows.cached_design import CachedDesign, SampledDesign
 from privfit.rows.contingency import CellGrid, cell_geometry, count_cells
 from privfit.rows.design_subset import DesignSubset
 from privfit.rows.encoding import Encoder
-from privfit.rows.interactions import InteractionCells, Interactions, Pair, is_alone
+from privfit.rows.interactions import COUNT_UNIT, InteractionCells, Interactions, Pair, is_alone
 from privfit.rows.kernels import Kernel
 from privfit.rows.level_counts import count_levels
 from privfit.rows.margins import MarginRows, losses_of
+from privfit.rows.paired_levels import count_paired_levels
 from privfit.rows.partition import PartitionedRows
 from privfit.rows.plain import PlainRows
 from privfit.rows.points import Points, on_lattice, point_geometry, scaled_points
-from privfit.rows.prediction import feature_scores, linear_scores
+from privfit.rows.prediction import feature_scores, linear_scores, quadratic_scores
 from privfit.rows.public import PublicRows
 from privfit.rows.row_weights import RowWeights
 from privfit.rows.rows import Rows, count_rows, on_progress, report_progress
 from privfit.rows.sides import one_against_rest
-from privfit.rows.target_sums import count_residuals_up_to, count_up_to, sum_of_residuals
+from privfit.rows.target_sums import (
+    count_residuals_up_to,
+    count_up_to,
+    sum_of_residuals,
+    weighed_rows,
+    weights_of_classes,
+)
 from privfit.rows.used_rows import used_rows
 from privfit.rows.workers import memory_bytes, one_blas_thread, thread_count
 
 __all__ = [
+    "COUNT_UNIT",
     "CachedDesign",
     "CellGrid",
     "DesignSubset",
@@ -40,6 +48,7 @@ __all__ = [
     "cell_geometry",
     "count_cells",
     "count_levels",
+    "count_paired_levels",
     "count_residuals_up_to",
     "count_rows",
     "count_up_to",
@@ -53,9 +62,12 @@ __all__ = [
     "one_against_rest",
     "one_blas_thread",
     "point_geometry",
+    "quadratic_scores",
     "report_progress",
     "scaled_points",
     "sum_of_residuals",
     "thread_count",
     "used_rows",
+    "weighed_rows",
+    "weights_of_classes",
 ]

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit.features import FeatureMap
+from privfit.rows.cached_rows import CachedRows, CountedRows, RowHash, counted_rows
 from privfit.rows.encoding import encode_numbers, level_codes
 from privfit.rows.fixed_point import (
     LONGEST,
@@ -28,10 +30,9 @@ from privfit.rows.fixed_point import (
 )
 from privfit.rows.interactions import InteractionCells
 from privfit.rows.layout import STEP, Layout
-from privfit.rows.row_sample import CountedRows, RowHash, counted_rows
-from privfit.rows.rows import CachedRows, Rows
+from privfit.rows.rows import Rows
 from privfit.rows.worker_cells import ChunkCells, WorkerCells
-from privfit.rows.workers import Chunk, in_order, one_blas_thread
+from privfit.rows.workers import Chunk, ChunkTask, Sums, in_order, one_blas_thread
 from privfit.tables import Arrays, Batch, DataError
 
 Floats = NDArray[np.float64]
@@ -74,16 +75,24 @@ class CachedDesign(CachedRows[Chunk]):
     """The design matrix of a table, kept for several passes.
 
     Hands out sums over all rows, and sums over a part of them that their contents choose; never a row. With `fine`,
-    `cells` has the fine cells of numbers too.
+    `cells` has the fine cells of numbers too. Where rows have weights, or classes have (`by_class`, from 0 to 1), every
+    sum is of rows times their weights.
     """
 
     def __init__(
-        self, rows: Rows, features: FeatureMap | None = None, most_bytes: int | None = None, fine: bool = False
+        self,
+        rows: Rows,
+        features: FeatureMap | None = None,
+        most_bytes: int | None = None,
+        fine: bool = False,
+        by_class: Floats | None = None,
     ) -> None:
         self._geometry, self._layout, self._features = rows.geometry, Layout(rows.geometry), features
         self._dense = self._layout.dense if features is None else attrgetter("numbers")
         super().__init__(rows, most_bytes)
         self._fine = fine and features is None
+        self._weights, self._by_class = rows.weights, by_class
+        self._changed = None if by_class is None else partial(Weighed, by_class)
         groups = len(self._layout.groups)
         self.n_columns = rows.geometry.n_columns if features is None else features.n_columns
         self._width = groups + len(self._layout.number_columns) if features is None else self.n_columns
@@ -108,19 +117,17 @@ class CachedDesign(CachedRows[Chunk]):
         return _joined(map(self._chunk, batches), self._longest)
 
     def _arrays(self, chunk: Chunk) -> Arrays:
-        return [chunk.codes, chunk.numbers, chunk.target, *chunk.fine]
+        weights = [] if chunk.weights is None else [chunk.weights]
+        return [chunk.codes, chunk.numbers, chunk.target, *weights, *chunk.fine]
 
     def _chunk_of(self, arrays: Arrays) -> Chunk:
-        codes, numbers, target, *fine = arrays
-        return Chunk(codes, numbers, target, tuple(fine))
+        codes, numbers, target, *rest = arrays
+        weights = None if self._weights is None else rest.pop(0)
+        return Chunk(codes, numbers, target, tuple(rest), weights)
 
     def _spilled(self) -> Iterator[Chunk]:
         """Joined as in memory: sums are the same to the bit."""
         return _joined(super()._spilled(), self._least_rows)
-
-    @staticmethod
-    def _length(chunk: Chunk) -> int:
-        return len(chunk.target)
 
     def _encoded(self) -> Iterator[Chunk]:
         threads = self._rows.threads
@@ -132,12 +139,15 @@ class CachedDesign(CachedRows[Chunk]):
         """The rows of a batch, encoded."""
         rows = len(batch[0])
         fine = np.empty((rows, len(self._layout.splines)), dtype=np.uint16) if self._fine else None
-        chunk = Chunk(*self._layout.chunk(batch, fine), self._target(batch), () if fine is None else (fine,))
+        weights = None if self._weights is None else self._weights.shares(batch[-1])
+        columns = batch if weights is None else batch[:-1]
+        codes, numbers = self._layout.chunk(columns, fine)
+        chunk = Chunk(codes, numbers, self._target(columns), () if fine is None else (fine,), weights)
         if self._features is None:
             return chunk
         frequencies = self._features.frequencies
         features = self._features(chunk.numbers if frequencies is None else self._layout.turned(chunk, frequencies))
-        return Chunk(np.empty((rows, 0), dtype=np.int32), on_lattice(features), chunk.target)
+        return Chunk(np.empty((rows, 0), dtype=np.int32), on_lattice(features), chunk.target, weights=weights)
 
     def _target(self, batch: Batch) -> Floats:
         """The target of these rows: a number in [-1, 1], a class as -1 or 1, or, of more classes, its place."""
@@ -151,6 +161,20 @@ class CachedDesign(CachedRows[Chunk]):
             return np.asarray(scaled[0] / STEP, dtype=np.float64)
         codes = level_codes(block, values).astype(np.float64)
         return np.asarray(codes if block.kind == "levels" else 2 * codes - 1, dtype=np.float64)
+
+    # -- weights -----------------------------------------------------------------------------------
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows count by weights."""
+        return self._weights is not None or self._by_class is not None
+
+    def with_class_weights(self, by_class: Floats) -> CachedDesign:
+        """The same rows, those of every class weighed by a number from 0 to 1, the first class first."""
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)  # the same rows in memory
+        made._by_class, made._changed = by_class, partial(Weighed, by_class)
+        return made
 
     # -- sums --------------------------------------------------------------------------------------
 
@@ -176,13 +200,17 @@ class CachedDesign(CachedRows[Chunk]):
         of_chunk = ChunkCells(self._layout, self._predictors(weights), self._fine)
         if self._kept is not None:
             return WorkerCells(self, of_chunk)
-        cells, scores, sides, fine = zip(*map(of_chunk.arrays, self._every_chunk()), strict=True)
+        chunks = self._every_chunk()
+        if (by_class := self._by_class) is not None:
+            chunks = (chunk.weighed(by_class) for chunk in chunks)
+        cells, scores, sides, fine, shares = zip(*map(of_chunk.arrays, chunks), strict=True)
         return InteractionCells(
             self._layout,
             np.concatenate(cells, axis=1),
             np.concatenate(scores),
             np.concatenate(sides),
             np.concatenate(fine) if self._fine else None,
+            np.concatenate(shares) if self.weighted else None,
         )
 
     def sample(self) -> SampledDesign:
@@ -196,9 +224,9 @@ class CachedDesign(CachedRows[Chunk]):
         return counted_rows(lambda task: self.total(task)[0], self.n_rows, hashed, max(1, most))
 
     def _sampled(self, found: CountedRows) -> SampledDesign:
-        counts = found.counts.astype(np.float64)
-        rows = int(found.counts.sum())
-        return SampledDesign(self._dense(found.rows), found.rows.target, counts, self.n_rows / rows, rows)
+        counts, weights = found.counts.astype(np.float64), found.rows.weights
+        rows, weighed = int(found.counts.sum()), counts if weights is None else counts * weights
+        return SampledDesign(self._dense(found.rows), found.rows.target, weighed, self.n_rows / rows, rows)
 
     @property
     def hessian_rows(self) -> int:
@@ -272,13 +300,24 @@ class SampledDesign:
         return np.asarray(found * self._counts[:, None])
 
 
+@dataclass(frozen=True)
+class Weighed:
+    """A task on rows that are weighed by their class."""
+
+    by_class: Floats
+    task: ChunkTask[Chunk]
+
+    def __call__(self, first: int, chunk: Chunk) -> Sums:
+        return self.task(first, chunk.weighed(self.by_class))
+
+
 def _joined(chunks: Iterator[Chunk], least: int) -> Iterator[Chunk]:
     """The same rows with no chunk shorter than that but the last: a stream may come in very small batches."""
     short: list[Chunk] = []
     length = 0
     for chunk in chunks:
         short.append(chunk)
-        length += len(chunk.target)
+        length += len(chunk)
         if length >= least:
             yield short[0] if len(short) == 1 else Chunk.joined(short)
             short, length = [], 0

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from privfit.rows.cached_design import EXACT_BITS, CachedDesign, Floats, SampledDesign
 from privfit.rows.errors import other_rows
 from privfit.rows.fixed_point import Predictors
+from privfit.rows.interactions import COUNT_UNIT
 from privfit.rows.workers import Chunk, ChunkTask, KnownBits, Sums
 
 
@@ -56,14 +57,15 @@ class DesignSubset(CachedDesign):
         return self._all.rounding(weights, most_slope, most_curvature, offset)
 
     def mistakes(self, weights: Floats) -> int:
-        """How many rows are not in the class that these weights give them.
+        """How many rows are not in the class that these weights give them; where rows count by weights, the whole part
+        of how much these count together.
 
         Weights are rounded to integers so that sums over columns are exact: a row's side then depends on that row
         alone, whatever the order of sums.
         """
         largest = float(np.abs(weights).max()) or 1.0
         predictors = self._predictors(np.rint(weights / largest * 2.0 ** (EXACT_BITS - self.n_columns.bit_length())))
-        return int(self.total(partial(_mistakes, predictors))[0])
+        return int(self.total(partial(_mistakes, predictors))[0]) // (COUNT_UNIT if self.weighted else 1)
 
 
 @dataclass(frozen=True)
@@ -83,5 +85,9 @@ class OfPart:
 def _mistakes(predictors: Predictors, first: int, chunk: Chunk) -> Sums:
     scores = predictors(chunk)
     if scores.shape[1] == 1:
-        return [np.sum((scores[:, 0] > 0) != (chunk.target > 0), dtype=np.int64)]
-    return [np.sum(np.argmax(scores, axis=1) != chunk.target, dtype=np.int64)]
+        wrong = (scores[:, 0] > 0) != (chunk.target > 0)
+    else:
+        wrong = np.argmax(scores, axis=1) != chunk.target
+    if chunk.weights is None:
+        return [np.sum(wrong, dtype=np.int64)]
+    return [np.sum(np.trunc(chunk.weights[wrong] * COUNT_UNIT).astype(np.int64))]

@@ -128,7 +128,8 @@ class Predictors:
 
 @dataclass(frozen=True)
 class GradientPass:
-    """The sum over rows of x respond(x'weights, target)', with responses of at most `most_slope`, in fixed point.
+    """The sum over rows of x respond(x'weights, target)', with responses of at most `most_slope`, in fixed point; where
+    rows have weights, times these.
 
     Called with a chunk of at most 2^20 rows it returns integers of shape (1 or 2, entries, classes): sums per code, of
     all rows, and per number column by the high and by the low bits of responses; of more than 2^21 rows, high and low
@@ -165,7 +166,11 @@ class GradientPass:
         """The sums over so few rows that they are exact: integers, one line per entry."""
         layout, classes = self.predictors.layout, self.predictors.table.shape[1]
         scores = self.predictors(chunk)
-        whole = self._rounded(self.respond(scores if classes > 1 else scores[:, 0], chunk.target))
+        responses = self.respond(scores if classes > 1 else scores[:, 0], chunk.target)
+        if chunk.weights is not None:
+            with np.errstate(invalid="ignore"):  # a response that is no number counts as 0
+                responses = responses * (chunk.weights if np.ndim(responses) == 1 else chunk.weights[:, None])
+        whole = self._rounded(responses)
         sums = [whole.sum(axis=0, keepdims=True)]
         if layout is not None and layout.groups:
             sums.insert(0, layout.transposed(chunk) @ whole)

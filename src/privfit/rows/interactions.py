@@ -28,6 +28,8 @@ COUNTED, MOST_COUNTED = 1 << 34, 1 << 18
 """A row counts as COUNTED beside its response, so that one sum holds both: exact for fewer rows than MOST_COUNTED, with
 responses of at most 2^14.
 """
+COUNT_UNIT = 1 << 12
+"""A row of the largest weight counts so much in a cell, and less by its weight."""
 Pair = tuple[int, int]
 """Two columns, by their places among the schema's features; a column twice stands for a number by itself."""
 
@@ -108,13 +110,14 @@ class InteractionCells:
         scores: Integers,
         sides: NDArray[np.bool_],
         fine: NDArray[np.uint16] | None = None,
+        weights: Floats | None = None,
     ) -> None:
         self._interactions = Interactions(layout.geometry)
         coded = [place for place, block in enumerate(layout.geometry.blocks) if block.kind in CODED]
         held: NDArray[np.integer] = cells.astype(np.int64) if cells.size <= FEW_CELLS else cells  # quicker to count by
         self._cells = dict(zip(coded, held, strict=True))
         self._fine = {} if fine is None else dict(zip([coded[place] for place in layout.splines], fine.T, strict=True))
-        self._scores, self._sides = scores, sides.astype(np.int64)
+        self._scores, self._sides, self._weights = scores, sides.astype(np.int64), weights
 
     def add(self, pair: Pair, table: Integers) -> None:
         """Let every row's score grow by what its cell has in a table."""
@@ -123,11 +126,15 @@ class InteractionCells:
     def sums(self, pairs: Sequence[Pair], responses: Integers, shift: int) -> list[Integers]:
         """For every pair, the sum over the rows of each of its cells of a response: integers, exact below 2^53.
 
+        Of a row with a weight, the whole part of weight times response: no larger than the response.
+
         `responses` has a line for either class, the first for rows on the negative side, and a column for each step of
         2^shift of the score, the middle one for those from 0 on.
         """
         steps = np.clip((self._scores >> shift) + responses.shape[1] // 2, 0, responses.shape[1] - 1)
         values = responses[self._sides, steps].astype(np.float64)
+        if self._weights is not None:
+            values = np.trunc(values * self._weights)
         found = [
             np.bincount(self._numbers(pair), weights=values, minlength=self._interactions.n_cells(pair))
             for pair in pairs
@@ -137,9 +144,17 @@ class InteractionCells:
     def sums_and_counts(
         self, pairs: Sequence[Pair], responses: Integers, shift: int
     ) -> list[tuple[Integers, Integers]]:
-        """The same, and how many rows each cell has: counted together where that is exact, because it takes half the
-        time. Responses are at most 2^14.
+        """The same, and how many rows each cell has: of rows with weights, the whole part of how much they count."""
+        both, unit = self.sums_and_parts(pairs, responses, shift), 1 if self._weights is None else COUNT_UNIT
+        return [(sums, parts // unit) for sums, parts in both]
+
+    def sums_and_parts(self, pairs: Sequence[Pair], responses: Integers, shift: int) -> list[tuple[Integers, Integers]]:
+        """The same, with rows of the largest weight counted COUNT_UNIT times where rows have weights: counted together
+        with responses where that is exact, because it takes half the time. Responses are at most 2^14.
         """
+        if self._weights is not None:
+            parts = self.sums(pairs, np.full_like(responses, COUNT_UNIT), shift)
+            return list(zip(self.sums(pairs, responses, shift), parts, strict=True))
         if len(self._scores) >= MOST_COUNTED:
             counts_alone = self.sums(pairs, np.ones_like(responses), shift)
             return list(zip(self.sums(pairs, responses, shift), counts_alone, strict=True))

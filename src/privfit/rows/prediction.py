@@ -47,6 +47,26 @@ def linear_scores(
     return np.concatenate(parts) if parts else np.empty(0)
 
 
+def quadratic_scores(
+    table: Table,
+    schema: Schema,
+    geometry: Geometry,
+    constant: NDArray[np.float64],
+    linear: NDArray[np.float64],
+    quadratic: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Several quadratic functions without mixed terms (one line of coefficients each) of encoded columns, one per name
+    in `geometry.feature_names`: numbers are clipped to their bounds and scaled to [-1, 1].
+    """
+    parts = [np.empty((0, len(constant)))]
+    numbers = [block for block in geometry.blocks if block.kind in ("slope", "slope-or-missing")]
+    for _, design in _designs(table, schema, geometry):
+        for block in numbers:
+            design[:, block.start] = np.clip((design[:, block.start] - block.center) / block.unit, -1.0, 1.0)
+        parts.append(design @ linear.T + np.square(design) @ quadratic.T + constant)
+    return np.concatenate(parts)
+
+
 def feature_scores(
     table: Table,
     schema: Schema,

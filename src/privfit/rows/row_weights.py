@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit.schema import Numeric
 from privfit.tables import DataError, Values
+
+SHARE_STEPS = 1 << 20
+"""Steps of a weight that multiplies what a row adds to a gradient: finer than any survey's. No command varies it."""
 
 
 @dataclass(frozen=True)
@@ -18,6 +21,10 @@ class RowWeights:
     column: Numeric
     most: float
     levels: int
+
+    def shares(self, values: Values) -> NDArray[np.float64]:
+        """Weights as shares of the bound, in steps of 2^-20."""
+        return replace(self, levels=SHARE_STEPS).encoded(values) / SHARE_STEPS
 
     def encoded(self, values: Values) -> NDArray[np.float64]:
         """Weights as integers from 0 to `levels`; a weight that is negative or missing is refused, and not quoted."""

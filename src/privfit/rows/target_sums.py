@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from privfit.rows.cached_design import CachedDesign
 from privfit.rows.fixed_point import Predictors
+from privfit.rows.interactions import COUNT_UNIT
 from privfit.rows.workers import Chunk, Sums
 
 Floats = NDArray[np.float64]
@@ -44,7 +45,8 @@ def _counts(grid: Floats, centre: float | None, _: int, chunk: Chunk) -> Sums:
 
 
 def sum_of_residuals(design: CachedDesign, weights: Floats, centre: float, width: float, bits: int) -> int:
-    """The sum over rows of (target - centre) / width less the predictor, in steps of 2^-bits, each cut at 1 in size.
+    """The sum over rows of (target - centre) / width less the predictor, in steps of 2^-bits, each cut at 1 in size; of
+    a row with a weight, the whole part of weight times that.
 
     Weights are integers, 2^bits to 1, few enough digits long that predictors are exact in floats: what a row adds
     depends on that row alone.
@@ -75,6 +77,8 @@ def count_residuals_up_to(
 ) -> Integers:
     """How many rows have a residual, (target - centre) / width less the predictor, of at most each value of a grid.
 
+    Where rows have weights: COUNT_UNIT times what they count together.
+
     Residuals are whole steps of 2^-bits, as in `sum_of_residuals`: a row's depends on that row alone.
 
     Parameters
@@ -104,8 +108,9 @@ def count_residuals_up_to(
 
 def _places(predictors: Predictors, centre: float, width: float, most: int, grid: Floats, _: int, chunk: Chunk) -> Sums:
     residuals = _in_steps(predictors, centre, width, most, chunk)
-    counts = np.bincount(np.searchsorted(grid, residuals, side="left"), minlength=len(grid) + 1)
-    return [counts.astype(np.int64)]
+    parts = None if chunk.weights is None else np.trunc(chunk.weights * COUNT_UNIT)
+    counts = np.bincount(np.searchsorted(grid, residuals, side="left"), parts, minlength=len(grid) + 1)
+    return [np.rint(counts).astype(np.int64)]
 
 
 def _in_steps(predictors: Predictors, centre: float, width: float, most: int, chunk: Chunk) -> Floats:
@@ -114,4 +119,60 @@ def _in_steps(predictors: Predictors, centre: float, width: float, most: int, ch
 
 
 def _residuals(predictors: Predictors, centre: float, width: float, most: int, _: int, chunk: Chunk) -> Sums:
-    return [np.clip(_in_steps(predictors, centre, width, most, chunk), -most, most).astype(np.int64).sum()]
+    steps = np.clip(_in_steps(predictors, centre, width, most, chunk), -most, most)
+    if chunk.weights is not None:
+        steps *= chunk.weights  # what is behind the point goes with the conversion
+    return [steps.astype(np.int64).sum()]
+
+
+def weighed_rows(design: CachedDesign, unit: int) -> int:
+    """How many rows there are, `unit` for each; of a row with a weight, the whole part of weight times unit.
+
+    Parameters
+    ----------
+    design : CachedDesign
+        The rows.
+    unit : int
+        What a row counts.
+
+    Returns
+    -------
+    int
+        The sum.
+    """
+    return int(design.total(partial(_counted, unit))[0]) if design.weighted else design.n_rows * unit
+
+
+def weights_of_classes(design: CachedDesign, classes: int, unit: int) -> Integers:
+    """The same for the rows of every class: by its place, or the first class first.
+
+    Parameters
+    ----------
+    design : CachedDesign
+        The rows.
+    classes : int
+        How many classes there are.
+    unit : int
+        What a row counts.
+
+    Returns
+    -------
+    ndarray of int
+        One sum per class.
+    """
+    return np.asarray(design.total(partial(_by_class, classes, unit))[0], dtype=np.int64)
+
+
+def _whole_weights(chunk: Chunk, unit: int) -> Integers:
+    weights = np.ones(len(chunk.target)) if chunk.weights is None else chunk.weights
+    return np.trunc(weights * unit).astype(np.int64)
+
+
+def _counted(unit: int, _: int, chunk: Chunk) -> Sums:
+    return [_whole_weights(chunk, unit).sum()]
+
+
+def _by_class(classes: int, unit: int, _: int, chunk: Chunk) -> Sums:
+    counts = np.zeros(classes, dtype=np.int64)
+    np.add.at(counts, np.maximum(chunk.target, 0.0).astype(np.intp), _whole_weights(chunk, unit))
+    return [counts]

@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.rows.fixed_point import Predictors
-from privfit.rows.interactions import InteractionCells, Pair
+from privfit.rows.interactions import COUNT_UNIT, InteractionCells, Pair
 from privfit.rows.layout import Layout
 from privfit.rows.workers import Chunk, Sums
 
 if TYPE_CHECKING:
     from privfit.rows.cached_design import CachedDesign
 
+Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
@@ -29,11 +30,13 @@ class ChunkCells:
     predictors: Predictors
     fine: bool
 
-    def arrays(self, chunk: Chunk) -> tuple[NDArray[np.uint16], Integers, NDArray[np.bool_], NDArray[np.uint16] | None]:
-        """Cells, scores, sides and fine cells of the rows."""
+    def arrays(
+        self, chunk: Chunk
+    ) -> tuple[NDArray[np.uint16], Integers, NDArray[np.bool_], NDArray[np.uint16] | None, Floats | None]:
+        """Cells, scores, sides, fine cells and weights of the rows."""
         scores = np.floor(self.predictors(chunk)[:, 0]).astype(np.int64)
         fine = np.concatenate(chunk.fine) if self.fine else None
-        return self.layout.cells(chunk), scores, chunk.target > 0, fine
+        return self.layout.cells(chunk), scores, chunk.target > 0, fine, chunk.weights
 
     def __call__(self, chunk: Chunk, added: Sequence[tuple[Pair, Integers]]) -> InteractionCells:
         cells = InteractionCells(self.layout, *self.arrays(chunk))
@@ -61,7 +64,8 @@ class WorkerCells(InteractionCells):
     ) -> list[tuple[Integers, Integers]]:
         task = partial(_sums_and_counts, self._of_chunk, self._added, pairs, responses, shift)
         found = self._design.total(task)
-        return list(zip(found[::2], found[1::2], strict=True))
+        unit = COUNT_UNIT if self._design.weighted else 1
+        return [(sums, counts // unit) for sums, counts in zip(found[::2], found[1::2], strict=True)]
 
 
 Added = Sequence[tuple[Pair, Integers]]
@@ -76,5 +80,5 @@ def _sums(
 def _sums_and_counts(
     of_chunk: ChunkCells, added: Added, pairs: Sequence[Pair], responses: Integers, shift: int, _: int, chunk: Chunk
 ) -> Sums:
-    both = of_chunk(chunk, added).sums_and_counts(pairs, responses, shift)
+    both = of_chunk(chunk, added).sums_and_parts(pairs, responses, shift)
     return [sums for pair in both for sums in pair]

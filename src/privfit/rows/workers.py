@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from numbers import Integral, Real
 from typing import Any, Generic, TypeVar
@@ -140,29 +140,36 @@ def in_order(
 @dataclass(frozen=True)
 class Chunk:
     """Some rows: their places in the table of codes, one a group of categories; one column per number; the target; and,
-    where they are wanted, the fine cells of numbers with knots, in pieces one after the other.
+    where they are wanted, the fine cells of numbers with knots, in pieces one after the other. Where rows have weights,
+    these are from 0 to 1.
     """
 
     codes: Codes
     numbers: Floats
     target: Floats
     fine: tuple[FineCells, ...] = ()
+    weights: Floats | None = None
+
+    def __len__(self) -> int:
+        return len(self.target)
 
     def parts(self, rows: int) -> list[Chunk]:
         """The same rows in parts of at most so many."""
-        if len(self.target) <= rows:
+        if len(self) <= rows:
             return [self]
-        return [self.of(slice(start, start + rows)) for start in range(0, len(self.target), rows)]
+        return [self.of(slice(start, start + rows)) for start in range(0, len(self), rows)]
 
     @property
     def nbytes(self) -> int:
         """How much memory they take."""
-        return self.numbers.nbytes + self.target.nbytes + self.codes.nbytes + sum(piece.nbytes for piece in self.fine)
+        held = self.numbers.nbytes + self.target.nbytes + self.codes.nbytes + sum(piece.nbytes for piece in self.fine)
+        return held + (0 if self.weights is None else self.weights.nbytes)
 
     def of(self, rows: slice | NDArray[np.intp]) -> Chunk:
         """Some of these rows: a slice, whose fine cells are left out, or rising places."""
         fine = () if isinstance(rows, slice) else tuple(self._fine_at(rows))
-        return Chunk(self.codes[rows], self.numbers[rows], self.target[rows], fine)
+        weights = None if self.weights is None else self.weights[rows]
+        return Chunk(self.codes[rows], self.numbers[rows], self.target[rows], fine, weights)
 
     def _fine_at(self, places: NDArray[np.intp]) -> Iterator[FineCells]:
         ends = np.cumsum([len(piece) for piece in self.fine], dtype=np.intp)
@@ -176,7 +183,15 @@ class Chunk:
             np.concatenate(parts)
             for parts in zip(*((one.codes, one.numbers, one.target) for one in chunks), strict=True)
         )
-        return cls(codes, numbers, target, tuple(piece for one in chunks for piece in one.fine))
+        weights = [one.weights for one in chunks if one.weights is not None]
+        fine = tuple(piece for one in chunks for piece in one.fine)
+        return cls(codes, numbers, target, fine, np.concatenate(weights) if weights else None)
+
+    def weighed(self, by_class: Floats) -> Chunk:
+        """The same rows, each also weighed as its class is: the place of a class, or -1 and 1 for two."""
+        places = np.maximum(self.target, 0.0).astype(np.intp)
+        own = by_class[places]
+        return replace(self, weights=own if self.weights is None else own * self.weights)
 
 
 def added(one: Sums, other: Sums) -> Sums:

@@ -1,12 +1,12 @@
 """Tables of every kind, as batches of plain columns. Engines stay behind this wall."""
 
-from privfit.tables.arranged import WithTarget, settled_box
+from privfit.tables.arranged import DecodedTable, WithTarget, settled_box
 from privfit.tables.array_file import CACHE, ArrayFile, Arrays
 from privfit.tables.arrays import as_given, refuse_masked
 from privfit.tables.drafts import NUMBER_OF_A_DATE, draft_schema, public_schema
 from privfit.tables.errors import NOT_CHARGED, DataError, MissingValues
 from privfit.tables.identifiers import PersonColumn
-from privfit.tables.kept_columns import DecodedTable, KeptColumn, kept_positions
+from privfit.tables.kept_columns import KeptColumn, kept_positions
 from privfit.tables.opening import is_frame, is_named, open_table
 from privfit.tables.pandas_frames import is_pandas
 from privfit.tables.partitioned import ChosenPartitions, PartitionedTable, Persisted
@@ -22,6 +22,7 @@ from privfit.tables.public_frames import (
     with_column,
     write_frame,
 )
+from privfit.tables.selecting import with_columns
 from privfit.tables.table import ABSENT, UNKNOWN, Batch, FileTable, Table, TableLike, Values, quietly
 from privfit.tables.weights import WithWeights
 
@@ -68,5 +69,6 @@ __all__ = [
     "several_tables",
     "taken",
     "with_column",
+    "with_columns",
     "write_frame",
 ]

@@ -5,5 +5,6 @@ Read in this order: `problem` (the quadratic objective, its plan, its fit, and t
 constants), `defaults` (rules and constants that steer accuracy), `quadratic_logistic` (a quadratic in place of the
 logistic loss), `polynomial` (objectives of higher degree), `penalty_selection` (a penalty chosen privately),
 `intervals` (the bootstrap), `adassp` and `boosting` (adaptive ridge, and boosting of it), `budget_split` (shares of
-epsilon). Proofs: docs/proofs/moments.md, docs/proofs/polynomial.md and docs/proofs/adassp.md.
+epsilon), `second_moments` (means and covariances alone). Proofs: docs/proofs/moments.md, docs/proofs/polynomial.md,
+docs/proofs/adassp.md and docs/proofs/pca.md.
 """

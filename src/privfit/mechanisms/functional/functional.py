@@ -18,7 +18,6 @@ from privfit.losses import QuadraticLoss
 from privfit.mechanisms.base import Description, Mechanism, Numbers, PublicFacts, Release
 from privfit.mechanisms.functional.defaults import (
     KIND_MARGIN,
-    MOST_COLUMNS,
     SQUARE_WEIGHTS,
     USUAL_RERUNS,
     target_weight,
@@ -26,19 +25,22 @@ from privfit.mechanisms.functional.defaults import (
 from privfit.mechanisms.functional.penalised import penalised_minimum
 from privfit.mechanisms.functional.printed import CALIBRATIONS, Calibration, printed_sensitivity
 from privfit.mechanisms.functional.problem import (
+    NORMS,
     ExactMoments,
     FunctionalPlan,
     LinearFit,
     QuadraticProblem,
+    check_columns,
     described_repair,
     expected_error,
+    moments_event,
     noise_kind,
     noise_level,
 )
 from privfit.privacy import Draws, Event, PrivacyError, PrivacyParameters
 from privfit.privacy.parts import Repeat
 from privfit.rows import Rows
-from privfit.schema import Geometry, Schema, SchemaError
+from privfit.schema import Geometry, Schema
 from privfit.solvers import (
     REPAIRS,
     Repair,
@@ -54,7 +56,6 @@ from privfit.statistics import (
     WEIGHTED_STEP,
     Moments,
     MomentValues,
-    Norm,
     WeightedMoments,
 )
 
@@ -62,7 +63,6 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 NoiseKind = Literal["auto", "laplace", "linf", "l2", "gaussian"]
-NORMS: dict[str, Norm] = {"laplace": "l1", "linf": "linf", "l2": "l2", "gaussian": "l2"}
 
 
 @dataclass(frozen=True)
@@ -194,14 +194,7 @@ class FunctionalMechanism(Mechanism[QuadraticProblem, FunctionalPlan, ExactMomen
             anchored="no" if self._printed else anchored,
             gaps="refused" if self._printed else "slope",
         )
-        if geometry.n_columns > MOST_COLUMNS:
-            widest = max(geometry.blocks, key=lambda block: block.width)
-            raise SchemaError(
-                f"The schema has {geometry.n_columns} encoded columns, {widest.width} of them for "
-                f"{widest.column.name!r}; this mechanism releases about "
-                f"half their square and takes at most {MOST_COLUMNS}. Join levels, or let rare ones fall into 'other'. "
-                "Nothing was charged."
-            )
+        check_columns(geometry)
         return geometry
 
     def plan(self, facts: PublicFacts, problem: QuadraticProblem) -> FunctionalPlan:
@@ -233,7 +226,7 @@ class FunctionalMechanism(Mechanism[QuadraticProblem, FunctionalPlan, ExactMomen
     def _plan_with(self, kind: str, facts: PublicFacts, problem: QuadraticProblem) -> FunctionalPlan:
         moments = self.statistic(facts.geometry, problem, kind)
         event = self.event(moments, facts.parameters, problem.loss, kind)
-        return FunctionalPlan(event, facts, moments, problem, self.calibration == "paper-box")
+        return FunctionalPlan(event, facts, moments, problem, every_entry=self.calibration == "paper-box")
 
     def read(self, rows: Rows, plan: FunctionalPlan, problem: QuadraticProblem, draws: Draws) -> ExactMoments:
         """The moments, summed exactly."""
@@ -319,30 +312,14 @@ class FunctionalMechanism(Mechanism[QuadraticProblem, FunctionalPlan, ExactMomen
         sensitivity = moments.row_sensitivity(parameters, NORMS[kind])
         if self._printed:
             sensitivity = printed_sensitivity(self.calibration, moments, parameters, loss, sensitivity)
-        mechanism = f"functional mechanism, {self.calibration} calibration"
-        rows_per_person, n_values = int(parameters.rows_per_person), moments.n_values(parameters.adjacency)
-        if self.calibration == "paper-box":
-            n_values = moments.geometry.n_columns * (moments.geometry.n_columns + 1)
-        if kind == "gaussian":
-            return Event.gaussian(
-                mechanism,
-                parameters.budget,
-                sensitivity=sensitivity,
-                adjacency=parameters.adjacency,
-                rows_per_person=rows_per_person,
-                unit=moments.unit,
-                n_values=n_values,
-            )
-        event = Event.pure(
-            mechanism,
-            parameters.budget,
-            noise=kind,
+        d = moments.geometry.n_columns
+        event = moments_event(
+            f"functional mechanism, {self.calibration} calibration",
+            moments,
+            parameters,
+            kind,
             sensitivity=sensitivity,
-            adjacency=parameters.adjacency,
-            rows_per_person=rows_per_person,
-            unit=moments.unit,
-            n_values=n_values,
-            blocks=moments.parts(parameters.adjacency) if kind == "linf" else (),
+            n_values=d * (d + 1) if self.calibration == "paper-box" else None,
             share=0.5 if self.repair == "rerun" else 1.0,
         )
         if self.repair != "rerun":

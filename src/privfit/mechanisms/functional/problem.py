@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from privfit.losses import QuadraticLoss
 from privfit.mechanisms.base import Description, ReleasePlan
 from privfit.mechanisms.functional import defaults
-from privfit.privacy import Draws, Event
+from privfit.privacy import Draws, Event, PrivacyParameters
 from privfit.privacy.parts import Additive, KNorm
+from privfit.schema import Geometry, SchemaError
 from privfit.solvers import (
     NoiseLevel,
     Penalty,
@@ -22,11 +23,14 @@ from privfit.solvers import (
 from privfit.statistics import (
     Moments,
     MomentValues,
+    Norm,
 )
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+NORMS: dict[str, Norm] = {"laplace": "l1", "linf": "linf", "l2": "l2", "gaussian": "l2"}
+"""The norm in which each kind of noise needs the sensitivity."""
 MOSTLY_NOISE = (
     "noise dominates more than half of the directions: what is left is mostly a cautious guess; more rows, fewer "
     "columns or a larger epsilon would help"
@@ -70,13 +74,19 @@ class LinearFit:
 
 
 @dataclass(frozen=True)
-class FunctionalPlan(ReleasePlan):
-    """The moments that are released, and what they are for."""
+class MomentsPlan(ReleasePlan):
+    """The moments that are released."""
 
     moments: Moments
-    problem: QuadraticProblem
-    every_entry: bool = False
+    every_entry: bool = field(default=False, kw_only=True)
     """Whether all entries of X'X get noise of their own, equal ones too."""
+
+
+@dataclass(frozen=True)
+class FunctionalPlan(MomentsPlan):
+    """The moments that are released, and what they are for."""
+
+    problem: QuadraticProblem
 
 
 @dataclass(frozen=True)
@@ -87,7 +97,7 @@ class ExactMoments:
     n_rows: int | None
 
     @classmethod
-    def of(cls, plan: FunctionalPlan, sums: Integers, n_rows: int) -> ExactMoments:
+    def of(cls, plan: MomentsPlan, sums: Integers, n_rows: int) -> ExactMoments:
         """The values that the plan releases, of exact sums over so many rows."""
         adjacency = plan.facts.parameters.adjacency
         if plan.every_entry:
@@ -95,7 +105,7 @@ class ExactMoments:
             return cls(np.concatenate([sums[:d, :d].ravel(), sums[:d, -1]]).astype(np.int64), n_rows)
         return cls(plan.moments.distinct(sums, n_rows, adjacency), n_rows if adjacency == "replace-one" else None)
 
-    def with_noise(self, plan: FunctionalPlan, draws: Draws) -> MomentValues:
+    def with_noise(self, plan: MomentsPlan, draws: Draws) -> MomentValues:
         """The next draw of noise added, and what must add up in every table made to add up again (not where every
         entry has noise of its own: then w'Mw sees the symmetric part, and nothing else is done).
         """
@@ -109,6 +119,58 @@ def _whole_matrix(moments: Moments, noisy: Floats, n_rows: float) -> MomentValue
     d = moments.geometry.n_columns
     matrix = noisy[: d * d].reshape(d, d) / moments.unit
     return MomentValues((matrix + matrix.T) / 2, noisy[d * d :] / (moments.unit * moments.target_weight), n_rows)
+
+
+def check_columns(geometry: Geometry) -> None:
+    """Refuse more encoded columns than moments are held for."""
+    if geometry.n_columns > defaults.MOST_MOMENT_COLUMNS:
+        widest = max(geometry.blocks, key=lambda block: block.width)
+        raise SchemaError(
+            f"The schema has {geometry.n_columns} encoded columns, {widest.width} of them for "
+            f"{widest.column.name!r}; this mechanism releases about half their square and takes at most "
+            f"{defaults.MOST_MOMENT_COLUMNS}. Join levels, or let rare ones fall into 'other'. Nothing was charged."
+        )
+
+
+def moments_event(
+    mechanism: str,
+    moments: Moments,
+    parameters: PrivacyParameters,
+    kind: str,
+    *,
+    sensitivity: int | None = None,
+    n_values: int | None = None,
+    share: float = 1.0,
+) -> Event:
+    """One draw of noise of this kind on all moments. Sensitivity and number of values are those of the moments, unless
+    others are printed somewhere.
+    """
+    adjacency, rows_per_person = parameters.adjacency, int(parameters.rows_per_person)
+    if sensitivity is None:
+        sensitivity = moments.row_sensitivity(parameters, NORMS[kind])
+    values = moments.n_values(adjacency) if n_values is None else n_values
+    if kind == "gaussian":
+        return Event.gaussian(
+            mechanism,
+            parameters.budget,
+            sensitivity=sensitivity,
+            adjacency=adjacency,
+            rows_per_person=rows_per_person,
+            unit=moments.unit,
+            n_values=values,
+        )
+    return Event.pure(
+        mechanism,
+        parameters.budget,
+        noise=kind,
+        sensitivity=sensitivity,
+        adjacency=adjacency,
+        rows_per_person=rows_per_person,
+        unit=moments.unit,
+        n_values=values,
+        blocks=moments.parts(adjacency) if kind == "linf" else (),
+        share=share,
+    )
 
 
 def noise_level(moments: Moments, event: Event, target_mean: float = 0.0) -> NoiseLevel:

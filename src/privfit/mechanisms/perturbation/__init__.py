@@ -6,7 +6,6 @@ noise is planned), `objective` (noise in the objective) and `output` (noise on t
 a solver comes for every table), `certified_minimum` (the solver's call), `interaction_terms` (tables for pairs of
 columns after the weights) and `defaults` (every rule and constant that steers accuracy). `regression` fits numbers:
 `target_scale` chooses a centre and a threshold, `penalty_matrix` shrinks effects. `tuning` chooses among
-settings privately; `printed_erm` and `printed_svm` have the constants of two papers. Proofs:
-docs/proofs/perturbation.md, docs/proofs/pairs.md and
-docs/proofs/regression-objective.md.
+settings privately; `balanced` weighs classes alike; `printed_erm` and `printed_svm` have the constants of two papers.
+Proofs: docs/proofs/perturbation.md, docs/proofs/pairs.md and docs/proofs/regression-objective.md.
 """

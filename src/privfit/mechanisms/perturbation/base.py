@@ -36,6 +36,8 @@ NoiseKind = Literal["auto", "laplace", "linf", "l2", "mixed", "gaussian"]
 GAUSSIAN_MARGIN = 0.97
 """Gaussian noise is taken where it has at most 97% of the standard deviation of pure noise: less would not pay for a
 delta. See docs/constants.md."""
+ROUNDED = 1e-9
+"""A ridge that is larger by no more than this share was rounded and not raised."""
 
 
 @dataclass(frozen=True)
@@ -111,15 +113,20 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, CachedDesign, ERMFit]):
     def plan(self, facts: PublicFacts, problem: ERMProblem) -> ERMPlan:
         """The least noise there is for this schema, and everything that goes with it.
 
-        A stand-in for a number of rows that is not known yet is no reason to refuse a fit: one row is asked the least
-        precision of, and the plan is made again when rows are counted, before the charge.
+        Where rows have weights, these are measured in the largest, and so is the ridge: then a row adds at most what it
+        adds without one (docs/proofs/sample-weights.md, Theorem 2). A stand-in for a number of rows that is not known
+        yet is no reason to refuse a fit: one row is asked the least precision of, and the plan is made again when rows
+        are counted, before the charge.
         """
+        own = self
+        if problem.most_weight != 1.0 and self.ridge != "auto":
+            own = self.with_ridge(self.ridge / problem.most_weight)
         try:
-            return self._planned(facts, problem)
+            return own._planned(facts, problem)
         except PrivacyError:
             if facts.counted:
                 raise
-            return self._planned(replace(facts, n_rows=1), problem)
+            return own._planned(replace(facts, n_rows=1), problem)
 
     def _planned(self, facts: PublicFacts, problem: ERMProblem) -> ERMPlan:
         """The same, for this number of rows."""
@@ -196,7 +203,9 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, CachedDesign, ERMFit]):
 
     def read(self, rows: Rows, plan: ERMPlan, problem: ERMProblem, draws: Draws) -> CachedDesign:
         """A cached design of all rows."""
-        design = CachedDesign(rows, problem.features, fine=plan.fine)
+        weights = problem.class_weights
+        by_class = np.array(weights) / max(weights) if weights else None
+        design = CachedDesign(rows, problem.features, fine=plan.fine, by_class=by_class)
         if plan.facts.parameters.adjacency == "add-remove":
             check_number(design.n_rows, plan.facts.parameters)
         return design
@@ -204,7 +213,8 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, CachedDesign, ERMFit]):
     def describe(self, fit: ERMFit, schema: Schema, geometry: Geometry) -> Description:
         """What was minimised, what was chosen and what was done to the weights, in sentences for a report."""
         over = "over its part of the rows" if fit.setting else "over all rows"
-        notes = [f"minimises the {fit.loss.name} {over}, plus {fit.ridge:.4g} / 2 times the squared weights"]
+        ridge = fit.ridge * fit.most_weight
+        notes = [f"minimises the {fit.loss.name} {over}, plus {ridge:.4g} / 2 times the squared weights"]
         if fit.setting:
             notes.append(
                 f"chosen privately, by mistakes on other rows: {fit.setting}; the noise stated is the largest of all "
@@ -224,12 +234,12 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, CachedDesign, ERMFit]):
             notes.append(
                 f"adds tables of scores, chosen privately where the rest of the fit misses most: {', '.join(chosen)}"
             )
-        if isinstance(self.ridge, float | int) and fit.ridge > self.ridge:
+        if isinstance(self.ridge, float | int) and ridge > self.ridge * (1 + ROUNDED):
             notes.append(
                 f"the ridge was raised from {self.ridge:g}: below that, curvature would cost more than its share of "
                 "epsilon, or no solver could promise a minimum for every table"
             )
-        return Description({"kind": "ridge", "ridge": fit.ridge}, tuple(notes))
+        return Description({"kind": "ridge", "ridge": ridge}, tuple(notes))
 
     def relative_noise(self, fit: ERMFit, event: Event, geometry: Geometry) -> float | None:
         """The standard deviation of the noise on the score of a row, over what all rows together can say about it; None

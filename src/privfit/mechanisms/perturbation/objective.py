@@ -134,13 +134,16 @@ class ObjectivePerturbation(Perturbation):
     calibration: Literal["tight", "paper"] = "tight"
 
     name = "objective"
-    takes_interactions = covers_absent_rows = True
+    takes_interactions = takes_weights = covers_absent_rows = True
     _automatic_ridge = staticmethod(automatic_ridge)
 
     def __init_subclass__(cls, **options: object) -> None:
-        """What is derived from it has noise of its own, of which interaction terms know nothing, unless it says so."""
+        """What is derived from it has noise of its own, of which interaction terms and weights of rows know nothing,
+        unless it says so.
+        """
         super().__init_subclass__(**options)
         cls.takes_interactions = cls.__dict__.get("takes_interactions", False)
+        cls.takes_weights = cls.__dict__.get("takes_weights", False)
 
     def check(self) -> None:
         """Refuse parameters that mean nothing, before anything is read."""
@@ -340,7 +343,15 @@ class ObjectivePerturbation(Perturbation):
             steps = np.rint(weights * certificate.unit).astype(np.int64)
             weights = np.asarray(draws.add(steps) / certificate.unit, dtype=np.float64)
         loss, n_rows = plan.gradients.loss, plan.facts.n_rows
-        fit = ERMFit(weights, plan.ridge, loss, problem.coupling, problem.features, n_rows=n_rows)
+        fit = ERMFit(
+            weights,
+            plan.ridge,
+            loss,
+            problem.coupling,
+            problem.features,
+            n_rows=n_rows,
+            most_weight=problem.most_weight,
+        )
         if plan.terms is None:
             return fit
         fit = self._debiased(fit, plan.event, plan.facts.geometry, problem)

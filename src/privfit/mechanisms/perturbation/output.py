@@ -76,8 +76,13 @@ class OutputPerturbation(Perturbation):
     """
 
     name = "output"
-    perturbs_minimum = covers_absent_rows = True
+    perturbs_minimum = takes_weights = covers_absent_rows = True
     kinds: ClassVar[tuple[str, ...]] = ("laplace", "linf", "l2", "gaussian")
+
+    def __init_subclass__(cls, **options: object) -> None:
+        """What is derived from it takes no weights of rows unless it says so."""
+        super().__init_subclass__(**options)
+        cls.takes_weights = cls.__dict__.get("takes_weights", False)
 
     def _calibrated(
         self, kind: str, gradients: Gradients, facts: PublicFacts, beside: tuple[float, ...]
@@ -129,7 +134,15 @@ class OutputPerturbation(Perturbation):
         found = minimised(plan, data, np.zeros((data.n_columns, plan.gradients.classes)))
         weights = np.asarray(draws.add(np.rint(found * unit).astype(np.int64)) / unit, dtype=np.float64)
         loss, n_rows = plan.gradients.loss, plan.facts.n_rows
-        return ERMFit(weights, plan.ridge, loss, problem.coupling, problem.features, n_rows=n_rows)
+        return ERMFit(
+            weights,
+            plan.ridge,
+            loss,
+            problem.coupling,
+            problem.features,
+            n_rows=n_rows,
+            most_weight=problem.most_weight,
+        )
 
 
 def automatic_output_ridge(gradients: Gradients, epsilon: float, n_rows: int | None) -> float:

@@ -48,6 +48,15 @@ class ERMProblem:
     coupling: Coupling = "one"
     features: FeatureMap | None = None
     knots: int = AUTO_KNOTS
+    max_weight: float | None = None
+    """The bound of rows' weights, where they have some."""
+    class_weights: tuple[float, ...] = ()
+    """What rows of each class count, where that is not the same: public, or released before."""
+
+    @property
+    def most_weight(self) -> float:
+        """The most that a row can count. The fit measures weights in it: there every row counts from 0 to 1."""
+        return (self.max_weight or 1.0) * max(self.class_weights, default=1.0)
 
 
 @dataclass(frozen=True)
@@ -216,6 +225,10 @@ class ERMFit:
     """By what the weights of each column of the table were stretched about their mean afterwards."""
     pairs: tuple[PairTable, ...] = ()
     """Interaction terms that count beside the weights."""
+    class_weights: tuple[float, ...] = ()
+    """What rows of each class counted, where that was bought."""
+    most_weight: float = 1.0
+    """The most that a row could count; `ridge` is beside a sum of rows that count at most 1."""
 
     def debiased(self, norms: RowNorms, has_intercept: bool, sd: float) -> ERMFit:
         """The fit with every block of columns stretched about its mean: undoes part of what ridge and noise did to it,

@@ -22,13 +22,13 @@ from privfit.mechanisms.perturbation.regression import (
     ObjectiveRegression,
     RegressionFit,
     RegressionPlan,
-    RegressionWeights,
 )
+from privfit.mechanisms.perturbation.regression_weights import RegressionWeights
 from privfit.mechanisms.perturbation.target_scale import CENTRES, EDGES, MOST_BEYOND
 from privfit.privacy import Draws, PrivacyParameters
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import Selection
-from privfit.rows import CachedDesign, count_residuals_up_to
+from privfit.rows import COUNT_UNIT, CachedDesign, count_residuals_up_to, weighed_rows
 from privfit.schema import Geometry, RowNorms, Schema
 
 Floats = NDArray[np.float64]
@@ -84,6 +84,7 @@ class QuantileObjective(ObjectiveRegression):
     name = "objective quantile"
     _for_intercept: ClassVar[Fraction] = FOR_QUANTILE
     _kind: ClassVar[str] = "quantile regression"
+    _has_bands: ClassVar[bool] = False
 
     def _weights(self, problem: QuadraticProblem) -> QuantileWeights:
         return QuantileWeights(noise=self.noise, quantile=self.quantile)
@@ -92,9 +93,9 @@ class QuantileObjective(ObjectiveRegression):
         """As if it were large: slopes do not depend on the threshold, and about a third of targets may be beyond."""
         return MOST_BEYOND
 
-    def _intercept_part(self, facts: PublicFacts, epsilon: Fraction, bits: int) -> Selection:
-        """A choice among shifts."""
-        sensitivity = shift_sensitivity(facts.parameters, self.quantile)
+    def _intercept_part(self, facts: PublicFacts, epsilon: Fraction, bits: int, unit: int) -> Selection:
+        """A choice among shifts, by scores in which a row of the largest weight counts `unit` times."""
+        sensitivity = shift_sensitivity(facts.parameters, self.quantile) * unit
         return Selection(
             rule="permute-and-flip",
             scale=laplace_scale(sensitivity, epsilon),
@@ -110,7 +111,8 @@ class QuantileObjective(ObjectiveRegression):
         width = SHIFT_WIDTH * fit.threshold
         whole = integer_weights(weights * (fit.threshold / width), plan.bits)
         counts = count_residuals_up_to(data, whole, fit.centre, width, plan.bits, EDGES)
-        shift = width * float(CENTRES[draws.select(shift_scores(counts.tolist(), data.n_rows, self.quantile))])
+        rows = weighed_rows(data, COUNT_UNIT if data.weighted else 1)
+        shift = width * float(CENTRES[draws.select(shift_scores(counts.tolist(), rows, self.quantile))])
         return replace(fit, shift=shift, intercept=fit.centre + shift)
 
     def describe(self, fit: RegressionFit, schema: Schema, geometry: Geometry) -> Description:

@@ -87,7 +87,13 @@ class TunedPerturbation(Perturbation):
     )
 
     name = "tuned"
+    takes_weights = True
     what: ClassVar[str] = "settings"
+
+    def __init_subclass__(cls, **options: object) -> None:
+        """What is derived from it takes no weights of rows unless it says so."""
+        super().__init_subclass__(**options)
+        cls.takes_weights = cls.__dict__.get("takes_weights", False)
 
     def check(self) -> None:
         """Refuse parameters that mean nothing, before anything is read."""
