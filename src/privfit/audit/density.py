@@ -27,6 +27,7 @@ from privfit.mechanisms.perturbation import certified_minimum, objective, regres
 from privfit.mechanisms.perturbation.certified_minimum import derivatives
 from privfit.mechanisms.perturbation.objective_noise import NoiseGroup
 from privfit.mechanisms.perturbation.problem import ERMPlan
+from privfit.privacy import SeededNoise
 from privfit.privacy.event import Event
 from privfit.privacy.parts import CERTIFICATE, RELEASE, Additive, DiscreteGaussian, KNorm, Laplace, RoundedGaussian
 from privfit.rows import CachedDesign, SampledDesign
@@ -34,6 +35,8 @@ from privfit.rows import CachedDesign, SampledDesign
 Floats = NDArray[np.float64]
 SIZES = (0.0, 0.1, 0.5, 1.0, 2.0, 5.0, 20.0)
 """Lengths of the weights that are tried: more cost time alone. Chosen, not measured."""
+STEPS = 100
+"""Places between zero and one on which random directions lie. Chosen, not measured."""
 DIRECTIONS = 4
 """Random directions of weights, beside those in which neighbours differ. Chosen, not measured."""
 GRID = 2001
@@ -141,11 +144,12 @@ def _drawn(event: Event) -> list[Additive]:
 def _tried(one: Minimisation, other: Minimisation) -> Iterator[Floats]:
     """Weights near and far, along the gradients by which neighbours differ, and their minima."""
     columns = len(one.weights)
-    rng = np.random.default_rng(0)
+    source = SeededNoise(0)
     differences = [one.gradient(at) - other.gradient(at) for at in (np.zeros((columns, 1)), one.weights)]
     directions = [sign * apart for apart in differences for sign in (1.0, -1.0) if np.abs(apart).max() > 0]
     directions = [apart / np.abs(apart).max() for apart in directions]
-    directions += [rng.choice([-1.0, 1.0], (columns, 1)) * rng.uniform(0.2, 1, (columns, 1)) for _ in range(DIRECTIONS)]
+    places = [source.below(np.full((columns, 1), 2 * STEPS + 1)) for _ in range(DIRECTIONS)]
+    directions += [(place - STEPS) / STEPS for place in places]
     yield from (size * direction for size in SIZES for direction in directions)
     yield from (one.weights, other.weights)
 

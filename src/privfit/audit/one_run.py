@@ -75,7 +75,7 @@ def one_run(
 ) -> OneRunResult:
     """Attack a claim of pure differential privacy in a single run, by rows whose presence is guessed.
 
-    Every canary is present or absent by a fair coin. After one run those with the highest scores are guessed to be
+    Every canary is present with probability one half. After one run those with the highest scores are guessed to be
     present, and those with the lowest to be absent.
 
     Parameters
@@ -134,15 +134,15 @@ def one_run(
             f"canaries={canaries}, guesses={guesses} and confidence={confidence} were given; there is at least one "
             "guess, no more than canaries, and a confidence between 0 and 1. Use canaries=1000 and guesses=None."
         )
-    coins = SecureNoise().below(np.full(canaries, 2, dtype=np.int64)).astype(bool)
-    shown = np.asarray(score(fit(coins.copy())), dtype=np.float64)
+    chosen = SecureNoise().below(np.full(canaries, 2, dtype=np.int64)).astype(bool)
+    shown = np.asarray(score(fit(chosen.copy())), dtype=np.float64)
     if shown.shape != (canaries,):
         raise PrivacyError(
             f"The score has the shape {shown.shape}; there are {canaries} canaries. Return one number for each."
         )
     order = np.argsort(np.nan_to_num(shown), kind="stable")
     absent, present = order[: guessed // 2], order[canaries - (guessed - guessed // 2) :]
-    correct = int((~coins[absent]).sum() + coins[present].sum())
+    correct = int((~chosen[absent]).sum() + chosen[present].sum())
     bound = epsilon_of_guesses(correct, guessed, 1 - confidence)
     return OneRunResult(epsilon, bound, correct, guessed, confidence)
 

@@ -32,7 +32,7 @@ from privfit.privacy import PrivacyError
 from privfit.schema import Schema
 
 Progress = Callable[[int, int, str], None]
-"""Is told how many cases are done, of how many, and which was the last."""
+"""Takes how many cases are done, of how many, and which was the last."""
 
 
 def mechanisms(
@@ -139,7 +139,7 @@ def _attacks(case: Case, effort: Effort) -> Iterator[Finding]:
 def _in_processes(
     keys: list[str], places: list[int], schema: Schema | None, seed: int, effort: Effort, n_jobs: int
 ) -> Iterator[tuple[int, list[Finding]]]:
-    """Cases in processes of their own, as they end. They are told by their place: functions do not travel."""
+    """Cases in processes of their own, as they end. They are named by their keys: functions cannot be pickled."""
     with ProcessPoolExecutor(n_jobs, mp_context=get_context("spawn")) as pool:
         sent = {
             pool.submit(_attacked, key, schema, seed, effort): place for key, place in zip(keys, places, strict=True)
