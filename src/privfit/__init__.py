@@ -6,6 +6,7 @@ overdrawn.
 """
 
 from privfit import audit, baselines, learning, losses
+from privfit.evaluation import Evaluation, evaluate
 from privfit.losses import ConvexLoss, Part, PolynomialLoss, QuadraticLoss
 from privfit.mechanisms import (
     AdaSSP,
@@ -81,6 +82,7 @@ __all__ = [
     "Crossover",
     "DataError",
     "ElasticNet",
+    "Evaluation",
     "Figure",
     "Figures",
     "FunctionalClassifier",
@@ -128,6 +130,7 @@ __all__ = [
     "count",
     "crosstab",
     "describe",
+    "evaluate",
     "histogram",
     "learning",
     "levels",

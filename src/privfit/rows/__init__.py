@@ -3,7 +3,7 @@
 from privfit.rows.cached_design import CachedDesign, SampledDesign
 from privfit.rows.contingency import CellGrid, cell_geometry, count_cells
 from privfit.rows.design_subset import DesignSubset
-from privfit.rows.encoding import Encoder
+from privfit.rows.encoding import Encoder, level_codes, within_bounds
 from privfit.rows.interactions import COUNT_UNIT, InteractionCells, Interactions, Pair, is_alone
 from privfit.rows.kernels import Kernel
 from privfit.rows.level_counts import count_levels
@@ -54,6 +54,7 @@ __all__ = [
     "count_up_to",
     "feature_scores",
     "is_alone",
+    "level_codes",
     "linear_scores",
     "losses_of",
     "memory_bytes",
@@ -70,4 +71,5 @@ __all__ = [
     "used_rows",
     "weighed_rows",
     "weights_of_classes",
+    "within_bounds",
 ]
