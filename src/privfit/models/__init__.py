@@ -8,6 +8,7 @@ from typing import Any, cast
 from privfit.models import saving
 from privfit.models.additive import AdditiveClassifier, AdditiveRegressor
 from privfit.models.aggregate import Aggregate
+from privfit.models.amounts import FractionalRegressor, GammaRegressor, PoissonRegressor
 from privfit.models.classes import ClassModel
 from privfit.models.erm import ERM
 from privfit.models.general import FunctionalClassifier, FunctionalRegressor
@@ -42,6 +43,9 @@ ESTIMATORS = (
     AdditiveRegressor,
     AdditiveClassifier,
     QuantileRegressor,
+    PoissonRegressor,
+    GammaRegressor,
+    FractionalRegressor,
 )
 
 
@@ -64,6 +68,9 @@ SavedModel = (
     | AdditiveRegressor
     | AdditiveClassifier
     | QuantileRegressor
+    | PoissonRegressor
+    | GammaRegressor
+    | FractionalRegressor
     | KMeans
     | PCA
     | GaussianNB
@@ -121,8 +128,10 @@ __all__ = [
     "AdditiveRegressor",
     "Aggregate",
     "ElasticNet",
+    "FractionalRegressor",
     "FunctionalClassifier",
     "FunctionalRegressor",
+    "GammaRegressor",
     "GaussianNB",
     "GeneticSearch",
     "Holdout",
@@ -133,6 +142,7 @@ __all__ = [
     "LogisticRegression",
     "ModelFileError",
     "PrivateSearch",
+    "PoissonRegressor",
     "QuantileRegressor",
     "Report",
     "Ridge",
