@@ -6,6 +6,7 @@ overdrawn.
 """
 
 from privfit import audit, baselines, learning, losses
+from privfit.evaluation import Evaluation, evaluate
 from privfit.losses import ConvexLoss, Part, PolynomialLoss, QuadraticLoss
 from privfit.mechanisms import (
     AdaSSP,
@@ -27,8 +28,10 @@ from privfit.models import (
     AdditiveRegressor,
     Aggregate,
     ElasticNet,
+    FractionalRegressor,
     FunctionalClassifier,
     FunctionalRegressor,
+    GammaRegressor,
     GaussianNB,
     GeneticSearch,
     KMeans,
@@ -37,6 +40,7 @@ from privfit.models import (
     LinearSVC,
     LogisticRegression,
     ModelFileError,
+    PoissonRegressor,
     QuantileRegressor,
     Report,
     Ridge,
@@ -81,11 +85,14 @@ __all__ = [
     "Crossover",
     "DataError",
     "ElasticNet",
+    "Evaluation",
     "Figure",
     "Figures",
+    "FractionalRegressor",
     "FunctionalClassifier",
     "FunctionalMechanism",
     "FunctionalRegressor",
+    "GammaRegressor",
     "GaussianNB",
     "Generation",
     "GeneticSearch",
@@ -105,6 +112,7 @@ __all__ = [
     "OutputPerturbation",
     "Part",
     "Plan",
+    "PoissonRegressor",
     "PolynomialLoss",
     "PrivGene",
     "PrivacyError",
@@ -128,6 +136,7 @@ __all__ = [
     "count",
     "crosstab",
     "describe",
+    "evaluate",
     "histogram",
     "learning",
     "levels",

@@ -32,6 +32,7 @@ from privfit.mechanisms.summaries.bounds import SelectedBounds
 from privfit.mechanisms.summaries.column_selection import ColumnChoice, ColumnSelection
 from privfit.mechanisms.summaries.crosstab import CrossCounts
 from privfit.mechanisms.summaries.questions import Summary
+from privfit.mechanisms.summaries.residuals import ResidualSums
 
 __all__ = [
     "BOOSTED_ROUNDS",
@@ -79,6 +80,7 @@ __all__ = [
     "QuadraticProblem",
     "RegressionFit",
     "Release",
+    "ResidualSums",
     "SampleAndAggregate",
     "Search",
     "SecondMoments",

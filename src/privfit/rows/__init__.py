@@ -3,7 +3,7 @@
 from privfit.rows.cached_design import CachedDesign, SampledDesign
 from privfit.rows.contingency import CellGrid, cell_geometry, count_cells
 from privfit.rows.design_subset import DesignSubset
-from privfit.rows.encoding import Encoder
+from privfit.rows.encoding import Encoder, level_codes, within_bounds
 from privfit.rows.interactions import COUNT_UNIT, InteractionCells, Interactions, Pair, is_alone
 from privfit.rows.kernels import Kernel
 from privfit.rows.level_counts import count_levels
@@ -18,6 +18,9 @@ from privfit.rows.row_weights import RowWeights
 from privfit.rows.rows import Rows, count_rows, on_progress, report_progress
 from privfit.rows.sides import one_against_rest
 from privfit.rows.target_sums import (
+    AMOUNT_STEPS,
+    SCORE_UNIT,
+    AmountSums,
     count_residuals_up_to,
     count_up_to,
     sum_of_residuals,
@@ -28,7 +31,10 @@ from privfit.rows.used_rows import used_rows
 from privfit.rows.workers import memory_bytes, one_blas_thread, thread_count
 
 __all__ = [
+    "AMOUNT_STEPS",
     "COUNT_UNIT",
+    "SCORE_UNIT",
+    "AmountSums",
     "CachedDesign",
     "CellGrid",
     "DesignSubset",
@@ -54,6 +60,7 @@ __all__ = [
     "count_up_to",
     "feature_scores",
     "is_alone",
+    "level_codes",
     "linear_scores",
     "losses_of",
     "memory_bytes",
@@ -70,4 +77,5 @@ __all__ = [
     "used_rows",
     "weighed_rows",
     "weights_of_classes",
+    "within_bounds",
 ]
