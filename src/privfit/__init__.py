@@ -5,7 +5,7 @@ released, with a guarantee that is proved, calibrated from public facts, and pai
 overdrawn.
 """
 
-from privfit import audit, baselines, learning, losses
+from privfit import audit, baselines, datasets, learning, losses
 from privfit.losses import ConvexLoss, Part, PolynomialLoss, QuadraticLoss
 from privfit.mechanisms import (
     AdaSSP,
@@ -125,6 +125,7 @@ __all__ = [
     "bounds",
     "count",
     "crosstab",
+    "datasets",
     "describe",
     "histogram",
     "learning",
