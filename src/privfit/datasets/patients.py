@@ -21,6 +21,7 @@ DEFAULT_SEED = 2008
 """Public: the generated patients are the same everywhere."""
 WARDS = ("internal", "surgery", "cardiology", "neurology", "geriatrics", "other")
 MOST_STAYS = 6
+"""Of a patient: so that `rows_per_person` has something to choose. Chosen, not measured."""
 
 Floats = NDArray[np.float64]
 
