@@ -24,7 +24,7 @@ from adassp import Data, generated, split
 
 from privfit import AdditiveRegressor, LinearRegression
 from privfit.datasets.census import census_schema, generated_census
-from privfit.mechanisms.perturbation import regression, target_scale
+from privfit.mechanisms.perturbation import regression, regression_weights, target_scale
 from privfit.privacy import seeded_generator
 from privfit_papers.bench.cps import cps_wages
 from privfit_papers.bench.data import census_1980, data_folder
@@ -46,10 +46,10 @@ SETTINGS: dict[str, tuple[object, tuple[float, ...]]] = {
     "LEAST_BEYOND": (target_scale, (2.0, 8.0)),
     "MOST_BEYOND": (target_scale, (0.2, 0.5)),
     "LARGER_COSTS": (target_scale, (0.25, 1.0)),
-    "CONTRAST_RIDGE": (regression, (0.0, 0.35, 1.4, 2.8)),
+    "CONTRAST_RIDGE": (regression_weights, (0.0, 0.35, 1.4, 2.8)),
     "INTERCEPT_WIDTH": (regression, (2.0, 4.0, 8.0)),
-    "TAPER": (regression, (1.4, 4.0)),
-    "QUIET_WEIGHTS": (regression, (3e-4, 3e-3)),
+    "TAPER": (regression_weights, (1.4, 4.0)),
+    "QUIET_WEIGHTS": (regression_weights, (3e-4, 3e-3)),
 }
 
 

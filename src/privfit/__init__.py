@@ -6,6 +6,8 @@ overdrawn.
 """
 
 from privfit import audit, baselines, datasets, learning, losses
+from privfit import audit, baselines, learning, losses
+from privfit.evaluation import Evaluation, evaluate
 from privfit.losses import ConvexLoss, Part, PolynomialLoss, QuadraticLoss
 from privfit.mechanisms import (
     AdaSSP,
@@ -29,6 +31,7 @@ from privfit.models import (
     ElasticNet,
     FunctionalClassifier,
     FunctionalRegressor,
+    GaussianNB,
     GeneticSearch,
     KMeans,
     Lasso,
@@ -80,11 +83,13 @@ __all__ = [
     "Crossover",
     "DataError",
     "ElasticNet",
+    "Evaluation",
     "Figure",
     "Figures",
     "FunctionalClassifier",
     "FunctionalMechanism",
     "FunctionalRegressor",
+    "GaussianNB",
     "Generation",
     "GeneticSearch",
     "ImportanceWeights",
@@ -127,6 +132,7 @@ __all__ = [
     "crosstab",
     "datasets",
     "describe",
+    "evaluate",
     "histogram",
     "learning",
     "levels",

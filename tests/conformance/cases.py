@@ -120,7 +120,8 @@ def objective_variants(estimator: type) -> list[dict]:
     if estimator is pf.AdditiveClassifier:
         return [{}, {"monotone": {FEATURES[0].name: 1}, "numeric": "splines"}]
     if estimator is pf.AdditiveRegressor:
-        return [{}, {"numeric": "splines", "monotone": {FEATURES[0].name: -1}}, {"delta": 1e-6, "rows_per_person": 2}]
+        older = [{}, {"numeric": "splines", "monotone": {FEATURES[0].name: -1}}, {"delta": 1e-6, "rows_per_person": 2}]
+        return [*older, {"bands": True, "numeric": "splines"}]
     if estimator is pf.QuantileRegressor:
         return [{}, {"quantile": 0.9, "rows_per_person": 2}, {"fit_intercept": False}, {"delta": 1e-6, "quantile": 0.2}]
     if estimator is pf.Ridge:

@@ -282,6 +282,21 @@ def of_components() -> Iterator[Setting]:
         yield _setting(pf.PCA, told, FEATURES[told], None, ADJACENCIES[place // 3 % 2], parameters)
 
 
+def of_naive_bayes() -> Iterator[Setting]:
+    """Naive Bayes with numbers as they are and in bins, of two classes and more."""
+    three = pf.Category("y", ["a", "b", "c"])
+    for place, (told, epsilon) in enumerate(itertools.product(("one", "gaps", "huge", "levels"), (0.01, 1.0, 1000.0))):
+        parameters = {
+            "numeric": ("slope", "bins")[place % 2 if told != "huge" else 0],
+            "priors": [0.25, 0.75] if place % 3 and place // 3 % 2 else None,
+            "delta": (0.0, 1e-6)[place // 2 % 2],
+            "rows_per_person": 1 + place % 2,
+            "epsilon": epsilon,
+        }
+        target = CLASSES if place % 3 else three
+        yield _setting(pf.GaussianNB, told, FEATURES[told], target, ADJACENCIES[place // 3 % 2], parameters)
+
+
 def _score(rows: Any, candidates: Any) -> Any:
     return -np.abs(rows[:, :1] - candidates[:, 0])
 
@@ -455,6 +470,8 @@ def of_regressions() -> Iterator[Setting]:
         if estimator is pf.QuantileRegressor:
             continue  # it came later: `of_quantiles`
         for place, variant in enumerate(objective_variants(estimator)):
+            if "bands" in variant:
+                continue  # they came later: `of_bands`
             name = f"{estimator.__name__}({_told(variant)}) mixed {ADJACENCIES[place % 2]}"
             own = _maker(estimator, **{"epsilon": 0.7, **variant})
             yield Setting(name, own, schema_for(estimator), ADJACENCIES[place % 2])
@@ -515,6 +532,22 @@ def of_selected_columns() -> Iterator[Setting]:
         yield _setting(pf.SelectPrivate, told, columns, target, ADJACENCIES[place % 2], parameters)
 
 
+def of_bands() -> Iterator[Setting]:
+    """Curves with bands that are bought, with tiny and huge epsilons; after all others."""
+    for turn, epsilon in enumerate((0.01, 0.7, 1000.0)):
+        parameters = {"epsilon": epsilon, "bands": True, "numeric": "splines", "fit_intercept": turn > 0}
+        yield _setting(
+            pf.AdditiveRegressor,
+            "gaps",
+            GAPS,
+            NUMBER,
+            ADJACENCIES[turn % 2],
+            parameters,
+            thorough=turn < 2,
+            may_refuse=True,
+        )
+
+
 def all_settings() -> list[Setting]:
     """Every setting."""
     parts = (
@@ -525,6 +558,7 @@ def all_settings() -> list[Setting]:
         of_moments,
         of_clusters,
         of_components,
+        of_naive_bayes,
         of_functions,
         of_weights,
         of_publishers,
@@ -535,6 +569,7 @@ def all_settings() -> list[Setting]:
         of_rows_left_out,
         of_quantiles,
         of_selected_columns,
+        of_bands,
     )
     return [setting for part in parts for setting in part()]
 

@@ -170,6 +170,7 @@ def test_the_events_of_a_fit_compose_to_exactly_the_claim(estimator, width, fit_
 ATTACKED_ELSEWHERE = {
     "KMeans": "models/test_kmeans.py",
     "PCA": "models/test_pca.py",
+    "GaussianNB": "models/test_naive_bayes.py",
     "GeneticSearch": "models/test_search.py",
     "Aggregate": "models/test_aggregate.py",
     "SelectPrivate": "models/test_select.py",

@@ -15,7 +15,7 @@ import privfit as pf
 from privfit.mechanisms import NAMED_CLUSTERERS, Clusters, clusterer
 from privfit.mechanisms.clustering.cell_means import CellClusterer, LloydClusterer
 from privfit.mechanisms.clustering.centres import directions, nearest, sphere_packing, weighted_centres
-from privfit.mechanisms.clustering.grid import MOST_CELLS, GridClusterer, HybridClusterer
+from privfit.mechanisms.clustering.grid import MOST_GRID_CELLS, GridClusterer, HybridClusterer
 from privfit.mechanisms.clustering.schedule import ClusteringFacts, Query, QuerySchedule
 from privfit.privacy import Budget, PrivacyParameters, exact
 from privfit.rows import Points, Rows, on_lattice, point_geometry
@@ -208,7 +208,7 @@ def test_auto_goes_by_public_facts(columns: int, rows: int, wanted: type) -> Non
 def test_grids_have_cells_for_all_clusters_and_not_too_many() -> None:
     for known in MANY:
         cells = GridClusterer().cells(known) ** known.columns
-        assert 2 * known.clusters <= cells <= MOST_CELLS
+        assert 2 * known.clusters <= cells <= MOST_GRID_CELLS
 
 
 def test_more_columns_than_a_grid_can_have_are_refused() -> None:

@@ -15,8 +15,8 @@ import privfit as pf
 from privfit.losses import SQUARED
 from privfit.mechanisms import PenaltySelection, QuadraticProblem
 from privfit.mechanisms.functional.penalty_selection import (
+    CANDIDATE_STEP,
     SCORE_UNIT,
-    WEIGHT_STEP,
     held_out_score,
     largest_prediction,
     score_range,
@@ -72,12 +72,12 @@ def test_scores_are_minus_the_squared_errors_but_for_a_constant() -> None:
     data = rows(500)
     held = Rows(open_table(data), SCHEMA, geometry).sum(moments)
     rng = np.random.default_rng(1)
-    candidates = [[int(w) for w in rng.normal(0, 0.4 * WEIGHT_STEP, geometry.n_columns)] for _ in range(3)]
+    candidates = [[int(w) for w in rng.normal(0, 0.4 * CANDIDATE_STEP, geometry.n_columns)] for _ in range(3)]
     encoded = np.column_stack(
         [np.ones(500), data[:, 0], np.eye(3)[data[:, 1].astype(int)], 2 * data[:, 2] - 1, data[:, 3] / 2 - 1]
     )
     target = (data[:, 4] - 1) / 2
-    errors = [np.sum((target - encoded @ np.array(w) / WEIGHT_STEP) ** 2) for w in candidates]
+    errors = [np.sum((target - encoded @ np.array(w) / CANDIDATE_STEP) ** 2) for w in candidates]
     scores = np.array([held_out_score(moments, held, w) for w in candidates]) / SCORE_UNIT
     np.testing.assert_allclose(scores - scores[0], errors[0] - np.array(errors), atol=0.02)
 
@@ -90,7 +90,7 @@ def test_no_row_tells_two_candidates_apart_by_more_than_claimed(intercept: bool)
     rng = np.random.default_rng(2)
     worst = 0.0
     for _ in range(15):
-        candidates = [[int(w) for w in rng.normal(0, WEIGHT_STEP, geometry.n_columns)] for _ in range(3)]
+        candidates = [[int(w) for w in rng.normal(0, CANDIDATE_STEP, geometry.n_columns)] for _ in range(3)]
         claimed = score_range(candidates, geometry)
         for row in [
             *rows(20, seed=3),
@@ -106,7 +106,7 @@ def test_no_row_tells_two_candidates_apart_by_more_than_claimed(intercept: bool)
 
 def test_the_largest_prediction_counts_each_block_once() -> None:
     geometry = SCHEMA.geometry()
-    weights = [WEIGHT_STEP, -2 * WEIGHT_STEP, WEIGHT_STEP, -3 * WEIGHT_STEP, 0, WEIGHT_STEP, 0]
+    weights = [CANDIDATE_STEP, -2 * CANDIDATE_STEP, CANDIDATE_STEP, -3 * CANDIDATE_STEP, 0, CANDIDATE_STEP, 0]
     assert largest_prediction(weights, geometry) == 1 + 2 + 3 + 1
 
 

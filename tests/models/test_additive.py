@@ -100,6 +100,8 @@ def test_a_model_from_a_file_predicts_the_same(kind: str, tmp_path: Path) -> Non
     np.testing.assert_array_equal(loaded.predict(data), model.predict(data))
     for name, shape in model.shapes_.items():
         np.testing.assert_array_equal(loaded.shapes_[name].values, shape.values)
+        np.testing.assert_array_equal(loaded.shapes_[name].lower, shape.lower)
+        np.testing.assert_array_equal(loaded.shapes_[name].upper, shape.upper)
 
 
 def test_a_classifier_has_the_coefficients_of_logistic_regression_unless_curves_are_monotone() -> None:
@@ -114,3 +116,69 @@ def test_a_classifier_has_the_coefficients_of_logistic_regression_unless_curves_
 def test_few_rows_have_slopes() -> None:
     model = pf.AdditiveRegressor(0.1, schema=NUMBER, random_state=1).fit(table(1000))
     assert len(model.shapes_["x"].grid) == 2
+
+
+# -- bands -----------------------------------------------------------------------------------------
+
+
+def widths(model: pf.AdditiveRegressor) -> dict[str, np.ndarray]:
+    return {name: shape.upper - shape.lower for name, shape in model.shapes_.items()}
+
+
+def test_bands_that_are_bought_are_narrower_and_hold_the_curve() -> None:
+    free, bought = fitted(), fitted(bands=True)
+    assert all((widths(bought)[name] < 0.7 * widths(free)[name]).all() for name in ("x", "flat", "group"))
+    shape, truth = bought.shapes_["x"], 4 * np.linspace(-1, 1, 8) ** 2
+    assert ((shape.lower <= truth - truth.mean()) & (truth - truth.mean() <= shape.upper)).mean() > 0.8
+    assert (shape.lower <= shape.values).all() and (shape.values <= shape.upper).all()  # noqa: PT018
+
+
+def test_bands_of_a_value_that_nobody_has_allow_for_every_table() -> None:
+    data = table().filter(pl.col("group") != "c")
+    given_ = {"schema": NUMBER, "random_state": 1}
+    free, bought = (pf.AdditiveRegressor(1.0, bands=bands, **given_).fit(data) for bands in (False, True))
+    assert widths(bought)["group"][2] > 0.5 * widths(free)["group"][2]
+    assert widths(bought)["group"][0] < widths(bought)["group"][2]
+
+
+def test_monotone_curves_have_monotone_bands_around_them() -> None:
+    shape = fitted(monotone={"x": 1}, bands=True).shapes_["x"]
+    for end in (shape.lower, shape.upper):
+        assert (np.diff(end) >= -1e-12).all()
+    assert (shape.lower <= shape.values + 1e-12).all() and (shape.values <= shape.upper + 1e-12).all()  # noqa: PT018
+
+
+def test_a_classifier_has_bands_that_allow_for_every_table() -> None:
+    model = pf.AdditiveClassifier(1.0, schema=CLASSES, random_state=2).fit(table(3000))
+    for shape in model.shapes_.values():
+        assert (shape.lower < shape.values).all() and (shape.values < shape.upper).all()  # noqa: PT018
+    noisy = pf.AdditiveClassifier(1.0, schema=CLASSES, mechanism="output", random_state=2).fit(table(3000))
+    assert np.isnan(noisy.shapes_["x"].lower).all()
+
+
+@pytest.mark.parametrize("bands", [1, "yes", None])
+def test_bands_are_true_or_false(bands: object) -> None:
+    with pytest.raises(pf.PrivacyError, match="bands="):
+        fitted(bands=bands)
+
+
+@pytest.mark.parametrize("kind", ["regressor", "classifier"])
+def test_shapes_are_drawn(kind: str, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    if kind == "regressor":
+        model = fitted(bands=True)
+    else:
+        model = pf.AdditiveClassifier(1.0, schema=CLASSES, random_state=2).fit(table(3000))
+    figure = model.plot(tmp_path / "shapes.png")
+    assert (tmp_path / "shapes.png").stat().st_size > 10_000
+    titles = [panel.get_title() for panel in figure.axes]
+    assert titles[:3] == ["x", "flat", "group"]
+    np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), model.shapes_["x"].values)
+
+
+def test_bands_with_weights_are_refused_before_the_charge() -> None:
+    ledger, data = pf.Ledger(epsilon=1.0), table(2000)
+    model = pf.AdditiveRegressor(0.5, schema=NUMBER, bands=True, max_weight=2.0, ledger=ledger)
+    with pytest.raises(pf.PrivacyError, match="bands=True was given with weights"):
+        model.fit(data, sample_weight=np.ones(2000))
+    assert ledger.spent == 0

@@ -218,3 +218,54 @@ def test_weights_of_another_length_are_refused() -> None:
     X, y, weights = table(50)
     with pytest.raises(pf.DataError, match="one weight per row"):
         pf.Lasso(schema=SCHEMA, max_weight=2.0).fit(X, y, sample_weight=weights[1:])
+
+
+@pytest.mark.parametrize(
+    ("estimator", "options", "apart"),
+    [
+        (pf.LogisticRegression, {"mechanism": pf.ObjectivePerturbation(ridge=1.0), "numeric": "slope"}, 1e-5),
+        (pf.LinearSVC, {"mechanism": pf.ObjectivePerturbation(ridge=1.0), "numeric": "slope"}, 1e-5),
+        (pf.LinearRegression, {"mechanism": "functional"}, 1e-3),
+        (pf.Ridge, {"mechanism": "functional", "alpha": 1.0}, 1e-3),
+    ],
+)
+def test_a_weight_of_two_is_two_rows_where_the_ridge_is_the_same(estimator, options, apart) -> None:
+    """Moments of weighted rows are on a coarser lattice: docs/proofs/sample-weights.md."""
+    rng = np.random.default_rng(0)
+    X, weights = rng.uniform(-1, 1, (150, 4)), rng.integers(0, 5, 150)
+    y, target = np.clip(X[:, 0] + rng.normal(0, 0.3, 150), -1, 1), (-1.0, 1.0)
+    if issubclass(estimator, pf.LogisticRegression | pf.LinearSVC):
+        y, target = np.where(y > 0, "yes", "no"), ["no", "yes"]
+    schema = pf.Schema.box(-1, 1, target=target)
+    weighed = estimator(epsilon=1e12, schema=schema, max_weight=4.0, random_state=0, **options).fit(X, y, weights)
+    repeated = estimator(epsilon=1e12, schema=schema, random_state=0, **options)
+    repeated.fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
+    np.testing.assert_allclose(weighed.coef_, repeated.coef_, atol=apart)
+
+
+PLACES = [
+    (pf.LogisticRegression, {}),
+    (pf.LogisticRegression, {"class_weight": "balanced"}),
+    (pf.LinearRegression, {"mechanism": "functional"}),
+    (pf.LinearRegression, {"mechanism": "objective"}),
+    (pf.QuantileRegressor, {}),
+]
+
+
+@pytest.mark.parametrize("person", [None, "p"])
+@pytest.mark.parametrize(("estimator", "options"), PLACES)
+def test_weights_in_partitions_and_with_persons_give_the_same_bits(estimator, options, person) -> None:
+    frames = pytest.importorskip("dask.dataframe")
+    pandas = pytest.importorskip("pandas")
+    X, y, weights = classes() if estimator is pf.LogisticRegression else table()
+    frame = pandas.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": y, "w": weights, "p": np.arange(len(y)) // 3})
+    stated = CLASSES if estimator is pf.LogisticRegression else SCHEMA
+    schema = pf.Schema(stated.features, stated.target, person=person)
+    terms = {"schema": schema, "max_weight": 5.0, "random_state": 0, "rows_per_person": 2 if person else 1, **options}
+    given = [frame, frames.from_pandas(frame, npartitions=3)]
+    if person:
+        given.append(frame.sample(frac=1.0, random_state=1))
+    models = [estimator(20.0, **terms).fit(own, sample_weight="w") for own in given]
+    for model in models[1:]:
+        np.testing.assert_array_equal(model.coef_, models[0].coef_)
+        np.testing.assert_array_equal(model.intercept_, models[0].intercept_)

@@ -18,7 +18,7 @@ import pytest
 import privfit as pf
 from privfit.privacy import Budget, Event, Receipt
 from privfit.privacy.ledger import chain as ledger_state
-from privfit.privacy.ledger.chain import COLUMNS
+from privfit.privacy.ledger.entries import COLUMNS
 from privfit.privacy.parts import Laplace, RandomBits, Repeat
 from tests.support.kept_ledgers import KeptInFile
 from tests.support.ledgers import charge_all

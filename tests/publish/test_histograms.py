@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 
 import privfit as pf
-from privfit.mechanisms.histograms.noisy_histogram import MOST_CELLS, histogram_event
+from privfit.mechanisms.histograms.noisy_histogram import MOST_LISTED_CELLS, histogram_event
 from privfit.models import private
 from privfit.privacy import Budget, PrivacyParameters, SeededNoise
 from privfit.publish.histograms import cells_per_axis
@@ -219,7 +219,14 @@ def test_too_many_cells_are_refused_before_anything_is_read_or_charged() -> None
         DPME(schema=pf.Schema.box(0, 1), cells=10, ledger=ledger).fit(np.full((5, 8), np.nan))
     assert_told_in_order(
         str(refusal.value),
-        ["100,000,000 cells", f"{MOST_CELLS:,}", "fewer columns", "cells=", "FilterPriority", "Nothing was charged"],
+        [
+            "100,000,000 cells",
+            f"{MOST_LISTED_CELLS:,}",
+            "fewer columns",
+            "cells=",
+            "FilterPriority",
+            "Nothing was charged",
+        ],
     )
     assert float(ledger.spent) == 0.0
 

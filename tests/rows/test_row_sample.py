@@ -8,8 +8,8 @@ from functools import partial, reduce
 import numpy as np
 import pytest
 
-from privfit.rows import row_sample
-from privfit.rows.row_sample import CountedRows, RowHash, SmallestHashes, counted_rows
+from privfit.rows import cached_rows
+from privfit.rows.cached_rows import CountedRows, RowHash, SmallestHashes, counted_rows
 from privfit.rows.workers import Chunk, added
 from privfit.schema import Category, Numeric, Schema
 from tests.support.cached_tables import kept_from
@@ -56,7 +56,7 @@ def test_the_rows_with_the_smallest_hashes_are_taken_and_counted(most: int, diff
 
     class Hash(RowHash):
         def __call__(self, chunk: Chunk) -> np.ndarray:
-            mixed = row_sample._mixed((chunk.codes[:, 0] * 20_000 + chunk.codes[:, 1]).astype(np.uint64))
+            mixed = cached_rows._mixed((chunk.codes[:, 0] * 20_000 + chunk.codes[:, 1]).astype(np.uint64))
             return mixed >> np.uint64(64 - bits) if bits else mixed & np.uint64(0)
 
     hashed = Hash(None, np.zeros(0), np.zeros(1))

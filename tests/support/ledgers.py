@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import astuple
 
 from privfit.privacy import Event, Ledger
-from privfit.privacy.ledger.chain import Row, State, StateRow, appended
+from privfit.privacy.ledger.chain import State, appended
+from privfit.privacy.ledger.entries import Row, StateRow
 from privfit.version import VERSION
 
 

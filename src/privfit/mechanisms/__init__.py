@@ -20,6 +20,7 @@ from privfit.mechanisms.genetic.centres import GeneticCentres
 from privfit.mechanisms.genetic.operators import Crossover, Generation, Mutate
 from privfit.mechanisms.genetic.privgene import PrivGene
 from privfit.mechanisms.genetic.search import GeneticMechanism, Search
+from privfit.mechanisms.histograms.class_sums import NaiveBayes
 from privfit.mechanisms.perturbation.balanced import BalancedPerturbation
 from privfit.mechanisms.perturbation.base import Perturbation
 from privfit.mechanisms.perturbation.objective import ObjectivePerturbation
@@ -31,6 +32,7 @@ from privfit.mechanisms.summaries.bounds import SelectedBounds
 from privfit.mechanisms.summaries.column_selection import ColumnChoice, ColumnSelection
 from privfit.mechanisms.summaries.crosstab import CrossCounts
 from privfit.mechanisms.summaries.questions import Summary
+from privfit.mechanisms.summaries.residuals import ResidualSums
 
 __all__ = [
     "BOOSTED_ROUNDS",
@@ -65,6 +67,7 @@ __all__ = [
     "LinearFit",
     "LloydClusterer",
     "Mutate",
+    "NaiveBayes",
     "ObjectivePerturbation",
     "ObjectiveRegression",
     "OutputPerturbation",
@@ -77,6 +80,7 @@ __all__ = [
     "QuadraticProblem",
     "RegressionFit",
     "Release",
+    "ResidualSums",
     "SampleAndAggregate",
     "Search",
     "SecondMoments",

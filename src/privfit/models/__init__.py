@@ -14,6 +14,7 @@ from privfit.models.general import FunctionalClassifier, FunctionalRegressor
 from privfit.models.kmeans import KMeans
 from privfit.models.linear import LinearRegression
 from privfit.models.logistic import LogisticRegression
+from privfit.models.naive_bayes import GaussianNB
 from privfit.models.pca import PCA
 from privfit.models.penalised import ElasticNet, Lasso, Ridge
 from privfit.models.private import AnyModel
@@ -42,7 +43,9 @@ ESTIMATORS = (
 )
 
 
-LOADABLE: dict[str, type[AnyModel]] = {estimator.__name__: estimator for estimator in (*ESTIMATORS, KMeans, PCA)}
+LOADABLE: dict[str, type[AnyModel]] = {
+    estimator.__name__: estimator for estimator in (*ESTIMATORS, KMeans, PCA, GaussianNB)
+}
 """The classes that may be in a saved model, by name. Baselines add theirs."""
 
 
@@ -61,6 +64,7 @@ SavedModel = (
     | QuantileRegressor
     | KMeans
     | PCA
+    | GaussianNB
     | ClassModel[Any, Any, Any]
 )
 """What `load_model` returns. ClassModel stands for the baselines that can be saved: they are in a package above this
@@ -117,6 +121,7 @@ __all__ = [
     "ElasticNet",
     "FunctionalClassifier",
     "FunctionalRegressor",
+    "GaussianNB",
     "GeneticSearch",
     "KMeans",
     "Lasso",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,9 +13,10 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from privfit.losses import SQUARED
-from privfit.mechanisms import ObjectiveRegression, QuadraticProblem, RegressionFit
+from privfit.mechanisms import ObjectivePerturbation, ObjectiveRegression, QuadraticProblem, RegressionFit
 from privfit.mechanisms.base import AnyMechanism
 from privfit.mechanisms.perturbation.defaults import REGRESSION_SLOPE_BELOW
+from privfit.mechanisms.perturbation.shape_bands import NORMAL
 from privfit.models._docs import documented
 from privfit.models.base import PrivateLinearModel, public_rows
 from privfit.models.inputs import Input
@@ -22,9 +24,22 @@ from privfit.models.logistic import LogisticRegression
 from privfit.models.named import ADDITIVE
 from privfit.models.perturbed import ERMResult, automatic_numbers
 from privfit.models.private import FitResult
-from privfit.models.shapes import Monotone, Shape, check_monotone, made_monotone, shapes_of
+from privfit.models.report import JSONObject
+from privfit.models.shapes import (
+    Bands,
+    Monotone,
+    Shape,
+    band_facts,
+    bands_of,
+    check_monotone,
+    made_monotone,
+    plain_shapes,
+    restored_bands,
+    shapes_of,
+)
 from privfit.models.weights import WeightedFit
 from privfit.privacy import Ledger, PrivacyParameters, Seed
+from privfit.privacy.parts import Additive
 from privfit.schema import AUTO_KNOTS, Geometry, Numeric, Schema
 from privfit.tables import TableLike
 
@@ -53,11 +68,15 @@ class AdditiveRegressor(
         columns is below 350, and splines with 8 knots from there on.
     monotone : dict of str to int, or None
         Names of numeric columns whose curves are made to rise (1) or fall (-1), after the fit, at no cost.
+    bands : bool
+        Whether bands of curves are narrowed by sums over rows that are bought with 4% of epsilon. Without them bands
+        allow for every table, also for one without a row at that value, and are wide.
 
     Attributes
     ----------
     shapes_ : dict of str to Shape
-        What each column adds to the prediction: a grid and the values there.
+        What each column adds to the prediction: a grid, the values there, and the lower and upper ends of 90% bands for
+        the noise alone.
 
     See Also
     --------
@@ -82,8 +101,9 @@ class AdditiveRegressor(
     True
     """
 
-    _choices: ClassVar[dict[str, tuple[object, ...]]] = PrivateLinearModel._choices
+    _choices: ClassVar[dict[str, tuple[object, ...]]] = PrivateLinearModel._choices | {"bands": (False, True)}
     _mechanisms = ADDITIVE
+    _bands: Bands | None = None
 
     def __init__(
         self,
@@ -96,6 +116,7 @@ class AdditiveRegressor(
         fit_intercept: bool = True,
         numeric: str = "auto",
         monotone: Monotone | None = None,
+        bands: bool = False,
         rows_per_person: int = 1,
         expected_rows: int | None = None,
         max_weight: float | None = None,
@@ -121,6 +142,11 @@ class AdditiveRegressor(
         )
         self.max_weight = max_weight
         self.monotone = monotone
+        self.bands = bands
+
+    def _chosen_mechanism(self) -> ObjectiveRegression:
+        chosen = super()._chosen_mechanism()
+        return replace(chosen, bands=True) if self.bands else chosen
 
     def _encoded(
         self, mechanism: ObjectiveRegression, given: Input, parameters: PrivacyParameters
@@ -142,9 +168,18 @@ class AdditiveRegressor(
         assert block is not None
         self.coef_ = made_monotone(self._geometry, coef * block.unit, self.monotone or {})
         self.intercept_ = intercept * block.unit + block.center
+        assert result.fit.bands is not None
+        half = result.fit.bands * block.unit
+        self._bands = bands_of(self._geometry, coef * block.unit, half, self.monotone or {})
 
     def _restore(self, coef: Floats, intercept: Floats) -> None:
         self.coef_, self.intercept_ = coef, float(intercept[0])
+
+    def _facts(self) -> JSONObject:
+        return band_facts(self._bands)
+
+    def _restore_facts(self, facts: JSONObject) -> None:
+        self._bands = restored_bands(facts)
 
     @property
     def shapes_(self) -> dict[str, Shape]:
@@ -153,10 +188,29 @@ class AdditiveRegressor(
         Returns
         -------
         dict of str to Shape
-            By the name of the column: a grid, and the values there about their mean.
+            By the name of the column: a grid, the values there about their mean, and ends of a band.
         """
         check_is_fitted(self)
-        return shapes_of(self._geometry, self.coef_)
+        return shapes_of(self._geometry, self.coef_, self._bands)
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Draw the shapes with their bands, one panel per column. Needs the extra `plots`.
+
+        Parameters
+        ----------
+        path : str, Path or None, default=None
+            Where to write a PNG, SVG or PDF file; None writes none.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The drawing.
+        """
+        from privfit.report.shapes import draw_shapes
+
+        target = self.schema_.target
+        assert target is not None
+        return draw_shapes(plain_shapes(self.shapes_), f"adds to {target.name}", path)
 
     def predict(self, X: TableLike) -> Floats:
         """Predict the target of every row, within its bounds.
@@ -198,8 +252,8 @@ class AdditiveClassifier(LogisticRegression):
     Attributes
     ----------
     shapes_ : dict of str to Shape
-        What each column adds to the predictor of the last class: a grid and the values there, without interaction
-        terms.
+        What each column adds to the predictor of the last class: a grid, the values there without interaction terms,
+        and the lower and upper ends of 90% bands for the noise alone, which allow for every table and are wide.
 
     See Also
     --------
@@ -265,16 +319,35 @@ class AdditiveClassifier(LogisticRegression):
         self.interactions = interactions
         self.monotone = monotone
 
+    _bands: Bands | None = None
+
     def _prepared(self, given: Input, mechanism: AnyMechanism) -> Input:
         check_monotone(self.monotone, given.schema)
         return super()._prepared(given, mechanism)
 
     def _keep(self, result: ERMResult) -> None:
         super()._keep(result)
+        first, self._bands = len(self._geometry.feature_names), None
+        if isinstance(result.mechanism, ObjectivePerturbation):
+            monotone = (self.monotone or {}) if len(self.coef_) == 1 else {}
+            half = self._half_widths(result)
+            self._bands = bands_of(self._geometry, self.coef_[-1, :first], half, monotone)
         if self.monotone and len(self.coef_) == 1:
-            first = len(self._geometry.feature_names)
             curves = made_monotone(self._geometry, self.coef_[0, :first], self.monotone)
             self.coef_ = np.concatenate([curves, self.coef_[0, first:]])[None, :]
+
+    def _half_widths(self, result: ERMResult) -> Floats:
+        """Half the widths of bands that hold for every table: the noise over the ridge, stretched as weights were."""
+        noise = [part for part in result.released.event.main if isinstance(part, Additive)]
+        half = NORMAL * max(part.sd for part in noise) / result.fit.ridge * max(result.fit.stretches, default=1.0)
+        return np.full(self._geometry.n_columns - self._geometry.intercept, half)
+
+    def _facts(self) -> JSONObject:
+        return super()._facts() | band_facts(self._bands)
+
+    def _restore_facts(self, facts: JSONObject) -> None:
+        super()._restore_facts(facts)
+        self._bands = restored_bands(facts)
 
     @property
     def shapes_(self) -> dict[str, Shape]:
@@ -283,7 +356,24 @@ class AdditiveClassifier(LogisticRegression):
         Returns
         -------
         dict of str to Shape
-            By the name of the column: a grid, and the values there about their mean.
+            By the name of the column: a grid, the values there about their mean, and ends of a band.
         """
         check_is_fitted(self)
-        return shapes_of(self._geometry, self.coef_[-1])
+        return shapes_of(self._geometry, self.coef_[-1], self._bands)
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Draw the shapes with their bands, one panel per column. Needs the extra `plots`.
+
+        Parameters
+        ----------
+        path : str, Path or None, default=None
+            Where to write a PNG, SVG or PDF file; None writes none.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The drawing.
+        """
+        from privfit.report.shapes import draw_shapes
+
+        return draw_shapes(plain_shapes(self.shapes_), f"adds to the predictor of {self.classes_[-1]}", path)

@@ -178,10 +178,6 @@ class ERM(WeighedClasses, PerturbedModel[Perturbation, ERMFit]):
     def _keep(self, result: FitResult[Perturbation, ERMProblem, ERMFit]) -> None:
         super()._keep(result)
         self.__dict__.pop("_loss_not_kept", None)
-        loss = result.fit.loss
-        tempered = self.loss in (None, LOGISTIC) and loss != LOGISTIC
-        self._slopes = (float(loss.most_slope or 1), float(loss.taper or 1)) if tempered else None
-        self._softmax = result.fit.coupling == "softmax"
         block = self._geometry.target
         assert block is not None
         if block.kind == "slope":

@@ -81,7 +81,8 @@ def fit_input(model: AnyModel, X: TableLike, y: ArrayLike | None, many_classes: 
     settled = model.schema if isinstance(model.schema, Schema) else _loaded_schema(model, model.schema)
     if model._target == "ignored":
         settled, y = settled.with_target(None), None
-    settled = narrowed(model, settled)
+    if "sklearn.pipeline" in sys.modules:  # the same
+        settled = narrowed(model, settled)
     placed = settled.any_width
     table = open_table(X)
     if placed:
@@ -160,6 +161,19 @@ def predict_table(model: AnyModel, X: TableLike) -> Table:
         if not hasattr(model, "feature_names_in_"):  # fitted by position: scikit-learn warns, and goes by position
             return open_table(np.asarray(X))
     return table
+
+
+def table_with_target(model: AnyModel, X: TableLike, y: ArrayLike | None) -> Table:
+    """The table to compare a fitted model's predictions with: its features, and the target where the model has one."""
+    schema, table = model.schema_, open_table(X)
+    if model._by_position:
+        table = _placed(model, table)
+    if table.names is None:
+        _check_width(model, table.width, schema, needs_target=y is None)
+    _check_target(model, schema, y is not None, table)
+    if y is None or schema.target is None:
+        return table
+    return WithTarget(table, _target_values(y, schema.target), schema.target.name)
 
 
 def _placed(model: AnyModel, table: Table) -> Table:

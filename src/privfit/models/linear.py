@@ -22,6 +22,7 @@ from privfit.mechanisms import (
     bootstrap,
 )
 from privfit.mechanisms.base import AnyMechanism
+from privfit.mechanisms.functional.intervals import Bootstrap
 from privfit.mechanisms.perturbation.regression import perturbs_objective
 from privfit.models._docs import documented
 from privfit.models.base import MomentModel, public_rows
@@ -73,7 +74,8 @@ class LinearRegression(WeightedFit, RegressorMixin, MomentModel[MomentMechanism,
     Attributes
     ----------
     coef_interval_ : ndarray of shape (n_columns, 2)
-        90% confidence intervals of the coefficients, computed when asked for; with `intervals=True`.
+        90% confidence intervals of the coefficients, computed when asked for; with `intervals=True`. From minus to plus
+        infinity for a coefficient that is not identified at this epsilon.
     intercept_interval_ : ndarray of shape (2,)
         90% confidence interval of the intercept.
 
@@ -115,7 +117,7 @@ class LinearRegression(WeightedFit, RegressorMixin, MomentModel[MomentMechanism,
     _choices: ClassVar[dict[str, tuple[object, ...]]] = {**MomentModel._choices, "intervals": (False, True)}
     _result: LinearResult | None = None
     """What intervals are computed from; None for a model from a file."""
-    _bootstrap: tuple[Floats, Floats, float] | None = None
+    _bootstrap: Bootstrap | None = None
     _saved_intervals: tuple[Floats, Floats] | None = None
 
     def __init__(
@@ -232,8 +234,8 @@ class LinearRegression(WeightedFit, RegressorMixin, MomentModel[MomentMechanism,
         """Compute confidence intervals of the coefficients and of the intercept.
 
         A parametric bootstrap on the release, which costs no privacy. The intervals cover both the noise and the
-        sampling of people. Where the noise exceeds the signal in most directions (`report_.repairs` says how many were
-        kept), they can be too narrow.
+        sampling of people. A coefficient is not identified at this epsilon where noise has hidden so much of what
+        distinguishes its column from others that shrinkage decides it: its interval is infinite.
 
         Parameters
         ----------
@@ -256,6 +258,7 @@ class LinearRegression(WeightedFit, RegressorMixin, MomentModel[MomentMechanism,
             return self._saved_intervals
         coefs, intercepts = self._errors()
         reach = np.quantile(np.abs(np.column_stack([coefs, intercepts])), _checked(confidence), axis=0)
+        reach[:-1][~self._bootstrapped().identified] = np.inf
         coef = np.column_stack([self.coef_ - reach[:-1], self.coef_ + reach[:-1]])
         return coef, np.array([self.intercept_ - reach[-1], self.intercept_ + reach[-1]])
 
@@ -309,30 +312,38 @@ class LinearRegression(WeightedFit, RegressorMixin, MomentModel[MomentMechanism,
             coef, intercept = self.confidence_intervals()
         except AttributeError:
             return {}
-        facts: JSONObject = {"coef_interval": coef.tolist(), "intercept_interval": intercept.tolist()}
+        ends = [[float(low), float(high)] if np.isfinite(high - low) else None for low, high in coef]
+        facts: JSONObject = {"coef_interval": ends, "intercept_interval": intercept.tolist()}
         if len(self.coef_) <= MOST_SAVED_DRAWS:
-            weights, intercepts, variance = self._bootstrapped()
-            draws = np.column_stack([weights, intercepts]).tolist()
-            facts["bootstrap"] = {"draws": [[_short(value) for value in draw] for draw in draws], "variance": variance}
+            made = self._bootstrapped()
+            draws = np.column_stack([made.weights, made.intercepts]).tolist()
+            facts["bootstrap"] = {
+                "draws": [[_short(value) for value in draw] for draw in draws],
+                "variance": made.residual_variance,
+                "identified": made.identified.tolist(),
+            }
         return facts
 
     def _restore_facts(self, facts: JSONObject) -> None:
         if "coef_interval" in facts:
-            self._saved_intervals = (np.array(facts["coef_interval"]), np.array(facts["intercept_interval"]))
+            ends = [[-np.inf, np.inf] if own is None else own for own in facts["coef_interval"]]
+            self._saved_intervals = (np.array(ends), np.array(facts["intercept_interval"]))
         if "bootstrap" in facts:
-            draws = np.array(facts["bootstrap"]["draws"], dtype=np.float64)
-            self._bootstrap = (draws[:, :-1], draws[:, -1], float(facts["bootstrap"]["variance"]))
+            own = facts["bootstrap"]
+            draws = np.array(own["draws"], dtype=np.float64)
+            known = np.array(own.get("identified", [True] * len(self.coef_)), dtype=np.bool_)
+            self._bootstrap = Bootstrap(draws[:, :-1], draws[:, -1], float(own["variance"]), known)
 
     def _errors(self) -> tuple[Floats, Floats]:
         """Bootstrap errors of the coefficients (one row per draw) and of the intercepts, in the units of the table."""
         check_is_fitted(self)
-        weights, intercepts, _ = self._bootstrapped()
-        shown = [self._geometry.table_units(w, float(b)) for w, b in zip(weights, intercepts, strict=True)]
+        made = self._bootstrapped()
+        shown = [self._geometry.table_units(w, float(b)) for w, b in zip(made.weights, made.intercepts, strict=True)]
         return self._half() * np.array([coef for coef, _ in shown]), self._half() * np.array(
             [intercept for _, intercept in shown]
         )
 
-    def _bootstrapped(self) -> tuple[Floats, Floats, float]:
+    def _bootstrapped(self) -> Bootstrap:
         if self._bootstrap is not None:
             return self._bootstrap
         result = self._result
@@ -344,12 +355,11 @@ class LinearRegression(WeightedFit, RegressorMixin, MomentModel[MomentMechanism,
             )
         functional = cast("FunctionalMechanism", result.mechanism)  # the only one that releases the target's square
         fit = cast("LinearFit", result.fit)
-        made = bootstrap(functional, result.released, fit, self._geometry, result.problem)
-        self._bootstrap = (made.weights, made.intercepts, made.residual_variance)
+        self._bootstrap = bootstrap(functional, result.released, fit, self._geometry, result.problem)
         return self._bootstrap
 
     def _spread(self) -> float:
-        return self._half() ** 2 * self._bootstrapped()[2]
+        return self._half() ** 2 * self._bootstrapped().residual_variance
 
     def _half(self) -> float:
         block = self._geometry.target

@@ -17,10 +17,10 @@ from privfit.models.classes import ClassModel, log_probabilities
 from privfit.models.features import USUAL_COMPONENTS
 from privfit.models.inputs import predicting
 from privfit.models.named import CLASSIFIERS, ERMMechanism
-from privfit.models.perturbed import ERMResult, PerturbedModel
+from privfit.models.perturbed import PerturbedModel
 from privfit.models.report import JSONObject
 from privfit.models.weights import WeighedClasses
-from privfit.privacy import Ledger, PrivacyError, Seed
+from privfit.privacy import Ledger, Seed
 from privfit.schema import Schema
 from privfit.tables import TableLike
 
@@ -136,26 +136,8 @@ class LogisticRegression(
         self.row_norm = row_norm
         self.interactions = interactions
 
-    def _chosen_mechanism(self) -> ERMMechanism:
-        chosen = CLASSIFIERS.choose(self.mechanism, type(self).__name__)
-        if chosen.takes_interactions:
-            named = not (isinstance(self.mechanism, str) and self.mechanism == "auto")
-            return chosen if self.interactions == "auto" and named else chosen.with_interactions(self.interactions)
-        if self.interactions not in ("auto", 0):
-            raise PrivacyError(
-                f"interactions={self.interactions!r} was given with mechanism={self.mechanism!r}; interaction terms go "
-                "with a perturbed objective. Use mechanism='auto' or 'objective'."
-            )
-        return chosen
-
     def _instead(self) -> str:
         return "Use mechanism='objective', which fits any number of classes, or join classes in the schema."
-
-    def _keep(self, result: ERMResult) -> None:
-        super()._keep(result)
-        loss = result.fit.loss
-        self._slopes = None if loss == LOGISTIC else (float(loss.most_slope or 1), float(loss.taper or 1))
-        self._softmax = result.fit.coupling == "softmax"
 
     # -- probabilities -----------------------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from typing import TYPE_CHECKING, Any
 
 from privfit.schema import Schema
@@ -17,7 +16,7 @@ CALLERS = 16
 
 def narrowed(model: AnyModel, schema: Schema) -> Schema:
     """The schema without the columns that steps before this one in a Pipeline left out; otherwise as it is."""
-    if "sklearn.pipeline" not in sys.modules or schema.any_width:
+    if schema.any_width:
         return schema
     dropped = {name for step in steps_before(model) for name in getattr(step, "_dropped_names", ())}
     kept = [column for column in schema.features if column.name not in dropped]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.features import FourierFeatures, ShortenedRows
-from privfit.losses import ConvexLoss
+from privfit.losses import LOGISTIC, ConvexLoss
 from privfit.mechanisms import BalancedPerturbation, ERMFit, ERMProblem, Perturbation
 from privfit.mechanisms.base import AnyMechanism, Description, Numbers
 from privfit.mechanisms.perturbation.defaults import NOISE_LIMIT, SLOPE_BELOW
@@ -22,7 +22,7 @@ from privfit.models.private import FitResult, MechanismChoice
 from privfit.models.report import JSONObject
 from privfit.models.saving import ModelFileError
 from privfit.models.weights import BALANCED, class_weights_of, takes_weights
-from privfit.privacy import PrivacyParameters
+from privfit.privacy import PrivacyError, PrivacyParameters
 from privfit.rows import Interactions, Pair, count_rows, feature_scores
 from privfit.schema import AUTO_KNOTS, Category, Geometry, Numeric, Schema
 from privfit.tables import TableLike
@@ -71,9 +71,29 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
     gamma: float | str = "auto"
     n_components: int = USUAL_COMPONENTS
     row_norm: float | None = None
+    interactions: int | str | None = None
+    """How many interaction terms were asked for; None for a model that has none."""
     coef_: Floats
     intercept_: Any  # a float for a number, an array for classes
     _features: FourierFeatures | None = None
+    _slopes: tuple[float, float] | None = None
+    """The constants of a tempered logistic loss that was minimised in place of the logistic one."""
+    _softmax: bool = False
+
+    def _chosen_mechanism(self) -> ERMMechanismT:
+        chosen: AnyMechanism = self._mechanisms.choose(self.mechanism, type(self).__name__)
+        number = self.interactions
+        if number is None:
+            return cast("ERMMechanismT", chosen)
+        if chosen.takes_interactions:
+            named = not (isinstance(self.mechanism, str) and self.mechanism == "auto")
+            return cast("ERMMechanismT", chosen if number == "auto" and named else chosen.with_interactions(number))
+        if number not in ("auto", 0):
+            raise PrivacyError(
+                f"interactions={number!r} was given with mechanism={self.mechanism!r}; interaction terms go with a "
+                "perturbed objective. Use mechanism='auto' or 'objective'."
+            )
+        return cast("ERMMechanismT", chosen)
 
     def _convex_loss(self, schema: Schema) -> ConvexLoss:
         """The loss, of a target scaled to [-1, 1] or of the classes -1 and 1."""
@@ -157,6 +177,9 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
             cells = [table.scores for table in fit.pairs]
             self.coef_ = np.array([np.concatenate([coef, *cells]) for coef, _ in shown])
             self.intercept_ = np.array([intercept for _, intercept in shown])
+        tempered = result.problem.loss == LOGISTIC and fit.loss != LOGISTIC
+        self._slopes = (float(fit.loss.most_slope or 1), float(fit.loss.taper or 1)) if tempered else None
+        self._softmax = fit.coupling == "softmax"
 
     def _keep_slopes(self, weights: Floats, rows: ShortenedRows) -> None:
         """Coefficients of rows whose norm is bounded."""

@@ -29,7 +29,7 @@ from privfit.privacy import (
     process_ledger,
     warn_of_running_total,
 )
-from privfit.rows import Rows, memory_bytes, thread_count
+from privfit.rows import Rows, count_rows, memory_bytes, thread_count
 from privfit.schema import Category, Column, Geometry, Numeric, Schema
 from privfit.tables import MissingValues, TableLike
 
@@ -152,7 +152,7 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
             given = self._prepared(given, mechanism)
             mechanism = self._settled(mechanism, given, parameters)
             if declared.leaves_out or given.weights is not None:
-                slots = given.table.slots if declared.leaves_out else given.table.n_rows
+                slots = given.table.slots if declared.leaves_out else count_rows(given.table, given.schema)
                 parameters = mechanism.for_rows_left_out(parameters, slots)
             problem, geometry = self._encoded(mechanism, given, parameters)
             if given.selector is not None and self._check_selectors:

@@ -40,6 +40,7 @@ _PARAMETERS = (
     "interactions",
     "intervals",
     "monotone",
+    "bands",
     "quantile",
     "max_weight",
     "class_weight",
@@ -48,6 +49,7 @@ _PARAMETERS = (
     "loss",
     "n_clusters",
     "scale",
+    "priors",
     "n_jobs",
     "max_memory",
 )

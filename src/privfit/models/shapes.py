@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.isotonic import isotonic_regression
 
+from privfit.models.report import JSONObject
 from privfit.privacy import PrivacyError
 from privfit.schema import MISSING, Block, Geometry, Numeric, Schema
 
 Floats = NDArray[np.float64]
 Monotone = Mapping[str, int]
+Bands = dict[str, tuple[Floats, Floats]]
+"""Lower and upper ends over the grid of every input column."""
 
 
 @dataclass(frozen=True)
@@ -26,43 +30,83 @@ class Shape:
         Knots or bounds of a number, between which the curve is a line; or the names of levels or bins.
     values : ndarray
         What the column adds there, about a mean of zero over the grid.
+    lower, upper : ndarray
+        Ends of a 90% band for each value: where the curve would be without noise in the weights. NaN where nothing is
+        known of the noise.
     """
 
     grid: tuple[float | str, ...]
     values: Floats
+    lower: Floats
+    upper: Floats
 
 
-def shapes_of(geometry: Geometry, coef: Floats) -> dict[str, Shape]:
-    """The shape of every input column, from one coefficient per name in `geometry.feature_names`."""
+def shapes_of(geometry: Geometry, coef: Floats, bands: Bands | None = None) -> dict[str, Shape]:
+    """The shape of every input column, from one coefficient per name in `geometry.feature_names`, and the bands."""
     found, first = {}, 0
     for block in geometry.blocks:
-        found[block.column.name] = _shape(block, coef[first : first + len(block.labels)])
+        name = block.column.name
+        grid, values = _curve(block, coef[first : first + len(block.labels)])
+        lower, upper = (np.full(len(values), np.nan),) * 2 if bands is None else bands[name]
+        found[name] = Shape(grid, values, np.asarray(lower), np.asarray(upper))
         first += len(block.labels)
     return found
 
 
-def _shape(block: Block, coef: Floats) -> Shape:
+def bands_of(geometry: Geometry, coef: Floats, half: Floats, monotone: Monotone) -> Bands:
+    """The bands of every input column about these coefficients, from half their widths per encoded column, the constant
+    left out. Ends are made monotone as curves are: that keeps what lies between them there.
+    """
+    found: Bands = {}
+    first = 0
+    start = int(geometry.intercept)
+    for block in geometry.blocks:
+        _, values = _curve(block, coef[first : first + len(block.labels)])
+        own = half[block.start - start : block.stop - start]
+        reach = np.full(len(values), own[0]) if block.width == 1 else own
+        ends = (values - reach, values + reach)
+        direction = monotone.get(block.column.name)
+        found[block.column.name] = (
+            ends if direction is None else (_rising(block, ends[0], direction), _rising(block, ends[1], direction))
+        )
+        first += len(block.labels)
+    return found
+
+
+def _rising(block: Block, values: Floats, direction: int) -> Floats:
+    """The nearest values on a curve that rise or fall; that of a missing value as it is."""
+    there = len(values) - _has_gap(block)
+    return np.append(isotonic_regression(values[:there], increasing=direction > 0), values[there:])
+
+
+def _has_gap(block: Block) -> bool:
+    """Whether the last value is that of missing ones, and no part of a curve."""
+    return isinstance(block.column, Numeric) and block.column.fill == MISSING
+
+
+def _curve(block: Block, coef: Floats) -> tuple[tuple[float | str, ...], Floats]:
+    """The grid of a column, and what it adds there."""
     if block.kind in ("slope", "share"):
         assert isinstance(block.column, Numeric)
         ends = (block.column.low, block.column.high)
         values = coef[0] * np.array(ends)
-        return Shape(ends, values - values.mean())
+        return ends, values - values.mean()
     if block.kind == "spline":
-        return Shape(block.edges, coef - coef.mean())
+        return block.edges, coef - coef.mean()
     if block.kind.endswith("-or-missing"):
-        return _shape_with_gaps(block, coef)
+        return _curve_with_gaps(block, coef)
     prefix = len(block.column.name) + 1
-    return Shape(tuple(label[prefix:] for label in block.labels), coef - coef.mean())
+    return tuple(label[prefix:] for label in block.labels), coef - coef.mean()
 
 
-def _shape_with_gaps(block: Block, coef: Floats) -> Shape:
+def _curve_with_gaps(block: Block, coef: Floats) -> tuple[tuple[float | str, ...], Floats]:
     """The same, and what a missing value adds; the mean is that of values that are there."""
     assert isinstance(block.column, Numeric)
     grid, values, gap = block.edges, coef[:-1], coef[-1]
     if block.kind == "slope-or-missing":
         grid = (block.column.low, block.column.high)
         values, gap = coef[0] * np.array(grid), coef[0] * block.center + gap
-    return Shape((*grid, MISSING), np.append(values, gap) - values.mean())
+    return (*grid, MISSING), np.append(values, gap) - values.mean()
 
 
 def check_monotone(monotone: Monotone | None, schema: Schema) -> None:
@@ -80,8 +124,7 @@ def made_monotone(geometry: Geometry, coef: Floats, monotone: Monotone) -> Float
     """The coefficients with the nearest curves that rise or fall as asked: post-processing, which costs nothing."""
     found, first = coef.copy(), 0
     for block in geometry.blocks:
-        gap = isinstance(block.column, Numeric) and block.column.fill == MISSING  # the last label, no part of a curve
-        own = slice(first, first + len(block.labels) - gap)
+        own = slice(first, first + len(block.labels) - _has_gap(block))
         first += len(block.labels)
         direction = monotone.get(block.column.name)
         if direction is None:
@@ -91,3 +134,20 @@ def made_monotone(geometry: Geometry, coef: Floats, monotone: Monotone) -> Float
         else:
             found[own] = isotonic_regression(found[own], increasing=direction > 0)
     return found
+
+
+def plain_shapes(shapes: Mapping[str, Shape]) -> dict[str, dict[str, Any]]:
+    """Shapes as plain values, for a drawing."""
+    return {name: {**asdict(shape), "grid": list(shape.grid)} for name, shape in shapes.items()}
+
+
+def band_facts(bands: Bands | None) -> JSONObject:
+    """What a saved model holds of its bands."""
+    return {} if bands is None else {"bands": {name: [end.tolist() for end in ends] for name, ends in bands.items()}}
+
+
+def restored_bands(facts: JSONObject) -> Bands | None:
+    """The bands of a saved model, if it has any."""
+    if "bands" not in facts:
+        return None
+    return {name: (np.array(lower), np.array(upper)) for name, (lower, upper) in facts["bands"].items()}

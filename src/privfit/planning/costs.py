@@ -10,7 +10,7 @@ import numpy as np
 from privfit.planning.simulation import Repetition, Settings, Step
 from privfit.schema import Category, Numeric, Schema
 
-MOST_COLUMNS = 4
+MOST_PRICED_COLUMNS = 4
 """Columns that are left out in turn, the widest first: each costs fits. Chosen, not measured."""
 
 
@@ -35,7 +35,7 @@ def changes(schema: Schema, settings: Settings) -> Iterator[tuple[str, Schema, S
         yield "bounds half as wide", schema.with_bounds({one.name: _half(one) for one in numbers}), settings
     widest = sorted(schema.features, key=_width, reverse=True)
     if len(widest) > 1 and settings.model != "kmeans":
-        for column in widest[:MOST_COLUMNS]:
+        for column in widest[:MOST_PRICED_COLUMNS]:
             kept = [one for one in schema.features if one is not column]
             yield f"without column {column.name}", Schema(kept, schema.target), settings
     several = [one for one in widest if isinstance(one, Category) and one.is_text and len(one.levels) > 3]

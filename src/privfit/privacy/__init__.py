@@ -4,8 +4,8 @@ from privfit.privacy.budget import Adjacency, Amount, Budget, PrivacyParameters,
 from privfit.privacy.draws import Draws, noised
 from privfit.privacy.errors import BudgetExceeded, LedgerError, PrivacyError, PrivacyWarning
 from privfit.privacy.event import PURE, Event
-from privfit.privacy.ledger.chain import Entry, Receipt
 from privfit.privacy.ledger.check import Verification
+from privfit.privacy.ledger.entries import Entry, Receipt
 from privfit.privacy.ledger.ledger import Ledger, place_of, process_ledger, warn_of_running_total
 from privfit.privacy.ledger.null import NullLedger
 from privfit.privacy.samplers.sources import (

@@ -13,8 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import wraps
-from typing import Concatenate, ParamSpec, TextIO, TypeVar
+from typing import TextIO, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,24 +29,6 @@ from privfit.privacy.samplers.threshold import laplace, lifted
 
 Integers = NDArray[np.int64]
 Kind = TypeVar("Kind", bound=Part)
-Given = ParamSpec("Given")
-Made = TypeVar("Made")
-
-
-def _whole(request: Callable[Concatenate[Draws, Given], Made]) -> Callable[Concatenate[Draws, Given], Made]:
-    """A request that fails after it has taken a part is the last one: a mechanism that went on would get the next
-    part, whose noise is for something else.
-    """
-
-    @wraps(request)
-    def asked(self: Draws, /, *args: Given.args, **kwargs: Given.kwargs) -> Made:
-        if self._half_way:
-            raise self._wrong("more after a draw that failed", self._left[0] if self._left else None)
-        made = request(self, *args, **kwargs)
-        self._half_way = False
-        return made
-
-    return asked
 
 
 class Draws:
@@ -67,6 +48,16 @@ class Draws:
         """
 
     @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """One request. One that fails after it has taken a part is the last: a mechanism that went on would get the
+        next part, whose noise is for something else.
+        """
+        if self._half_way:
+            raise self._wrong("more after a draw that failed", self._left[0] if self._left else None)
+        yield
+        self._half_way = False
+
+    @contextmanager
     def charged(self) -> Iterator[None]:
         """The event is charged: noise can be drawn. At the end every part must have been drawn, and until then nobody
         is warned: a warning would reveal something about the rows.
@@ -76,22 +67,21 @@ class Draws:
             yield
         self.finish()
 
-    @_whole
     def switch(self, event: Event) -> None:
         """Go on with another event, that of the final plan; random bits that were taken already are not taken again."""
-        if self._paid:
-            raise PrivacyError(
-                f"{self.event.mechanism!r} was charged and asked for another event. Plan first, then charge."
-            )
-        taken, self._taken = self._taken, []
-        self.event, self._left, self._begun = event, deque(event.parts), None
-        for part in taken:
-            if self._next(RandomBits) != part:
-                raise self._wrong(f"{part.kind} for {part.purpose!r}, taken for an earlier plan", None)
+        with self._whole():
+            if self._paid:
+                raise PrivacyError(
+                    f"{self.event.mechanism!r} was charged and asked for another event. Plan first, then charge."
+                )
+            taken, self._taken = self._taken, []
+            self.event, self._left, self._begun = event, deque(event.parts), None
+            for part in taken:
+                if self._next(RandomBits) != part:
+                    raise self._wrong(f"{part.kind} for {part.purpose!r}, taken for an earlier plan", None)
 
     # -- what a mechanism asks for -----------------------------------------------------------------
 
-    @_whole
     def add(self, values: Integers, *, scale: float | None = None, at_most: bool = False) -> Integers:
         """The values with the noise of the next part; with that of several parts, where it takes several to cover them.
 
@@ -99,89 +89,90 @@ class Draws:
         there may be fewer values than the part has, because a choice made earlier in the same event decides how many
         there are: for noise that is independent from value to value, of which the rest is then not drawn.
         """
-        if values.dtype.kind not in "iu":  # noise on floats hides less than it should
-            raise self._wrong(f"noise on {values.dtype} values", self._left[0] if self._left else None)
-        flat, start = values.ravel(), 0
-        noisy: list[Integers] = []
-        while start < flat.size or not noisy:
-            part = self._next(Additive)
-            piece = flat[start : start + part.size]
-            fewer = at_most and 0 < piece.size < part.size and not isinstance(part, KNorm)
-            if piece.size != part.size and not fewer:
-                raise self._wrong(f"noise on {flat.size} values", part)
-            noisy.append(part.added(self._sampler, piece, self._scale(part.scale, scale, part)))
-            start += part.size
-        found = noisy[0] if len(noisy) == 1 else np.concatenate(noisy)
-        return np.asarray(found.reshape(values.shape), dtype=np.int64)
+        with self._whole():
+            if values.dtype.kind not in "iu":  # noise on floats hides less than it should
+                raise self._wrong(f"noise on {values.dtype} values", self._left[0] if self._left else None)
+            flat, start = values.ravel(), 0
+            noisy: list[Integers] = []
+            while start < flat.size or not noisy:
+                part = self._next(Additive)
+                piece = flat[start : start + part.size]
+                fewer = at_most and 0 < piece.size < part.size and not isinstance(part, KNorm)
+                if piece.size != part.size and not fewer:
+                    raise self._wrong(f"noise on {flat.size} values", part)
+                noisy.append(part.added(self._sampler, piece, self._scale(part.scale, scale, part)))
+                start += part.size
+            found = noisy[0] if len(noisy) == 1 else np.concatenate(noisy)
+            return np.asarray(found.reshape(values.shape), dtype=np.int64)
 
-    @_whole
     def add_in_pieces(self, values: Integers) -> Integers:
         """A long list of values with the independent noise of the next part, drawn some at a time to save memory."""
-        part = self._next(Laplace)
-        if values.dtype.kind not in "iu":
-            raise self._wrong(f"noise on {values.dtype} values", part)
-        if values.shape != (part.size,):
-            raise self._wrong(f"noise on {values.size} values", part)
-        return laplace(self._sampler, values, self._scale(part.scale, None, part))
+        with self._whole():
+            part = self._next(Laplace)
+            if values.dtype.kind not in "iu":
+                raise self._wrong(f"noise on {values.dtype} values", part)
+            if values.shape != (part.size,):
+                raise self._wrong(f"noise on {values.size} values", part)
+            return laplace(self._sampler, values, self._scale(part.scale, None, part))
 
     def select(self, scores: Sequence[int], *, scale: float | None = None) -> int:
         """The place of one of the scores."""
         return self.select_each([scores], scale=scale)[0]
 
-    @_whole
     def select_each(self, menus: Sequence[Sequence[int]], *, scale: float | None = None) -> list[int]:
         """The place of one of the scores of every menu: together one choice."""
-        part = self._next_selection()
-        return self._sampler.select_each(menus, self._scale(part.scale, scale, part), part.rule)
+        with self._whole():
+            part = self._next_selection()
+            return self._sampler.select_each(menus, self._scale(part.scale, scale, part), part.rule)
 
-    @_whole
     def pattern(self, chains: Sequence[Chain], *, scale: float | None = None) -> tuple[int, tuple[int, ...]]:
         """One of the chains, and a sign for each of its levels."""
-        part = self._next_selection()
-        return self._sampler.pattern(chains, self._scale(part.scale, scale, part))
+        with self._whole():
+            part = self._next_selection()
+            return self._sampler.pattern(chains, self._scale(part.scale, scale, part))
 
-    @_whole
     def passing(self, counts: Sequence[int], draws: int) -> tuple[list[int], dict[int, int]]:
         """Noisy counts of cells that are not empty (at least `draws` numbers are drawn), and the cells that would pass
         the threshold if they were empty, with their noisy counts.
         """
-        part = self._next(Threshold)
-        values = np.zeros(max(draws, len(counts)), dtype=np.int64)
-        values[: len(counts)] = np.fromiter(counts, dtype=np.int64, count=len(counts))
-        noisy = laplace(self._sampler, values, part.scale).tolist()
-        return noisy, lifted(part.size, part.threshold, part.scale, self._sampler)
+        with self._whole():
+            part = self._next(Threshold)
+            values = np.zeros(max(draws, len(counts)), dtype=np.int64)
+            values[: len(counts)] = np.fromiter(counts, dtype=np.int64, count=len(counts))
+            noisy = laplace(self._sampler, values, part.scale).tolist()
+            return noisy, lifted(part.size, part.threshold, part.scale, self._sampler)
 
-    @_whole
     def random_bits(self) -> KeyedBits:
         """A keyed stream of random bits, for every row some."""
-        self._next(RandomBits)
-        return self._sampler.keyed_bits()
+        with self._whole():
+            self._next(RandomBits)
+            return self._sampler.keyed_bits()
 
-    @_whole
     def random_integers(self) -> Source:
         """A source of random integers that hide nothing: which rows form a block, how candidates mutate."""
-        self._next(RandomBits)
-        return RandomIntegers(self._sampler)
+        with self._whole():
+            self._next(RandomBits)
+            return RandomIntegers(self._sampler)
 
-    @_whole
     def accept(self) -> None:
         """Go on behind a repetition whose last draw is accepted."""
-        self._drawn_repeat("an end of repetitions")
-        self._left.popleft()
-        self._begun = None
+        with self._whole():
+            self._drawn_repeat("an end of repetitions")
+            self._left.popleft()
+            self._begun = None
 
-    @_whole
     def gives_up(self) -> bool:
         """Whether a repetition stops, with probability one in so many, without a draw that is accepted."""
-        ends = self._sampler.one_in(self._drawn_repeat("random stopping").one_in)
-        self._goes_on = not ends
-        return ends
+        with self._whole():
+            ends = self._sampler.one_in(self._drawn_repeat("random stopping").one_in)
+            self._goes_on = not ends
+            return ends
 
-    @_whole
     def finish(self) -> None:
         """Refuse to leave parts undrawn: what was charged for and described was drawn."""
-        if self._left:
-            raise self._wrong("the end of the release", self._left[0])
+        with self._whole():
+            if self._left:
+                raise self._wrong("the end of the release", self._left[0])
 
     # -- the order ---------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from privfit.rows.cached_design import CachedDesign, SampledDesign
 from privfit.rows.contingency import CellGrid, cell_geometry, count_cells
 from privfit.rows.design_subset import DesignSubset
-from privfit.rows.encoding import Encoder
+from privfit.rows.encoding import Encoder, level_codes, within_bounds
 from privfit.rows.interactions import COUNT_UNIT, InteractionCells, Interactions, Pair, is_alone
 from privfit.rows.kernels import Kernel
 from privfit.rows.level_counts import count_levels
@@ -12,7 +12,7 @@ from privfit.rows.paired_levels import count_paired_levels
 from privfit.rows.partition import PartitionedRows
 from privfit.rows.plain import PlainRows
 from privfit.rows.points import Points, on_lattice, point_geometry, scaled_points
-from privfit.rows.prediction import feature_scores, linear_scores
+from privfit.rows.prediction import feature_scores, linear_scores, quadratic_scores
 from privfit.rows.public import PublicRows
 from privfit.rows.row_weights import RowWeights
 from privfit.rows.rows import Rows, count_rows, on_progress, report_progress
@@ -54,6 +54,7 @@ __all__ = [
     "count_up_to",
     "feature_scores",
     "is_alone",
+    "level_codes",
     "linear_scores",
     "losses_of",
     "memory_bytes",
@@ -62,6 +63,7 @@ __all__ = [
     "one_against_rest",
     "one_blas_thread",
     "point_geometry",
+    "quadratic_scores",
     "report_progress",
     "scaled_points",
     "sum_of_residuals",
@@ -69,4 +71,5 @@ __all__ = [
     "used_rows",
     "weighed_rows",
     "weights_of_classes",
+    "within_bounds",
 ]

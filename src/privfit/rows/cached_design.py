@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.features import FeatureMap
+from privfit.rows.cached_rows import CachedRows, CountedRows, RowHash, counted_rows
 from privfit.rows.encoding import encode_numbers, level_codes
 from privfit.rows.fixed_point import (
     LONGEST,
@@ -29,8 +30,7 @@ from privfit.rows.fixed_point import (
 )
 from privfit.rows.interactions import InteractionCells
 from privfit.rows.layout import STEP, Layout
-from privfit.rows.row_sample import CountedRows, RowHash, counted_rows
-from privfit.rows.rows import CachedRows, Rows
+from privfit.rows.rows import Rows
 from privfit.rows.worker_cells import ChunkCells, WorkerCells
 from privfit.rows.workers import Chunk, ChunkTask, Sums, in_order, one_blas_thread
 from privfit.tables import Arrays, Batch, DataError
@@ -128,10 +128,6 @@ class CachedDesign(CachedRows[Chunk]):
     def _spilled(self) -> Iterator[Chunk]:
         """Joined as in memory: sums are the same to the bit."""
         return _joined(super()._spilled(), self._least_rows)
-
-    @staticmethod
-    def _length(chunk: Chunk) -> int:
-        return len(chunk.target)
 
     def _encoded(self) -> Iterator[Chunk]:
         threads = self._rows.threads
@@ -321,7 +317,7 @@ def _joined(chunks: Iterator[Chunk], least: int) -> Iterator[Chunk]:
     length = 0
     for chunk in chunks:
         short.append(chunk)
-        length += len(chunk.target)
+        length += len(chunk)
         if length >= least:
             yield short[0] if len(short) == 1 else Chunk.joined(short)
             short, length = [], 0

@@ -44,7 +44,8 @@ class Encoder:
     @property
     def height(self) -> int:
         """How many lines the result has: encoded columns, the target and the weights."""
-        return self.geometry.n_columns + (self.geometry.target is not None) + (self.weights is not None)
+        target = 0 if self.geometry.target is None else self.geometry.target.width
+        return self.geometry.n_columns + target + (self.weights is not None)
 
     def encode(self, batch: Batch) -> Floats:
         """The rows of a batch as a (height, rows) array of integers."""

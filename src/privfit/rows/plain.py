@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.rows.cached_rows import CachedRows
 from privfit.rows.encoding import level_codes, within_bounds
-from privfit.rows.rows import CachedRows, Rows
+from privfit.rows.rows import Rows
 from privfit.schema import Block, Numeric
 from privfit.tables import Arrays, Batch, Values
 
@@ -43,10 +44,6 @@ class PlainRows(CachedRows[Floats]):
 
     def _chunk_of(self, arrays: Arrays) -> Floats:
         return arrays[0]
-
-    @staticmethod
-    def _length(chunk: Floats) -> int:
-        return len(chunk)
 
     def sum(self, scores: Callable[[Floats], Integers]) -> Integers:
         """The sum over rows of integer scores: `scores` gives one row of them per row."""

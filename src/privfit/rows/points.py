@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.rows.cached_rows import CachedRows
 from privfit.rows.encoding import absent_values, encode_numbers
 from privfit.rows.errors import too_many_rows
 from privfit.rows.layout import STEP
 from privfit.rows.prediction import PREDICT_ROWS
-from privfit.rows.rows import EXACT_INT, CachedRows, Rows
+from privfit.rows.rows import EXACT_INT, Rows
 from privfit.schema import Geometry, Numeric, Schema, SchemaError
 from privfit.tables import Arrays, Batch, Table
 
@@ -27,7 +28,7 @@ Integers = NDArray[np.int64]
 Lattice = NDArray[np.int32]
 PointKernel = Callable[[Floats], Any]
 
-MOST_COLUMNS = 1 << 14
+MOST_DIMENSIONS = 1 << 14
 """Distances are then below 2^49."""
 POINT_VALUES = 1 << 20
 """Values that are kept, or worked on, together."""
@@ -45,9 +46,9 @@ def point_geometry(schema: Schema) -> Geometry:
             f"The schema lists the categories {others}, and clusters are made of numbers, which have distances. "
             "Leave them out of the schema, or turn each level into a number, 0 or 1. Nothing was charged."
         )
-    if len(schema.features) > MOST_COLUMNS:
+    if len(schema.features) > MOST_DIMENSIONS:
         raise SchemaError(
-            f"The schema has {len(schema.features)} columns; clusters take at most {MOST_COLUMNS}. List fewer."
+            f"The schema has {len(schema.features)} columns; clusters take at most {MOST_DIMENSIONS}. List fewer."
         )
     return schema.geometry(numeric="slope", intercept=False, target=False)
 

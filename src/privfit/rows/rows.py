@@ -1,42 +1,38 @@
 """Rows: a table behind its schema, read in two ways and no other.
 
-`Rows.sum` (and `split_sum`, the same over two parts) adds up exact integers in one pass. `CachedRows` is the base of
-all that is read many times: encoded once, kept in memory where it fits, and in a temporary file where it does not.
+`Rows.sum` (and `split_sum`, the same over two parts) adds up exact integers in one pass. `CachedRows` (cached_rows.py)
+is the base of all that is read many times.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial, reduce
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit.rows.encoding import Encoder
-from privfit.rows.errors import no_rows, other_rows, read_again, too_many_rows
+from privfit.rows.errors import no_rows, other_rows, too_many_rows
 from privfit.rows.kernels import EncodedSum, Kernel, PieceSum, RowBits, kernel_sum, kernel_sums
 from privfit.rows.row_weights import RowWeights
 from privfit.rows.workers import (
-    ChunkTask,
-    KeptSum,
     KnownBits,
     PartitionSum,
     PieceTask,
     Sums,
     added,
     in_order,
-    kept_bytes,
     numbered_pieces,
     one_blas_thread,
     thread_count,
 )
 from privfit.schema import Category, Geometry, Schema
-from privfit.tables import NOT_CHARGED, ArrayFile, Arrays, Batch, DataError, Persisted, Table, Values
+from privfit.tables import Batch, DataError, Persisted, Table, Values
 
 Made = TypeVar("Made")
 
@@ -241,160 +237,3 @@ class Rows:
         assert self._table.cluster is not None
         counts = self._table.cluster.counts(self._columns, self._positions)
         return [0, *np.cumsum(counts).tolist()][:-1], sum(counts)
-
-
-class Kept(Protocol):
-    """Some encoded rows in memory."""
-
-    @property
-    def nbytes(self) -> int:
-        """How much memory they take."""
-        ...
-
-
-Chunks = TypeVar("Chunks", bound=Kept)
-
-
-class CachedRows(ABC, Generic[Chunks]):
-    """The rows of a table for several passes: kept in memory, or in a temporary file where they take more than
-    `most_bytes`; on the workers of a cluster where the table is there.
-
-    The table is read once, before the charge; what comes after meets no error of it. (Workers that were lost read their
-    partitions again.) Subclasses say how rows are encoded, and hand out sums over them; never a row.
-    """
-
-    _piece_rows: int
-    """Rows that are encoded at a time."""
-    _changed: Callable[[ChunkTask[Chunks]], ChunkTask[Chunks]] | None = None
-    """What is made of every task: one on rows that are weighed."""
-
-    def __init__(self, rows: Rows, most_bytes: int | None = None) -> None:
-        self._rows = rows
-        self._most_bytes = most_bytes
-        self._chunks: list[Chunks] | None = None
-        self._file: ArrayFile | None = None
-        self._kept: Persisted | None = None
-        self.n_rows = 0
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What is sent to workers: how rows are encoded and summed, and no row."""
-        return {name: value for name, value in self.__dict__.items() if name not in STAYS_HERE}
-
-    @abstractmethod
-    def _encode(self, batches: Iterator[Batch]) -> Iterator[Chunks]:
-        """Batches of at most so many rows, encoded: here, or on a worker."""
-
-    @staticmethod
-    @abstractmethod
-    def _length(chunk: Chunks) -> int:
-        """How many rows a chunk has."""
-
-    def _encoded(self) -> Iterator[Chunks]:
-        """All rows, encoded, in one pass over the table."""
-        return self._encode(piece for _, piece in self._rows.pieces(self._piece_rows))
-
-    def _encode_all(self, batches: Iterator[Batch]) -> Iterator[Chunks]:
-        """The batches of a partition, encoded on a worker."""
-        with one_blas_thread():
-            yield from self._encode(piece for _, piece in numbered_pieces(batches, self._piece_rows))
-
-    @abstractmethod
-    def _arrays(self, chunk: Chunks) -> Arrays:
-        """The arrays that a chunk is made of."""
-
-    @abstractmethod
-    def _chunk_of(self, arrays: Arrays) -> Chunks:
-        """The chunk that is made of these arrays."""
-
-    def read(self) -> None:
-        """Read everything once, keep it, and meet every error that the table or a full disk holds before anything is
-        charged. A second call does nothing.
-        """
-        if self.n_rows:
-            return
-        if self._rows.on_workers:
-            self._kept = self._rows.persist(self._encode_all)
-            self.n_rows = self._rows.n_rows
-            return
-        most = kept_bytes(self._rows.max_memory) if self._most_bytes is None else self._most_bytes
-        chunks: list[Chunks] = []
-        held = 0
-        with one_blas_thread():
-            for chunk in self._encoded():
-                chunks.append(chunk)
-                held += chunk.nbytes
-                if held > most:
-                    self._spill(chunks)
-        if self._file is not None:
-            self._file.close_for_writing()
-        self._chunks, self.n_rows = None if self._file is not None else chunks, self._rows.known_rows or 0
-
-    def _spill(self, chunks: list[Chunks]) -> None:
-        """Move chunks from memory to the end of the temporary file."""
-        if self._file is None:
-            self._file = ArrayFile()
-        for chunk in chunks:
-            self._file.append(self._arrays(chunk))
-        chunks.clear()
-
-    def _spilled(self) -> Iterator[Chunks]:
-        """The rows from the temporary file, in the order in which they were read."""
-        assert self._file is not None
-        for number in range(len(self._file)):
-            yield self._chunk_of(self._file.group(number))
-
-    def _every_chunk(self) -> Iterator[Chunks]:
-        """The rows from memory, from the temporary file or from workers.
-
-        On workers a partition may be read again after the charge, where no error may depend on a row. What a row can do
-        to a reader (a cell of the wrong kind, a query that panics on a value), it did in the first pass, before the
-        charge: engines read the same bytes the same way twice. What fails here and did not then was changed from
-        outside: a file was replaced, a disk failed.
-        """
-        if self._kept is None:
-            yield from self._spilled() if self._chunks is None else self._chunks
-            return
-        try:
-            yield from self._kept.chunks()
-        except DataError as error:
-            told = str(error).replace(NOT_CHARGED, "")
-        else:
-            return
-        raise read_again(told)
-
-    def total(self, task: ChunkTask[Chunks], side_by_side: bool = True) -> Sums:
-        """The sums over all chunks of what a task makes of them and of the number of their first row: integers, so that
-        neither chunks nor their order matter. Where rows are on workers, the task is sent there; here it runs in
-        threads, or in this one, as functions of the user's own and what takes much memory do.
-        """
-        task = task if self._changed is None else self._changed(task)
-        if self._kept is not None:
-            return self._total_on_workers(task, self._kept)
-        with one_blas_thread():
-            if not side_by_side:
-                return reduce(added, (task(first, chunk) for first, chunk in self._numbered()))
-            with ThreadPoolExecutor(self._rows.threads) as pool:
-                ahead = 4 * self._rows.threads
-                return reduce(added, in_order(pool, lambda numbered: task(*numbered), self._numbered(), ahead))
-
-    def _numbered(self) -> Iterator[tuple[int, Chunks]]:
-        """Every chunk with the number of its first row."""
-        first = 0
-        for chunk in self._every_chunk():
-            yield first, chunk
-            first += self._length(chunk)
-
-    def _total_on_workers(self, task: ChunkTask[Chunks], kept: Persisted) -> Sums:
-        if not kept.firsts[-1]:  # all rows are left out: nobody needs to be asked
-            return task(0, next(self._encode(iter([self._rows._no_rows()]))))
-        try:
-            found = kept.run(KeptSum(task, self._length, kept.firsts), added)
-        except DataError as error:
-            told = str(error).replace(NOT_CHARGED, "")
-        else:
-            assert found is not None
-            return found
-        raise read_again(told)
-
-
-STAYS_HERE = ("_rows", "_chunks", "_file", "_kept")  # what is not sent to workers

@@ -150,11 +150,14 @@ class Chunk:
     fine: tuple[FineCells, ...] = ()
     weights: Floats | None = None
 
+    def __len__(self) -> int:
+        return len(self.target)
+
     def parts(self, rows: int) -> list[Chunk]:
         """The same rows in parts of at most so many."""
-        if len(self.target) <= rows:
+        if len(self) <= rows:
             return [self]
-        return [self.of(slice(start, start + rows)) for start in range(0, len(self.target), rows)]
+        return [self.of(slice(start, start + rows)) for start in range(0, len(self), rows)]
 
     @property
     def nbytes(self) -> int:

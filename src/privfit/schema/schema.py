@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from numbers import Integral
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from privfit.schema import toml
-from privfit.schema.columns import AUTO_KNOTS, Bins, Category, Column, Level, Numeric
+from privfit.schema.columns import Category, Column, Level, Numeric
 from privfit.schema.derived import box_target, check_names, checked_person, rebounded
 from privfit.schema.errors import SchemaError
 from privfit.schema.filters import Condition, conditions
-from privfit.schema.geometry import Block, Gaps, Geometry, constant_carrier, make_block
+from privfit.schema.geometry import geometry_of
 
 
 class Schema:
@@ -312,74 +311,7 @@ class Schema:
             return self.with_target(changed[-1])
         return Schema(changed[:-1], changed[-1], self.person, self.where)
 
-    def geometry(
-        self,
-        *,
-        numeric: Literal["slope", "bins", "splines"] = "slope",
-        intercept: bool = True,
-        target: bool = True,
-        paper: bool = False,
-        anchored: Literal["no", "features", "all"] = "no",
-        several: bool = False,
-        knots: int = AUTO_KNOTS,
-        whole: bool = False,
-        shares: bool = False,
-        gaps: Gaps = "refused",
-    ) -> Geometry:
-        """Return the public geometry of the encoded rows.
-
-        Parameters
-        ----------
-        numeric : {'slope', 'bins', 'splines'}, default='slope'
-            Encoding of numbers without bins of their own.
-        intercept : bool, default=True
-            Whether there is a constant column.
-        target : bool, default=True
-            Whether the target is encoded too.
-        paper : bool, default=False
-            Whether to encode as the functional-mechanism paper does.
-        anchored : {'no', 'features', 'all'}, default='no'
-            Which numbers (none, the features, or the target too) are measured from zero, for a model without a constant
-            that runs through the origin. The first category still has one column per level, and so carries a constant.
-        several : bool, default=False
-            Whether the target may have more than two classes.
-        knots : int, default=8
-            Number of knots of a number as splines.
-        whole : bool, default=False
-            Whether categories of two levels also have one column per level.
-        shares : bool, default=False
-            Whether numbers without bins are scaled to [0, 1] and not to [-1, 1].
-        gaps : {'refused', 'slope', 'spline'}, default='refused'
-            How numbers without bins enter whose missing values have a coefficient of their own.
-
-        Returns
-        -------
-        Geometry
-            Blocks of columns, with their bounds and norms.
-        """
-        if self.any_width:
-            raise SchemaError("This schema is a box of open width. Settle it first: schema.with_features(names).")
-        bins: Bins = "auto" if numeric == "bins" else None
-        points = knots if numeric == "splines" else 0
-        through_origin = anchored != "no" and not paper
-        carrier = constant_carrier(self.features, bins, points, gaps) if through_origin else None
-        encoded = partial(
-            make_block, bins=bins, paper=paper, anchored=through_origin, shares=shares, knots=points, gaps=gaps
-        )
-        blocks: list[Block] = []
-        start = int(intercept)
-        for column in self.features:
-            blocks.append(encoded(column, start, whole=whole or column is carrier))
-            start = blocks[-1].stop
-        if self.target is None or not target:
-            return Geometry(tuple(blocks), intercept)
-        goal = make_block(self.target, start, anchored=anchored == "all")
-        if goal.edges or (goal.width > 1 and not several):
-            raise SchemaError(
-                f"The target {goal.column.name!r} has {len(goal.labels)} {'bins' if goal.edges else 'classes'}; "
-                "a target is a number without bins or has two classes. Leave out its bins, or join classes."
-            )
-        return Geometry(tuple(blocks), intercept, goal)
+    geometry = geometry_of  # in geometry.py, beside the blocks that it makes
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Schema) and self._facts == other._facts

@@ -3,6 +3,7 @@
 from privfit.solvers.accelerated import accelerated_descent
 from privfit.solvers.certified import Minimum, minimise_certified, newton_on_sample, solver_of
 from privfit.solvers.logistic import calibrate, chebyshev_curvature
+from privfit.solvers.naive_bayes import ClassNoise, ClassProfiles, class_profiles
 from privfit.solvers.penalised import PenalisedSolution, Penalty, minimise_penalised
 from privfit.solvers.polynomial import PolynomialSolution, consistent_sums, minimise_polynomial
 from privfit.solvers.quadratic import (
@@ -21,6 +22,8 @@ from privfit.solvers.units import shown_columns
 
 __all__ = [
     "REPAIRS",
+    "ClassNoise",
+    "ClassProfiles",
     "Minimum",
     "NoiseLevel",
     "PenalisedSolution",
@@ -32,6 +35,7 @@ __all__ = [
     "accelerated_descent",
     "calibrate",
     "chebyshev_curvature",
+    "class_profiles",
     "consistent",
     "consistent_sums",
     "is_bounded",

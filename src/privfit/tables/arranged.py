@@ -1,4 +1,4 @@
-"""Tables made of other tables: with a target that stands apart, or with columns that go by their position."""
+"""Tables made of others: with a target that stands apart, with columns that go by their position, or one batch."""
 
 from __future__ import annotations
 
@@ -85,3 +85,19 @@ def settled_box(table: Table, schema: Schema) -> tuple[Table, Schema]:
     return (table if table.names is None else placed), schema.with_features(
         [f"x{place}" for place in range(placed.width)]
     )
+
+
+class DecodedTable(Table):
+    """One batch of a table, already read: numbers and positions of levels, in the order of the schema's columns."""
+
+    def __init__(self, columns: Sequence[Column], batch: Batch, label: str) -> None:
+        self._values = {column.name: values for column, values in zip(columns, batch, strict=True)}
+        self.label = label
+        self.names = self._fields = tuple(self._values)
+        self.n_rows = len(batch[0])
+
+    def read(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
+        """Parts of the batch. The columns are those of the schema that it was read with."""
+        chosen = [self._values[self._fields[position]] for position in positions]
+        for start in range(0, self.n_rows or 0, rows):
+            yield [values[start : start + rows] for values in chosen]

@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from privfit.schema import Column
 from privfit.tables.kinds import arrow_kinds
-from privfit.tables.table import Batch, FileTable
-from privfit.tables.values import record_batches
+from privfit.tables.table import Batch, FileTable, record_batches
 
 
 class ArrowFileTable(FileTable):

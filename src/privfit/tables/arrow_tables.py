@@ -15,8 +15,7 @@ import pyarrow as pa
 from privfit.schema import Column
 from privfit.tables.errors import DataError
 from privfit.tables.polars_tables import PolarsTable
-from privfit.tables.table import Batch, Table, TableLike, quietly
-from privfit.tables.values import record_batches
+from privfit.tables.table import Batch, Table, TableLike, quietly, record_batches
 
 
 class ArrowStream(Protocol):

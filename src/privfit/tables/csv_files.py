@@ -15,8 +15,7 @@ from privfit.tables.errors import DataError, wrong_type
 from privfit.tables.identifiers import PersonColumn, hashed_series
 from privfit.tables.kept_columns import KeptColumn, kept_series
 from privfit.tables.polars_tables import chosen_columns, query_batches
-from privfit.tables.table import ABSENT, UNKNOWN, Batch, FileTable, Values, codes_of_numbers, quietly
-from privfit.tables.values import text_codes
+from privfit.tables.table import ABSENT, UNKNOWN, Batch, FileTable, Values, codes_of_numbers, quietly, text_codes
 
 MISSING_TEXTS = ("", "NA", "N/A", "n/a", "<NA>", "NaN", "nan", "NULL", "null", "None")
 """What stands for a missing value in a CSV file, unless the schema lists it as a level."""

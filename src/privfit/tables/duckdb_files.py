@@ -14,8 +14,7 @@ from privfit.tables.database_urls import DatabaseUrl, quoted, second_pass
 from privfit.tables.drivers import driver
 from privfit.tables.errors import DataError, changed_source
 from privfit.tables.kinds import arrow_kinds
-from privfit.tables.table import Batch, Mark, Table, mark_of, quietly
-from privfit.tables.values import record_batches
+from privfit.tables.table import Batch, Mark, Table, mark_of, quietly, record_batches
 
 PREFIX = "duckdb://"
 

@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from privfit.schema import Column
 from privfit.tables.database_urls import quoted
-from privfit.tables.table import Batch, Table, TableLike
-from privfit.tables.values import record_batches
+from privfit.tables.table import Batch, Table, TableLike, record_batches
 
 if TYPE_CHECKING:
     import duckdb

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from privfit.tables.errors import DataError
-from privfit.tables.table import Values
+
+if TYPE_CHECKING:
+    from privfit.tables.table import Values
 
 Words = NDArray[np.uint64]
 
@@ -65,7 +67,7 @@ def hashed_series(series: pl.Series, column: PersonColumn) -> Values:
     _, offsets, data = held.buffers()
     ends = np.frombuffer(offsets, dtype=np.int64, count=len(texts) + 1 + held.offset)[held.offset :]
     letters = np.frombuffer(data if data is not None else b"", dtype=np.uint8)
-    return cast(Values, hashed(letters, ends, column.key))
+    return cast("Values", hashed(letters, ends, column.key))
 
 
 def _texts(series: pl.Series, column: PersonColumn) -> pl.Series:

@@ -5,16 +5,17 @@ Nothing that is fitted reads them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 from numpy.typing import NDArray
 
-from privfit.schema import Column
 from privfit.tables.errors import DataError
-from privfit.tables.table import Batch, Table, Values
+
+if TYPE_CHECKING:
+    from privfit.tables.table import Table, Values
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ def kept_array(values: NDArray[Any], name: str) -> Values:
 
 def kept_series(series: pl.Series, name: str) -> Values:
     """A series in the place of what a schema's column is handed out as."""
-    return cast(Values, series.alias(name))
+    return cast("Values", series.alias(name))
 
 
 def kept_positions(table: Table, keep: Sequence[str]) -> list[int]:
@@ -50,19 +51,3 @@ def kept_positions(table: Table, keep: Sequence[str]) -> list[int]:
             f"It has {len(names)} column{'s' * (len(names) != 1)}. Name columns as the table calls them."
         )
     return [names.index(name) for name in keep]
-
-
-class DecodedTable(Table):
-    """One batch of a table, already read: numbers and positions of levels, in the order of the schema's columns."""
-
-    def __init__(self, columns: Sequence[Column], batch: Batch, label: str) -> None:
-        self._values = {column.name: values for column, values in zip(columns, batch, strict=True)}
-        self.label = label
-        self.names = self._fields = tuple(self._values)
-        self.n_rows = len(batch[0])
-
-    def read(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
-        """Parts of the batch. The columns are those of the schema that it was read with."""
-        chosen = [self._values[self._fields[position]] for position in positions]
-        for start in range(0, self.n_rows or 0, rows):
-            yield [values[start : start + rows] for values in chosen]

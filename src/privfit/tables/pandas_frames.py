@@ -10,8 +10,7 @@ import polars as pl
 
 from privfit.schema import Column
 from privfit.tables.arrays import column_values
-from privfit.tables.table import Batch, Table, TableLike, Values, quietly
-from privfit.tables.values import series_values
+from privfit.tables.table import Batch, Table, TableLike, Values, quietly, series_values
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 
 from privfit.schema import Category, Column
 from privfit.tables.errors import changed_file
-from privfit.tables.table import Batch, FileTable
-from privfit.tables.values import is_text, record_batches
+from privfit.tables.table import Batch, FileTable, is_text, record_batches
 
 BUFFER = 1 << 20
 """Bytes that are read together: with row groups of millions of rows, memory stays small; `privfit bench engines`."""

@@ -11,8 +11,7 @@ import polars as pl
 
 from privfit.schema import Column
 from privfit.tables.errors import unreadable
-from privfit.tables.table import Batch, Table, quietly
-from privfit.tables.values import series_values
+from privfit.tables.table import Batch, Table, quietly, series_values
 
 WAITING = 2
 """Batches that the engine may be ahead: enough that neither side waits for the other, and no more memory than that."""

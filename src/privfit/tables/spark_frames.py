@@ -20,8 +20,7 @@ import pyarrow.parquet as pq
 
 from privfit.tables.errors import DataError
 from privfit.tables.partitioned import Answer, Block, KeptBlocks, Merge, PartitionedTable, PartTask, Pass
-from privfit.tables.table import Batch
-from privfit.tables.values import record_batches
+from privfit.tables.table import Batch, record_batches
 
 Made = TypeVar("Made")
 ArrowBatches = Iterator[pa.RecordBatch]

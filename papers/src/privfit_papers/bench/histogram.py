@@ -25,7 +25,7 @@ from privfit_papers.bench.split import Outcome, Part, Split, numeric_target, roo
 
 Floats = NDArray[np.float64]
 
-MOST_CELLS = 10_000_000
+MOST_LISTED_CELLS = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -82,10 +82,10 @@ class Grid:
         columns = (*schema.features, numeric_target(schema))
         along = cells_per_axis(n_rows, len(columns)) if cells is None else cells
         shape = tuple(len(column.levels) if isinstance(column, Category) else along for column in columns)
-        if math.prod(shape) > MOST_CELLS:
+        if math.prod(shape) > MOST_LISTED_CELLS:
             raise ValueError(
                 f"A histogram of {len(columns)} columns was asked for that has {math.prod(shape):,} cells; at most "
-                f"{MOST_CELLS:,} are counted. "
+                f"{MOST_LISTED_CELLS:,} are counted. "
                 "Choose fewer columns, as its authors do, or fewer cells."
             )
         return cls(columns, shape)

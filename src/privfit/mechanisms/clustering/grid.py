@@ -27,7 +27,7 @@ from privfit.schema import Geometry, Schema, SchemaError
 
 Floats = NDArray[np.float64]
 
-MOST_CELLS = 1 << 16
+MOST_GRID_CELLS = 1 << 16
 """The most cells of a grid: it bounds memory and time. Not measured."""
 
 
@@ -51,10 +51,10 @@ class GridClusterer(ScheduledClusterer):
     def geometry(self, schema: Schema, problem: Clusters, numeric: Numbers = "slope") -> Geometry:
         """As all, for as many columns as a grid can have."""
         geometry = super().geometry(schema, problem, numeric)
-        if 2**geometry.n_blocks > MOST_CELLS:
+        if 2**geometry.n_blocks > MOST_GRID_CELLS:
             raise SchemaError(
                 f"A grid was asked for with {geometry.n_blocks} columns; two cells per column are more than "
-                f"{MOST_CELLS} in all. "
+                f"{MOST_GRID_CELLS} in all. "
                 "Use mechanism='cells', or list fewer columns. Nothing was charged."
             )
         return geometry
@@ -62,7 +62,7 @@ class GridClusterer(ScheduledClusterer):
     def cells(self, facts: ClusteringFacts) -> int:
         """Cells per column: more where there are more rows to fill them."""
         d, signal = facts.columns, facts.signal * float(self.share)
-        most = max(2, int(MOST_CELLS ** (1 / d) + 1e-9))
+        most = max(2, int(MOST_GRID_CELLS ** (1 / d) + 1e-9))
         least = min(most, math.ceil((2 * facts.clusters) ** (1 / d) - 1e-9))
 
         def size(per_cell: float) -> int:

@@ -35,7 +35,7 @@ LEAST_TARGET_WEIGHT, MOST_TARGET_WEIGHT = 1 / 64, 8.0
 """Limits of how much finer the target's lattice is than the others'. See docs/constants.md."""
 USUAL_RERUNS = 1000
 """How many draws `repair="rerun"` makes on average before it gives up. Chosen, not measured."""
-MOST_COLUMNS = 4000
+MOST_MOMENT_COLUMNS = 4000
 """More encoded columns are refused: about half their square is released and held in memory."""
 KIND_MARGIN = 0.98
 """Another kind of noise than the first is taken where its expected error is below this share. See docs/constants.md."""

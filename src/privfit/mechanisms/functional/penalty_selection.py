@@ -28,11 +28,11 @@ from privfit.statistics import Moments, MomentValues
 
 Floats = NDArray[np.float64]
 
-WEIGHT_STEP = 1 << 12
+CANDIDATE_STEP = 1 << 12
 """Lattice steps to a weight of 1: scores are then exact integers."""
 SCORE_UNIT = 1 << 22
 """Lattice steps to a score of 1: rounding adds less than 2 steps to a sensitivity of millions."""
-LARGEST_WEIGHT = 1 << 6
+LARGEST_CANDIDATE_WEIGHT = 1 << 6
 """Candidates are clipped to it, so that their sensitivity is bounded; weights of encoded columns are far smaller."""
 MOST_CANDIDATES = 100
 """Every candidate is a fit and a score; permute-and-flip is less accurate among more."""
@@ -165,8 +165,8 @@ class PenaltySelection(Mechanism[QuadraticProblem, FunctionalPlan, SplitMoments,
 
     def _integer_weights(self, fit: LinearFit, geometry: Geometry) -> list[int]:
         weights = np.append(fit.intercept, fit.weights) if geometry.intercept else fit.weights
-        held = np.clip(np.nan_to_num(weights), -LARGEST_WEIGHT, LARGEST_WEIGHT)
-        return [int(weight) for weight in np.rint(held * WEIGHT_STEP)]
+        held = np.clip(np.nan_to_num(weights), -LARGEST_CANDIDATE_WEIGHT, LARGEST_CANDIDATE_WEIGHT)
+        return [int(weight) for weight in np.rint(held * CANDIDATE_STEP)]
 
     def solve(self, release: Release[MomentValues], geometry: Geometry, problem: QuadraticProblem) -> LinearFit:
         """The fit with the penalty that was chosen."""
@@ -190,8 +190,8 @@ def held_out_score(moments: Moments, held: NDArray[np.int64], weights: list[int]
     d = len(weights)
     w = np.array(weights, dtype=object)
     quadratic = int(w @ held[:d, :d].astype(object) @ w) * moments.target_units
-    linear = int(held[:d, -1].astype(object) @ w) * WEIGHT_STEP * moments.step
-    unit = moments.unit * moments.target_units * WEIGHT_STEP**2
+    linear = int(held[:d, -1].astype(object) @ w) * CANDIDATE_STEP * moments.step
+    unit = moments.unit * moments.target_units * CANDIDATE_STEP**2
     return (2 * linear - quadratic) * SCORE_UNIT // unit
 
 
@@ -214,4 +214,4 @@ def largest_prediction(weights: list[int], geometry: Geometry) -> Fraction:
     total = abs(weights[0]) if geometry.intercept else 0
     for block in geometry.blocks:
         total += max(abs(weight) for weight in weights[block.start : block.stop])
-    return Fraction(total, WEIGHT_STEP)
+    return Fraction(total, CANDIDATE_STEP)

@@ -123,12 +123,12 @@ def _whole_matrix(moments: Moments, noisy: Floats, n_rows: float) -> MomentValue
 
 def check_columns(geometry: Geometry) -> None:
     """Refuse more encoded columns than moments are held for."""
-    if geometry.n_columns > defaults.MOST_COLUMNS:
+    if geometry.n_columns > defaults.MOST_MOMENT_COLUMNS:
         widest = max(geometry.blocks, key=lambda block: block.width)
         raise SchemaError(
             f"The schema has {geometry.n_columns} encoded columns, {widest.width} of them for "
             f"{widest.column.name!r}; this mechanism releases about half their square and takes at most "
-            f"{defaults.MOST_COLUMNS}. Join levels, or let rare ones fall into 'other'. Nothing was charged."
+            f"{defaults.MOST_MOMENT_COLUMNS}. Join levels, or let rare ones fall into 'other'. Nothing was charged."
         )
 
 

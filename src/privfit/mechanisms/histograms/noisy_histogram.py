@@ -19,7 +19,7 @@ from privfit.schema import Geometry, Schema, SchemaError
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-MOST_CELLS = 10_000_000
+MOST_LISTED_CELLS = 10_000_000
 """The most cells that are listed: their counts and noise take about 1 GB."""
 
 
@@ -93,10 +93,10 @@ class NoisyHistogram(Mechanism[Counting, ReleasePlan, Integers, CellTable]):
     def plan(self, facts: PublicFacts, problem: Counting) -> ReleasePlan:
         """Noise on every cell; more cells than can be listed are refused."""
         grid = CellGrid(facts.geometry)
-        if grid.n_cells > MOST_CELLS:
+        if grid.n_cells > MOST_LISTED_CELLS:
             raise SchemaError(
                 f"The table has {described_cells(grid.n_cells)} cells ({along_columns(grid)}), and DPME noises every "
-                f"one of them: it takes at most {MOST_CELLS:,}. "
+                f"one of them: it takes at most {MOST_LISTED_CELLS:,}. "
                 "Use fewer columns, join levels, give fewer cells=... or bins, or use FilterPriority, which never "
                 "lists the empty ones. Nothing was charged."
             )

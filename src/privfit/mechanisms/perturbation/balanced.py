@@ -12,7 +12,7 @@ from privfit.mechanisms.base import Description, PublicFacts, Release
 from privfit.mechanisms.perturbation.base import Calibration, Perturbation
 from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem, Gradients
 from privfit.mechanisms.perturbation.regression import rounded_down
-from privfit.privacy import Draws, Event, exact
+from privfit.privacy import Draws, Event, PrivacyParameters, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import Laplace
 from privfit.rows import COUNT_UNIT, CachedDesign, weights_of_classes
@@ -72,6 +72,10 @@ class BalancedPerturbation(Perturbation):
     def check(self) -> None:
         """Refuse parameters that mean nothing, before anything is read."""
         self._fit.check()
+
+    def for_rows_left_out(self, parameters: PrivacyParameters, slots: int | None) -> PrivacyParameters:
+        """As the fit does: counts are noised for a row in place of another, which covers one in place of none."""
+        return self._fit.for_rows_left_out(parameters, slots)
 
     def reasons_not_private(self, problem: ERMProblem) -> tuple[str, ...]:
         """Those of the fit."""

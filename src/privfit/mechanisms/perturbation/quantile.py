@@ -22,8 +22,8 @@ from privfit.mechanisms.perturbation.regression import (
     ObjectiveRegression,
     RegressionFit,
     RegressionPlan,
-    RegressionWeights,
 )
+from privfit.mechanisms.perturbation.regression_weights import RegressionWeights
 from privfit.mechanisms.perturbation.target_scale import CENTRES, EDGES, MOST_BEYOND
 from privfit.privacy import Draws, PrivacyParameters
 from privfit.privacy.event import laplace_scale
@@ -84,6 +84,7 @@ class QuantileObjective(ObjectiveRegression):
     name = "objective quantile"
     _for_intercept: ClassVar[Fraction] = FOR_QUANTILE
     _kind: ClassVar[str] = "quantile regression"
+    _has_bands: ClassVar[bool] = False
 
     def _weights(self, problem: QuadraticProblem) -> QuantileWeights:
         return QuantileWeights(noise=self.noise, quantile=self.quantile)

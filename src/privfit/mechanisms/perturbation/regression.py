@@ -15,24 +15,23 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.losses import ConvexLoss, tapered_huber
 from privfit.mechanisms.base import USUAL_ROWS, Description, Mechanism, Numbers, PublicFacts, Release, ReleasePlan
 from privfit.mechanisms.functional.problem import QuadraticProblem
-from privfit.mechanisms.perturbation.base import Calibration, NoiseKind
+from privfit.mechanisms.perturbation.base import NoiseKind
 from privfit.mechanisms.perturbation.certified_minimum import minimised
 from privfit.mechanisms.perturbation.defaults import MOMENTS_FROM, OBJECTIVE_FROM
 from privfit.mechanisms.perturbation.interaction_terms import integer_weights, score_bits
-from privfit.mechanisms.perturbation.objective import ObjectivePerturbation
-from privfit.mechanisms.perturbation.penalty_matrix import PenaltyMatrix
-from privfit.mechanisms.perturbation.precision import (
-    certificate_part,
-    finest,
-    most_rows,
-    precision_of,
-    quiet_ridge,
+from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem
+from privfit.mechanisms.perturbation.regression_weights import TAPER, RegressionWeights
+from privfit.mechanisms.perturbation.shape_bands import (
+    FOR_BANDS,
+    SUM_UNIT,
+    LeastCurvature,
+    curvature_part,
+    curvature_sums,
+    half_widths,
 )
-from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem, Gradients
-from privfit.mechanisms.perturbation.target_scale import LEAST_THRESHOLD, TargetScale
+from privfit.mechanisms.perturbation.target_scale import TargetScale
 from privfit.privacy import Budget, Draws, Event, PrivacyError, PrivacyParameters, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import Laplace, Selection
@@ -44,22 +43,9 @@ Floats = NDArray[np.float64]
 FOR_CENTRE, FOR_THRESHOLD, FOR_INTERCEPT = Fraction(2, 100), Fraction(3, 100), Fraction(5, 100)
 """Shares of epsilon beside the weights. The intercept's is worth more than anything else where errors are skewed:
 papers/experiments/regression.py."""
-TAPER = 2.0
-"""The self-bound of the loss: a larger one keeps more of the square and needs more ridge. Chosen in ALGORITHMS' recipe,
-where 1.3 and 4 were worse."""
-CONTRAST_RIDGE = 0.7
-"""The penalty on contrasts and single columns, in units of the noise times the root of the number of blocks: more
-shrinks effects, less keeps noise. papers/experiments/regression.py."""
 INTERCEPT_WIDTH = 3.0
 """Residuals are cut at so many thresholds for their mean, at most at half the target's range: wider has less bias and
 more noise. papers/experiments/regression.py."""
-QUIET_WEIGHTS, QUIET_SHARE = 1e-3, 0.2
-"""The ridge is raised until the noise for the solver's precision has at most this standard deviation on a weight, in
-units of the threshold, or a fifth of what the objective noise has over the number of rows. Less noise, more shrinkage:
-papers/experiments/regression.py."""
-TOLERANCE = 1e-7
-"""The gradient that may be left, as a share of its sensitivity: effects in units of the threshold are smaller than
-those of classes, and less needs less ridge; more passes."""
 LARGEST_STEP = 2.0**61
 """Weights on their lattice are cut here, so that they are 64-bit integers with noise on them."""
 COUNT_SHARE = 4
@@ -76,6 +62,8 @@ class RegressionPlan(ReleasePlan):
     intercept: Laplace | Selection | None
     bits: int
     """Steps of the residuals whose mean is the intercept: 2^bits to the width at which they are cut."""
+    bands: Laplace | None = None
+    """Of sums of curvatures, where bands of curves are asked for."""
 
 
 @dataclass(frozen=True)
@@ -91,81 +79,12 @@ class RegressionFit:
     """The noisy mean of the residuals that the weights leave, which is part of the intercept."""
     contrast_ridge: float = 0.0
     """The penalty on effects by the public rule: on contrasts of blocks and on single columns."""
+    bands: Floats | None = None
+    """Half the width of a 90% band of what every encoded column adds about the mean of its block: noise alone."""
     penalty: tuple[Floats, Floats] | None = None
     """What multiplied |c_j| and c_j^2 / 2, per column shown, where there was a penalty."""
     gap: ClassVar[float] = 0.0
     """A minimum is certified."""
-
-
-@dataclass(frozen=True)
-class RegressionWeights(ObjectivePerturbation):
-    """The weights of a regression by a perturbed objective, in units of the threshold.
-
-    It is planned with a threshold of 1. What another threshold changes follows from it alone, once it is released: how
-    long minima can be, how near them a solver comes, the ridge that this needs, and the noise of the certificate.
-
-    Guarantee: docs/proofs/regression-objective.md, Theorem 1.
-    """
-
-    alpha: float | None = None
-    """The user's penalty on squared coefficients; None follows a public rule."""
-    scaled: bool = False
-    """Whether that is for columns scaled to [-1, 1]."""
-
-    def loss_at(self, centre: float, threshold: float) -> ConvexLoss:
-        """The loss of predictors that are measured from this centre, in units of this threshold."""
-        return tapered_huber(TAPER, centre, threshold)
-
-    @staticmethod
-    def _automatic_ridge(gradients: Gradients, sd: float, n_rows: int | None) -> float:
-        """No more than privacy and the solver need: effects are shrunk by the penalty matrix."""
-        return gradients.norms.l2**2
-
-    def _plan_with(self, found: Calibration, facts: PublicFacts, problem: ERMProblem) -> ERMPlan:
-        plan = super()._plan_with(found, facts, problem)
-        best, worst = (self.at(plan, 0.0, threshold) for threshold in (1.0, LEAST_THRESHOLD))
-        assert best.certificate is not None
-        unit = min(best.certificate.unit, 1 << max(0, finest(worst.precision)))
-        certificate = replace(best.certificate, unit=unit, scale=0.0, sensitivity=0)
-        event = replace(plan.event, parts=(*plan.event.parts[:-1], certificate))
-        return replace(plan, event=event, certificate=certificate)
-
-    def at(self, plan: ERMPlan, centre: float, threshold: float, unit: int | None = None) -> ERMPlan:
-        """The plan at this threshold: nothing in it depends on rows but through the threshold and the centre.
-
-        Parameters
-        ----------
-        plan : ERMPlan
-            The plan of the weights.
-        centre : float
-            The released centre.
-        threshold : float
-            The released threshold.
-        unit : int or None, default=None
-            Steps to 1 of the lattice that weights are released on; None chooses it.
-
-        Returns
-        -------
-        ERMPlan
-            The same noise, with the loss, ridge, penalty, precision and certificate of this threshold.
-        """
-        noise, facts, budget = plan.noise, plan.facts, plan.facts.parameters.budget
-        assert noise is not None
-        gradients = replace(plan.gradients, loss=self.loss_at(centre, threshold))
-        rows, norms = max(most_rows(facts.parameters, facts.n_rows), 1), gradients.norms
-        quiet = max(QUIET_WEIGHTS, QUIET_SHARE * noise.sd / rows)
-        if self.alpha is None:
-            wanted = CONTRAST_RIDGE * math.sqrt(norms.entries) * noise.sd
-            most = PenaltyMatrix.even(norms, wanted, facts.geometry.intercept)
-        else:
-            most = PenaltyMatrix.of_coefficients(facts.geometry, self.alpha, self.scaled)
-        ridge = quiet_ridge(gradients, rows, plan.ridge, noise, budget.epsilon, quiet, TOLERANCE, most)
-        penalty = most.beyond(ridge)
-        precision = precision_of(gradients, rows, ridge, noise.bound, TOLERANCE, penalty=penalty)
-        certificate = certificate_part(gradients, ridge, precision, noise, budget, unit)
-        return replace(
-            plan, gradients=gradients, ridge=ridge, penalty=penalty, precision=precision, certificate=certificate
-        )
 
 
 @dataclass(frozen=True)
@@ -181,6 +100,9 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
     ----------
     noise : {'auto', 'laplace', 'l2', 'linf', 'mixed', 'gaussian'}, default='auto'
         The distribution of the random term, as in `ObjectivePerturbation`.
+    bands : bool, default=False
+        Whether sums of curvatures are bought with 4% of epsilon, taken from the weights, so that bands of curves are
+        narrower.
 
     See Also
     --------
@@ -205,16 +127,22 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
     """
 
     noise: NoiseKind = "auto"
+    bands: bool = False
 
     name = "objective regression"
     solves = "regression"
     takes_splines = takes_weights = True
     _for_intercept: ClassVar[Fraction] = FOR_INTERCEPT
     _kind: ClassVar[str] = "regression"
+    _has_bands: ClassVar[bool] = True
 
     def check(self) -> None:
         """Refuse parameters that mean nothing, before anything is read."""
         RegressionWeights(noise=self.noise).check()
+        if not isinstance(self.bands, bool | np.bool_) or (self.bands and not self._has_bands):
+            raise PrivacyError(
+                f"bands={self.bands!r} was given; it is True or False, and False for quantiles. Use False if in doubt."
+            )
 
     def _weights(self, problem: QuadraticProblem) -> RegressionWeights:
         penalty = problem.penalty
@@ -252,7 +180,14 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         """Noise for the weights in units of a threshold that is not known yet, and what is bought beside them."""
         parameters, epsilon = facts.parameters, facts.parameters.budget.epsilon
         centre, last = (FOR_CENTRE, self._for_intercept) if problem.fit_intercept else (Fraction(0), Fraction(0))
-        left = replace(parameters, budget=rounded_down(parameters.budget, 1 - centre - FOR_THRESHOLD - last))
+        if self.bands and problem.max_weight is not None:
+            raise PrivacyError(
+                "bands=True was given with weights of rows; bands are bought without weights only. Leave one of them "
+                "out. Nothing was charged."
+            )
+        bands = curvature_part(facts) if self.bands else None
+        beside = centre + FOR_THRESHOLD + last + (FOR_BANDS if self.bands else 0)
+        left = replace(parameters, budget=rounded_down(parameters.budget, 1 - beside))
         own, steps = replace(facts, parameters=left), self._weights(problem)
         weights = steps.plan(own, self._erm(problem))
         rows, norms = facts.n_rows or USUAL_ROWS, weights.gradients.norms
@@ -269,9 +204,9 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
             weights.event.delta,
             adjacency=parameters.adjacency,
             rows_per_person=int(parameters.rows_per_person),
-            parts=(*scale.parts(), *weights.event.parts, *(() if intercept is None else (intercept,))),
+            parts=(*scale.parts(), *weights.event.parts, *(part for part in (intercept, bands) if part is not None)),
         )
-        return RegressionPlan(event, facts, scale, steps, replace(weights, facts=own), intercept, bits)
+        return RegressionPlan(event, facts, scale, steps, replace(weights, facts=own), intercept, bits, bands)
 
     def _noise_on_predictions(self, sd: float, norms: RowNorms, rows: int) -> float:
         """Per unit of threshold: what clipping is weighed against."""
@@ -313,7 +248,18 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         contrasts = own.ridge + (0.0 if own.penalty is None else own.penalty.largest)
         scaled = weights[:, 0] * threshold
         fit = RegressionFit(scaled, centre, centre, threshold, own.ridge, contrast_ridge=contrasts)
-        return fit if plan.intercept is None else self._moved(fit, weights, data, plan, draws)
+        if plan.intercept is not None:
+            fit = self._moved(fit, weights, data, plan, draws)
+        return replace(fit, bands=threshold * self._half_widths(own, weights, data, plan, draws, fit))
+
+    def _half_widths(
+        self, own: ERMPlan, weights: Floats, data: CachedDesign, plan: RegressionPlan, draws: Draws, fit: RegressionFit
+    ) -> Floats:
+        """Half the widths of bands, in units of the threshold: from noisy sums of curvatures, if they are bought."""
+        if plan.bands is None:
+            return half_widths(own)
+        sums = draws.add(curvature_sums(data, weights, LeastCurvature(TAPER, fit.centre, fit.threshold)))
+        return half_widths(own, sums / SUM_UNIT, plan.bands.sd)
 
     def _moved(
         self, fit: RegressionFit, weights: Floats, data: CachedDesign, plan: RegressionPlan, draws: Draws
@@ -334,7 +280,8 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         fit, weights = self._with_penalty(release.value, geometry, problem), release.value.weights.copy()
         intercept = fit.intercept
         if geometry.intercept:
-            return replace(fit, weights=weights[1:], intercept=intercept + float(weights[0]))
+            bands = None if fit.bands is None else fit.bands[1:]
+            return replace(fit, weights=weights[1:], intercept=intercept + float(weights[0]), bands=bands)
         for start, stop in RowNorms.of(geometry).blocks if problem.fit_intercept else ():
             mean = float(weights[start:stop].mean())
             weights[start:stop] -= mean

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.mechanisms.base import Mechanism, Numbers, PublicFacts, Release, ReleasePlan
+from privfit.mechanisms.perturbation.base import GAUSSIAN_MARGIN
 from privfit.mechanisms.reweighting.base import Pairs, ReweightingProblem
 from privfit.mechanisms.reweighting.level_shares import LevelShares, TiltingFit
 from privfit.privacy import Draws, Event, PrivacyError
@@ -32,10 +33,8 @@ PAIR_NOISE = 0.1
 more pairs fit more of how columns go together, and add noise to single levels; `privfit bench weights` shows it."""
 MOST_PAIRS = 1 << 16
 """The most products of levels that "auto" releases: the public table gets a column for each."""
-MOST_COLUMNS = 1 << 12
+MOST_PAIRED_COLUMNS = 1 << 12
 """The most levels whose products are summed: a matrix of 2^24 integers."""
-GAUSSIAN_MARGIN = 0.97
-"""Pure noise is preferred unless Gaussian noise has at most 97% of its standard deviation."""
 
 
 @dataclass(frozen=True)
@@ -147,12 +146,14 @@ class ExponentialTilting(Mechanism[ReweightingProblem, TiltingPlan, LevelSums, L
             chosen = _named_pairs(geometry, self.pairs)
         else:
             chosen = () if self.pairs == "none" else tuple(combinations(range(geometry.n_blocks), 2))
-        if self.pairs == "auto" and (sum(_sizes(geometry, chosen)) > MOST_PAIRS or geometry.n_columns > MOST_COLUMNS):
+        if self.pairs == "auto" and (
+            sum(_sizes(geometry, chosen)) > MOST_PAIRS or geometry.n_columns > MOST_PAIRED_COLUMNS
+        ):
             return ()
-        if chosen and geometry.n_columns > MOST_COLUMNS:
+        if chosen and geometry.n_columns > MOST_PAIRED_COLUMNS:
             raise PrivacyError(
                 f"pairs={self.pairs!r} was given for columns with {geometry.n_columns} levels in all; pairs are summed "
-                f"for at most {MOST_COLUMNS}. "
+                f"for at most {MOST_PAIRED_COLUMNS}. "
                 "Join levels in the schema, or leave out pairs. Nothing was charged."
             )
         return chosen

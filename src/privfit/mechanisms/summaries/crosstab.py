@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from privfit.mechanisms.base import Mechanism, Numbers, PublicFacts, Release, ReleasePlan
 from privfit.mechanisms.histograms.noisy_histogram import (
-    MOST_CELLS,
+    MOST_LISTED_CELLS,
     along_columns,
     described_cells,
     histogram_event,
@@ -39,10 +39,10 @@ class CrossCounts(Mechanism[None, ReleasePlan, Integers, Integers]):
     def plan(self, facts: PublicFacts, problem: None) -> ReleasePlan:
         """Noise on every cell; more cells than can be listed are refused."""
         grid = CellGrid(facts.geometry)
-        if grid.n_cells > MOST_CELLS:
+        if grid.n_cells > MOST_LISTED_CELLS:
             raise SchemaError(
                 f"The columns have {described_cells(grid.n_cells)} cells together ({along_columns(grid)}); at most "
-                f"{MOST_CELLS:,} are counted. Give fewer columns, levels or bins. Nothing was charged."
+                f"{MOST_LISTED_CELLS:,} are counted. Give fewer columns, levels or bins. Nothing was charged."
             )
         return ReleasePlan(histogram_event(self.name, grid, facts.parameters), facts)
 

@@ -1,4 +1,4 @@
-"""Entries of a ledger, the chain of hashes that holds them together, and the state at its head.
+"""The hashes that chain entries together, the state at their head, and what every use of a ledger does with them.
 
 Every entry's hash covers all that it says and the hash of the entry before it; the first one's covers the budget. Every
 entry has a random nonce, so that no two charges have the same hash: not equal ones in the same second, not those of a
@@ -18,30 +18,17 @@ import hashlib
 import json
 import re
 import secrets
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import lru_cache
 
-from privfit.privacy.budget import History, number, stated_epsilon
+from privfit.privacy.budget import History, stated_epsilon
 from privfit.privacy.errors import LedgerError
 from privfit.privacy.event import Event
+from privfit.privacy.ledger.entries import COLUMNS, MOST_ENTRIES, Damaged, Receipt, Row, StateRow, Value, read_event
+from privfit.privacy.ledger.place import Place, Records, Snapshot, replaced
 
-Value = str | int | float
-Row = tuple[Value, ...]
-StateRow = tuple[int, str, str, str]
-
-COLUMNS = (
-    *("id", "time", "dataset", "mechanism", "epsilon", "delta", "event"),  # all that version 1 had
-    *("model", "target", "note", "owner", "version", "stated", "nonce"),
-)
-"""What an entry says, in the order in which it is hashed.
-
-`stated` is `budget.stated_epsilon`, as a fraction, empty where there is none.
-"""
-STATED = COLUMNS.index("stated")
-MOST_ENTRIES = 2**63 - 1  # the largest number that SQLite can look up
 _KINDS = {"id": int, "epsilon": float, "delta": float}
 _NONCE_BYTES = 16  # two of 2^40 entries have the same one with probability below 2^-48
 # Raise it with any change to budget.order_for, budget._fixed_part or the rule of budget.History: the
@@ -49,61 +36,6 @@ _NONCE_BYTES = 16  # two of 2^40 entries have the same one with probability belo
 VERSION = 2
 NEWEST = 64  # entries that every use checks against the chain: about a millisecond, and most ledgers are never longer
 PAGE = 1_000  # entries read at a time: a long ledger is read in little memory, and nobody waits long for the lock
-
-
-class Damaged(Exception):
-    """What a ledger says contradicts itself; the ledger turns this into its own error."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One line of a ledger: what was released, at which price, and what for."""
-
-    id: int
-    time: str
-    dataset: str
-    mechanism: str
-    epsilon: float
-    delta: float
-    event: Event
-    model: str = ""
-    target: str = ""
-    note: str = ""
-    owner: str = ""
-    version: str = ""
-    hash: str = ""
-
-    def to_dict(self) -> dict[str, object]:
-        """The entry as plain values."""
-        return asdict(self)
-
-
-@dataclass(frozen=True)
-class Receipt:
-    """What a charge leaves in the hands of who paid: which ledger, which entry, and the head of the chain at that
-    entry.
-    """
-
-    ledger: str
-    entry: int
-    head: str
-
-    def to_dict(self) -> dict[str, object]:
-        """The receipt as plain values."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, plain: object) -> Receipt:
-        """The receipt that `to_dict` wrote."""
-        given = dict(plain) if isinstance(plain, Mapping) else {}
-        kinds = {"ledger": str, "entry": int, "head": str}
-        fits = {name: type(value) for name, value in given.items()} == kinds
-        if not fits or not 0 < given["entry"] <= MOST_ENTRIES:
-            raise LedgerError(
-                "A receipt was given that no charge has written; it has a ledger, an entry and a head. Give the one of "
-                "a report or of a saved model."
-            )
-        return cls(**given)
 
 
 @dataclass(frozen=True)
@@ -170,47 +102,6 @@ class State:
             {"history": history_fields(self.history), "promise": self.promise, "mixed": self.mixed}, sort_keys=True
         )
         return self.entries, self.head, totals, digest(self.budget.genesis, self.entries, self.head, totals)
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """What every use of a ledger reads: rows as they are, which nobody has checked. Of version 1 the budget alone."""
-
-    budget: Sequence[Row]
-    state: Sequence[Row] = ()
-    """The row of the state, as `State.to_row` made it. Two rows, or none, mean damage."""
-    newest: Sequence[tuple[Row, str]] = ()
-    """The newest entries with their hashes, oldest of them first: one more than `NEWEST`, where there are as many."""
-
-
-class Records(ABC):
-    """The rows of a ledger inside one transaction: what a file and a database each do in their own SQL."""
-
-    @abstractmethod
-    def budget(self) -> Sequence[Row]:
-        """The rows of the table of budgets."""
-
-    @abstractmethod
-    def snapshot(self) -> Snapshot:
-        """The budget, the state and the newest entries."""
-
-    @abstractmethod
-    def after(self, entry: int, most: int, version: int) -> list[tuple[Row, str]]:
-        """Entries that follow the one of this number, oldest first, with their hashes."""
-
-    @abstractmethod
-    def head(self, entry: int) -> str | None:
-        """The hash of an entry; None if there is no such entry."""
-
-    @abstractmethod
-    def commit(self, added: Iterable[tuple[Row, StateRow]]) -> None:
-        """Write entries, at least one, each with the state after it, whose head is the entry's hash, and make all of it
-        durable, or raise.
-        """
-
-    def upgraded(self, old: State) -> State:
-        """The state after the ledger was turned from an older version into this one; only files are that old."""
-        raise Damaged
 
 
 def digest(*values: Value) -> str:
@@ -295,28 +186,6 @@ def read_rows(records: Records, budget: BudgetRow, after: int, most: int) -> lis
     return told
 
 
-def read_event(row: Row) -> Event:
-    """The event of an entry, which has the price that the entry states."""
-    try:
-        event = _parsed(str(row[6]))
-    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
-        raise Damaged from None
-    if (event.epsilon, event.delta, event.mechanism) != (number(row[4]), number(row[5]), row[3]):
-        raise Damaged
-    return event
-
-
-@lru_cache(maxsize=1 << 10)  # fits often repeat; a thousand texts are a few hundred kilobytes
-def _parsed(text: str) -> Event:
-    return Event.from_json(text)
-
-
-def read_entry(row: Row, head: str) -> Entry:
-    """An entry as a reader wants it: its event in place of the event's text."""
-    told: dict[str, object] = dict(zip(COLUMNS[:STATED], row, strict=False))
-    return Entry(**{**told, "event": read_event(row), "hash": head})  # type: ignore[arg-type]
-
-
 def replayed(records: Records, budget: BudgetRow) -> State:
     """The state of a ledger of version 1, which has no row for it, from all of its entries."""
     state = State(budget, 0, "")
@@ -345,3 +214,86 @@ def appended(state: State, row: Row, event: Event) -> tuple[Row, State]:
     stated = stated_epsilon(event.cost)
     full = (state.entries + 1, *row, "" if stated is None else str(stated), secrets.token_hex(_NONCE_BYTES))
     return full, state.after(event, stated, digest(state.head, *full))
+
+
+# -- every use -------------------------------------------------------------------------------------
+
+
+@dataclass
+class Seen:
+    """The newest head that this process has seen of a ledger; empty if none."""
+
+    entry: int = 0
+    head: str = ""
+
+
+@dataclass(frozen=True)
+class PlacedLedger:
+    """A place, and what the ledger there must say of itself at every use: its identity, its whole budget, and the
+    heads that were seen before.
+    """
+
+    place: Place
+    identity: str
+    epsilon: float
+    delta: float
+    seen: Seen = field(default_factory=Seen, compare=False)
+
+    @contextmanager
+    def opened(self, *, write: bool = False) -> Iterator[tuple[Records, State]]:
+        """A fresh transaction, and the state of this very ledger, which goes on from every head that was seen before:
+        safe across threads, forks and processes, and a ledger that vanished, was replaced or rolled back is noticed
+        every time.
+        """
+        with self.place.transaction(write) as records:
+            try:
+                heads = [(self.seen.entry, self.seen.head)] if self.seen.head else []  # before anything is read
+                heads += self.place.marks(self.identity)
+                found = records.snapshot()
+                budget, known = BudgetRow.read(found.budget), (self.identity, self.epsilon, self.delta)
+                if budget is None or (budget.identity, budget.epsilon, budget.delta) != known:
+                    raise replaced(self.place)
+                state = replayed(records, budget) if budget.version == 1 else read_state(found, budget)
+                newest = {row[0]: own for row, own in found.newest}
+                for entry, head in heads:
+                    if head != (newest.get(entry) or head_at(records, budget, entry)):
+                        raise self._rolled_back(entry)
+                self.seen.entry, self.seen.head = state.entries, state.head
+                yield records, state
+            except Damaged:
+                raise self.damaged() from None
+
+    def append(self, records: Records, state: State, row: Row, event: Event) -> Receipt:
+        """Write an entry durably. The first one to a ledger of version 1 upgrades it in the same transaction."""
+        if state.budget.version < VERSION:
+            state = records.upgraded(state)
+        entry, state = appended(state, row, event)
+        records.commit([(entry, state.to_row())])
+        self.seen.entry, self.seen.head = state.entries, state.head
+        self.place.mark(self.identity, state)
+        return Receipt(self.identity, state.entries, state.head)
+
+    def _rolled_back(self, entry: int) -> LedgerError:
+        return LedgerError(
+            f"The ledger {self.place.name!r} was rolled back or rewritten: it no longer has entry {entry} as it was "
+            f"seen before. Nothing was charged or released. Restore the newest copy of the {self.place.kind}."
+        )
+
+    def damaged(self, where: str = "entries are missing or were changed") -> LedgerError:
+        """The refusal of a ledger that contradicts itself."""
+        return LedgerError(
+            f"The ledger {self.place.name!r} is damaged: {where}. Nothing was charged or released. Restore the "
+            f"{self.place.kind}."
+        )
+
+
+def open_place(place: Place) -> PlacedLedger:
+    """The ledger at a place."""
+    with place.transaction(write=False) as records:
+        budget = BudgetRow.read(records.budget())
+    if budget is None:
+        raise LedgerError(
+            f"The {place.kind} {place.name!r} is not a ledger of this version. Nothing was charged. Use the "
+            f"{place.kind} that Ledger(...) made."
+        )
+    return PlacedLedger(place, budget.identity, budget.epsilon, budget.delta)

@@ -10,19 +10,8 @@ from fractions import Fraction
 from privfit.privacy.budget import stated_epsilon
 from privfit.privacy.errors import LedgerError
 from privfit.privacy.event import Event
-from privfit.privacy.ledger.chain import (
-    PAGE,
-    STATED,
-    Damaged,
-    Receipt,
-    Row,
-    State,
-    digest,
-    head_at,
-    read_event,
-    read_rows,
-)
-from privfit.privacy.ledger.place import PlacedLedger
+from privfit.privacy.ledger.chain import PAGE, PlacedLedger, State, digest, head_at, read_rows
+from privfit.privacy.ledger.entries import STATED, Damaged, Receipt, Row, read_event
 
 _CLOSE = 1 - Fraction(1, 10**9)
 """The least ratio of a stated epsilon to the one computed here: logarithms of other machines are rounded otherwise, by

@@ -36,22 +36,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from privfit.privacy.errors import LedgerError
-from privfit.privacy.ledger.chain import (
-    COLUMNS,
-    NEWEST,
-    STATED,
-    VERSION,
-    Damaged,
-    Records,
-    Row,
-    Snapshot,
-    State,
-    StateRow,
-    appended,
-    read_event,
-)
+from privfit.privacy.ledger.chain import NEWEST, VERSION, State, appended
+from privfit.privacy.ledger.entries import COLUMNS, STATED, Damaged, Row, StateRow, read_event
 from privfit.privacy.ledger.making import DURABLE, TABLES, make_file
-from privfit.privacy.ledger.place import Place, replaced
+from privfit.privacy.ledger.place import Place, Records, Snapshot, replaced
 
 if sys.platform == "linux":
     import fcntl

@@ -14,10 +14,11 @@ from pathlib import Path
 from privfit.privacy.budget import Budget, exact, number, stated_epsilon
 from privfit.privacy.errors import BudgetExceeded, LedgerError, PrivacyWarning
 from privfit.privacy.event import Event
-from privfit.privacy.ledger.chain import Receipt, Row, State
+from privfit.privacy.ledger.chain import PlacedLedger, Seen, State, open_place
+from privfit.privacy.ledger.entries import Receipt, Row
 from privfit.privacy.ledger.file import FilePlace
 from privfit.privacy.ledger.making import resolved_place, temporary_place
-from privfit.privacy.ledger.place import Place, PlacedLedger, Seen, open_place
+from privfit.privacy.ledger.place import Place
 from privfit.privacy.ledger.postgresql import PREFIXES, known_place, place_in_database
 from privfit.privacy.ledger.reading import LedgerReading, left
 from privfit.version import VERSION

@@ -1,28 +1,59 @@
-"""Where a ledger is kept, and the order of steps at every use, which a file and a database share."""
+"""Where a ledger is kept: what a file and a database each fill in."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
-from typing import ClassVar
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from privfit.privacy.errors import LedgerError
-from privfit.privacy.event import Event
-from privfit.privacy.ledger.chain import (
-    VERSION,
-    BudgetRow,
-    Damaged,
-    Receipt,
-    Records,
-    Row,
-    State,
-    appended,
-    head_at,
-    read_state,
-    replayed,
-)
+from privfit.privacy.ledger.entries import Damaged, Row, StateRow
+
+if TYPE_CHECKING:
+    from privfit.privacy.ledger.chain import State
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What every use of a ledger reads: rows as they are, which nobody has checked. Of version 1 the budget alone."""
+
+    budget: Sequence[Row]
+    state: Sequence[Row] = ()
+    """The row of the state, as `State.to_row` made it. Two rows, or none, mean damage."""
+    newest: Sequence[tuple[Row, str]] = ()
+    """The newest entries with their hashes, oldest of them first: one more than `NEWEST`, where there are as many."""
+
+
+class Records(ABC):
+    """The rows of a ledger inside one transaction: what a file and a database each do in their own SQL."""
+
+    @abstractmethod
+    def budget(self) -> Sequence[Row]:
+        """The rows of the table of budgets."""
+
+    @abstractmethod
+    def snapshot(self) -> Snapshot:
+        """The budget, the state and the newest entries."""
+
+    @abstractmethod
+    def after(self, entry: int, most: int, version: int) -> list[tuple[Row, str]]:
+        """Entries that follow the one of this number, oldest first, with their hashes."""
+
+    @abstractmethod
+    def head(self, entry: int) -> str | None:
+        """The hash of an entry; None if there is no such entry."""
+
+    @abstractmethod
+    def commit(self, added: Iterable[tuple[Row, StateRow]]) -> None:
+        """Write entries, at least one, each with the state after it, whose head is the entry's hash, and make all of it
+        durable, or raise.
+        """
+
+    def upgraded(self, old: State) -> State:
+        """The state after the ledger was turned from an older version into this one; only files are that old."""
+        raise Damaged
 
 
 class Place(ABC):
@@ -74,86 +105,6 @@ class Place(ABC):
 
     def mark(self, identity: str, state: State) -> None:  # noqa: B027  # a place without marks does nothing here
         """Note the head beside the ledger, where that is possible."""
-
-
-@dataclass
-class Seen:
-    """The newest head that this process has seen of a ledger; empty if none."""
-
-    entry: int = 0
-    head: str = ""
-
-
-@dataclass(frozen=True)
-class PlacedLedger:
-    """A place, and what the ledger there must say of itself at every use: its identity, its whole budget, and the
-    heads that were seen before.
-    """
-
-    place: Place
-    identity: str
-    epsilon: float
-    delta: float
-    seen: Seen = field(default_factory=Seen, compare=False)
-
-    @contextmanager
-    def opened(self, *, write: bool = False) -> Iterator[tuple[Records, State]]:
-        """A fresh transaction, and the state of this very ledger, which goes on from every head that was seen before:
-        safe across threads, forks and processes, and a ledger that vanished, was replaced or rolled back is noticed
-        every time.
-        """
-        with self.place.transaction(write) as records:
-            try:
-                heads = [(self.seen.entry, self.seen.head)] if self.seen.head else []  # before anything is read
-                heads += self.place.marks(self.identity)
-                found = records.snapshot()
-                budget, known = BudgetRow.read(found.budget), (self.identity, self.epsilon, self.delta)
-                if budget is None or (budget.identity, budget.epsilon, budget.delta) != known:
-                    raise replaced(self.place)
-                state = replayed(records, budget) if budget.version == 1 else read_state(found, budget)
-                newest = {row[0]: own for row, own in found.newest}
-                for entry, head in heads:
-                    if head != (newest.get(entry) or head_at(records, budget, entry)):
-                        raise self._rolled_back(entry)
-                self.seen.entry, self.seen.head = state.entries, state.head
-                yield records, state
-            except Damaged:
-                raise self.damaged() from None
-
-    def append(self, records: Records, state: State, row: Row, event: Event) -> Receipt:
-        """Write an entry durably. The first one to a ledger of version 1 upgrades it in the same transaction."""
-        if state.budget.version < VERSION:
-            state = records.upgraded(state)
-        entry, state = appended(state, row, event)
-        records.commit([(entry, state.to_row())])
-        self.seen.entry, self.seen.head = state.entries, state.head
-        self.place.mark(self.identity, state)
-        return Receipt(self.identity, state.entries, state.head)
-
-    def _rolled_back(self, entry: int) -> LedgerError:
-        return LedgerError(
-            f"The ledger {self.place.name!r} was rolled back or rewritten: it no longer has entry {entry} as it was "
-            f"seen before. Nothing was charged or released. Restore the newest copy of the {self.place.kind}."
-        )
-
-    def damaged(self, where: str = "entries are missing or were changed") -> LedgerError:
-        """The refusal of a ledger that contradicts itself."""
-        return LedgerError(
-            f"The ledger {self.place.name!r} is damaged: {where}. Nothing was charged or released. Restore the "
-            f"{self.place.kind}."
-        )
-
-
-def open_place(place: Place) -> PlacedLedger:
-    """The ledger at a place."""
-    with place.transaction(write=False) as records:
-        budget = BudgetRow.read(records.budget())
-    if budget is None:
-        raise LedgerError(
-            f"The {place.kind} {place.name!r} is not a ledger of this version. Nothing was charged. Use the "
-            f"{place.kind} that Ledger(...) made."
-        )
-    return PlacedLedger(place, budget.identity, budget.epsilon, budget.delta)
 
 
 def replaced(place: Place) -> LedgerError:

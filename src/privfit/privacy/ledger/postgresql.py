@@ -30,9 +30,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from privfit.privacy.errors import LedgerError
-from privfit.privacy.ledger.chain import COLUMNS, NEWEST, BudgetRow, Records, Row, Snapshot, State, StateRow
+from privfit.privacy.ledger.chain import NEWEST, BudgetRow, State
+from privfit.privacy.ledger.entries import COLUMNS, Row, StateRow
 from privfit.privacy.ledger.making import new_budget
-from privfit.privacy.ledger.place import Place
+from privfit.privacy.ledger.place import Place, Records, Snapshot
 
 if TYPE_CHECKING:
     import psycopg

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from privfit.privacy.budget import Amount, exact
 from privfit.privacy.errors import LedgerError
-from privfit.privacy.ledger.chain import PAGE, Entry, Receipt, State, read_entry, read_rows
+from privfit.privacy.ledger.chain import PAGE, PlacedLedger, State, read_rows
 from privfit.privacy.ledger.check import Verification, check_receipt, verified
+from privfit.privacy.ledger.entries import Entry, Receipt, read_entry
 from privfit.privacy.ledger.file import FilePlace
-from privfit.privacy.ledger.place import PlacedLedger
 
 
 class LedgerReading:

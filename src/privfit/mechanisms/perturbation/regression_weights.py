@@ -1,0 +1,106 @@
+"""The weights of a regression by a perturbed objective, in units of a threshold that is chosen privately."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from privfit.losses import ConvexLoss, tapered_huber
+from privfit.mechanisms.base import PublicFacts
+from privfit.mechanisms.perturbation.base import Calibration
+from privfit.mechanisms.perturbation.objective import ObjectivePerturbation
+from privfit.mechanisms.perturbation.penalty_matrix import PenaltyMatrix
+from privfit.mechanisms.perturbation.precision import (
+    certificate_part,
+    finest,
+    most_rows,
+    precision_of,
+    quiet_ridge,
+)
+from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem, Gradients
+from privfit.mechanisms.perturbation.target_scale import LEAST_THRESHOLD
+
+TAPER = 2.0
+"""The self-bound of the loss: a larger one keeps more of the square and needs more ridge. Chosen in ALGORITHMS' recipe,
+where 1.3 and 4 were worse."""
+CONTRAST_RIDGE = 0.7
+"""The penalty on contrasts and single columns, in units of the noise times the root of the number of blocks: more
+shrinks effects, less keeps noise. papers/experiments/regression.py."""
+QUIET_WEIGHTS, QUIET_SHARE = 1e-3, 0.2
+"""The ridge is raised until the noise for the solver's precision has at most this standard deviation on a weight, in
+units of the threshold, or a fifth of what the objective noise has over the number of rows. Less noise, more shrinkage:
+papers/experiments/regression.py."""
+TOLERANCE = 1e-7
+"""The gradient that may be left, as a share of its sensitivity: effects in units of the threshold are smaller than
+those of classes, and less needs less ridge; more passes."""
+
+
+@dataclass(frozen=True)
+class RegressionWeights(ObjectivePerturbation):
+    """The weights of a regression by a perturbed objective, in units of the threshold.
+
+    It is planned with a threshold of 1. What another threshold changes follows from it alone, once it is released: how
+    long minima can be, how near them a solver comes, the ridge that this needs, and the noise of the certificate.
+
+    Guarantee: docs/proofs/regression-objective.md, Theorem 1.
+    """
+
+    alpha: float | None = None
+    """The user's penalty on squared coefficients; None follows a public rule."""
+    scaled: bool = False
+    """Whether that is for columns scaled to [-1, 1]."""
+
+    def loss_at(self, centre: float, threshold: float) -> ConvexLoss:
+        """The loss of predictors that are measured from this centre, in units of this threshold."""
+        return tapered_huber(TAPER, centre, threshold)
+
+    @staticmethod
+    def _automatic_ridge(gradients: Gradients, sd: float, n_rows: int | None) -> float:
+        """No more than privacy and the solver need: effects are shrunk by the penalty matrix."""
+        return gradients.norms.l2**2
+
+    def _plan_with(self, found: Calibration, facts: PublicFacts, problem: ERMProblem) -> ERMPlan:
+        plan = super()._plan_with(found, facts, problem)
+        best, worst = (self.at(plan, 0.0, threshold) for threshold in (1.0, LEAST_THRESHOLD))
+        assert best.certificate is not None
+        unit = min(best.certificate.unit, 1 << max(0, finest(worst.precision)))
+        certificate = replace(best.certificate, unit=unit, scale=0.0, sensitivity=0)
+        event = replace(plan.event, parts=(*plan.event.parts[:-1], certificate))
+        return replace(plan, event=event, certificate=certificate)
+
+    def at(self, plan: ERMPlan, centre: float, threshold: float, unit: int | None = None) -> ERMPlan:
+        """The plan at this threshold: nothing in it depends on rows but through the threshold and the centre.
+
+        Parameters
+        ----------
+        plan : ERMPlan
+            The plan of the weights.
+        centre : float
+            The released centre.
+        threshold : float
+            The released threshold.
+        unit : int or None, default=None
+            Steps to 1 of the lattice that weights are released on; None chooses it.
+
+        Returns
+        -------
+        ERMPlan
+            The same noise, with the loss, ridge, penalty, precision and certificate of this threshold.
+        """
+        noise, facts, budget = plan.noise, plan.facts, plan.facts.parameters.budget
+        assert noise is not None
+        gradients = replace(plan.gradients, loss=self.loss_at(centre, threshold))
+        rows, norms = max(most_rows(facts.parameters, facts.n_rows), 1), gradients.norms
+        quiet = max(QUIET_WEIGHTS, QUIET_SHARE * noise.sd / rows)
+        if self.alpha is None:
+            wanted = CONTRAST_RIDGE * math.sqrt(norms.entries) * noise.sd
+            most = PenaltyMatrix.even(norms, wanted, facts.geometry.intercept)
+        else:
+            most = PenaltyMatrix.of_coefficients(facts.geometry, self.alpha, self.scaled)
+        ridge = quiet_ridge(gradients, rows, plan.ridge, noise, budget.epsilon, quiet, TOLERANCE, most)
+        penalty = most.beyond(ridge)
+        precision = precision_of(gradients, rows, ridge, noise.bound, TOLERANCE, penalty=penalty)
+        certificate = certificate_part(gradients, ridge, precision, noise, budget, unit)
+        return replace(
+            plan, gradients=gradients, ridge=ridge, penalty=penalty, precision=precision, certificate=certificate
+        )
