@@ -193,9 +193,6 @@ def of_hard_minima() -> Iterator[Setting]:
         (pf.LogisticRegression, "wide", {"mechanism": objective(ridge=1e-8), "epsilon": 1000.0, "numeric": "slope"}),
         (pf.LinearSVC, "wide", {"mechanism": objective(ridge=1e-8), "epsilon": 1000.0, "numeric": "slope"}),
         (pf.LinearSVC, "one", {"loss": "hinge", "mechanism": output(ridge=1e-8), "epsilon": 1000.0, **plain}),
-        (pf.LogisticRegression, "one", {"class_weight": "balanced", "epsilon": 1000.0, **plain}),
-        (pf.LogisticRegression, "small", {"class_weight": "balanced", "mechanism": pf.TunedPerturbation()}),
-        (pf.LinearSVC, "small", {"class_weight": {"a": 1e-6}, "mechanism": output(ridge=1e-8), "epsilon": 1000.0}),
         (
             baselines.PrivateERM,
             "one",
@@ -207,6 +204,18 @@ def of_hard_minima() -> Iterator[Setting]:
         yield _setting(
             estimator, features, FEATURES[features], CLASSES, "replace-one", parameters, thorough=True, may_refuse=True
         )
+
+
+def of_weighed_classes() -> Iterator[Setting]:
+    """Classes with public weights, and such that shall weigh alike."""
+    plain, tuned = {"numeric": "slope", "fit_intercept": False}, pf.TunedPerturbation()
+    many: list[tuple[Any, str, dict[str, Any]]] = [
+        (pf.LogisticRegression, "one", {"class_weight": "balanced", "epsilon": 1000.0, **plain}),
+        (pf.LogisticRegression, "small", {"class_weight": "balanced", "mechanism": tuned}),
+        (pf.LinearSVC, "small", {"class_weight": {"a": 1e-6}, "mechanism": pf.OutputPerturbation(ridge=1e-8)}),
+    ]
+    for estimator, features, parameters in many:
+        yield _setting(estimator, features, FEATURES[features], CLASSES, "replace-one", parameters, thorough=True)
 
 
 def of_moments() -> Iterator[Setting]:
@@ -557,8 +566,6 @@ def all_settings() -> list[Setting]:
         of_hard_minima,
         of_moments,
         of_clusters,
-        of_components,
-        of_naive_bayes,
         of_functions,
         of_weights,
         of_publishers,
@@ -569,7 +576,10 @@ def all_settings() -> list[Setting]:
         of_rows_left_out,
         of_quantiles,
         of_selected_columns,
+        of_components,
+        of_weighed_classes,
         of_bands,
+        of_naive_bayes,
     )
     return [setting for part in parts for setting in part()]
 
