@@ -6,7 +6,6 @@ overdrawn.
 """
 
 from privfit import audit, baselines, datasets, learning, losses
-from privfit import audit, baselines, learning, losses
 from privfit.evaluation import Evaluation, evaluate
 from privfit.losses import ConvexLoss, Part, PolynomialLoss, QuadraticLoss
 from privfit.mechanisms import (
