@@ -5,7 +5,7 @@ released, with a guarantee that is proved, calibrated from public facts, and pai
 overdrawn.
 """
 
-from privfit import audit, baselines, learning, losses
+from privfit import audit, baselines, datasets, learning, losses
 from privfit.evaluation import Evaluation, evaluate
 from privfit.losses import ConvexLoss, Part, PolynomialLoss, QuadraticLoss
 from privfit.mechanisms import (
@@ -140,6 +140,7 @@ __all__ = [
     "bounds",
     "count",
     "crosstab",
+    "datasets",
     "describe",
     "evaluate",
     "histogram",
