@@ -146,3 +146,25 @@ def test_record_and_replay(adjacency: str, right: slice) -> None:
     assert made[0].best_params_ == made[1].best_params_
     np.testing.assert_array_equal(made[0].best_estimator_.coef_, made[1].best_estimator_.coef_)
     assert str(made[0].report_) == str(made[1].report_)
+
+
+PRINTED = pf.ObjectivePerturbation(calibration="paper", ridge=100.0)
+
+
+@pytest.mark.parametrize("inside", [True, False], ids=["a setting", "the estimator"])
+def test_settings_that_are_not_private_are_refused_by_a_ledger(inside: bool, ledger: pf.Ledger) -> None:
+    model = pf.LogisticRegression(schema=SCHEMA, mechanism="objective" if inside else PRINTED)
+    settings = [{"mechanism": PRINTED}, {"mechanism": "output"}] if inside else {"fit_intercept": [True, False]}
+    with pytest.raises(pf.PrivacyError, match="not private"):
+        search(settings, model, ledger=ledger).fit(X, Y)
+    assert not ledger.entries()
+    assert not search(settings, model).fit(X, Y).report_.private
+
+
+def test_no_row_to_fit_on_is_refused_before_the_charge(ledger: pf.Ledger) -> None:
+    """Its failure would show that it is empty; a part without a row to compare on scores 0."""
+    model = pf.LogisticRegression(schema=SCHEMA, adjacency="add-remove", expected_rows=100)
+    with pytest.raises(pf.DataError, match="to fit on"):
+        for _ in range(100):
+            search(model=model, share=0.9, epsilon=0.01, ledger=ledger).fit(X[:1], Y[:1])
+    assert all(search(model=model, share=0.1).fit(X[:20], Y[:20]).best_estimator_ is not None for _ in range(3))

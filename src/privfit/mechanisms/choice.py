@@ -32,6 +32,10 @@ class Trials(ABC):
     unit: int
     """The most that one row can change a score."""
 
+    def reasons_not_private(self) -> tuple[str, ...]:
+        """Why fits of candidates are not private; empty where all are."""
+        return ()
+
     @abstractmethod
     def divide(self, key: bytes) -> None:
         """Divide the rows by a key, and meet every error that they hold."""
@@ -64,6 +68,10 @@ class BestOf(Mechanism[Trials, ChoicePlan, Trials, tuple[int, Any]]):
 
     name = "private search"
     many_classes = True
+
+    def reasons_not_private(self, problem: Trials) -> tuple[str, ...]:
+        """Those of every candidate: a choice among fits that are not private is none."""
+        return problem.reasons_not_private()
 
     def geometry(self, schema: Schema, problem: Trials, numeric: Numbers = "slope") -> Geometry:
         """The target alone: fits encode rows themselves."""

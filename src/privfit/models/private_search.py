@@ -15,7 +15,7 @@ from privfit.mechanisms.base import Description
 from privfit.mechanisms.choice import MOST_CANDIDATES, BestOf, Trials
 from privfit.models._docs import documented
 from privfit.models.holdout import checked_share
-from privfit.models.inputs import Input
+from privfit.models.inputs import Input, fit_input
 from privfit.models.private import AnyModel, FitResult, PrivateModel, paid_already
 from privfit.privacy import Ledger, PrivacyError, PrivacyParameters, Seed
 from privfit.rows import divided_once
@@ -36,6 +36,8 @@ FIXED = ("epsilon", "delta", "schema", "adjacency", "rows_per_person", "expected
 class SettingTrials(Trials):
     """Settings of one estimator, fitted on a part of a table and scored on the other."""
 
+    parameters: PrivacyParameters
+
     def __init__(self, model: AnyModel, settings: Sequence[Mapping[str, Any]], given: Input, scoring: str) -> None:
         self._model, self._settings, self._given, self._scoring = model, settings, given, scoring
         self.number = len(settings)
@@ -43,10 +45,29 @@ class SettingTrials(Trials):
         self.share, self.seeded = "1/5", False
         self._parts: tuple[Table, Table] | None = None
 
+    def reasons_not_private(self) -> tuple[str, ...]:
+        """Those of every setting, which no fit inside the search is asked for by a ledger."""
+        found: list[str] = []
+        for setting in self._settings:
+            model = self._with(setting)
+            mechanism = model._chosen_mechanism()
+            given = fit_input(model, self._given.table, None, mechanism.many_classes)
+            given = model._prepared(given, mechanism)
+            mechanism = model._settled(mechanism, given, self.parameters)
+            problem, _ = model._encoded(mechanism, given, self.parameters)
+            found += (*model._reasons_not_private(), *mechanism.reasons_not_private(problem))
+        return tuple(dict.fromkeys(found))
+
+    def _with(self, setting: Mapping[str, Any]) -> AnyModel:
+        """The estimator with a setting."""
+        model: AnyModel = clone(self._model).set_params(**setting)
+        model.set_params(schema=self._given.schema, ledger=None, random_state=None)
+        return model
+
     def divide(self, key: bytes) -> None:
         """Divide the rows, and read every cell, so that what it may refuse, it refuses now."""
         for setting in self._settings:
-            clone(self._model).set_params(**setting)._check_parameters(self._given.schema)
+            self._with(setting)._check_parameters(self._given.schema)
         self._parts = divided_once(self._given.table, self._given.schema, key, self.share)
 
     def run(self, place: int, epsilon: float, seed: int) -> tuple[Any, int]:
@@ -60,9 +81,7 @@ class SettingTrials(Trials):
 
     def _fitted(self, place: int, epsilon: float, seed: int | None) -> AnyModel:
         assert self._parts is not None
-        model: AnyModel = clone(self._model).set_params(**self._settings[place])
-        model.set_params(epsilon=epsilon, schema=self._given.schema, ledger=None, random_state=seed)
-        return model.fit(self._parts[0])
+        return self._with(self._settings[place]).set_params(epsilon=epsilon, random_state=seed).fit(self._parts[0])
 
     def _score(self, model: Any) -> int:
         """The sum over rows of an integer from 0 to `unit`."""
@@ -369,7 +388,8 @@ class PrivateSearch(MetaEstimatorMixin, _SearchModel):  # type: ignore[misc]
             )
         self.candidates_ = self._settings()
         trials = SettingTrials(self.estimator, self.candidates_, given, scoring)
-        trials.share, trials.seeded = checked_share(self.share), self.random_state is not None
+        trials.parameters, trials.share = parameters, checked_share(self.share)
+        trials.seeded = self.random_state is not None
         return trials, mechanism.geometry(given.schema, trials)
 
     def _keep(self, result: FitResult[BestOf, SettingTrials, Chosen]) -> None:

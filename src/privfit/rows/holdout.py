@@ -159,6 +159,11 @@ def divided_once(table: Table, schema: Schema, keys: bytes, share: str) -> tuple
     n_rows = int(count_levels(rows)[0].sum())
     places = np.arange(n_rows, dtype=np.uint64)
     held = below_share(siphash(_message([places]), part_key(split))["high"], share)
+    if held.all():
+        raise DataError(
+            "A table was divided, and none of its few rows is one to fit on. Give a table with more rows, or a smaller "
+            "share. Nothing was charged."
+        )
     fit, evaluate = (PartRows(table, schema, split, "", own) for own in (~held, held))
     fit.part = evaluate.part = None  # the release is charged as a whole
     return fit, evaluate
