@@ -19,7 +19,7 @@ import privfit as pf
 from privfit import baselines
 from privfit.mechanisms.base import Mechanism
 from privfit.models import ESTIMATORS
-from tests.conformance.cases import objective_variants, schema_for, variants
+from tests.conformance.cases import AMOUNTS, objective_variants, schema_for, variants
 from tests.conformance.control_flow import Setting
 from tests.support.functions import CASES, Asked
 
@@ -476,8 +476,8 @@ def of_regressions() -> Iterator[Setting]:
     every schema. They stand last, so that the places of others stay what they were.
     """
     for estimator in ESTIMATORS:
-        if estimator is pf.QuantileRegressor:
-            continue  # it came later: `of_quantiles`
+        if estimator is pf.QuantileRegressor or estimator in AMOUNTS:
+            continue  # they came later: `of_quantiles`, `of_amounts`
         for place, variant in enumerate(objective_variants(estimator)):
             if "bands" in variant:
                 continue  # they came later: `of_bands`
@@ -557,6 +557,21 @@ def of_bands() -> Iterator[Setting]:
         )
 
 
+def of_amounts() -> Iterator[Setting]:
+    """Log means and proportions by a perturbed objective, with tiny and huge epsilons; after all others."""
+    for estimator in AMOUNTS:
+        for place, variant in enumerate(objective_variants(estimator)):
+            name = f"{estimator.__name__}({_told(variant)}) mixed {ADJACENCIES[place % 2]}"
+            own = _maker(estimator, **{"epsilon": 0.7, **variant})
+            yield Setting(name, own, schema_for(estimator), ADJACENCIES[place % 2])
+    for turn, epsilon in enumerate((0.01, 1000.0)):
+        for estimator in (pf.PoissonRegressor, pf.FractionalRegressor):
+            parameters = {"epsilon": epsilon, "fit_intercept": turn == 0 or estimator is pf.FractionalRegressor}
+            yield _setting(
+                estimator, "gaps", GAPS, NUMBER, ADJACENCIES[turn], parameters, thorough=True, may_refuse=True
+            )
+
+
 def all_settings() -> list[Setting]:
     """Every setting."""
     parts = (
@@ -580,6 +595,7 @@ def all_settings() -> list[Setting]:
         of_weighed_classes,
         of_bands,
         of_naive_bayes,
+        of_amounts,
     )
     return [setting for part in parts for setting in part()]
 
@@ -597,5 +613,7 @@ def known_mechanisms() -> set[str]:
 
 NOT_PRIVATE = {"AsItIs", "Noiseless"}
 """Of NoPrivacy and Truncated, which refuse every ledger."""
-INSIDE = {"NoisyMinimum", "RegressionWeights", "QuantileWeights", "_WeightsBeside"}
-"""Steps of DensityRatio, ObjectiveRegression, QuantileObjective and PairedPerturbation, which have settings."""
+INSIDE = {
+    *("NoisyMinimum", "RegressionWeights", "QuantileWeights", "AmountWeights", "ProportionWeights", "_WeightsBeside"),
+}
+"""Steps of DensityRatio, of ObjectiveRegression and its kinds, and of PairedPerturbation, which have settings."""

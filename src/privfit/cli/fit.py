@@ -54,11 +54,14 @@ from privfit.models import (
     AdditiveClassifier,
     AdditiveRegressor,
     ElasticNet,
+    FractionalRegressor,
+    GammaRegressor,
     KMeans,
     Lasso,
     LinearRegression,
     LinearSVC,
     LogisticRegression,
+    PoissonRegressor,
     QuantileRegressor,
     Ridge,
 )
@@ -78,6 +81,9 @@ ESTIMATORS: dict[Model, Any] = {
     Model.additive_regressor: AdditiveRegressor,
     Model.additive_classifier: AdditiveClassifier,
     Model.quantile: QuantileRegressor,
+    Model.poisson: PoissonRegressor,
+    Model.gamma: GammaRegressor,
+    Model.fractional: FractionalRegressor,
     Model.kmeans: KMeans,
 }
 CLASSES = (Model.logistic, Model.svm, Model.additive_classifier)

@@ -25,6 +25,9 @@ class Model(StrEnum):
     additive_regressor = "additive-regressor"
     additive_classifier = "additive-classifier"
     quantile = "quantile"
+    poisson = "poisson"
+    gamma = "gamma"
+    fractional = "fractional"
     kmeans = "kmeans"
 
 

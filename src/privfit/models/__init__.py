@@ -8,6 +8,7 @@ from typing import Any, cast
 from privfit.models import saving
 from privfit.models.additive import AdditiveClassifier, AdditiveRegressor
 from privfit.models.aggregate import Aggregate
+from privfit.models.amounts import FractionalRegressor, GammaRegressor, PoissonRegressor
 from privfit.models.classes import ClassModel
 from privfit.models.erm import ERM
 from privfit.models.general import FunctionalClassifier, FunctionalRegressor
@@ -40,6 +41,9 @@ ESTIMATORS = (
     AdditiveRegressor,
     AdditiveClassifier,
     QuantileRegressor,
+    PoissonRegressor,
+    GammaRegressor,
+    FractionalRegressor,
 )
 
 
@@ -62,6 +66,9 @@ SavedModel = (
     | AdditiveRegressor
     | AdditiveClassifier
     | QuantileRegressor
+    | PoissonRegressor
+    | GammaRegressor
+    | FractionalRegressor
     | KMeans
     | PCA
     | GaussianNB
@@ -119,8 +126,10 @@ __all__ = [
     "AdditiveRegressor",
     "Aggregate",
     "ElasticNet",
+    "FractionalRegressor",
     "FunctionalClassifier",
     "FunctionalRegressor",
+    "GammaRegressor",
     "GaussianNB",
     "GeneticSearch",
     "KMeans",
@@ -129,6 +138,7 @@ __all__ = [
     "LinearSVC",
     "LogisticRegression",
     "ModelFileError",
+    "PoissonRegressor",
     "QuantileRegressor",
     "Report",
     "Ridge",

@@ -18,6 +18,9 @@ from privfit.rows.row_weights import RowWeights
 from privfit.rows.rows import Rows, count_rows, on_progress, report_progress
 from privfit.rows.sides import one_against_rest
 from privfit.rows.target_sums import (
+    AMOUNT_STEPS,
+    SCORE_UNIT,
+    AmountSums,
     count_residuals_up_to,
     count_up_to,
     sum_of_residuals,
@@ -28,7 +31,10 @@ from privfit.rows.used_rows import used_rows
 from privfit.rows.workers import memory_bytes, one_blas_thread, thread_count
 
 __all__ = [
+    "AMOUNT_STEPS",
     "COUNT_UNIT",
+    "SCORE_UNIT",
+    "AmountSums",
     "CachedDesign",
     "CellGrid",
     "DesignSubset",
