@@ -9,10 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 import privfit as pf
+from privfit.audit import density
 from privfit.mechanisms.base import Mechanism, NullLedger
+from privfit.mechanisms.perturbation import certified_minimum, objective
+from privfit.mechanisms.perturbation.objective_noise import ObjectiveNoise
+from privfit.mechanisms.perturbation.problem import Gradients
 from privfit.privacy import Draws, Event, SeededNoise
 from privfit.privacy.parts import Laplace
 from privfit.rows import encoding
@@ -20,7 +25,7 @@ from privfit.statistics.moments import Moments
 
 # -- functions for the black box ----------------------------------------------------------------------
 
-SECRET = SeededNoise(11)
+SECRET, FLOATS = SeededNoise(11), np.random.default_rng(11)
 
 
 def laplace(table: list[int], scale: float, source: SeededNoise = SECRET) -> int:
@@ -61,6 +66,11 @@ def adaptive(table: list[int]) -> list[int]:
     return [laplace(table, 1.0) for _ in range(4)]
 
 
+def float_laplace(table: list[int]) -> float:
+    """Fine floats near zero are as fine as the value that is noised lets them be."""
+    return float(sum(table) - 1 + FLOATS.laplace(0.0, 1.0))
+
+
 FUNCTIONS: dict[str, Callable[[list[int]], object]] = {
     "a third of the scale": lambda table: laplace(table, 1 / 3),
     "no noise": lambda table: sum(table),
@@ -72,6 +82,7 @@ FUNCTIONS: dict[str, Callable[[list[int]], object]] = {
     "a warning that depends on a row": warns_of_a_row,
     "a key that names a row": names_a_row,
     "a length that depends on a row": as_many_as_rows,
+    "noise in floats, with the right scale": float_laplace,
     "noise on floats": lambda table: sum(table) / 3 + laplace([], 1.0),
 }
 
@@ -169,6 +180,24 @@ def _one_draw_too_few(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Draws, "add", twice)
 
 
+def _float_noise(patch: pytest.MonkeyPatch) -> None:
+    added = Draws.add
+    patch.setattr(
+        Draws, "add", lambda self, values, **given: added(self, values, **given) + FLOATS.random(values.shape)
+    )
+
+
+def _coarser(patch: pytest.MonkeyPatch) -> None:
+    """Noise on a coarser lattice than the event states."""
+    added = Draws.add
+    patch.setattr(Draws, "add", lambda self, values, **given: added(self, values, **given) // 1024 * 1024)
+
+
+def _own_noise(patch: pytest.MonkeyPatch) -> None:
+    """Every fit draws the same noise, made by nobody that is watched."""
+    patch.setattr(Laplace, "added", lambda self, sampler, values, scale: SeededNoise(5).laplace(values, scale))
+
+
 def _noise_by_row(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         Laplace, "added", lambda self, sampler, values, scale: sampler.laplace(values, scale + float(values.sum() % 97))
@@ -190,7 +219,8 @@ def _set(name: str, value: Callable[[Any], Any]) -> Callable[[Any, Any], None]:
 
 
 def _shifted(model: Any, X: Any) -> None:
-    model.coef_ = model.coef_ + X["age"][0]
+    if isinstance(X, pl.DataFrame):
+        model.coef_ = model.coef_ + X["age"][0]
 
 
 FITS = [
@@ -206,7 +236,64 @@ FITS = [
     Mutant("the number of rows is kept", "replay", _after_fit(_set("count_", len))),
     Mutant("a mean without noise is kept", "replay", _after_fit(_set("mean_", lambda X: float(X["age"].mean())))),
     Mutant("the first row moves the fit", "order", _after_fit(_shifted)),
+    Mutant("float noise is added", "precision", _float_noise),
+    Mutant("noise on a coarser lattice than is stated", "precision", _coarser),
+    Mutant("noise with a seed of its own", "precision", _own_noise),
     Mutant("charge after draw", "ledger", _released(lambda ledger, event: ledger.charge(event))),
     Mutant("no charge", "ledger", _released(lambda ledger, event: None)),
     Mutant("half of the price", "ledger", _released(_half_price)),
+]
+
+
+# -- perturbed objectives ----------------------------------------------------------------------------
+
+
+def _half_of_the_noise(patch: pytest.MonkeyPatch) -> None:
+    """The scale that is planned, and declared, is half of what is proved."""
+    usual = objective.pure_noise
+    patch.setattr(objective, "pure_noise", lambda kind, gradients, epsilon: usual(kind, gradients, 2 * epsilon))
+
+
+def _small_ridge(patch: pytest.MonkeyPatch) -> None:
+    """A ridge that is far smaller passes for one at which curvature costs nothing."""
+    usual = ObjectiveNoise.ridge_without_cost
+    patch.setattr(ObjectiveNoise, "ridge_without_cost", lambda self, *given: usual(self, *given) / 1000)
+
+
+def _no_log_determinant(patch: pytest.MonkeyPatch) -> None:
+    """As printed in 2008: the change of variables is forgotten."""
+    patch.setattr(Gradients, "log_determinant_cost", lambda self, ridge: 0.0)
+    patch.setattr(Gradients, "ridge_for_cost", lambda self, cost: 0.0)
+
+
+def _half_of_the_gradient(patch: pytest.MonkeyPatch) -> None:
+    """Neighbours are taken to add a row where they replace one."""
+    usual = Gradients.__post_init__
+
+    def halved(self: Gradients) -> None:
+        usual(self)
+        for norm in self.sensitivity:
+            self.sensitivity[norm] /= 2
+
+    patch.setattr(Gradients, "__post_init__", halved)
+
+
+def _unclipped_slopes(patch: pytest.MonkeyPatch) -> None:
+    """Slopes are twice as large as the loss states."""
+    usual = certified_minimum.derivatives
+
+    def steeper(gradients: Gradients) -> Any:
+        slopes, curvatures = usual(gradients)
+        return (lambda scores, target: 2 * slopes(scores, target)), curvatures
+
+    for place in (certified_minimum, density):
+        patch.setattr(place, "derivatives", steeper)
+
+
+OBJECTIVES = [
+    Mutant("half of the noise in an objective, and declared so", "density", _half_of_the_noise),
+    Mutant("a ridge below the needed one", "density", _small_ridge),
+    Mutant("the log-determinant is forgotten", "density", _no_log_determinant),
+    Mutant("the gradient of the wrong adjacency", "density", _half_of_the_gradient),
+    Mutant("slopes beyond what the loss states", "density", _unclipped_slopes),
 ]

@@ -8,32 +8,27 @@ from pathlib import Path
 import pytest
 
 import privfit as pf
-from privfit.audit.estimators import (
-    SETTINGS,
-    Attacked,
-    _schema_for,
-    attack_ledger,
-    attack_order,
-    attack_replay,
-)
-from privfit.audit.rows import RowMaker
+from privfit.audit.attacks import attack_density, attack_ledger, attack_order, attack_replay
+from privfit.audit.cases import Case
+from privfit.audit.catalogue import of_estimator
+from privfit.audit.precision import attack_precision
 from privfit.audit.table import Finding
-from tests.audit.mutants import FITS, FUNCTIONS, Mutant, laplace
+from privfit.mechanisms.perturbation import certified_minimum, objective
+from tests.audit.mutants import FITS, FUNCTIONS, OBJECTIVES, Mutant, laplace
 
 PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
 
 
 def found(attack: str) -> Finding:
     """What one attack finds on a linear regression."""
-    schema = _schema_for(pf.LinearRegression, None)
-    attacked = Attacked(pf.LinearRegression, SETTINGS[0], schema, RowMaker(schema, 0))
-    pairs = list(attacked.rows.pairs(1))
+    case = next(of_estimator(pf.LinearRegression))
+    pairs = case.pairs()
     if attack == "replay":
-        return next(attack_replay(attacked, pairs, 0))
-    return {"order": attack_order, "ledger": attack_ledger}[attack](attacked, pairs[0])
+        return next(attack_replay(case, pairs, 0))
+    return {"order": attack_order, "ledger": attack_ledger, "precision": attack_precision}[attack](case, pairs[0])
 
 
-@pytest.mark.parametrize("attack", ["replay", "order", "ledger"])
+@pytest.mark.parametrize("attack", ["replay", "order", "ledger", "precision"])
 def test_nothing_is_found_without_a_mutant(attack: str) -> None:
     finding = found(attack)
     assert not finding.violated, finding.detail
@@ -43,6 +38,59 @@ def test_nothing_is_found_without_a_mutant(attack: str) -> None:
 def test_a_broken_fit_is_caught(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
     mutant.break_(monkeypatch)
     assert found(mutant.attack).violated
+
+
+def densities(gaussian: bool = False) -> list[Finding]:
+    """What the exact law shows of a logistic regression of one column with hardly any ridge, and of defaults."""
+    schema = pf.Schema([pf.Numeric("x", -1, 1)], pf.Category("y", ["a", "b"]))
+
+    def make(adjacency: str, ledger: pf.Ledger, epsilon: float) -> pf.LogisticRegression:
+        return pf.LogisticRegression(
+            epsilon,
+            schema=schema,
+            ledger=ledger,
+            adjacency=adjacency,
+            delta=1e-6 if gaussian else 0.0,
+            numeric="slope",
+            fit_intercept=False,
+            mechanism=pf.ObjectivePerturbation(ridge=0.01, noise="gaussian" if gaussian else "l2"),
+        )
+
+    small = Case("LogisticRegression", make, schema, {"delta": 1e-6} if gaussian else {})
+    cases = [small] if gaussian else [small, next(of_estimator(pf.LogisticRegression))]
+    return [finding for case in cases for finding in attack_density(case, case.pairs(), 0)]
+
+
+def test_the_law_of_a_perturbed_objective_holds_and_comes_near_the_claim() -> None:
+    found = densities()
+    assert len(found) == 2
+    assert not [finding.detail for finding in found if finding.violated]
+    assert [finding.found > least for finding, least in zip(found, (0.75, 0.95), strict=True)] == [True, True]
+    (gaussian,) = densities(gaussian=True)
+    assert not gaussian.violated
+    assert 0.3 < gaussian.found <= 1
+
+
+@pytest.mark.parametrize("mutant", OBJECTIVES, ids=lambda mutant: mutant.name)
+def test_a_broken_objective_is_caught_by_its_law(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
+    mutant.break_(monkeypatch)
+    assert any(finding.violated for finding in densities())
+
+
+def test_half_of_the_gaussian_noise_is_caught_by_quadrature(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = objective.gaussian_noise
+    monkeypatch.setattr(
+        objective,
+        "gaussian_noise",
+        lambda gradients, epsilon, *given: usual(gradients, 2 * epsilon, *given),
+    )
+    assert densities(gaussian=True)[0].violated
+
+
+def test_an_objective_that_is_not_the_one_drawn_for_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = certified_minimum.minimised
+    monkeypatch.setattr(certified_minimum, "minimised", lambda plan, rows, term: usual(plan, rows, term / 2))
+    assert "not what was drawn" in densities()[0].detail
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -57,5 +105,9 @@ def test_the_same_function_with_enough_noise_is_not() -> None:
 
 
 def test_the_page_lists_every_mutant() -> None:
-    listed = set(re.findall(r"^\| ([^|]+) \| (?:black box|replay|order|ledger) \|$", PAGE.read_text(), flags=re.M))
-    assert listed == {*FUNCTIONS, *(mutant.name for mutant in FITS)}
+    listed = set(
+        re.findall(
+            r"^\| ([^|]+) \| (?:black box|replay|order|ledger|density|precision) \|$", PAGE.read_text(), flags=re.M
+        )
+    )
+    assert listed == {*FUNCTIONS, *(mutant.name for mutant in (*FITS, *OBJECTIVES))}

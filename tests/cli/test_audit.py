@@ -16,7 +16,15 @@ def test_a_schema_is_audited(run: Run, folder: Path) -> None:
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
     assert not found["violated"]
-    assert {line["attack"] for line in found["findings"]} == {"black box", "replay", "worst rows", "order", "ledger"}
+    assert {line["attack"] for line in found["findings"]} == {
+        "black box",
+        "density",
+        "replay",
+        "worst rows",
+        "order",
+        "precision",
+        "ledger",
+    }
 
 
 def test_a_violation_is_exit_code_1(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

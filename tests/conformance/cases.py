@@ -89,11 +89,15 @@ def frame(rows: list[tuple]):
     return pl.DataFrame(rows, schema=[*[column.name for column in FEATURES], "y"], orient="row")
 
 
+AMOUNTS = (pf.PoissonRegressor, pf.GammaRegressor, pf.FractionalRegressor)
+"""Numbers whose mean is a function of the predictor."""
+
+
 def releases_weights(estimator: type, variant: dict) -> bool:
     """Whether a setting perturbs an objective or its minimum: what is noised is then no sum over rows, and has an
     attack of its own (test_perturbed).
     """
-    if estimator in (pf.LinearSVC, pf.ERM, pf.AdditiveRegressor, pf.AdditiveClassifier, pf.QuantileRegressor):
+    if estimator in (pf.LinearSVC, pf.ERM, pf.AdditiveRegressor, pf.AdditiveClassifier, pf.QuantileRegressor, *AMOUNTS):
         return True
     if variant.get("mechanism") == "objective":
         return True
@@ -106,7 +110,7 @@ def releases_weights(estimator: type, variant: dict) -> bool:
 
 def variants(estimator: type) -> list[dict]:
     """Settings of an estimator that change what is released."""
-    if estimator in (pf.AdditiveRegressor, pf.AdditiveClassifier, pf.QuantileRegressor):
+    if estimator in (pf.AdditiveRegressor, pf.AdditiveClassifier, pf.QuantileRegressor, *AMOUNTS):
         return []  # they are in `objective_variants`
     if estimator in (pf.LinearSVC, pf.ERM):
         return perturbed_variants(estimator)
@@ -124,6 +128,10 @@ def objective_variants(estimator: type) -> list[dict]:
         return [*older, {"bands": True, "numeric": "splines"}]
     if estimator is pf.QuantileRegressor:
         return [{}, {"quantile": 0.9, "rows_per_person": 2}, {"fit_intercept": False}, {"delta": 1e-6, "quantile": 0.2}]
+    if estimator is pf.PoissonRegressor:
+        return [{}, {"rows_per_person": 2}, {"fit_intercept": False}, {"delta": 1e-6, "numeric": "splines"}]
+    if estimator in AMOUNTS:
+        return [{}, {"rows_per_person": 2, "fit_intercept": False}]
     if estimator is pf.Ridge:
         return [{"mechanism": "objective", "alpha": 2.0}, {"mechanism": "objective", "rows_per_person": 2}]
     if estimator is not pf.LinearRegression:

@@ -19,7 +19,7 @@ import privfit as pf
 from privfit import baselines
 from privfit.mechanisms.base import Mechanism
 from privfit.models import ESTIMATORS
-from tests.conformance.cases import objective_variants, schema_for, variants
+from tests.conformance.cases import AMOUNTS, objective_variants, schema_for, variants
 from tests.conformance.control_flow import Setting
 from tests.support.functions import CASES, Asked
 
@@ -193,9 +193,6 @@ def of_hard_minima() -> Iterator[Setting]:
         (pf.LogisticRegression, "wide", {"mechanism": objective(ridge=1e-8), "epsilon": 1000.0, "numeric": "slope"}),
         (pf.LinearSVC, "wide", {"mechanism": objective(ridge=1e-8), "epsilon": 1000.0, "numeric": "slope"}),
         (pf.LinearSVC, "one", {"loss": "hinge", "mechanism": output(ridge=1e-8), "epsilon": 1000.0, **plain}),
-        (pf.LogisticRegression, "one", {"class_weight": "balanced", "epsilon": 1000.0, **plain}),
-        (pf.LogisticRegression, "small", {"class_weight": "balanced", "mechanism": pf.TunedPerturbation()}),
-        (pf.LinearSVC, "small", {"class_weight": {"a": 1e-6}, "mechanism": output(ridge=1e-8), "epsilon": 1000.0}),
         (
             baselines.PrivateERM,
             "one",
@@ -207,6 +204,18 @@ def of_hard_minima() -> Iterator[Setting]:
         yield _setting(
             estimator, features, FEATURES[features], CLASSES, "replace-one", parameters, thorough=True, may_refuse=True
         )
+
+
+def of_weighed_classes() -> Iterator[Setting]:
+    """Classes with public weights, and such that shall weigh alike."""
+    plain, tuned = {"numeric": "slope", "fit_intercept": False}, pf.TunedPerturbation()
+    many: list[tuple[Any, str, dict[str, Any]]] = [
+        (pf.LogisticRegression, "one", {"class_weight": "balanced", "epsilon": 1000.0, **plain}),
+        (pf.LogisticRegression, "small", {"class_weight": "balanced", "mechanism": tuned}),
+        (pf.LinearSVC, "small", {"class_weight": {"a": 1e-6}, "mechanism": pf.OutputPerturbation(ridge=1e-8)}),
+    ]
+    for estimator, features, parameters in many:
+        yield _setting(estimator, features, FEATURES[features], CLASSES, "replace-one", parameters, thorough=True)
 
 
 def of_moments() -> Iterator[Setting]:
@@ -467,8 +476,8 @@ def of_regressions() -> Iterator[Setting]:
     every schema. They stand last, so that the places of others stay what they were.
     """
     for estimator in ESTIMATORS:
-        if estimator is pf.QuantileRegressor:
-            continue  # it came later: `of_quantiles`
+        if estimator is pf.QuantileRegressor or estimator in AMOUNTS:
+            continue  # they came later: `of_quantiles`, `of_amounts`
         for place, variant in enumerate(objective_variants(estimator)):
             if "bands" in variant:
                 continue  # they came later: `of_bands`
@@ -548,6 +557,33 @@ def of_bands() -> Iterator[Setting]:
         )
 
 
+def _searching(schema: Any, adjacency: str, ledger: Any = None, random_state: Any = None) -> pf.PrivateSearch:
+    model = pf.LogisticRegression(schema=schema, adjacency=adjacency, numeric="slope")
+    candidates = [{"mechanism": "functional"}, {"mechanism": "output"}]
+    return pf.PrivateSearch(model, candidates, epsilon=2.0, ledger=ledger, random_state=random_state)
+
+
+def of_searches() -> Iterator[Setting]:
+    """A choice among two settings, of which every draw is compared; after all others, whose places stay."""
+    for adjacency in ADJACENCIES:
+        yield Setting(f"PrivateSearch(two) small {adjacency}", _searching, pf.Schema(SMALL, CLASSES), adjacency)
+
+
+def of_amounts() -> Iterator[Setting]:
+    """Log means and proportions by a perturbed objective, with tiny and huge epsilons; after all others."""
+    for estimator in AMOUNTS:
+        for place, variant in enumerate(objective_variants(estimator)):
+            name = f"{estimator.__name__}({_told(variant)}) mixed {ADJACENCIES[place % 2]}"
+            own = _maker(estimator, **{"epsilon": 0.7, **variant})
+            yield Setting(name, own, schema_for(estimator), ADJACENCIES[place % 2])
+    for turn, epsilon in enumerate((0.01, 1000.0)):
+        for estimator in (pf.PoissonRegressor, pf.FractionalRegressor):
+            parameters = {"epsilon": epsilon, "fit_intercept": turn == 0 or estimator is pf.FractionalRegressor}
+            yield _setting(
+                estimator, "gaps", GAPS, NUMBER, ADJACENCIES[turn], parameters, thorough=True, may_refuse=True
+            )
+
+
 def all_settings() -> list[Setting]:
     """Every setting."""
     parts = (
@@ -557,8 +593,6 @@ def all_settings() -> list[Setting]:
         of_hard_minima,
         of_moments,
         of_clusters,
-        of_components,
-        of_naive_bayes,
         of_functions,
         of_weights,
         of_publishers,
@@ -569,7 +603,12 @@ def all_settings() -> list[Setting]:
         of_rows_left_out,
         of_quantiles,
         of_selected_columns,
+        of_components,
+        of_weighed_classes,
         of_bands,
+        of_searches,
+        of_naive_bayes,
+        of_amounts,
     )
     return [setting for part in parts for setting in part()]
 
@@ -587,5 +626,7 @@ def known_mechanisms() -> set[str]:
 
 NOT_PRIVATE = {"AsItIs", "Noiseless"}
 """Of NoPrivacy and Truncated, which refuse every ledger."""
-INSIDE = {"NoisyMinimum", "RegressionWeights", "QuantileWeights", "_WeightsBeside"}
-"""Steps of DensityRatio, ObjectiveRegression, QuantileObjective and PairedPerturbation, which have settings."""
+INSIDE = {
+    *("NoisyMinimum", "RegressionWeights", "QuantileWeights", "AmountWeights", "ProportionWeights", "_WeightsBeside"),
+}
+"""Steps of DensityRatio, of ObjectiveRegression and its kinds, and of PairedPerturbation, which have settings."""

@@ -12,12 +12,14 @@ import polars as pl
 import pytest
 
 import privfit as pf
-from privfit.summaries import FUNCTIONS, release
+from privfit import evaluation, summaries
+from privfit.summaries import release
 from tests.conformance.control_flow import facts
 from tests.conformance.flow_tables import family
 from tests.support.functions import CASES, Case
 from tests.support.noise import Call, RecordingNoise, ReplayingNoise
 
+FUNCTIONS = (*summaries.FUNCTIONS, *evaluation.FUNCTIONS)
 NORMS = {
     "laplace": lambda moved: sum(abs(int(move)) for move in moved),
     "linf": lambda moved: max(abs(int(move)) for move in moved),

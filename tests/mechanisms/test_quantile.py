@@ -18,6 +18,7 @@ from privfit.mechanisms.perturbation.problem import ERMPlan
 from privfit.mechanisms.perturbation.quantile import QuantileObjective, shift_scores, shift_sensitivity
 from privfit.mechanisms.perturbation.regression import FOR_CENTRE, FOR_THRESHOLD, RegressionPlan
 from privfit.privacy import Budget, PrivacyParameters
+from privfit.privacy.parts import Selection
 
 ADJACENCIES = ("replace-one", "add-remove")
 LINE = pf.Schema([pf.Numeric("x", -1, 1)], target=pf.Numeric("y", -1, 1))
@@ -104,6 +105,7 @@ def test_parts_spend_at_most_the_price_exactly(epsilon: float) -> None:
     plan = planned(epsilon)
     weights = Fraction(plan.weights.facts.parameters.budget.epsilon)
     assert weights + (FOR_CENTRE + FOR_THRESHOLD + quantiles.FOR_QUANTILE) * Fraction(epsilon) <= Fraction(epsilon)
-    assert plan.intercept is not None
+    (part,) = plan.intercept
+    assert isinstance(part, Selection)
     spent = quantiles.FOR_QUANTILE * Fraction(epsilon)
-    assert Fraction(int(plan.intercept.sensitivity)) <= Fraction(plan.intercept.scale) * spent
+    assert Fraction(int(part.sensitivity)) <= Fraction(part.scale) * spent

@@ -11,6 +11,7 @@ from scipy.special import expit
 from sklearn.base import is_classifier
 
 import privfit as pf
+from tests.conformance.cases import AMOUNTS
 from tests.models.test_sklearn import each_model, knows, numbers, people, people_table, scores
 
 
@@ -104,6 +105,8 @@ def test_with_much_budget_the_fit_is_good(model: type) -> None:
     least = 0.85 if is_classifier(fitted) else 0.9
     if model is pf.QuantileRegressor:  # a share of absolute errors, not of their squares
         least = 1 - np.sqrt(1 - least)
+    if model in AMOUNTS:  # whose mean is no line
+        least = 0.8
     assert fitted.score(frame, frame["goal"]) > least
 
 

@@ -102,7 +102,7 @@ def test_the_report_says_what_was_promised(estimator) -> None:
     assert "private          yes" in text
     assert plain["private"] is True
     if releases_weights(estimator, {}):
-        shift_and_count = 2 * (estimator is pf.AdditiveRegressor)
+        shift_and_count = 2 * (estimator in (pf.AdditiveRegressor, pf.PoissonRegressor, pf.GammaRegressor))
         assert plain["released_values"] == model._geometry.n_columns + shift_and_count
         assert plain["repairs"]["ridge"] > 0
     else:

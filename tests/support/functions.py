@@ -6,7 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
+
+import numpy as np
+import polars as pl
 
 import privfit as pf
 from privfit import mechanisms
@@ -53,6 +57,33 @@ def _described(*columns: Any, **options: Any) -> Ask:
     return lambda table, **more: pf.describe(table, pf.Schema(columns), **options, **more)
 
 
+GAPS = pf.Numeric("size", -3, 3, fill=0.5)
+SPEED = pf.Numeric("speed", 0, 1e6)
+ILL, KIND = pf.Category("ill", ["no", "yes"]), pf.Category("kind", ["a", "b", "c"])
+COST = pf.Numeric("cost", 0, 100)
+
+
+@cache
+def fitted(estimator: Any, target: Any, **options: Any) -> Any:
+    """A model of rows that are made up, as it is evaluated on others."""
+    generator = np.random.default_rng(0)
+    size, job = generator.normal(size=300), generator.choice(JOB.levels[:-1], 300)
+    rows = pl.DataFrame({"size": size, "speed": generator.lognormal(5, 2, 300), "job": job})
+    if target is not None:
+        share = np.clip((size + (job == "cook") + 3 + generator.normal(size=300)) / 7, 0.0, 0.999)
+        levels = getattr(target, "levels", None)
+        values = np.array(levels)[(share * len(levels)).astype(int)] if levels else share * target.high
+        rows = rows.with_columns(pl.Series(target.name, values))
+    features = [GAPS, SPEED, JOB] if target is not None else [GAPS, SPEED]
+    schema = pf.Schema(features, target)
+    return estimator(epsilon=3.0, schema=schema, random_state=0, **options).fit(rows)
+
+
+def _evaluated(estimator: Any, target: Any, **options: Any) -> Ask:
+    model = fitted(estimator, target, **options)  # now, and not while somebody watches
+    return lambda table, **more: pf.evaluate(model, table, **more)
+
+
 CASES = (
     Case("count levels", pf.count, "Summary", (JOB,), _asked(pf.count, JOB, ["cook", "other"])),
     Case("count range", pf.count, "Summary", (AGE,), _asked(pf.count, AGE, (30, 60))),
@@ -67,6 +98,31 @@ CASES = (
     Case("describe bins", pf.describe, "Summary", (BINNED, JOB), _described(BINNED, JOB, quantiles=(0.25, 0.75))),
     Case("levels", pf.levels, "Summary", (JOB,), _asked(pf.levels, JOB)),
     Case("crosstab", pf.crosstab, "CrossCounts", (SEX, BINNED), _asked(pf.crosstab, [SEX, BINNED])),
+    Case(
+        "evaluate two classes",
+        pf.evaluate,
+        "Summary",
+        (GAPS, SPEED, JOB, ILL),
+        _evaluated(pf.LogisticRegression, ILL, numeric="splines"),
+    ),
+    Case("evaluate scores", pf.evaluate, "Summary", (GAPS, SPEED, JOB, ILL), _evaluated(pf.LinearSVC, ILL)),
+    Case(
+        "evaluate accuracy",
+        pf.evaluate,
+        "Summary",
+        (GAPS, SPEED, JOB, ILL),
+        _evaluated(pf.LogisticRegression, ILL, kernel="rbf", n_components=6),
+        {"metrics": "accuracy"},
+    ),
+    Case("evaluate classes", pf.evaluate, "Summary", (GAPS, SPEED, JOB, KIND), _evaluated(pf.LogisticRegression, KIND)),
+    Case(
+        "evaluate numbers",
+        pf.evaluate,
+        "ResidualSums",
+        (GAPS, SPEED, JOB, COST),
+        _evaluated(pf.LinearRegression, COST, mechanism="functional"),
+    ),
+    Case("evaluate clusters", pf.evaluate, "Summary", (GAPS, SPEED), _evaluated(pf.KMeans, None, n_clusters=2)),
     Case("bounds", pf.bounds, "SelectedBounds", (INCOME, DEBT), _bounds(INCOME, DEBT)),
     Case("bounds both ends", pf.bounds, "SelectedBounds", (DEBT, AGE), _bounds(DEBT, AGE, ends="both", grid="linear")),
     Case("bounds delta", pf.bounds, "SelectedBounds", (INCOME, DEBT, AGE), _bounds(INCOME, DEBT, AGE), {"delta": 1e-3}),

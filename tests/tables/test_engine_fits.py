@@ -96,6 +96,14 @@ def fits() -> Iterator[tuple[str, Callable[[Any], list[np.ndarray]]]]:
         "KMeans",
         lambda source: [pf.KMeans(3, epsilon=3.0, schema=numbers, random_state=5).fit(source).cluster_centers_],
     )
+    for estimator, target in ((pf.LogisticRegression, ILL), (pf.LinearRegression, INCOME)):
+
+        def evaluated(source: Any, estimator: Any = estimator, target: Any = target) -> list[np.ndarray]:
+            model = estimator(3.0, schema=pf.Schema(FEATURES, target), random_state=5).fit(pl.from_arrow(table()))
+            found = pf.evaluate(model, source, epsilon=1.0, random_state=5, expected_rows=ROWS)
+            return [np.array(list(found.figures.values()))]
+
+        yield f"evaluate {estimator.__name__}", evaluated
     yield (
         "ImportanceWeights",
         lambda source: [
@@ -127,7 +135,7 @@ def on_every_engine(names: tuple[str, ...], few: tuple[str, ...]) -> pytest.Mark
     return pytest.mark.parametrize(("engine", "names"), [*near, *((engine, few) for engine in far), *audit])
 
 
-@on_every_engine(tuple(FITS), few=("LinearRegression", "LogisticRegression", "KMeans", "ImportanceWeights"))
+@on_every_engine(tuple(FITS), few=("LinearRegression", "KMeans", "ImportanceWeights", "evaluate LogisticRegression"))
 def test_every_estimator_gives_the_same_bits_on_every_engine(
     engine: str, names: tuple[str, ...], expected: dict[str, list[np.ndarray]], tmp_path: Path
 ) -> None:

@@ -16,6 +16,8 @@ Floats = NDArray[np.float64]
 
 MOST_TEXTS = 50
 """Texts of which each is a statistic, the most frequent ones: bounds the search. Chosen, not measured."""
+NO_BIT = 2000.0
+"""Stands for the exponent of the lowest bit of zero: above that of all floats."""
 BINS = 10
 """Cells of a coordinate in the learned ratio; more learn finer laws from more runs. Chosen, not measured."""
 
@@ -96,6 +98,7 @@ def statistics_of(left: list[Run], right: list[Run]) -> list[Statistic]:
     found += [_equal("text", text) for text in _frequent(run.text for run in every)]
     width = max(run.numbers.size for run in every)
     found += [_coordinate(place) for place in range(width)]
+    found += [_lowest_bit(place) for place in range(width)]
     if width:
         found.append(_learned(matrix(left, width), matrix(right, width)))
     return found
@@ -124,6 +127,19 @@ def _equal(field: str, text: str) -> Statistic:
 
 def _coordinate(place: int) -> Statistic:
     return Statistic(f"coordinate {place}", lambda runs: matrix(runs, place + 1)[:, place])
+
+
+def _lowest_bit(place: int) -> Statistic:
+    """The exponent of the last bit of a number that is set: which lattice it lies on."""
+
+    def score(runs: list[Run]) -> Floats:
+        values = matrix(runs, place + 1)[:, place]
+        fractions, exponents = np.frexp(np.where(np.isfinite(values), values, 0.0))
+        mantissas = np.abs(fractions * 2.0**53).astype(np.int64)
+        lowest = np.log2(np.maximum(mantissas & -mantissas, 1).astype(np.float64)) + exponents - 53
+        return np.asarray(np.where(mantissas > 0, lowest, NO_BIT), dtype=np.float64)
+
+    return Statistic(f"lowest bit of coordinate {place}", score)
 
 
 def _learned(left: Floats, right: Floats) -> Statistic:

@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from threading import get_ident
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.models import private
-from privfit.privacy import Sampler, SeededNoise
+from privfit.models import aggregate, private
+from privfit.privacy import Sampler, Seed, SeededNoise
 from privfit.privacy.samplers.patterns import Chain
 from privfit.privacy.samplers.selection import KeyedBits, Rule
+from privfit.summaries import release
 
 Integers = NDArray[np.int64]
 Values = NDArray[np.object_] | Integers
@@ -32,6 +34,8 @@ class Call:
     values: Values
     scale: float
     output: Values | int
+    chains: tuple[Chain, ...] = ()
+    """Of a choice among patterns: what each of them gains."""
 
 
 class RecordingNoise:
@@ -96,8 +100,15 @@ class RecordingNoise:
         return output
 
     def pattern(self, chains: Sequence[Chain], scale: float) -> tuple[int, tuple[int, ...]]:
-        """A chain and signs; not written down."""
-        return self._source.pattern(chains, scale)
+        """A chain and signs."""
+        return self._recorded_pattern(chains, scale, self._source.pattern(chains, scale))
+
+    def _recorded_pattern(
+        self, chains: Sequence[Chain], scale: float, output: tuple[int, tuple[int, ...]]
+    ) -> tuple[int, tuple[int, ...]]:
+        gains = np.concatenate([chain.alone.ravel() for chain in chains])
+        self._keep(Call("pattern", gains, scale, np.array((output[0], *output[1])), tuple(chains)))
+        return output
 
     def geometric(self, size: int, scale: float) -> Integers:
         """Geometric integers; not written down."""
@@ -144,8 +155,19 @@ class ReplayingNoise(RecordingNoise):
             return self._recorded_choice(menus, scale, rule, np.asarray(self._outputs[place]).tolist())
         return super().select_each(menus, scale, rule)
 
+    def pattern(self, chains: Sequence[Chain], scale: float) -> tuple[int, tuple[int, ...]]:
+        """The pattern of the other run."""
+        place = len(self.calls)
+        if place < len(self._outputs) and np.ndim(self._outputs[place]) == 1:
+            column, *signs = np.asarray(self._outputs[place]).tolist()
+            if column < len(chains) and len(signs) == chains[column].levels:
+                return self._recorded_pattern(chains, scale, (column, tuple(signs)))
+        return super().pattern(chains, scale)
+
 
 _SOURCE = "noise_source"
+_PLACES = (private, release, aggregate)
+"""Where fits and functions ask for their source."""
 
 
 @contextmanager
@@ -154,9 +176,15 @@ def noise_from(source: Sampler) -> Iterator[None]:
 
     Fits of other threads draw as ever: what they release is as private as they say.
     """
-    before, thread = getattr(private, _SOURCE), get_ident()
-    setattr(private, _SOURCE, lambda seed: source if get_ident() == thread else before(seed))
+    before, thread = [getattr(place, _SOURCE) for place in _PLACES], get_ident()
+
+    def asked(seed: Seed, usual: Callable[[Seed], Sampler]) -> Sampler:
+        return source if get_ident() == thread else usual(seed)
+
+    for place, usual in zip(_PLACES, before, strict=True):
+        setattr(place, _SOURCE, partial(asked, usual=usual))
     try:
         yield
     finally:
-        setattr(private, _SOURCE, before)
+        for place, usual in zip(_PLACES, before, strict=True):
+            setattr(place, _SOURCE, usual)

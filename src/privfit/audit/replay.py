@@ -7,6 +7,7 @@ then be the same: calls, shapes, scales, ledger, warnings, errors, fitted attrib
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,14 +15,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.audit.cases import Fits
 from privfit.audit.recording import Call, RecordingNoise, ReplayingNoise, noise_from
-from privfit.models.private import AnyModel
 from privfit.privacy import Event, Ledger
+from privfit.privacy.gaussian import gaussian_delta
 from privfit.privacy.parts import CERTIFICATE, Additive
+from privfit.privacy.samplers.patterns import Chain
 from privfit.schema import Geometry, Schema
 
-LIMIT = 1e6
-"""Budget of the ledgers of an audit: no fit of it is refused by accident."""
+HALVINGS = 60
+"""Of a bracket of epsilons: a float has hardly more digits."""
 ROUNDING = 1e-9
 """By how much a loss in floats may exceed a claim in fractions."""
 
@@ -30,7 +33,7 @@ ROUNDING = 1e-9
 class Seen:
     """All that a fit shows, and what it asked of noise."""
 
-    model: AnyModel
+    model: Fits
     events: list[Event]
     said: list[str]
     error: str
@@ -51,46 +54,44 @@ class Replay:
         return 0.0 if self.found is None else self.found / self.claimed
 
 
-def spacious_ledger() -> Ledger:
-    """A ledger in memory that refuses no fit of an audit."""
-    return Ledger(epsilon=LIMIT, delta=0.5)
-
-
-def watched_fit(make: Callable[[Ledger], AnyModel], table: object, calls: list[Call] | None = None) -> Seen:
-    """Fit with noise that is written down, or that answers as other calls did; errors are kept."""
-    ledger = spacious_ledger()
+def watched_fit(model: Fits, table: object, ledger: Ledger, calls: list[Call] | None = None) -> Seen:
+    """Fit with noise that is written down, or that answers as other calls did; errors are kept. The ledger is the
+    model's own.
+    """
+    before, error = ledger.n_entries, ""
 
     def entries() -> int:
-        return ledger.n_entries
+        return ledger.n_entries - before
 
     noise = RecordingNoise(3, entries) if calls is None else ReplayingNoise(calls, entries)
-    model, error = make(ledger), ""
     with warnings.catch_warnings(record=True) as caught, noise_from(noise):
         warnings.simplefilter("always")
         try:
             model.fit(table)
         except Exception as raised:  # an error that depends on a row is what is looked for
             error = f"{type(raised).__name__}: {raised}"
-    events = [entry.event for entry in ledger.entries()]
+    events = [entry.event for entry in ledger.entries(entries())] if entries() else []
     return Seen(model, events, [str(one.message) for one in caught], error, noise)
 
 
-def compared(one: Seen, other: Seen) -> Replay:
-    """What a fit and its replay on a neighbour differ in."""
+def compared(one: Seen, other: Seen, exact: bool = True) -> Replay:
+    """What a fit and its replay on a neighbour differ in. Unless it is `exact`, how many draws count, and so what is
+    released, may depend on rows where only the law of the output may not.
+    """
     faults = [f"raises after the charge: {seen.error[:80]}" for seen in (one, other) if seen.error and seen.events]
     shapes = [[(call.kind, call.values.shape, call.scale) for call in seen.noise.calls] for seen in (one, other)]
     differs = {
-        "calls to noise": shapes[0] != shapes[1],
+        "calls to noise": exact and shapes[0] != shapes[1],
         "ledger entries": one.events != other.events,
         "warnings": one.said != other.said,
         "errors": one.error != other.error,
-        "fitted attributes": different_state(vars(one.model), vars(other.model)),
+        "fitted attributes": exact and different_state(vars(one.model), vars(other.model)),
     }
     faults += [f"{name} depend on rows" for name, found in differs.items() if found]
     if not one.events:
         return Replay(math.inf, None, (*faults, "nothing was charged"))
     faults += undeclared(one.noise.calls, one.events)
-    found = None if faults else loss(one, other)
+    found = None if faults or not exact else loss(one, other)
     claimed = one.events[0].rho or one.events[0].epsilon
     return Replay(claimed, found, tuple(faults))
 
@@ -107,7 +108,12 @@ def different_state(left: Mapping[str, object], right: Mapping[str, object]) -> 
 def _same(one: object, other: object) -> bool:
     if isinstance(one, np.ndarray):
         return isinstance(other, np.ndarray) and np.array_equal(one, other)
-    return one == other if isinstance(one, Geometry | Schema) else repr(one) == repr(other)
+    return one == other if isinstance(one, Geometry | Schema) else _words(one) == _words(other)
+
+
+def _words(value: object) -> str:
+    """What it prints, without where in memory it lies."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
 
 
 def undeclared(calls: list[Call], events: list[Event]) -> list[str]:
@@ -126,25 +132,68 @@ def loss(one: Seen, other: Seen) -> float | None:
     parts = [part for event in one.events for part in event.flat()]
     if any(part.purpose == CERTIFICATE for part in parts if isinstance(part, Additive)):
         return None
-    pairs = zip(one.noise.calls, other.noise.calls, strict=True)
-    moves = [(call, call.values.astype(object) - second.values.astype(object)) for call, second in pairs]
+    pairs = list(zip(one.noise.calls, other.noise.calls, strict=True))
     if one.events[0].rho:
-        kinds = {call.kind for call, _ in moves}
-        return sum(_squared(moved) / (2 * call.scale**2) for call, moved in moves) if kinds == {"gaussian"} else None
-    if not all(call.kind in NORMS for call, _ in moves):
+        gaussian = all(call.kind == "gaussian" for call, _ in pairs)
+        return sum(_squared(moved(*pair)) / (2 * pair[0].scale ** 2) for pair in pairs) if gaussian else None
+    normal = [pair for pair in pairs if pair[0].kind == "normal"]
+    shift = math.sqrt(sum(_squared(moved(*pair)) / pair[0].scale ** 2 for pair in normal))
+    losses = [pure_loss(*pair) for pair in pairs if pair[0].kind != "normal"]
+    if any(found is None for found in losses) or (normal and losses):
         return None
-    return sum(NORMS[call.kind](moved) / call.scale for call, moved in moves)
+    return gaussian_epsilon(shift, one.events[0].delta) if normal else sum(found for found in losses if found)
 
 
-def _squared(moved: NDArray[np.object_]) -> float:
-    return float(sum(int(move) ** 2 for move in moved.ravel()))
+def moved(one: Call, other: Call) -> NDArray[np.object_]:
+    """How far neighbours are apart in what is noised."""
+    return np.asarray(one.values.astype(object) - other.values.astype(object))
+
+
+def pure_loss(one: Call, other: Call) -> float | None:
+    """The privacy loss of one call; None for noise whose loss is not a distance."""
+    if one.kind == "pattern":
+        ends = [end for pair in zip(one.chains, other.chains, strict=True) for end in _ends(*pair)]
+        return (max(ends) - min(ends)) / one.scale
+    norm = NORMS.get(one.kind)
+    return None if norm is None else norm(moved(one, other)) / one.scale
+
+
+def _ends(one: Chain, other: Chain) -> tuple[int, int]:
+    """The smallest and the largest difference of what a pattern gains, over all patterns of a chain."""
+    alone = one.alone - other.alone
+    low = high = alone[0]
+    for level in range(1, one.levels):
+        linked = np.zeros((2, 2), dtype=np.int64)
+        if one.linked is not None and other.linked is not None:
+            linked = one.linked[level - 1] - other.linked[level - 1]
+        low = (low[:, None] + linked).min(axis=0) + alone[level]
+        high = (high[:, None] + linked).max(axis=0) + alone[level]
+    return int(low.min()), int(high.max())
+
+
+def gaussian_epsilon(shift: float, delta: float) -> float:
+    """The least epsilon at which normal noise of standard deviation 1 hides this shift, up to delta."""
+    low, high = 0.0, 1.0
+    if gaussian_delta(0.0, shift) <= delta:
+        return 0.0
+    while gaussian_delta(high, shift) > delta:
+        high *= 2
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if gaussian_delta(middle, shift) <= delta else (middle, high)
+    return low
+
+
+def _squared(move: NDArray[np.object_]) -> float:
+    return float(sum(int(step) ** 2 for step in move.ravel()))
 
 
 NORMS: dict[str, Callable[[NDArray[np.object_]], float]] = {
-    "laplace": lambda moved: sum(abs(int(move)) for move in moved.ravel()),
-    "linf": lambda moved: max(abs(int(move)) for move in moved.ravel()),
-    "permute-and-flip": lambda moved: max(moved) - min(moved),
-    "l2": lambda moved: math.sqrt(_squared(moved)),
+    "laplace": lambda move: sum(abs(int(step)) for step in move.ravel()),
+    "linf": lambda move: max(abs(int(step)) for step in move.ravel()),
+    "permute-and-flip": lambda move: max(move) - min(move),
+    "exponential": lambda move: max(move) - min(move),
+    "l2": lambda move: math.sqrt(_squared(move)),
 }
 """How far neighbours move what is noised, in the norm that each kind of noise protects."""
 

@@ -35,19 +35,23 @@ class RowMaker:
     """Rows of a schema, at its corners, out of its bounds and at random."""
 
     def __init__(self, schema: Schema, seed: int) -> None:
-        if schema.target is None:
-            raise ValueError("An audit needs a schema with a target. Add one.")
-        self.columns: tuple[Column, ...] = (*schema.features, schema.target)
+        self.columns: tuple[Column, ...] = (*schema.features, *(() if schema.target is None else (schema.target,)))
+        self.person = schema.person
         self._noise = SeededNoise(seed)
 
     def below(self, limit: int) -> int:
         """A random integer from 0 on."""
         return int(self._noise.below(np.array([limit], dtype=np.int64))[0])
 
-    def frame(self, rows: tuple[Row, ...], cut: int = 0) -> pl.DataFrame:
-        """Rows as a table; with `cut`, in pieces of that many rows."""
+    def frame(self, rows: tuple[Row, ...], cut: int = 0, own: int = 0) -> pl.DataFrame:
+        """Rows as a table, the last `own` of one person and every other of a person of its own; with `cut`, in pieces
+        of that many rows.
+        """
         names = [column.name for column in self.columns]
         made = pl.DataFrame(list(rows), schema=names, orient="row", strict=False)
+        if self.person is not None:
+            persons = [min(place, len(rows) - own) for place in range(len(rows))]
+            made = made.with_columns(pl.Series(self.person, persons, dtype=pl.Int64))
         pieces = [made.slice(start, cut) for start in range(0, len(made), cut)] if cut else [made]
         return pl.concat(pieces, rechunk=False)
 
@@ -102,3 +106,10 @@ class RowMaker:
             yield Neighbours(f"{name}, added", crowd, (), right, "add-remove")
         alike = (low,) * CROWD
         yield Neighbours("alone", alike, (low,) * rows_per_person, (high,) * rows_per_person, "replace-one")
+
+    def lonely(self, rows_per_person: int) -> Iterator[Neighbours]:
+        """Neighbours beside hardly anybody: there a person's curvature counts most."""
+        middle, high = self.corner(2), self.corner(1)
+        own = (high,) * rows_per_person
+        yield Neighbours("hardly anybody, replaced", (middle,), own, (middle,) * rows_per_person, "replace-one")
+        yield Neighbours("hardly anybody, added", (middle,), (), own, "add-remove")

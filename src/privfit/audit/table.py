@@ -1,11 +1,15 @@
-"""The result of an audit: one line per estimator, setting and attack."""
+"""The result of an audit: one line per mechanism, setting and attack."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
-HEAD = ("mechanism", "setting", "attack", "claimed", "found", "runs", "verdict")
+from privfit.report.audit import draw_audit
+
+HEAD = ("mechanism", "setting", "claimed", "found", "by", "runs", "attacks", "verdict")
 
 
 @dataclass(frozen=True)
@@ -30,10 +34,10 @@ class Finding:
         """Whether the claim is refuted."""
         return self.verdict == "violated"
 
-    def cells(self) -> tuple[str, ...]:
-        """The line as texts."""
-        numbers = ("" if value is None else f"{value:.4g}" for value in (self.claimed, self.found))
-        return (self.mechanism, self.setting, self.attack, *numbers, str(self.runs), self.verdict)
+    @property
+    def share(self) -> float:
+        """The loss that was found as a share of the claim."""
+        return self.found / self.claimed if self.found is not None and self.claimed else 0.0
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,7 @@ class AuditResult:
     Parameters
     ----------
     findings : tuple of Finding
-        One line per estimator, setting and attack.
+        One line per mechanism, setting and attack.
     """
 
     findings: tuple[Finding, ...]
@@ -62,8 +66,30 @@ class AuditResult:
         """The result as plain values."""
         return {"violated": self.violated, "findings": [asdict(finding) for finding in self.findings]}
 
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Draw what every attack found as a share of the claim; needs matplotlib.
+
+        Parameters
+        ----------
+        path : str, Path or None, default=None
+            A file to write the drawing to.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The drawing.
+        """
+        return draw_audit(self.to_dict(), path)
+
+    def cells(self) -> list[tuple[str, ...]]:
+        """A line per mechanism and setting as texts: the strongest attack, and all runs."""
+        groups: dict[tuple[str, str], list[Finding]] = {}
+        for finding in self.findings:
+            groups.setdefault((finding.mechanism, finding.setting), []).append(finding)
+        return [(*key, *_strongest(own)) for key, own in groups.items()]
+
     def __str__(self) -> str:
-        lines = [HEAD, *(finding.cells() for finding in self.findings)]
+        lines = [HEAD, *self.cells()]
         widths = [max(len(line[place]) for line in lines) for place in range(len(HEAD))]
         told = [
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
@@ -72,3 +98,11 @@ class AuditResult:
             f"  {one.mechanism} ({one.setting}), {one.attack}: {one.detail}" for one in self.findings if one.violated
         ]
         return "\n".join(told)
+
+
+def _strongest(own: list[Finding]) -> tuple[str, ...]:
+    """What several attacks on one case found together."""
+    best = max(own, key=lambda one: one.share)
+    numbers = ("", "", "") if best.found is None else (f"{best.claimed:.4g}", f"{best.found:.4g}", best.attack)
+    verdict = "violated" if any(one.violated for one in own) else "holds"
+    return (*numbers, str(sum(one.runs for one in own)), str(len(own)), verdict)

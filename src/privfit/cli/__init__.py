@@ -17,6 +17,7 @@ from privfit.cli.demo import demo
 from privfit.cli.describe import describe
 from privfit.cli.doctor import doctor
 from privfit.cli.errors import in_one_sentence
+from privfit.cli.evaluate import evaluate
 from privfit.cli.extensions import Commands
 from privfit.cli.fit import fit
 from privfit.cli.ledger import group as ledger
@@ -72,13 +73,14 @@ def privfit(
     3. Fit. The model may be released; the table stays.
          privfit fit people.csv --schema schema.toml --model linear \\
              --epsilon 0.5 --ledger budget.db -o model.json
-    4. Use the model, and see what is left of the budget.
+    4. Ask how good it is, use it, and see what is left of the budget.
+         privfit evaluate model.json holdout.csv --epsilon 0.1 --ledger budget.db
          privfit predict model.json others.csv -o predictions.csv
          privfit ledger budget.db
     """
 
 
-for command in (demo, schema, bounds, describe, plan, fit, predict, report, publish, audit, doctor):
+for command in (demo, schema, bounds, describe, plan, fit, evaluate, predict, report, publish, audit, doctor):
     app.command(command.__name__, no_args_is_help=command not in (demo, audit, doctor))(in_one_sentence(command))
 
 app.add_typer(ledger, name="ledger")

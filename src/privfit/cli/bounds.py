@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from privfit.cli.console import counting_rows, hint, ledger_facts, ledger_sentence, print_json, print_report, stdout
+from privfit.cli.console import hint, ledger_facts, ledger_sentence, print_json, print_report, reading, stdout
 from privfit.cli.errors import CommandError
-from privfit.cli.ledger_options import check_ledger_options, check_new_budget, opened_ledger
+from privfit.cli.ledger_options import check_ledger_options, paying_ledger
 from privfit.cli.options import (
     Adjacency,
     AdjacencyOption,
@@ -25,7 +24,6 @@ from privfit.cli.options import (
     RowsPerPersonOption,
     SeedOption,
     Table,
-    shown_source,
 )
 from privfit.privacy import Budget, Ledger, PrivacyParameters
 from privfit.schema import Numeric
@@ -92,12 +90,8 @@ def bounds(
     check_ledger_options(seed, ledger, ledger_epsilon, ledger_delta, note)
     wanted = dict(parsed_range(text) for text in columns)
     open_table(table)  # a missing file is found before a ledger is made
-    book: Ledger | None = None
-    if ledger is not None:
-        check_new_budget(ledger, Budget(epsilon, delta), ledger_epsilon, ledger_delta or 0.0)
-        book = opened_ledger(ledger, ledger_epsilon, ledger_delta).with_note(note)
-    with warnings.catch_warnings(record=True) as told, counting_rows(f"Reading {shown_source(table)}"):
-        warnings.simplefilter("always", UserWarning)
+    book = paying_ledger(ledger, Budget(epsilon, delta), ledger_epsilon, ledger_delta, note)
+    with reading(table):
         found = bought_bounds(
             table,
             wanted,
@@ -112,8 +106,6 @@ def bounds(
             expected_rows=expected_rows,
             random_state=seed,
         )
-    for one in told:
-        hint(str(one.message))
     _show(found, book, as_json)
 
 

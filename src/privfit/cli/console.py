@@ -8,9 +8,10 @@ import re
 import sys
 import textwrap
 import unicodedata
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import typer
 from rich.console import Console
@@ -25,6 +26,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from privfit.cli.options import shown_source
 from privfit.models import Report
 from privfit.privacy import Ledger
 from privfit.rows import on_progress
@@ -97,6 +99,16 @@ def counting_rows(what: str, total: int | None = None) -> Iterator[None]:
             yield
 
 
+@contextmanager
+def reading(table: str) -> Iterator[None]:
+    """While this is open, rows are counted; afterwards warnings are shown as hints."""
+    with warnings.catch_warnings(record=True) as told, counting_rows(f"Reading {shown_source(table)}"):
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for one in told:
+        hint(str(one.message))
+
+
 class RowsPerSecond(ProgressColumn):
     """How many rows are read in a second."""
 
@@ -146,3 +158,26 @@ def counted(entries: int) -> str:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+class Printed(Protocol):
+    """Figures that print as a table and have a report."""
+
+    report: Report
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        ...
+
+
+def print_answer(found: Printed, ledger: Ledger | None, as_json: bool) -> None:
+    """Figures, their report, and what is left of the ledger; or all of it as JSON."""
+    if as_json:
+        print_json({**found.to_dict(), "ledger": None if ledger is None else ledger_facts(ledger)})
+        return
+    console = stdout()
+    console.print(str(found), markup=False, soft_wrap=True)
+    console.print()
+    print_report(found.report)
+    if ledger is not None:
+        console.print(ledger_sentence(ledger), markup=False, soft_wrap=True)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from privfit.cli.console import counting_rows, hint, ledger_facts, ledger_sentence, print_json, print_report, stdout
-from privfit.cli.ledger_options import check_ledger_options, check_new_budget, opened_ledger
+from privfit.cli.console import hint, print_answer, reading
+from privfit.cli.ledger_options import check_ledger_options, paying_ledger
 from privfit.cli.options import (
     Adjacency,
     AdjacencyOption,
@@ -23,12 +22,10 @@ from privfit.cli.options import (
     RowsPerPersonOption,
     SeedOption,
     Table,
-    shown_source,
 )
 from privfit.cli.output import check_output
 from privfit.cli.schema import complete_schema
-from privfit.privacy import Budget, Ledger, PrivacyParameters
-from privfit.summaries import TableDescription
+from privfit.privacy import Budget, PrivacyParameters
 from privfit.summaries import describe as described
 from privfit.tables import open_table
 
@@ -70,12 +67,8 @@ def describe(
         check_output(figure, table, schema, ledger=ledger)
     facts = complete_schema(schema)
     open_table(table)  # a missing file is found before a ledger is made
-    book: Ledger | None = None
-    if ledger is not None:
-        check_new_budget(ledger, Budget(epsilon), ledger_epsilon, ledger_delta or 0.0)
-        book = opened_ledger(ledger, ledger_epsilon, ledger_delta).with_note(note)
-    with warnings.catch_warnings(record=True) as told, counting_rows(f"Reading {shown_source(table)}"):
-        warnings.simplefilter("always", UserWarning)
+    book = paying_ledger(ledger, Budget(epsilon), ledger_epsilon, ledger_delta, note)
+    with reading(table):
         found = described(
             table,
             facts,
@@ -87,21 +80,7 @@ def describe(
             expected_rows=expected_rows,
             random_state=seed,
         )
-    for one in told:
-        hint(str(one.message))
     if figure is not None:
         found.plot(figure)
         hint(f"The drawing is in {figure}.")
-    _show(found, book, as_json)
-
-
-def _show(found: TableDescription, ledger: Ledger | None, as_json: bool) -> None:
-    if as_json:
-        print_json({**found.to_dict(), "ledger": None if ledger is None else ledger_facts(ledger)})
-        return
-    console = stdout()
-    console.print(str(found), markup=False, soft_wrap=True)
-    console.print()
-    print_report(found.report)
-    if ledger is not None:
-        console.print(ledger_sentence(ledger), markup=False, soft_wrap=True)
+    print_answer(found, book, as_json)

@@ -26,6 +26,9 @@ class Model(StrEnum):
     additive_classifier = "additive-classifier"
     quantile = "quantile"
     naive_bayes = "naive-bayes"
+    poisson = "poisson"
+    gamma = "gamma"
+    fractional = "fractional"
     kmeans = "kmeans"
     pca = "pca"
 

@@ -60,6 +60,16 @@ def opened_ledger(path: str, epsilon: float | None, delta: float | None) -> Ledg
     return made
 
 
+def paying_ledger(
+    path: str | None, asked: Budget, epsilon: float | None, delta: float | None, note: str
+) -> Ledger | None:
+    """The ledger that a command pays from, if one was named; a new one only where it could pay."""
+    if path is None:
+        return None
+    check_new_budget(path, asked, epsilon, delta or 0.0)
+    return opened_ledger(path, epsilon, delta).with_note(note)
+
+
 def shown(ledger: str) -> str:
     """A ledger as it was given, but for the password of an address."""
     return str(place_of(ledger)) if "://" in ledger else ledger

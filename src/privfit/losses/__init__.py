@@ -1,5 +1,6 @@
 """Losses: what a model minimises, and the constants that calibration needs of it."""
 
+from privfit.losses.amounts import PROPORTION, capped_mean
 from privfit.losses.bounded import (
     LOGISTIC,
     hinge,
@@ -19,11 +20,13 @@ from privfit.losses.terms import Part
 __all__ = [
     "LINKS",
     "LOGISTIC",
+    "PROPORTION",
     "SQUARED",
     "ConvexLoss",
     "Part",
     "PolynomialLoss",
     "QuadraticLoss",
+    "capped_mean",
     "hinge",
     "huber",
     "is_ready_made",

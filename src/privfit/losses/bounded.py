@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from privfit.losses.amounts import CappedMean, proportion_curvature, proportion_slope
 from privfit.losses.convex import ConvexLoss, Function, is_positive
 from privfit.losses.pinball import SmoothPinball
 
@@ -388,8 +389,8 @@ def tapered_huber(taper: float = 2.0, centre: float = 0.0, threshold: float = 1.
 
 
 _OWN_FUNCTIONS = (
-    *(_logistic_slope, _logistic_curvature),
-    *(kind.slope for kind in (_SmoothHinge, _Robust, _TemperedLogistic, _TaperedHuber, SmoothPinball)),
-    *(kind.curvature for kind in (_SmoothHinge, _Robust, _TemperedLogistic, _TaperedHuber, SmoothPinball)),
+    *(_logistic_slope, _logistic_curvature, proportion_slope, proportion_curvature),
+    *(kind.slope for kind in (_SmoothHinge, _Robust, _TemperedLogistic, _TaperedHuber, SmoothPinball, CappedMean)),
+    *(kind.curvature for kind in (_SmoothHinge, _Robust, _TemperedLogistic, _TaperedHuber, SmoothPinball, CappedMean)),
 )
 """Compared by identity: a function that wraps one of these has its name and module, and is not one of them."""

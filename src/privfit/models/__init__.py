@@ -8,9 +8,11 @@ from typing import Any, cast
 from privfit.models import saving
 from privfit.models.additive import AdditiveClassifier, AdditiveRegressor
 from privfit.models.aggregate import Aggregate
+from privfit.models.amounts import FractionalRegressor, GammaRegressor, PoissonRegressor
 from privfit.models.classes import ClassModel
 from privfit.models.erm import ERM
 from privfit.models.general import FunctionalClassifier, FunctionalRegressor
+from privfit.models.holdout import Holdout, holdout
 from privfit.models.kmeans import KMeans
 from privfit.models.linear import LinearRegression
 from privfit.models.logistic import LogisticRegression
@@ -18,6 +20,7 @@ from privfit.models.naive_bayes import GaussianNB
 from privfit.models.pca import PCA
 from privfit.models.penalised import ElasticNet, Lasso, Ridge
 from privfit.models.private import AnyModel
+from privfit.models.private_search import PrivateSearch
 from privfit.models.quantile import QuantileRegressor
 from privfit.models.report import Report
 from privfit.models.saving import ModelFileError
@@ -40,6 +43,9 @@ ESTIMATORS = (
     AdditiveRegressor,
     AdditiveClassifier,
     QuantileRegressor,
+    PoissonRegressor,
+    GammaRegressor,
+    FractionalRegressor,
 )
 
 
@@ -62,6 +68,9 @@ SavedModel = (
     | AdditiveRegressor
     | AdditiveClassifier
     | QuantileRegressor
+    | PoissonRegressor
+    | GammaRegressor
+    | FractionalRegressor
     | KMeans
     | PCA
     | GaussianNB
@@ -119,21 +128,27 @@ __all__ = [
     "AdditiveRegressor",
     "Aggregate",
     "ElasticNet",
+    "FractionalRegressor",
     "FunctionalClassifier",
     "FunctionalRegressor",
+    "GammaRegressor",
     "GaussianNB",
     "GeneticSearch",
+    "Holdout",
     "KMeans",
     "Lasso",
     "LinearRegression",
     "LinearSVC",
     "LogisticRegression",
     "ModelFileError",
+    "PoissonRegressor",
+    "PrivateSearch",
     "QuantileRegressor",
     "Report",
     "Ridge",
     "SelectPrivate",
     "Shape",
+    "holdout",
     "load_model",
     "prediction_batches",
 ]

@@ -163,6 +163,19 @@ def predict_table(model: AnyModel, X: TableLike) -> Table:
     return table
 
 
+def table_with_target(model: AnyModel, X: TableLike, y: ArrayLike | None) -> Table:
+    """The table to compare a fitted model's predictions with: its features, and the target where the model has one."""
+    schema, table = model.schema_, open_table(X)
+    if model._by_position:
+        table = _placed(model, table)
+    if table.names is None:
+        _check_width(model, table.width, schema, needs_target=y is None)
+    _check_target(model, schema, y is not None, table)
+    if y is None or schema.target is None:
+        return table
+    return WithTarget(table, _target_values(y, schema.target), schema.target.name)
+
+
 def _placed(model: AnyModel, table: Table) -> Table:
     """A table whose columns are known by position, and are as many as the box had when it was fitted."""
     if table.names is None:

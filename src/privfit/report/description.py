@@ -6,28 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-COLUMNS = 3
-"""Panels beside each other."""
+from privfit.report.drawing import blank_figure, written
 
 
 def draw_description(columns: Mapping[str, list[dict[str, Any]]], path: str | Path | None = None) -> Any:
     """Draw the figures of every column as points with their intervals; write them to a file where one is named."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ImportError(
-            "Drawing needs matplotlib, which is not installed. Install the extra: pip install 'privfit[plots]'."
-        ) from None
-    lines = -(-len(columns) // COLUMNS)
-    figure = Figure(figsize=(4 * min(COLUMNS, len(columns)), 2.5 * lines), layout="constrained")
-    panels = figure.subplots(lines, min(COLUMNS, len(columns)), squeeze=False).ravel()
+    figure, panels = blank_figure(len(columns), height=2.5)
     for panel, (name, figures) in zip(panels, columns.items(), strict=False):
         _draw_column(panel, name, figures)
-    for panel in panels[len(columns) :]:
-        panel.set_visible(False)
-    if path is not None:
-        figure.savefig(path)
-    return figure
+    return written(figure, path)
 
 
 def _draw_column(panel: Any, name: str, figures: list[dict[str, Any]]) -> None:

@@ -3,7 +3,8 @@
 from privfit.rows.cached_design import CachedDesign, SampledDesign
 from privfit.rows.contingency import CellGrid, cell_geometry, count_cells
 from privfit.rows.design_subset import DesignSubset
-from privfit.rows.encoding import Encoder
+from privfit.rows.encoding import Encoder, level_codes, within_bounds
+from privfit.rows.holdout import PartRows, divided, divided_once, stated_for
 from privfit.rows.interactions import COUNT_UNIT, InteractionCells, Interactions, Pair, is_alone
 from privfit.rows.kernels import Kernel
 from privfit.rows.level_counts import count_levels
@@ -18,6 +19,9 @@ from privfit.rows.row_weights import RowWeights
 from privfit.rows.rows import Rows, count_rows, on_progress, report_progress
 from privfit.rows.sides import one_against_rest
 from privfit.rows.target_sums import (
+    AMOUNT_STEPS,
+    SCORE_UNIT,
+    AmountSums,
     count_residuals_up_to,
     count_up_to,
     sum_of_residuals,
@@ -28,7 +32,10 @@ from privfit.rows.used_rows import used_rows
 from privfit.rows.workers import memory_bytes, one_blas_thread, thread_count
 
 __all__ = [
+    "AMOUNT_STEPS",
     "COUNT_UNIT",
+    "SCORE_UNIT",
+    "AmountSums",
     "CachedDesign",
     "CellGrid",
     "DesignSubset",
@@ -38,6 +45,7 @@ __all__ = [
     "Kernel",
     "MarginRows",
     "Pair",
+    "PartRows",
     "PartitionedRows",
     "PlainRows",
     "Points",
@@ -52,8 +60,11 @@ __all__ = [
     "count_residuals_up_to",
     "count_rows",
     "count_up_to",
+    "divided",
+    "divided_once",
     "feature_scores",
     "is_alone",
+    "level_codes",
     "linear_scores",
     "losses_of",
     "memory_bytes",
@@ -65,9 +76,11 @@ __all__ = [
     "quadratic_scores",
     "report_progress",
     "scaled_points",
+    "stated_for",
     "sum_of_residuals",
     "thread_count",
     "used_rows",
     "weighed_rows",
     "weights_of_classes",
+    "within_bounds",
 ]

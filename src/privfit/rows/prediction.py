@@ -1,6 +1,7 @@
 """Rows as a model sees them when it predicts: numbers in their own units, categories as 0 and 1 per level.
 
-Used on whatever rows the user wants predictions for; nothing fitted ever passes through here.
+Used on whatever rows the user wants predictions for; nothing fitted ever passes through here. Each row's prediction is
+computed by itself, column by column: in a matrix product the rows beside it could change how it is rounded.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from privfit.rows.interactions import Interactions, Pair
 from privfit.rows.layout import Layout, linear_splines
 from privfit.rows.workers import Chunk
 from privfit.schema import Block, Geometry, Numeric, Schema
-from privfit.tables import Batch, Table
+from privfit.tables import Batch, Table, Values
 
 PREDICT_ROWS = 1 << 15
 """Rows that are predicted for together: time against memory."""
@@ -35,11 +36,13 @@ def linear_scores(
 
     The cells of `pairs` of columns, of which every row has one each, are further coefficients.
     """
-    names = len(geometry.feature_names)
-    parts = []
-    for batch, design in _designs(table, schema, geometry):
-        scores = design @ coef[:names] + intercept
-        interactions, first = Interactions(geometry), names
+    interactions, parts = Interactions(geometry), []
+    for batch in table.batches(schema.features, table.positions(schema.features), PREDICT_ROWS):
+        scores, first = np.zeros((len(batch[0]), *coef.shape[1:])), 0
+        for block, values in zip(geometry.blocks, batch, strict=True):
+            scores += _share_of(block, values, coef[first : first + len(block.labels)])
+            first += len(block.labels)
+        scores += intercept
         for pair in pairs:
             scores += coef[first + interactions.numbers(pair, batch)]
             first += interactions.n_cells(pair)
@@ -63,7 +66,7 @@ def quadratic_scores(
     for _, design in _designs(table, schema, geometry):
         for block in numbers:
             design[:, block.start] = np.clip((design[:, block.start] - block.center) / block.unit, -1.0, 1.0)
-        parts.append(design @ linear.T + np.square(design) @ quadratic.T + constant)
+        parts.append(_row_by_row(design, linear.T) + _row_by_row(np.square(design), quadratic.T) + constant)
     return np.concatenate(parts)
 
 
@@ -83,18 +86,34 @@ def feature_scores(
         rows = len(batch[0])
         chunk = Chunk(*layout.chunk(batch), np.empty(rows))
         products = chunk.numbers if features.frequencies is None else layout.turned(chunk, features.frequencies)
-        parts.append(features(products) @ coef + intercept)
+        parts.append(_row_by_row(features(products), coef) + intercept)
     return np.concatenate(parts) if parts else np.empty(0)
 
 
 def _designs(table: Table, schema: Schema, geometry: Geometry) -> Iterator[tuple[Batch, NDArray[np.float64]]]:
-    positions = table.positions(schema.features)
-    for batch in table.batches(schema.features, positions, PREDICT_ROWS):
+    """Batches, and their rows as columns of a design."""
+    for batch in table.batches(schema.features, table.positions(schema.features), PREDICT_ROWS):
         columns = [_shown(block, values) for block, values in zip(geometry.blocks, batch, strict=True)]
         yield batch, np.column_stack(columns)
 
 
-def _shown(block: Block, values: NDArray[np.float64] | NDArray[np.int32]) -> NDArray[np.float64]:
+def _share_of(block: Block, values: Values, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What a column adds to the scores of every row."""
+    if block.kind in ("levels", "sign", "indicators"):
+        return np.asarray(coef[level_codes(block, values)])
+    return _row_by_row(_shown(block, values), coef)
+
+
+def _row_by_row(design: NDArray[np.float64], coef: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The product of a design and coefficients, by the same operations in the same order for each row."""
+    scores = np.zeros((len(design), *coef.shape[1:]))
+    for column, own in zip(design.T, coef, strict=True):
+        scores += column * own if coef.ndim == 1 else column[:, None] * own
+    return scores
+
+
+def _shown(block: Block, values: Values) -> NDArray[np.float64]:
+    """A number in its own units, or as what splines make of it: one row each."""
     column = block.column
     if block.kind in ("slope", "share"):
         assert isinstance(column, Numeric)

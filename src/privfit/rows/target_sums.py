@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -14,6 +16,18 @@ from privfit.rows.workers import Chunk, Sums
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+AMOUNT_STEPS = 1 << 20
+"""Steps to 1 of amounts whose sum is released: what rounding moves is far below the noise of one row."""
+SCORE_UNIT = 16
+"""The unit of scores whose exponentials are looked up: those of scores that are lower than the top by more are next to
+nothing."""
+PLACES = 1 << 12
+"""Places of that table: 256 to a factor of e."""
+EXPONENTIALS = np.array(
+    [round(AMOUNT_STEPS * math.exp(-SCORE_UNIT * (place + 0.5) / PLACES)) for place in range(PLACES)], dtype=np.int64
+)
+"""What is predicted in every place, in AMOUNT_STEPS."""
 
 
 def count_up_to(design: CachedDesign, grid: Floats, centre: float | None = None) -> Integers:
@@ -176,3 +190,30 @@ def _by_class(classes: int, unit: int, _: int, chunk: Chunk) -> Sums:
     counts = np.zeros(classes, dtype=np.int64)
     np.add.at(counts, np.maximum(chunk.target, 0.0).astype(np.intp), _whole_weights(chunk, unit))
     return [counts]
+
+
+@dataclass(frozen=True)
+class AmountSums:
+    """The sum of amounts, and the sum of what a log mean predicts for them; times weights, where rows have some.
+
+    Amounts are (target - zero) / cap, cut to [0, 1]. What is predicted is e^(score - top), cut at 1, where scores are
+    predictors of integer weights, 2^bits to SCORE_UNIT. It is looked up: what a row adds to both depends on that row
+    alone, to the bit, which an exponential function of many numbers at a time does not promise.
+    """
+
+    zero: float
+    cap: float
+    top: int
+    bits: int
+
+    def of(self, design: CachedDesign, weights: Floats) -> Integers:
+        """Both sums, in AMOUNT_STEPS."""
+        return np.asarray(design.total(partial(self._added, design._predictors(weights)))[0], dtype=np.int64)
+
+    def _added(self, predictors: Predictors, _: int, chunk: Chunk) -> Sums:
+        below = (self.top - np.floor(predictors(chunk)[:, 0])) * (PLACES / (1 << self.bits))
+        predicted = EXPONENTIALS[np.clip(np.floor(below), 0, PLACES - 1).astype(np.intp)]
+        amounts = np.clip((chunk.target - self.zero) / self.cap, 0.0, 1.0) * AMOUNT_STEPS
+        weights = 1.0 if chunk.weights is None else chunk.weights
+        sums = [int(np.rint(each * weights).astype(np.int64).sum()) for each in (amounts, predicted)]
+        return [np.array(sums, dtype=np.int64)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from privfit.mechanisms.base import STREAM_ROWS, AnyMechanism, Description, Release, refuse_ledger
@@ -50,12 +50,25 @@ class Terms:
 
 
 @dataclass(frozen=True)
+class Computed:
+    """Where columns are computed from those of a table that is open: how, from the rows that are used; what the ledger
+    calls them; what is taken as public; and what else the report says.
+    """
+
+    computed: Callable[[Table], Table]
+    target: str
+    public: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Answer:
-    """What `solve` made of a release, its event, and the report."""
+    """What `solve` made of a release, its event, the report, and the number of rows where it is public."""
 
     value: Any
     event: Event
     report: Report
+    n_rows: int | None = None
 
 
 def released(
@@ -66,31 +79,41 @@ def released(
     columns: Sequence[Column],
     terms: Terms,
     declared: Schema | None = None,
+    derived: Computed | None = None,
 ) -> Answer:
     """Check, open, plan, read, charge, draw; and say in a report what was done.
 
     The problem may depend on the number of rows as far as that is public before a row is read, or else on a guess. Rows
-    are left out as the `declared` schema says, if one is given.
+    are left out as the `declared` schema says, if one is given. The columns are the table's own, or `derived`.
     """
     parameters, sampler = terms.parameters, noise_source(terms.random_state)
     mechanism.check()
     reasons = () if terms.random_state is None else (SEEDED,)
-    ledger = _ledger(function, terms, reasons, columns)
+    target = derived.target if derived is not None else columns[0].name if len(columns) == 1 else ""
+    ledger = _ledger(function, terms, reasons, target)
     schema = Schema(columns)
-    opened = _opened(table, schema)
+    opened = _opened(table, schema) if derived is None else open_table(table)
     if declared is not None and declared.leaves_out:
         key = b"" if declared.person is None else sampler.key()
-        counted = parameters.adjacency == "replace-one"
-        opened = used_rows(opened, declared, int(parameters.rows_per_person), key, counted)
+        is_counted = parameters.adjacency == "replace-one"
+        opened = used_rows(opened, declared, int(parameters.rows_per_person), key, is_counted)
         parameters = mechanism.for_rows_left_out(parameters, opened.slots)
+    if derived is not None:
+        opened = derived.computed(opened)
     problem = make_problem(_guess(opened, parameters))
     geometry = mechanism.geometry(schema, problem)
     rows = Rows(opened, schema, geometry)
     release = mechanism.release(rows, parameters, ledger, sampler, problem)
     value = mechanism.solve(release, geometry, problem)
-    public_rows = rows.n_rows if parameters.adjacency == "replace-one" else parameters.expected_rows
+    counted = rows.n_rows if parameters.adjacency == "replace-one" else None
+    public_rows = parameters.expected_rows if counted is None else counted
     described = mechanism.describe(value, schema, geometry)
-    report = _report(function, release, described, terms, ledger, public_rows, schema, declared or schema)
+    facts = _ranges_and_levels(schema) if derived is None else derived.public
+    if terms.adjacency == "replace-one":
+        facts = (*facts, public_number(declared or schema))
+    if derived is not None:
+        described = replace(described, notes=(*described.notes, *derived.notes))
+    report = _report(function, release, described, terms, ledger, public_rows, facts, declared or schema)
     if terms.ledger is None and ledger is not None:
         warn_of_running_total(ledger)
     if public_rows is not None and parameters.adjacency == "replace-one" and release.event.delta * public_rows > 1:
@@ -100,7 +123,7 @@ def released(
             PrivacyWarning,
             stacklevel=3,
         )
-    return Answer(value, release.event, report)
+    return Answer(value, release.event, report, counted)
 
 
 def _opened(table: TableLike, schema: Schema) -> Table:
@@ -121,7 +144,7 @@ def _guess(table: Table, parameters: PrivacyParameters) -> int:
     return parameters.expected_rows or known or STREAM_ROWS
 
 
-def _ledger(function: str, terms: Terms, reasons: tuple[str, ...], columns: Sequence[Column]) -> Ledger | None:
+def _ledger(function: str, terms: Terms, reasons: tuple[str, ...], target: str) -> Ledger | None:
     """The user's ledger, or that of the process; None for what is not private, which no ledger accepts."""
     if terms.ledger is not None and not isinstance(terms.ledger, Ledger):
         raise PrivacyError(
@@ -132,7 +155,7 @@ def _ledger(function: str, terms: Terms, reasons: tuple[str, ...], columns: Sequ
         refuse_ledger(terms.ledger, reasons)
         return None
     ledger = process_ledger() if terms.ledger is None else terms.ledger
-    return ledger.describing(model=function, target=columns[0].name if len(columns) == 1 else "")
+    return ledger.describing(model=function, target=target)
 
 
 def _report(
@@ -142,7 +165,7 @@ def _report(
     terms: Terms,
     ledger: Ledger | None,
     public_rows: int | None,
-    schema: Schema,
+    public: tuple[str, ...],
     declared: Schema,
 ) -> Report:
     event, reasons = release.stated or release.event, () if terms.random_state is None else (SEEDED,)
@@ -159,7 +182,7 @@ def _report(
         function,
         event,
         Description(described.repairs, notes),
-        public=_public_facts(schema, declared, terms.adjacency),
+        public=public,
         reasons=reasons,
         receipt={} if receipt is None else asdict(receipt),
         public_rows=public_rows,
@@ -167,13 +190,13 @@ def _report(
     )
 
 
-def _public_facts(schema: Schema, declared: Schema, adjacency: Adjacency) -> tuple[str, ...]:
+def _ranges_and_levels(schema: Schema) -> tuple[str, ...]:
     categories = sum(isinstance(column, Category) for column in schema.columns)
     numbers = len(schema.columns) - categories
     facts = [f"the range given for {numbers} number{'s' * (numbers != 1)}"] if numbers else []
     if categories:
         facts.append(f"levels of {categories} categor{'ies' if categories != 1 else 'y'}")
-    return (*facts, public_number(declared)) if adjacency == "replace-one" else tuple(facts)
+    return tuple(facts)
 
 
 def refuse_no_columns(function: str, columns: Sequence[Column]) -> None:

@@ -3,13 +3,14 @@
 from privfit.tables.arranged import DecodedTable, WithTarget, settled_box
 from privfit.tables.array_file import CACHE, ArrayFile, Arrays
 from privfit.tables.arrays import as_given, refuse_masked
+from privfit.tables.derived import ChosenPartitions, ComputedTable, in_equal_parts
 from privfit.tables.drafts import NUMBER_OF_A_DATE, draft_schema, public_schema
 from privfit.tables.errors import NOT_CHARGED, DataError, MissingValues
 from privfit.tables.identifiers import PersonColumn
 from privfit.tables.kept_columns import KeptColumn, kept_positions
 from privfit.tables.opening import is_frame, is_named, open_table
 from privfit.tables.pandas_frames import is_pandas
-from privfit.tables.partitioned import ChosenPartitions, PartitionedTable, Persisted
+from privfit.tables.partitioned import PartitionedTable, Persisted
 from privfit.tables.public_frames import (
     Frame,
     column_numbers,
@@ -36,6 +37,7 @@ __all__ = [
     "Arrays",
     "Batch",
     "ChosenPartitions",
+    "ComputedTable",
     "DataError",
     "DecodedTable",
     "FileTable",
@@ -54,6 +56,7 @@ __all__ = [
     "column_numbers",
     "columns_to_frame",
     "draft_schema",
+    "in_equal_parts",
     "in_memory",
     "is_frame",
     "is_named",

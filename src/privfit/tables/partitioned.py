@@ -14,7 +14,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from privfit.schema import Column
@@ -258,45 +258,6 @@ class PartitionedTable(Table):
             raise changed_source(self.label)
         self.n_rows = sum(seen.rows for seen in counts.values())
         return answer.made
-
-
-@dataclass(frozen=True)
-class Choosing(Generic[Made]):
-    """A task on batches of which a function leaves out rows: it is handed the columns of the task, and then others."""
-
-    task: Callable[[int, Iterator[Batch]], Made]
-    width: int
-    choose: Callable[[Batch, Batch], Batch]
-
-    def __call__(self, number: int, batches: Iterator[Batch]) -> Made:
-        return self.task(number, (self.choose(batch[: self.width], batch[self.width :]) for batch in batches))
-
-
-class ChosenPartitions(PartitionedTable):
-    """Partitions of which a function leaves out rows, on workers, by what is in some columns."""
-
-    def __init__(
-        self,
-        table: PartitionedTable,
-        columns: Sequence[Column],
-        positions: Sequence[int],
-        choose: Callable[[Batch, Batch], Batch],
-    ) -> None:
-        self.label, self.names = table.label, table.names
-        self._table, self._columns, self._positions, self._choose = table, tuple(columns), positions, choose
-
-    def everywhere(self, positions: Sequence[int], task: PartTask[Answer[Made]], merge: Merge[Made]) -> Answer[Made]:
-        return self._table.everywhere([*positions, *self._positions], self._choosing(task), merge)
-
-    def kept(self, positions: Sequence[int], task: PartTask[Iterator[Block]]) -> KeptBlocks:
-        return self._table.kept([*positions, *self._positions], self._choosing(task))
-
-    def each(self, positions: Sequence[int], task: PartTask[Iterator[Block]]) -> Iterator[Block]:
-        return self._table.each([*positions, *self._positions], self._choosing(task))
-
-    def _choosing(self, task: PartTask[Made]) -> PartTask[Made]:
-        choosing = Choosing(task.task, len(task.columns), self._choose)
-        return replace(task, columns=(*task.columns, *self._columns), task=choosing)
 
 
 COUNTED_ROWS = 1 << 18

@@ -27,7 +27,7 @@ from privfit.mechanisms.perturbation.regression_weights import RegressionWeights
 from privfit.mechanisms.perturbation.target_scale import CENTRES, EDGES, MOST_BEYOND
 from privfit.privacy import Draws, PrivacyParameters
 from privfit.privacy.event import laplace_scale
-from privfit.privacy.parts import Selection
+from privfit.privacy.parts import Part, Selection
 from privfit.rows import COUNT_UNIT, CachedDesign, count_residuals_up_to, weighed_rows
 from privfit.schema import Geometry, RowNorms, Schema
 
@@ -83,26 +83,27 @@ class QuantileObjective(ObjectiveRegression):
 
     name = "objective quantile"
     _for_intercept: ClassVar[Fraction] = FOR_QUANTILE
-    _kind: ClassVar[str] = "quantile regression"
+    _kind: ClassVar[str] = "a quantile regression"
     _has_bands: ClassVar[bool] = False
 
-    def _weights(self, problem: QuadraticProblem) -> QuantileWeights:
+    def _weights(self, problem: QuadraticProblem, facts: PublicFacts | None = None) -> QuantileWeights:
         return QuantileWeights(noise=self.noise, quantile=self.quantile)
 
     def _noise_on_predictions(self, sd: float, norms: RowNorms, rows: int) -> float:
         """As if it were large: slopes do not depend on the threshold, and about a third of targets may be beyond."""
         return MOST_BEYOND
 
-    def _intercept_part(self, facts: PublicFacts, epsilon: Fraction, bits: int, unit: int) -> Selection:
+    def _last_parts(self, facts: PublicFacts, epsilon: Fraction, bits: int, unit: int) -> tuple[Part, ...]:
         """A choice among shifts, by scores in which a row of the largest weight counts `unit` times."""
         sensitivity = shift_sensitivity(facts.parameters, self.quantile) * unit
-        return Selection(
+        choice = Selection(
             rule="permute-and-flip",
             scale=laplace_scale(sensitivity, epsilon),
             sensitivity=sensitivity,
             purpose="quantile of residuals",
             epsilon=float(epsilon),
         )
+        return (choice,)
 
     def _moved(
         self, fit: RegressionFit, weights: Floats, data: CachedDesign, plan: RegressionPlan, draws: Draws

@@ -31,10 +31,10 @@ from privfit.mechanisms.perturbation.shape_bands import (
     curvature_sums,
     half_widths,
 )
-from privfit.mechanisms.perturbation.target_scale import TargetScale
+from privfit.mechanisms.perturbation.target_scale import ChosenScale, TargetScale
 from privfit.privacy import Budget, Draws, Event, PrivacyError, PrivacyParameters, exact
 from privfit.privacy.event import laplace_scale
-from privfit.privacy.parts import Laplace, Selection
+from privfit.privacy.parts import Laplace, Part
 from privfit.rows import COUNT_UNIT, CachedDesign, Rows, sum_of_residuals, weighed_rows
 from privfit.schema import Block, Geometry, RowNorms, Schema
 
@@ -56,10 +56,11 @@ COUNT_SHARE = 4
 class RegressionPlan(ReleasePlan):
     """All that is decided before a row is read: the choices, the weights in units of the threshold, the intercept."""
 
-    scale: TargetScale
+    scale: ChosenScale
     steps: RegressionWeights
     weights: ERMPlan
-    intercept: Laplace | Selection | None
+    intercept: tuple[Part, ...]
+    """What is drawn after the weights."""
     bits: int
     """Steps of the residuals whose mean is the intercept: 2^bits to the width at which they are cut."""
     bands: Laplace | None = None
@@ -133,7 +134,7 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
     solves = "regression"
     takes_splines = takes_weights = True
     _for_intercept: ClassVar[Fraction] = FOR_INTERCEPT
-    _kind: ClassVar[str] = "regression"
+    _kind: ClassVar[str] = "a regression"
     _has_bands: ClassVar[bool] = True
 
     def check(self) -> None:
@@ -144,16 +145,17 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
                 f"bands={self.bands!r} was given; it is True or False, and False for quantiles. Use False if in doubt."
             )
 
-    def _weights(self, problem: QuadraticProblem) -> RegressionWeights:
+    def _weights(self, problem: QuadraticProblem, facts: PublicFacts | None = None) -> RegressionWeights:
+        """The mechanism of the weights; without facts, one with the same encoding."""
         penalty = problem.penalty
         if penalty is None or penalty.alpha == "auto":
             return RegressionWeights(noise=self.noise)
         alpha = float(penalty.alpha) / (problem.max_weight or 1.0)  # rows count from 0 to 1 in the fit
         return RegressionWeights(noise=self.noise, alpha=alpha, scaled=penalty.scaled)
 
-    def _erm(self, problem: QuadraticProblem) -> ERMProblem:
+    def _erm(self, problem: QuadraticProblem, facts: PublicFacts | None = None) -> ERMProblem:
         """The problem of the weights, in units of a threshold that is not chosen yet."""
-        return ERMProblem(self._weights(problem).loss_at(0.0, 1.0), problem.fit_intercept)
+        return ERMProblem(self._weights(problem, facts).loss_at(0.0, 1.0), problem.fit_intercept)
 
     def settle(self, problem: QuadraticProblem) -> QuadraticProblem:
         """Without the target's squares, which are not bought: there are no intervals."""
@@ -178,47 +180,56 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
 
     def plan(self, facts: PublicFacts, problem: QuadraticProblem) -> RegressionPlan:
         """Noise for the weights in units of a threshold that is not known yet, and what is bought beside them."""
-        parameters, epsilon = facts.parameters, facts.parameters.budget.epsilon
-        centre, last = (FOR_CENTRE, self._for_intercept) if problem.fit_intercept else (Fraction(0), Fraction(0))
         if self.bands and problem.max_weight is not None:
             raise PrivacyError(
                 "bands=True was given with weights of rows; bands are bought without weights only. Leave one of them "
                 "out. Nothing was charged."
             )
         bands = curvature_part(facts) if self.bands else None
-        beside = centre + FOR_THRESHOLD + last + (FOR_BANDS if self.bands else 0)
+        parameters, (first, last) = facts.parameters, self._beside(problem)
+        beside = first + last + (FOR_BANDS if self.bands else 0)
         left = replace(parameters, budget=rounded_down(parameters.budget, 1 - beside))
-        own, steps = replace(facts, parameters=left), self._weights(problem)
-        weights = steps.plan(own, self._erm(problem))
-        rows, norms = facts.n_rows or USUAL_ROWS, weights.gradients.norms
-        noise = self._noise_on_predictions(weights.sd, norms, rows)
-        scale = TargetScale.planned(parameters, rows, noise, centre, FOR_THRESHOLD)
-        bits = score_bits(norms.columns)
+        own, steps = replace(facts, parameters=left), self._weights(problem, facts)
+        weights = steps.plan(own, self._erm(problem, facts))
+        scale = self._scale(facts, problem, weights)
+        bits = score_bits(weights.gradients.norms.columns)
         if last and bits < 1:
             raise PrivacyError("A regression has too many encoded columns for exact residuals. Leave out columns.")
         unit = 1 if problem.max_weight is None else COUNT_UNIT
-        intercept = self._intercept_part(facts, exact(epsilon) * last, bits, unit) if last else None
+        intercept = self._last_parts(facts, exact(parameters.budget.epsilon) * last, bits, unit) if last else ()
         event = Event(
-            f"objective perturbation of a {self._kind}",
-            epsilon,
+            f"objective perturbation of {self._kind}",
+            parameters.budget.epsilon,
             weights.event.delta,
             adjacency=parameters.adjacency,
             rows_per_person=int(parameters.rows_per_person),
-            parts=(*scale.parts(), *weights.event.parts, *(part for part in (intercept, bands) if part is not None)),
+            parts=(*scale.parts(), *weights.event.parts, *intercept, *(() if bands is None else (bands,))),
         )
         return RegressionPlan(event, facts, scale, steps, replace(weights, facts=own), intercept, bits, bands)
+
+    def _beside(self, problem: QuadraticProblem) -> tuple[Fraction, Fraction]:
+        """The shares of epsilon for what comes before the weights, and after them."""
+        if not problem.fit_intercept:
+            return FOR_THRESHOLD, Fraction(0)
+        return FOR_CENTRE + FOR_THRESHOLD, self._for_intercept
+
+    def _scale(self, facts: PublicFacts, problem: QuadraticProblem, weights: ERMPlan) -> ChosenScale:
+        """What is chosen before the weights: where the target lies, and its unit."""
+        rows, centre = facts.n_rows or USUAL_ROWS, FOR_CENTRE if problem.fit_intercept else Fraction(0)
+        noise = self._noise_on_predictions(weights.sd, weights.gradients.norms, rows)
+        return TargetScale.planned(facts.parameters, rows, noise, centre, FOR_THRESHOLD)
 
     def _noise_on_predictions(self, sd: float, norms: RowNorms, rows: int) -> float:
         """Per unit of threshold: what clipping is weighed against."""
         return sd * norms.columns / (math.sqrt(norms.entries) * rows)
 
-    def _intercept_part(self, facts: PublicFacts, epsilon: Fraction, bits: int, unit: int) -> Laplace | Selection:
+    def _last_parts(self, facts: PublicFacts, epsilon: Fraction, bits: int, unit: int) -> tuple[Part, ...]:
         """Noise on the sum of residuals; and on the number of rows, or the sum of weights, where that is private."""
         parameters, most = facts.parameters, 1 << bits
         counted = parameters.adjacency == "add-remove"
         each = most + -(-most // COUNT_SHARE) if counted else 2 * most
         sensitivity = each * int(parameters.rows_per_person)
-        return Laplace(
+        noise = Laplace(
             size=1 + counted,
             scale=laplace_scale(sensitivity, epsilon),
             sensitivity=sensitivity,
@@ -226,6 +237,7 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
             purpose="intercept",
             epsilon=float(epsilon),
         )
+        return (noise,)
 
     # -- the release -------------------------------------------------------------------------------
 
@@ -246,11 +258,17 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         steps = np.rint(np.clip(weights * certificate.unit, -LARGEST_STEP, LARGEST_STEP)).astype(np.int64)
         weights = np.asarray(draws.add(steps, scale=certificate.scale) / certificate.unit, dtype=np.float64)
         contrasts = own.ridge + (0.0 if own.penalty is None else own.penalty.largest)
-        scaled = weights[:, 0] * threshold
-        fit = RegressionFit(scaled, centre, centre, threshold, own.ridge, contrast_ridge=contrasts)
-        if plan.intercept is not None:
+        fit = self._fit(weights, centre, threshold, own.ridge, contrasts)
+        if plan.intercept:
             fit = self._moved(fit, weights, data, plan, draws)
+        if not self._has_bands:
+            return fit
         return replace(fit, bands=threshold * self._half_widths(own, weights, data, plan, draws, fit))
+
+    @staticmethod
+    def _fit(weights: Floats, centre: float, threshold: float, ridge: float, contrast_ridge: float) -> RegressionFit:
+        """The fit with weights in units of the target."""
+        return RegressionFit(weights[:, 0] * threshold, centre, centre, threshold, ridge, contrast_ridge=contrast_ridge)
 
     def _half_widths(
         self, own: ERMPlan, weights: Floats, data: CachedDesign, plan: RegressionPlan, draws: Draws, fit: RegressionFit

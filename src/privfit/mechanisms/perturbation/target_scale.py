@@ -8,14 +8,16 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit.privacy import Draws, PrivacyParameters, exact
 from privfit.privacy.event import laplace_scale
-from privfit.privacy.parts import Selection
+from privfit.privacy.parts import Part, Selection
 from privfit.rows import CachedDesign, count_up_to
+from privfit.schema import Geometry
 
 Floats = NDArray[np.float64]
 
@@ -41,6 +43,32 @@ bias. Generated tables prefer ten times at small epsilons, skewed real wages fou
 LARGER_COSTS, MOST_LARGER_COSTS = 0.5, 0.25
 """What twice the threshold costs in the choice: half as many rows as may lie beyond, and at most a quarter of all rows
 over the whole grid. Less chooses thresholds that are too large more often, more such that are too small."""
+
+
+class ChosenScale(Protocol):
+    """What is chosen of the target before weights are fitted."""
+
+    def parts(self) -> tuple[Part, ...]:
+        """What is drawn."""
+
+    def drawn(self, design: CachedDesign, draws: Draws) -> tuple[float, float]:
+        """Where predictors are measured from, and their unit."""
+
+
+@dataclass(frozen=True)
+class KnownScale:
+    """A centre and a unit that are public: nothing is chosen."""
+
+    centre: float = 0.0
+    unit: float = 1.0
+
+    def parts(self) -> tuple[Part, ...]:
+        """Nothing is drawn."""
+        return ()
+
+    def drawn(self, design: CachedDesign, draws: Draws) -> tuple[float, float]:
+        """The centre and the unit."""
+        return self.centre, self.unit
 
 
 @dataclass(frozen=True)
@@ -104,10 +132,13 @@ class TargetScale:
         ]
 
     def threshold_scores(self, design: CachedDesign, centre: float) -> list[int]:
+        """The scores of thresholds on distances from the centre."""
+        return self.scores_of(count_up_to(design, THRESHOLDS, centre).tolist(), design.n_rows)
+
+    def scores_of(self, counts: list[int], rows: int) -> list[int]:
         """Minus the number of rows beyond, as far as that is more than wanted, and minus what a larger threshold costs
-        by a public rule: in PARTS_OF_ONE of a row.
+        by a public rule: in PARTS_OF_ONE of a row. `counts` of the rows are up to each threshold.
         """
-        rows, counts = design.n_rows, count_up_to(design, THRESHOLDS, centre).tolist()
         excess = [max(PARTS_OF_ONE * (rows - count) - self.beyond * rows, 0) for count in counts]
         return [-more - place * self._step for place, more in enumerate(excess)]
 
@@ -127,3 +158,55 @@ def _choice(purpose: str, sensitivity: int, epsilon: Fraction) -> Selection:
         purpose=purpose,
         epsilon=float(epsilon),
     )
+
+
+@dataclass(frozen=True)
+class AmountScale:
+    """The choice of a cap of amounts that few rows are above: a threshold of y - zero, whatever is below zero.
+
+    `zero` is where the amount is 0 on the target's scale from -1 to 1, `top` the largest amount in units of it, `unit`
+    what 1 means there. Caps are `stretch` times what is chosen, at least `least`, in the units of the target, and at
+    most the top.
+
+    Guarantee: docs/proofs/amount-objective.md, Lemma 2.
+    """
+
+    choice: TargetScale
+    zero: float
+    top: float
+    unit: float
+    purpose: str = "cap of amounts"
+    stretch: float = 1.0
+    least: float = 0.0
+
+    @classmethod
+    def planned(
+        cls, parameters: PrivacyParameters, rows: int, share: Fraction, geometry: Geometry, beyond: float
+    ) -> AmountScale:
+        """The plan with this share of epsilon, for a cap that about `beyond` of the rows may be above."""
+        zero, top = amount_scale(geometry)
+        choice = TargetScale.planned(parameters, rows, beyond / CLIPPING_PER_NOISE, Fraction(0), share)
+        assert geometry.target is not None
+        return cls(choice, zero, top, geometry.target.unit)
+
+    def parts(self) -> tuple[Selection, ...]:
+        """One choice."""
+        return (_choice(self.purpose, self.choice.threshold_sensitivity, self.choice.threshold),)
+
+    def drawn(self, design: CachedDesign, draws: Draws) -> tuple[float, float]:
+        """Zero, and a small cap that no more than the wanted share of rows are above."""
+        chosen = self.stretch * self.top * float(THRESHOLDS[draws.select(self.scores(design))])
+        return self.zero, min(max(chosen, self.least / self.unit), self.top)
+
+    def scores(self, design: CachedDesign) -> list[int]:
+        """Those of every cap: how many rows are above it."""
+        counts = count_up_to(design, self.zero + self.top * THRESHOLDS).tolist()
+        return self.choice.scores_of(counts, design.n_rows)
+
+
+def amount_scale(geometry: Geometry) -> tuple[float, float]:
+    """Where a target is 0 on its scale from -1 to 1, and its largest amount in units of that: from public bounds."""
+    block = geometry.target
+    assert block is not None
+    zero = -block.center / block.unit
+    return zero, 1.0 - zero

@@ -7,6 +7,7 @@ Read them in this order:
 - cells.py: the question how many rows levels or bins have.
 - quantiles.py, means.py: quantiles and the mean of a number, with what their intervals are made of.
 - numbers.py: the mean and quantiles of a number together, as `describe` asks for them.
+- residuals.py: sums of residuals and of a target, clipped to ranges that are bought.
 - crosstab.py: counts of the cells of several columns together.
 
 What is counted, and what one row can change, stands in statistics/ranges.py and statistics/quantiles.py; the proofs are

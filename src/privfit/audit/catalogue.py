@@ -1,0 +1,269 @@
+"""Everything that is attacked, because it exists: estimators with every mechanism that they take by name, publishers,
+baselines, and the functions that release something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Self, cast
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from privfit.audit.cases import EXPECTED, Case, Fits, Maker
+from privfit.audit.rows import RowMaker
+from privfit.baselines import DPME, FilterPriority, LaplacePublisher, Majority, PrivateERM, PrivateSVM
+from privfit.mechanisms import ObjectivePerturbation, ObjectiveRegression
+from privfit.models import ESTIMATORS, Aggregate, GeneticSearch, KMeans
+from privfit.models.named import CLASSIFIERS, LEAST_SQUARES
+from privfit.models.private import AnyModel
+from privfit.privacy import Adjacency, Ledger, PrivacyError
+from privfit.publish import ImportanceWeights
+from privfit.schema import Category, Column, Numeric, Schema
+from privfit.statistics import RowFitness
+from privfit.summaries import bounds, count, crosstab, describe, histogram, levels, mean, quantile
+
+Setting = Mapping[str, Any]
+PLAIN: tuple[Setting, ...] = ({}, {"delta": 1e-6}, {"rows_per_person": 2})
+PERSON = "person"
+NAMES = tuple(dict.fromkeys((*LEAST_SQUARES.named, *CLASSIFIERS.named, "hybrid", "grid", "cells", "lloyd")))
+"""Every name that `mechanism=` of any estimator takes."""
+EPSILONS = (0.1, 1.0, 4.0)
+"""The prices of a full audit."""
+FEATURES: tuple[Column, ...] = (
+    Numeric("age", 0, 100),
+    Numeric("offset", 100, 101),
+    Category("region", ["north", "east", "south"]),
+    Category("member", ["no", "yes"]),
+)
+NUMBERS: tuple[Column, ...] = (Numeric("u", 0, 1), Numeric("v", -3, 9))
+ONE: tuple[Column, ...] = (Numeric("x", -1, 1),)
+CLASSES, NUMBER = Category("y", ["a", "b"]), Numeric("y", -5, 5)
+ROUNDS, CANDIDATES = 2, 12
+"""Of a genetic search: few, so that it is quick."""
+SYNTHETIC_ROWS = 50
+"""Public rows of importance weights: few, so that they are quick."""
+
+
+def catalogue(schema: Schema | None = None, seed: int = 0, full: bool = False) -> list[Case]:
+    """Every case, on built-in tables or on those of a schema, which some of them cannot take."""
+    plain = list(_quick(schema, seed))
+    return plain if not full else [own for one in plain for own in _priced(one)]
+
+
+def _rows(setting: Setting) -> int:
+    """How many rows of a person count."""
+    return int(setting.get("rows_per_person", 1))
+
+
+def _priced(case: Case) -> Iterator[Case]:
+    """A case at every epsilon."""
+    for epsilon in EPSILONS:
+        yield replace(case, epsilon=epsilon)
+
+
+def _quick(schema: Schema | None, seed: int) -> Iterator[Case]:
+    for estimator in ESTIMATORS:
+        yield from of_estimator(estimator, schema, seed)
+    features = FEATURES if schema is None else tuple(schema.features)
+    yield from _others(Schema(features), Schema(NUMBERS) if schema is None else None, schema, seed)
+    if schema is None:
+        yield from _functions(seed)
+
+
+def of_estimator(estimator: type[AnyModel], schema: Schema | None = None, seed: int = 0) -> Iterator[Case]:
+    """An estimator with every mechanism that it takes by name, with a delta, several rows per person, and persons."""
+    if not _takes(estimator, schema):
+        return
+    target = CLASSES if is_classifier(estimator()) else NUMBER
+    own = Schema(FEATURES, target) if schema is None else Schema(schema.features, schema.target)
+    usual, settings = estimator()._chosen_mechanism(), [*PLAIN]
+    for name in NAMES:
+        if (chosen := _named(estimator, name)) is not None and chosen != usual:
+            settings += [{"mechanism": name}]
+            settings += [{"mechanism": name, "delta": 1e-6}] if name in ("output", "objective", "adassp") else []
+    for setting in settings:
+        blocks = setting.get("mechanism") == "sample-and-aggregate"
+        made = Case(estimator.__name__, _maker(estimator, own, setting), own, setting, seed=seed, by_position=blocks)
+        yield replace(made, rows_of_a_person=_rows(setting))
+    if schema is None:
+        yield from _of_one_column(estimator, target, seed)
+        with_persons = Schema(FEATURES, target, person=PERSON)
+        setting = {"rows_per_person": 2, "person": PERSON}
+        make = _maker(estimator, with_persons, {"rows_per_person": 2})
+        yield Case(estimator.__name__, make, with_persons, setting, seed=seed, rows_of_a_person=5)
+
+
+def _of_one_column(estimator: type[AnyModel], target: Column, seed: int) -> Iterator[Case]:
+    """Perturbed objectives of one column without an intercept, with pure and Gaussian noise: their law is exact."""
+    mechanism = _named(estimator, "objective")
+    if not {"numeric", "fit_intercept"} <= estimator().get_params().keys() or mechanism is None:
+        return
+    schema, plain = Schema(ONE, target), {"numeric": "slope", "fit_intercept": False}
+    for noise, delta in (("l2", 0.0), ("gaussian", 1e-6)):
+        kind = ObjectivePerturbation if isinstance(mechanism, ObjectivePerturbation) else ObjectiveRegression
+        own = {**plain, "mechanism": kind(noise=noise), "delta": delta}  # type: ignore[arg-type]
+        shown = {"columns": 1, "noise": noise} | ({"delta": delta} if delta else {})
+        yield Case(estimator.__name__, _maker(estimator, schema, own), schema, shown, seed=seed)
+
+
+def _takes(estimator: type[AnyModel], schema: Schema | None) -> bool:
+    """Whether an estimator takes the target of a schema."""
+    if schema is None:
+        return True
+    if (target := schema.target) is None or isinstance(target, Category) != is_classifier(estimator()):
+        return False
+    many = isinstance(target, Category) and len(target.levels) > 2
+    return not many or bool(estimator()._chosen_mechanism().many_classes)
+
+
+def _named(estimator: Callable[..., AnyModel], name: str) -> object:
+    """The mechanism of this name, if the estimator takes it."""
+    try:
+        return estimator(mechanism=name)._chosen_mechanism()
+    except (PrivacyError, TypeError):
+        return None
+
+
+def _maker(estimator: Callable[..., AnyModel], schema: Schema, setting: Setting, counts: bool = False) -> Maker:
+    def make(adjacency: Adjacency, ledger: Ledger, epsilon: float) -> Fits:
+        more = {"expected_rows": EXPECTED} if counts and adjacency == "add-remove" else {}
+        return estimator(epsilon=epsilon, schema=schema, adjacency=adjacency, ledger=ledger, **{**setting, **more})
+
+    return make
+
+
+# -- estimators that are not linear, publishers and baselines ----------------------------------------
+
+
+def first_column(rows: Any, candidates: Any) -> Any:
+    """How near the first column of rows is to candidates."""
+    return -np.abs(rows[:, :1] - candidates[:, 0])
+
+
+def mean_of_first(rows: Any) -> float:
+    """The mean of the first column."""
+    return float(np.mean(rows[:, 0]))
+
+
+def span(candidates: Any) -> float:
+    """How far candidates are apart."""
+    return float(np.ptp(candidates))
+
+
+def _others(plain: Schema, numbers: Schema | None, given: Schema | None, seed: int) -> Iterator[Case]:
+    """What has no target, or one that it treats as any column; and baselines of classifiers."""
+
+    def case(estimator: Callable[..., Any], schema: Schema, setting: Setting, **more: Any) -> Case:
+        counts, fixed = more.pop("counts", False), more.pop("fixed", {})
+        make = _maker(estimator, schema, {**setting, **fixed}, counts)
+        more["rows_of_a_person"] = _rows(setting)
+        return Case(getattr(estimator, "__name__", ""), make, schema, setting, seed=seed, **more)
+
+    if numbers is not None:
+        for setting in (*PLAIN, *({"mechanism": name} for name in NAMES if _is_clusterer(name))):
+            blocks = setting.get("mechanism") == "sample-and-aggregate"
+            yield case(KMeans, numbers, setting, fixed={"n_clusters": 3}, counts=True, by_position=blocks)
+        first = cast("Numeric", numbers.features[0])
+        ends: dict[str, Any] = {"low": [first.low], "high": [first.high]}
+        fitness = RowFitness(first_column, spread=span, bounds=(-1.0, 0.0))
+        search = {**ends, "fitness": fitness, "rounds": ROUNDS, "candidates": CANDIDATES}
+        for setting in (*PLAIN, *({"selection": name} for name in ("enhanced", "exponential", "permute-and-flip"))):
+            yield case(GeneticSearch, numbers, setting, fixed=search, counts=True)
+        for setting in (PLAIN[0], PLAIN[2]):
+            own = {**ends, "function": mean_of_first, "n_outputs": 1}
+            yield case(Aggregate, numbers, setting, fixed=own, counts=True, by_position=True)
+            yield case(LaplacePublisher, numbers, setting, adjacencies=("replace-one",), by_position=True)
+    for setting in (*PLAIN, {"method": "paper"}, {"method": "objective"}):
+        if not (given is not None and setting.get("method")):
+            yield case(ImportanceWeights, plain, setting, fixed={"synthetic_rows": SYNTHETIC_ROWS}, counts=True)
+    for setting in (PLAIN[0], PLAIN[2]):
+        yield case(DPME, plain, setting, fixed={"cells": 3}, counts=True)
+        filtered = {"cells": 3, "threshold": 3, "sample_size": 4}
+        yield case(FilterPriority, plain, setting, fixed=filtered, counts=True, thresholded=True)
+    target = CLASSES if given is None else given.target
+    if isinstance(target, Category) and len(target.levels) == 2:
+        classes = Schema(plain.features, target)
+        yield case(Majority, classes, {})
+        yield case(Majority, classes, PLAIN[2])
+        for setting in ({}, {"method": "output"}, {"regularisation": "tune"}):
+            if _is_private(PrivateERM, classes, setting):
+                yield case(PrivateERM, classes, setting, counts=True, by_position="regularisation" in setting)
+        for setting in ({"calibration": "tight"}, {"calibration": "tight", "rows_per_person": 2}):
+            yield case(PrivateSVM, classes, setting, fixed={"C": 1.0, "C_multiplies": "sum"}, counts=True)
+
+
+def _is_clusterer(name: str) -> bool:
+    return name != "auto" and _named(KMeans, name) is not None
+
+
+def _is_private(estimator: Callable[..., Any], schema: Schema, setting: Setting) -> bool:
+    """Whether a ledger accepts it: some printed forms are not private, and say so."""
+    rows = RowMaker(schema, 0)
+    try:
+        estimator(schema=schema, ledger=Ledger(epsilon=1.0), **setting).fit(rows.frame((rows.corner(0),) * 12))
+    except PrivacyError:
+        return False
+    return True
+
+
+# -- functions ---------------------------------------------------------------------------------------
+
+
+class Question:
+    """A function that releases something, as something to fit."""
+
+    def __init__(self, ask: Callable[..., Any], adjacency: Adjacency, ledger: Ledger, epsilon: float) -> None:
+        self.ask, self.ledger = ask, ledger
+        self._given = {"adjacency": adjacency, "epsilon": epsilon, "ledger": ledger, "expected_rows": EXPECTED}
+
+    def fit(self, X: object, /) -> Self:
+        """Ask the table."""
+        self.answer_ = self.ask(X, **self._given)
+        self.printed_, self.report_ = str(self.answer_), self.answer_.report
+        return self
+
+
+INCOME, DEBT = Numeric("income", 0, 1000), Numeric("debt", -1e6, 1e3)
+SEX, JOB = Category("sex", ["f", "m"]), Category("job", ["cook", "smith"], other=True)
+
+
+def _functions(seed: int) -> Iterator[Case]:
+    """Functions, one line for each kind of question."""
+    asked: tuple[tuple[Callable[..., Any], str, tuple[Column, ...], tuple[Any, ...], Setting], ...] = (
+        (count, "levels", (JOB,), (JOB, ["cook"]), {}),
+        (count, "range", (INCOME,), (INCOME, (30, 60)), {}),
+        (mean, "", (INCOME,), (INCOME,), {}),
+        (mean, "both signs", (DEBT,), (DEBT,), {"rows_per_person": 2}),
+        (quantile, "", (INCOME,), (INCOME,), {}),
+        (quantile, "two", (DEBT,), (DEBT, [0.2, 0.9]), {"rows_per_person": 2}),
+        (histogram, "", (SEX,), (SEX,), {}),
+        (crosstab, "", (SEX, JOB), ([SEX, JOB],), {}),
+        (crosstab, "", (SEX, JOB), ([SEX, JOB],), {"rows_per_person": 2}),
+        (describe, "", (INCOME, SEX), (Schema([INCOME, SEX]),), {}),
+        (describe, "", (INCOME, SEX), (Schema([INCOME, SEX]),), {"rows_per_person": 2}),
+        (levels, "", (JOB,), (JOB,), {}),
+        (bounds, "", (INCOME, DEBT), ({"income": INCOME, "debt": DEBT},), {}),
+        (bounds, "", (INCOME, DEBT), ({"income": INCOME, "debt": DEBT},), {"delta": 1e-6}),
+    )
+    for function, what, columns, given, setting in asked:
+        shown = {**({"of": what} if what else {}), **setting}
+        yield Case(
+            function.__name__,
+            _question(function, given, setting),
+            Schema(columns),
+            shown,
+            seed=seed,
+            rows_of_a_person=_rows(setting),
+        )
+
+
+def _question(function: Callable[..., Any], given: Sequence[Any], setting: Setting) -> Maker:
+    def ask(table: object, **terms: Any) -> Any:
+        return function(table, *given, **setting, **terms)
+
+    def make(adjacency: Adjacency, ledger: Ledger, epsilon: float) -> Fits:
+        return Question(ask, adjacency, ledger, epsilon)
+
+    return make

@@ -1,0 +1,58 @@
+"""`privfit evaluate`: what it prints and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import privfit as pf
+from tests.cli.conftest import Run
+
+RNG = np.random.default_rng(0)
+HELD = pl.DataFrame({"size": RNG.uniform(-1, 1, 3000)}).with_columns(
+    ill=pl.when(pl.col("size") > 0).then(pl.lit("yes")).otherwise(pl.lit("no"))
+)
+SCHEMA = pf.Schema([pf.Numeric("size", -1, 1)], pf.Category("ill", ["no", "yes"]))
+START = ("evaluate", "model.json", "held.parquet", "--epsilon", 0.5)
+
+
+@pytest.fixture
+def files(folder: Path) -> None:
+    HELD.write_parquet("held.parquet")
+    pf.LogisticRegression(epsilon=5.0, schema=SCHEMA).fit(HELD).save("model.json")
+
+
+def test_a_model_is_evaluated_and_paid_for(run: Run, files: None) -> None:
+    result = run(*START, "--ledger", "people.db", "--ledger-epsilon", 1, "--json")
+    assert result.exit_code == 0, result.stderr
+    told = json.loads(result.stdout)
+    assert told["figures"]["auc"]["value"] > 0.9
+    assert told["ledger"]["spent"]["epsilon"] == 0.5
+    assert pf.Ledger("people.db").entries()[0].model == "evaluate"
+
+
+def test_a_person_reads_a_table_and_the_report(run: Run, files: None) -> None:
+    result = run(*START, "--metric", "accuracy", "--metric", "confusion")
+    assert result.exit_code == 0, result.stderr
+    assert "accuracy" in result.stdout
+    assert "auc" not in result.stdout
+    assert "predicted yes" in result.stdout
+    assert "Privacy report of evaluate" in result.stdout
+
+
+def test_it_is_drawn(run: Run, files: None) -> None:
+    pytest.importorskip("matplotlib")
+    assert run(*START, "--figure", "model.png").exit_code == 0
+    assert Path("model.png").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("more", [("--metric", "speed"), ("--seed", 1), ("--figure", "held.parquet")])
+def test_refusals_charge_nothing(run: Run, files: None, more: tuple[object, ...]) -> None:
+    pf.Ledger("people.db", epsilon=1.0)
+    result = run(*START, *more, "--ledger", "people.db")
+    assert result.exit_code != 0
+    assert pf.Ledger("people.db").n_entries == 0
