@@ -61,4 +61,4 @@ faults: $(READY)
 	$(BIN)/python -m tests.faults $(FAULTS)
 
 clean:
-	rm -rf $(VENV) build dist docs/_build docs/api .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) build dist docs/_build docs/api docs/gallery docs/tutorials .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from shutil import which
 
 DOCS = Path(__file__).parent
 sys.path[:0] = [str(DOCS / "_extensions"), str(DOCS.parent / "tools")]
@@ -21,6 +22,7 @@ extensions = [
     "myst_parser",
     "sphinx_copybutton",
     "sphinx_design",
+    "sphinx_gallery.gen_gallery",
     "api_pages",
     "page_runs",
     "root_pages",
@@ -35,10 +37,26 @@ nitpicky = True
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
 
+autosummary_generate = False
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": ["../tutorials", "../examples"],
+    "gallery_dirs": ["tutorials", "gallery"],
+    "filename_pattern": r"/(plot|spark)_" if which("java") else "/plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "parallel": True,
+    "backreferences_dir": None,
+    "download_all_examples": False,
+    "show_memory": False,
+    "min_reported_time": 30,
+    "write_computation_times": False,
+    "default_thumb_file": str(DOCS / "_static" / "privfit.svg"),
+}
+suppress_warnings = ["config.cache"]
 
 html_theme = "pydata_sphinx_theme"
 html_title = "privfit"

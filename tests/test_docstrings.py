@@ -18,7 +18,7 @@ from numpydoc import validate as validation
 from privfit.models._docs import documented
 
 ROOT = Path(__file__).parents[1]
-MODULES = ("privfit", "privfit.baselines", "privfit.losses", "privfit.publish", "privfit.learning")
+MODULES = ("privfit", "privfit.baselines", "privfit.losses", "privfit.publish", "privfit.learning", "privfit.datasets")
 CHECKS_OFF = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["numpydoc_validation"]["checks"]) - {
     "all"
 }

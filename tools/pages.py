@@ -23,7 +23,7 @@ import io
 import json
 import os
 import re
-import subprocess
+import shlex
 import sys
 import tempfile
 import traceback
@@ -123,13 +123,17 @@ def _python(code: str, names: dict[str, Any]) -> None:
 
 def _commands(code: str) -> str:
     """What the `privfit` commands of a block print; lines that end in a backslash go on in the next one."""
+    from typer.testing import CliRunner
+
+    from privfit.cli import app
+
     printed = ""
     for line in code.replace("\\\n", " ").splitlines():
         if not line.startswith("privfit"):
             continue
-        done = subprocess.run(line, shell=True, capture_output=True, text=True, env=_environment())
-        if done.returncode:
-            raise RuntimeError(f"`{line}` ended with exit code {done.returncode}: {done.stdout}{done.stderr}")
+        done = CliRunner().invoke(app, shlex.split(line)[1:])
+        if done.exit_code:
+            raise RuntimeError(f"`{line}` ended with exit code {done.exit_code}: {done.output}")
         printed += done.stdout
     return printed
 

@@ -1,4 +1,7 @@
-"""Runs the code of every page when it is read, and shows beneath each block what it printed."""
+"""Runs the code of every page when it is read, and shows beneath each block what it printed.
+
+`-D run_pages=0` leaves that out, to look at a page quickly.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,14 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 
 LOGGER = logging.getLogger(__name__)
-SECONDS = 300
-"""A page that takes longer is broken: the slowest takes a tenth of that. Chosen, not measured."""
+SECONDS = 1200
+"""A page that takes longer is broken: on a quiet machine the slowest takes a hundredth. Chosen, not measured."""
 
 
 def run_and_show(app: Sphinx, name: str, source: list[str]) -> None:
     """Put what a page prints beneath its blocks; a page that fails is a warning, and so an error."""
     path = Path(app.env.doc2path(name))
-    if path.suffix != ".md" or not pages.blocks_of(source[0]):
+    if not app.config.run_pages or path.suffix != ".md" or not pages.blocks_of(source[0]):
         return
     command = [sys.executable, pages.__file__, "--json", str(path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
@@ -41,5 +44,6 @@ def shown(printed: str) -> list[str]:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Connect to Sphinx."""
+    app.add_config_value("run_pages", True, "env", bool)
     app.connect("source-read", run_and_show)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

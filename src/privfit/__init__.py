@@ -5,7 +5,7 @@ released, with a guarantee that is proved, calibrated from public facts, and pai
 overdrawn.
 """
 
-from privfit import audit, baselines, learning, losses
+from privfit import audit, baselines, datasets, learning, losses
 from privfit.evaluation import Evaluation, evaluate
 from privfit.losses import ConvexLoss, Part, PolynomialLoss, QuadraticLoss
 from privfit.mechanisms import (
@@ -34,6 +34,7 @@ from privfit.models import (
     GammaRegressor,
     GaussianNB,
     GeneticSearch,
+    Holdout,
     KMeans,
     Lasso,
     LinearRegression,
@@ -41,10 +42,12 @@ from privfit.models import (
     LogisticRegression,
     ModelFileError,
     PoissonRegressor,
+    PrivateSearch,
     QuantileRegressor,
     Report,
     Ridge,
     SelectPrivate,
+    holdout,
     load_model,
 )
 from privfit.planning import Plan, plan
@@ -96,6 +99,7 @@ __all__ = [
     "GaussianNB",
     "Generation",
     "GeneticSearch",
+    "Holdout",
     "ImportanceWeights",
     "KMeans",
     "Lasso",
@@ -117,6 +121,7 @@ __all__ = [
     "PrivGene",
     "PrivacyError",
     "PrivacyWarning",
+    "PrivateSearch",
     "QuadraticLoss",
     "QuantileRegressor",
     "Report",
@@ -135,9 +140,11 @@ __all__ = [
     "bounds",
     "count",
     "crosstab",
+    "datasets",
     "describe",
     "evaluate",
     "histogram",
+    "holdout",
     "learning",
     "levels",
     "load_model",

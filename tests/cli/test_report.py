@@ -6,8 +6,10 @@ import json
 from hashlib import sha256
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import privfit as pf
 from tests.cli.conftest import Run
 
 FIT = ("fit", "people.csv", "--schema", "linear.toml", "--model", "linear", "--epsilon", 0.5, "-o", "model.json")
@@ -32,3 +34,17 @@ def test_another_ending_and_an_input_are_refused(run: Run, folder: Path) -> None
     assert run("report", "model.json", "-o", "release.pdf").exit_code == 1
     assert run("report", "model.json", "-o", "model.json").exit_code == 1
     assert Path("model.json").read_bytes() == before
+
+
+def test_coefficients_that_are_not_identified_are_called_so(run: Run, folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (2000, 2))
+    x[:, 1] = np.clip(x[:, 0] + rng.normal(0, 0.02, 2000), -1, 1)
+    schema = pf.Schema.box(-1, 1, target=(-1, 1))
+    model = pf.LinearRegression(1.0, schema=schema, intervals=True, random_state=3)
+    model.fit(x, 0.5 * x[:, 0]).save("twins.json")
+    result = run("report", "twins.json", "-o", "twins.release.json")
+    assert result.exit_code == 0, result.stderr
+    text = Path("twins.release.json").read_text(encoding="utf-8")
+    assert "Infinity" not in text
+    assert text.count('"not identified"') == 4

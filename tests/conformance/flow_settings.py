@@ -557,6 +557,18 @@ def of_bands() -> Iterator[Setting]:
         )
 
 
+def _searching(schema: Any, adjacency: str, ledger: Any = None, random_state: Any = None) -> pf.PrivateSearch:
+    model = pf.LogisticRegression(schema=schema, adjacency=adjacency, numeric="slope")
+    candidates = [{"mechanism": "functional"}, {"mechanism": "output"}]
+    return pf.PrivateSearch(model, candidates, epsilon=2.0, ledger=ledger, random_state=random_state)
+
+
+def of_searches() -> Iterator[Setting]:
+    """A choice among two settings, of which every draw is compared; after all others, whose places stay."""
+    for adjacency in ADJACENCIES:
+        yield Setting(f"PrivateSearch(two) small {adjacency}", _searching, pf.Schema(SMALL, CLASSES), adjacency)
+
+
 def of_amounts() -> Iterator[Setting]:
     """Log means and proportions by a perturbed objective, with tiny and huge epsilons; after all others."""
     for estimator in AMOUNTS:
@@ -594,6 +606,7 @@ def all_settings() -> list[Setting]:
         of_components,
         of_weighed_classes,
         of_bands,
+        of_searches,
         of_naive_bayes,
         of_amounts,
     )

@@ -174,6 +174,7 @@ ATTACKED_ELSEWHERE = {
     "GeneticSearch": "models/test_search.py",
     "Aggregate": "models/test_aggregate.py",
     "SelectPrivate": "models/test_select.py",
+    "PrivateSearch": "models/test_private_search.py",
     "ImportanceWeights": "publish/test_weights.py",
 }
 """Estimators without coefficients, and the file that replays them on neighbouring tables."""

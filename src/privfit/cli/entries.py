@@ -99,6 +99,6 @@ def promise(event: Event) -> str:
     """Whom an entry protects: nothing is known of a release made outside privfit."""
     if event.elsewhere:
         return ""
-    return (
-        event.adjacency if event.rows_per_person == 1 else f"{event.adjacency}, {event.rows_per_person} rows a person"
-    )
+    people = f", {event.rows_per_person} rows a person" if event.rows_per_person > 1 else ""
+    part = f", part {event.split_part!r} of split {event.split[:8]}" if event.split else ""
+    return f"{event.adjacency}{people}{part}"

@@ -79,4 +79,5 @@ def _estimates(model: Any) -> tuple[Line, ...]:
         ends = model.coef_interval_.tolist()
     except AttributeError:
         return tuple(zip(names, coef[0].tolist(), strict=True))
-    return tuple((name, value, *pair) for name, value, pair in zip(names, coef[0].tolist(), ends, strict=True))
+    shown = [pair if np.isfinite(pair).all() else ["not identified"] * 2 for pair in ends]
+    return tuple((name, value, *pair) for name, value, pair in zip(names, coef[0].tolist(), shown, strict=True))

@@ -33,10 +33,27 @@ Flags = NDArray[np.bool_]
 
 
 def census_schema(target: Literal["income", "high_income"] = "income") -> Schema:
-    """What is public about the generated people: bounds and levels from knowledge of the world, not from the rows.
+    """Public facts about the generated people, from knowledge of the world and not from the rows.
 
-    `target` is "income", a number of dollars, for linear regression, or "high_income", "no" or "yes", for logistic
-    regression.
+    Parameters
+    ----------
+    target : {'income', 'high_income'}, default='income'
+        What is predicted: a number of dollars a year, or "no" or "yes".
+
+    Returns
+    -------
+    Schema
+        Bounds and levels of the columns, and the target.
+
+    See Also
+    --------
+    load_census : 20,000 such people and this schema.
+
+    Examples
+    --------
+    >>> import privfit as pf
+    >>> pf.datasets.census_schema().target.name
+    'income'
     """
     goals: dict[str, Column] = {INCOME: Numeric(INCOME, 0, 150_000), HIGH_INCOME: Category(HIGH_INCOME, ["no", "yes"])}
     if target not in goals:
@@ -59,23 +76,47 @@ def census_schema(target: Literal["income", "high_income"] = "income") -> Schema
 
 
 def generated_census(n_rows: int = DEFAULT_ROWS, seed: int = DEFAULT_SEED) -> pl.DataFrame:
-    """Census-like people, one a row, the same for the same seed.
+    """Generate census-like people, one a row, the same for the same seed.
 
-    | column     | what it holds                                    |
-    |------------|--------------------------------------------------|
-    | age        | years                                            |
-    | gender     | female, male                                     |
-    | marital    | single, married, divorced/widowed                |
-    | education  | years of schooling                               |
-    | disability | no, yes                                          |
-    | nativity   | foreign, native                                  |
-    | hours      | working hours per week                           |
-    | residence  | years residing in the current location           |
-    | dwelling   | rented, owned                                    |
-    | family     | family size, the person included                 |
-    | children   | number of children                               |
-    | cars       | number of automobiles                            |
-    | income     | dollars a year                                   |
+    Parameters
+    ----------
+    n_rows : int, default=50000
+        How many people.
+    seed : int, default=1980
+        Which people.
+
+    Returns
+    -------
+    polars.DataFrame
+        The people, with the columns below.
+
+    See Also
+    --------
+    load_census : 20,000 such people with their schema.
+
+    Notes
+    -----
+    ========== ======================================
+    age        years
+    gender     female, male
+    marital    single, married, divorced/widowed
+    education  years of schooling
+    disability no, yes
+    nativity   foreign, native
+    hours      working hours per week
+    residence  years residing in the current location
+    dwelling   rented, owned
+    family     family size, the person included
+    children   number of children
+    cars       number of automobiles
+    income     dollars a year
+    ========== ======================================
+
+    Examples
+    --------
+    >>> import privfit as pf
+    >>> pf.datasets.generated_census(100).height
+    100
     """
     if n_rows < 1:
         raise ValueError(
@@ -85,7 +126,28 @@ def generated_census(n_rows: int = DEFAULT_ROWS, seed: int = DEFAULT_SEED) -> pl
 
 
 def with_high_income(people: pl.DataFrame) -> pl.DataFrame:
-    """The same people with "high_income", whether the income lies above the public threshold, in place of "income"."""
+    """Replace "income" by "high_income", whether the income lies above the public threshold of 35,000 dollars.
+
+    Parameters
+    ----------
+    people : polars.DataFrame
+        People with an income.
+
+    Returns
+    -------
+    polars.DataFrame
+        The same people with "yes" or "no".
+
+    See Also
+    --------
+    generated_census : Such people.
+
+    Examples
+    --------
+    >>> import privfit as pf
+    >>> "high_income" in pf.datasets.with_high_income(pf.datasets.generated_census(100)).columns
+    True
+    """
     high = pl.when(pl.col(INCOME) > HIGH_INCOME_FROM).then(pl.lit("yes")).otherwise(pl.lit("no")).alias(HIGH_INCOME)
     return people.with_columns(high).drop(INCOME)
 

@@ -4,6 +4,7 @@ from privfit.mechanisms.aggregation.block_fits import AggregatedCentres, Aggrega
 from privfit.mechanisms.aggregation.block_plan import BlockAnswers, BlockFit
 from privfit.mechanisms.aggregation.sample_aggregate import SampleAndAggregate
 from privfit.mechanisms.base import Release
+from privfit.mechanisms.choice import BestOf
 from privfit.mechanisms.clustering.cell_means import AutomaticClusterer, CellClusterer, LloydClusterer
 from privfit.mechanisms.clustering.clustering import Clusterer, ClusterFit, Clusters
 from privfit.mechanisms.clustering.grid import GridClusterer, HybridClusterer
@@ -43,6 +44,7 @@ __all__ = [
     "AnyClusterer",
     "AutomaticClusterer",
     "BalancedPerturbation",
+    "BestOf",
     "BlockAnswers",
     "BlockFit",
     "Bootstrap",

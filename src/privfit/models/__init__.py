@@ -12,6 +12,7 @@ from privfit.models.amounts import FractionalRegressor, GammaRegressor, PoissonR
 from privfit.models.classes import ClassModel
 from privfit.models.erm import ERM
 from privfit.models.general import FunctionalClassifier, FunctionalRegressor
+from privfit.models.holdout import Holdout, holdout
 from privfit.models.kmeans import KMeans
 from privfit.models.linear import LinearRegression
 from privfit.models.logistic import LogisticRegression
@@ -19,6 +20,7 @@ from privfit.models.naive_bayes import GaussianNB
 from privfit.models.pca import PCA
 from privfit.models.penalised import ElasticNet, Lasso, Ridge
 from privfit.models.private import AnyModel
+from privfit.models.private_search import PrivateSearch
 from privfit.models.quantile import QuantileRegressor
 from privfit.models.report import Report
 from privfit.models.saving import ModelFileError
@@ -132,6 +134,7 @@ __all__ = [
     "GammaRegressor",
     "GaussianNB",
     "GeneticSearch",
+    "Holdout",
     "KMeans",
     "Lasso",
     "LinearRegression",
@@ -139,11 +142,13 @@ __all__ = [
     "LogisticRegression",
     "ModelFileError",
     "PoissonRegressor",
+    "PrivateSearch",
     "QuantileRegressor",
     "Report",
     "Ridge",
     "SelectPrivate",
     "Shape",
+    "holdout",
     "load_model",
     "prediction_batches",
 ]

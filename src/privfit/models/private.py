@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, cast
 
@@ -295,7 +296,7 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
                 f"ledger={type(self.ledger).__name__} was given; it is a pf.Ledger or None. Write "
                 "ledger=pf.Ledger('people.db', epsilon=1.0)."
             )
-        if reasons:
+        if reasons or _paid.get():
             refuse_ledger(self.ledger, reasons)
             return None
         ledger: Ledger = process_ledger() if self.ledger is None else self.ledger
@@ -337,6 +338,19 @@ class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type:
 
 
 AnyModel = PrivateModel[Any, Any, Any]
+
+
+_paid: ContextVar[bool] = ContextVar("privfit_paid", default=False)
+
+
+@contextmanager
+def paid_already() -> Iterator[None]:
+    """While this is open, fits are steps of a release that has been paid for, and charge nothing themselves."""
+    token = _paid.set(True)
+    try:
+        yield
+    finally:
+        _paid.reset(token)
 
 
 @contextmanager

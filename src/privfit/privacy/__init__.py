@@ -8,11 +8,13 @@ from privfit.privacy.ledger.check import Verification
 from privfit.privacy.ledger.entries import Entry, Receipt
 from privfit.privacy.ledger.ledger import Ledger, place_of, process_ledger, warn_of_running_total
 from privfit.privacy.ledger.null import NullLedger
+from privfit.privacy.ledger.splits import Identity, Split
 from privfit.privacy.samplers.sources import (
     PublicGenerator,
     Sampler,
     SecureNoise,
     Seed,
+    Seeded,
     SeededNoise,
     noise_source,
     seeded_generator,
@@ -27,6 +29,7 @@ __all__ = [
     "Draws",
     "Entry",
     "Event",
+    "Identity",
     "Ledger",
     "LedgerError",
     "NullLedger",
@@ -38,7 +41,9 @@ __all__ = [
     "Sampler",
     "SecureNoise",
     "Seed",
+    "Seeded",
     "SeededNoise",
+    "Split",
     "Verification",
     "checked_adjacency",
     "exact",

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import operator
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -239,6 +239,12 @@ def epsilon_of(rho: float, delta: float) -> float:
     return (rho * order + _fixed_part(order, delta)) * (1 + 2.0**-50)
 
 
+SplitPart = tuple[str, str]
+"""The number of a split of the table, and which of its parts."""
+SUMS = ("direct", "rho", "stated", "delta", "counted")
+"""The sums of a history that releases on different parts of a split do not add to together."""
+
+
 @dataclass(frozen=True)
 class History:
     """What the total of all costs so far depends on: a few exact sums, so that a charge costs the same however many
@@ -268,26 +274,60 @@ class History:
 
     In doubt they could: their epsilons are rounded, perhaps on another machine.
     """
+    parts: Mapping[SplitPart, tuple[Fraction, ...]] = field(default_factory=dict)
+    """The SUMS of every part of a split. The sums above hold, of each split, the largest of its parts' sums."""
 
-    def after(self, cost: Cost, stated: Fraction | None, epsilon: float, delta: float) -> History:
+    def after(
+        self,
+        cost: Cost,
+        stated: Fraction | None,
+        epsilon: float,
+        delta: float,
+        of_split: SplitPart | None = None,
+    ) -> History:
         """The history with one cost more, in a ledger whose budget is (epsilon, delta); `stated` is
-        `stated_epsilon(cost)`, as it was when the cost was charged.
+        `stated_epsilon(cost)`, as it was when the cost was charged. `of_split` names the split and its part that were
+        released on, if it was not the whole table.
+
+        Guarantee: docs/proofs/holdout.md, Theorem 2, for costs of parts.
         """
         statable = self.statable and stated is not None
-        as_stated = self.stated + stated if statable and stated is not None else self.stated
-        deltas = self.delta + cost.delta
+        added = self._added(of_split, (Fraction(0) if cost.rho else cost.epsilon, cost.rho, stated or Fraction(0)))
+        as_stated = self.stated + added[2] if statable else self.stated
+        deltas = self.delta + self._added(of_split, (cost.delta,), 3)[0]
         within = math.isinf(epsilon) or as_stated <= exact(epsilon) * (1 + _DOUBT)
         exposed = self.exposed and statable and within and 2 * deltas <= exact(delta)
+        counted = cost.delta if exposed or not cost.rho else Fraction(0)
+        own = (Fraction(0) if cost.rho else cost.epsilon, cost.rho, stated or Fraction(0), cost.delta, counted)
         return History(
-            direct=self.direct if cost.rho else self.direct + cost.epsilon,
-            rho=self.rho + cost.rho,
+            direct=self.direct + added[0],
+            rho=self.rho + added[1],
             stated=as_stated,
             delta=deltas,
-            counted=self.counted + cost.delta if exposed or not cost.rho else self.counted,
+            counted=self.counted + self._added(of_split, (counted,), 4)[0],
             first=cost.delta if cost.rho and self.first is None else self.first,
             statable=statable,
             exposed=exposed,
+            parts=self.parts if of_split is None else {**self.parts, of_split: self._with_own(of_split, own)},
         )
+
+    def _with_own(self, of_split: SplitPart, own: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
+        """The sums of a part with a cost more."""
+        before = self.parts.get(of_split, (Fraction(0),) * len(SUMS))
+        return tuple(one + more for one, more in zip(before, own, strict=True))
+
+    def _added(self, of_split: SplitPart | None, amounts: tuple[Fraction, ...], first: int = 0) -> tuple[Fraction, ...]:
+        """By how much amounts raise the sums from number `first` on: on a part, by as much as that part's own sum then
+        exceeds the largest of its split.
+        """
+        if of_split is None:
+            return amounts
+        found = []
+        for place, amount in enumerate(amounts, first):
+            own = self.parts.get(of_split, (Fraction(0),) * len(SUMS))[place]
+            largest = max((sums[place] for (split, _), sums in self.parts.items() if split == of_split[0]), default=own)
+            found.append(max(own + amount - largest, Fraction(0)))
+        return tuple(found)
 
     def total(self, epsilon: float, delta: float) -> tuple[Fraction, Fraction]:
         """The epsilon and delta of these costs, in a ledger whose budget is (epsilon, delta).

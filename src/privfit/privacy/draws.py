@@ -168,6 +168,18 @@ class Draws:
             self._goes_on = not ends
             return ends
 
+    def stops(self) -> bool:
+        """Whether a repetition ends here, with probability one in so many, whatever its draws were; then go on behind
+        it.
+        """
+        with self._whole():
+            ends = self._sampler.one_in(self._drawn_repeat("random stopping").one_in)
+            self._goes_on = not ends
+            if ends:
+                self._left.popleft()
+                self._begun = None
+            return ends
+
     def finish(self) -> None:
         """Refuse to leave parts undrawn: what was charged for and described was drawn."""
         with self._whole():

@@ -74,6 +74,9 @@ class Event:
     rows_per_person: int = 1
     parts: tuple[Part, ...] = ()
     elsewhere: bool = False
+    split: str = ""
+    """The number of the split of the table, where a part of one was released on, and which part (`of_split`)."""
+    split_part: str = ""
 
     def __post_init__(self) -> None:
         checked_adjacency(self.adjacency)
@@ -214,6 +217,11 @@ class Event:
         """What a ledger charges for it."""
         return Cost(exact(self.epsilon), exact(self.delta), exact(self.rho))
 
+    @property
+    def of_split(self) -> tuple[str, str] | None:
+        """The split and its part; None for a release on the whole table."""
+        return (self.split, self.split_part) if self.split else None
+
     # -- what the parts say together ---------------------------------------------------------------
 
     def flat(self) -> Iterator[Part]:
@@ -310,6 +318,7 @@ class Event:
             "rows_per_person": self.rows_per_person,
             "parts": [part.to_dict() for part in self.parts],
         }
+        plain |= {"split": self.split, "split_part": self.split_part} if self.split else {}
         return {**plain, "elsewhere": True} if self.elsewhere else plain
 
     def to_json(self) -> str:

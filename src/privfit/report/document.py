@@ -111,7 +111,7 @@ def _estimates(facts: Facts) -> Section:
     with_intervals = any(len(line) > 2 for line in lines)
     head = ("coefficient", "value", "90% from", "to") if with_intervals else ("coefficient", "value")
     words.append(
-        "Intervals are for the noise and the sampling of people; where noise dominates they can be too narrow."
+        "Intervals are for the noise and the sampling of people; a coefficient that noise hides is not identified."
         if with_intervals
         else "This model has no intervals: the mechanism releases nothing that they can be computed from."
     )

@@ -4,6 +4,7 @@ from privfit.rows.cached_design import CachedDesign, SampledDesign
 from privfit.rows.contingency import CellGrid, cell_geometry, count_cells
 from privfit.rows.design_subset import DesignSubset
 from privfit.rows.encoding import Encoder, level_codes, within_bounds
+from privfit.rows.holdout import PartRows, divided, divided_once, stated_for
 from privfit.rows.interactions import COUNT_UNIT, InteractionCells, Interactions, Pair, is_alone
 from privfit.rows.kernels import Kernel
 from privfit.rows.level_counts import count_levels
@@ -44,6 +45,7 @@ __all__ = [
     "Kernel",
     "MarginRows",
     "Pair",
+    "PartRows",
     "PartitionedRows",
     "PlainRows",
     "Points",
@@ -58,6 +60,8 @@ __all__ = [
     "count_residuals_up_to",
     "count_rows",
     "count_up_to",
+    "divided",
+    "divided_once",
     "feature_scores",
     "is_alone",
     "level_codes",
@@ -72,6 +76,7 @@ __all__ = [
     "quadratic_scores",
     "report_progress",
     "scaled_points",
+    "stated_for",
     "sum_of_residuals",
     "thread_count",
     "used_rows",

@@ -31,3 +31,11 @@ def too_many_rows(most: int) -> DataError:
     return DataError(
         f"The table has more than {most} rows, and 64-bit sums would overflow. Split the table. Nothing was charged."
     )
+
+
+def other_division(person: str | None) -> DataError:
+    """The error for rows of persons in a part that was divided by content: a person would be in both."""
+    return DataError(
+        f"Persons were asked for (person={person!r}) in a part of a table that was not divided by them. Give "
+        "pf.holdout a schema with the same person column, and another name. Nothing was charged."
+    )

@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.rows.errors import no_rows
+from privfit.rows.errors import no_rows, other_division
 from privfit.rows.persons import AHEAD, ChosenRows, PersonRows, entries
 from privfit.rows.rows import BATCH_ROWS
 from privfit.rows.workers import in_order, thread_count
@@ -64,6 +64,10 @@ class UsedRows(Table):
         self._table, self._schema = table, schema
         self.label, self.names, self.labels = table.label, table.names, table.labels
         self.width, self.in_memory, self.is_csv = table.width, table.in_memory, table.is_csv
+        if table.part is not None and schema.person not in (None, table.needs_person):
+            raise other_division(schema.person)
+        self.part = table.part
+        self.needs_person = None if schema.person == table.needs_person else table.needs_person
         self._tested = [*(condition.column for condition in schema.where)]
         if schema.drops_target and schema.target is not None:
             self._tested.append(schema.target)

@@ -67,6 +67,7 @@ class ByPosition(Table):
         self.names = tuple(called.get(place, str(target)) for place in range(len(own)))
         self.passes_once, self.runs_again, self.in_memory = table.passes_once, table.runs_again, table.in_memory
         self.width, self.cluster = len(features), table.cluster  # columns stand where they stood
+        self.part, self.needs_person, self.same_order = table.part, table.needs_person, table.same_order
 
     def read(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:
         """The table's own batches: columns stand where they stood."""

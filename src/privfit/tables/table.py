@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import polars as pl
@@ -88,6 +88,11 @@ class Table(ABC):
     """Whether names are the first line of a text, which may be a row."""
     cluster: PartitionedTable | None = None
     """The table whose partitions functions are sent to, where rows do not come here to be read."""
+
+    part: Any = None
+    """Which part of which split of a table this hands out (`rows/holdout.py`); None for a whole table."""
+    needs_person: str | None = None
+    """The person column by which it was divided, without which its rows must not be read one by one."""
 
     @abstractmethod
     def read(self, columns: Sequence[Column], positions: Sequence[int], rows: int) -> Iterator[Batch]:

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from privfit.privacy.budget import History, stated_epsilon
+from privfit.privacy.budget import SUMS, History, SplitPart, stated_epsilon
 from privfit.privacy.errors import LedgerError
 from privfit.privacy.event import Event
 from privfit.privacy.ledger.entries import COLUMNS, MOST_ENTRIES, Damaged, Receipt, Row, StateRow, Value, read_event
@@ -34,6 +34,11 @@ _NONCE_BYTES = 16  # two of 2^40 entries have the same one with probability belo
 # Raise it with any change to budget.order_for, budget._fixed_part or the rule of budget.History: the
 # Renyi order is not stored but computed anew at each charge, and the proof needs one order for all charges to a file.
 VERSION = 2
+MAKE_SPLITS = (
+    "CREATE TABLE {schema}.split (id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, key TEXT NOT NULL, "
+    "identity TEXT NOT NULL, columns TEXT NOT NULL, share TEXT NOT NULL)"
+)
+"""The table of splits (splits.py); a file gets it with its first split."""
 NEWEST = 64  # entries that every use checks against the chain: about a millisecond, and most ledgers are never longer
 PAGE = 1_000  # entries read at a time: a long ledger is read in little memory, and nobody waits long for the lock
 
@@ -91,7 +96,7 @@ class State:
             self,
             entries=self.entries + 1,
             head=head,
-            history=self.history.after(event.cost, stated, self.budget.epsilon, self.budget.delta),
+            history=self.history.after(event.cost, stated, self.budget.epsilon, self.budget.delta, event.of_split),
             promise=promise,
             mixed=self.mixed or (not event.elsewhere and promise != own),
         )
@@ -109,9 +114,16 @@ def digest(*values: Value) -> str:
     return hashlib.sha256(json.dumps(values, separators=(",", ":")).encode("ascii")).hexdigest()
 
 
-def history_fields(history: History) -> dict[str, str | bool | None]:
-    """The sums of a history as plain values; fractions as text, which is exact."""
-    return {name: str(value) if isinstance(value, Fraction) else value for name, value in vars(history).items()}
+def history_fields(history: History) -> dict[str, str | bool | list[list[str]] | None]:
+    """The sums of a history as plain values; fractions as text, which is exact. Without parts, none are named."""
+    plain: dict[str, str | bool | list[list[str]] | None] = {
+        name: str(value) if isinstance(value, Fraction) else value
+        for name, value in vars(history).items()
+        if name != "parts"
+    }
+    if history.parts:
+        plain["parts"] = [[*own, *map(str, sums)] for own, sums in history.parts.items()]
+    return plain
 
 
 def is_row(row: Row) -> bool:
@@ -150,10 +162,23 @@ def read_history(plain: Mapping[str, object]) -> History:
             given[name] = Fraction(text)
         elif name != "first" or text is not None:
             raise ValueError("a sum of prices is not a fraction of at least 0")
+    given["parts"] = _read_parts(given.get("parts", []))
     history = History(**given)  # type: ignore[arg-type]
     if not (isinstance(history.statable, bool) and isinstance(history.exposed, bool)):
         raise TypeError("a mark of a history is neither true nor false")
     return history
+
+
+def _read_parts(plain: object) -> dict[SplitPart, tuple[Fraction, ...]]:
+    """The sums of parts as `history_fields` wrote them."""
+    found: dict[SplitPart, tuple[Fraction, ...]] = {}
+    for line in plain if isinstance(plain, list) else [None]:
+        split, part, *sums = line if isinstance(line, list) else [None, None]
+        whole = all(isinstance(text, str) and re.fullmatch(r"[0-9]+(/[0-9]+)?", text) for text in sums)
+        if not (isinstance(split, str) and isinstance(part, str) and whole and len(sums) == len(SUMS)):
+            raise ValueError("the sums of a part are not fractions of at least 0")
+        found[split, part] = tuple(map(Fraction, sums))
+    return found
 
 
 def _check_newest(rows: list[tuple[Row, str]], state: State) -> None:

@@ -37,7 +37,7 @@ from pathlib import Path
 
 from privfit.privacy.errors import LedgerError
 from privfit.privacy.ledger.chain import NEWEST, VERSION, State, appended
-from privfit.privacy.ledger.entries import COLUMNS, STATED, Damaged, Row, StateRow, read_event
+from privfit.privacy.ledger.entries import COLUMNS, STATED, Damaged, Row, StateRow, Value, read_event
 from privfit.privacy.ledger.making import DURABLE, TABLES, make_file
 from privfit.privacy.ledger.place import Place, Records, Snapshot, replaced
 
@@ -207,6 +207,12 @@ class FileRecords(Records):
     def head(self, entry: int) -> str | None:
         found = self.connection.execute("SELECT hash FROM entry WHERE id = ?", (entry,)).fetchone()
         return found[0] if found else None
+
+    def ask(self, query: str, *values: Value) -> list[Row]:
+        return self.connection.execute(query.replace("{schema}.", "").replace("%s", "?"), values).fetchall()
+
+    def has_splits(self) -> bool:
+        return self.ask("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'split'") != []
 
     def commit(self, added: Iterable[tuple[Row, StateRow]]) -> None:
         for entry, after in added:

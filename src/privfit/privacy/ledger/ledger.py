@@ -21,6 +21,7 @@ from privfit.privacy.ledger.making import resolved_place, temporary_place
 from privfit.privacy.ledger.place import Place
 from privfit.privacy.ledger.postgresql import PREFIXES, known_place, place_in_database
 from privfit.privacy.ledger.reading import LedgerReading, left
+from privfit.privacy.ledger.splits import Identity, Split, kept_split, refuse_foreign_part
 from privfit.version import VERSION
 
 LONGEST = 2_000
@@ -204,7 +205,9 @@ class Ledger(LedgerReading):
         PrivacyWarning
             If the event has another adjacency or other rows per person than the entries before.
         """
-        with self._placed.opened() as (_, state):
+        with self._placed.opened() as (records, state):
+            if event.split:
+                refuse_foreign_part(records, state.budget.identity, self.name, event)
             self._refuse_beyond(state, event)
         if state.mixed or state.promise not in (None, (event.adjacency, event.rows_per_person)):
             warnings.warn(
@@ -256,9 +259,32 @@ class Ledger(LedgerReading):
         about = self._about if note is None else replace(self._about, note=note)
         row = _row(event, checked_text("dataset", dataset), about)
         with self._placed.opened(write=True) as (records, state):
+            if event.split:
+                refuse_foreign_part(records, state.budget.identity, self.name, event)
             self._refuse_beyond(state, event)
             self.last_receipt = self._placed.append(records, state, row, event)
         return self.last_receipt
+
+    def split(self, name: str, identity: Identity, columns: object, share: str) -> Split:
+        """Return the split of the table of this name, made and kept now if there is none; `pf.holdout` calls it.
+
+        Parameters
+        ----------
+        name : str
+            Name of the split.
+        identity : {'person', 'content'}
+            Who or what has a part.
+        columns : object
+            What identities are made of, as plain values.
+        share : str
+            The share of identities to evaluate on, as a fraction.
+
+        Returns
+        -------
+        Split
+            The split, with its key.
+        """
+        return kept_split(self._placed, checked_text("split", name), identity, columns, share)
 
     def _refuse_beyond(self, state: State, event: Event) -> None:
         """Refuse an event that the budget, or an entry, cannot hold."""
@@ -266,7 +292,7 @@ class Ledger(LedgerReading):
         for part in (*event.parts, *event.flat()):  # a repetition and what it repeats
             checked_text("purpose", part.purpose)
         budget, cost = state.budget, event.cost
-        after = state.history.after(cost, stated_epsilon(cost), budget.epsilon, budget.delta)
+        after = state.history.after(cost, stated_epsilon(cost), budget.epsilon, budget.delta, event.of_split)
         epsilon, delta = after.total(budget.epsilon, budget.delta)
         if budget.epsilon < math.inf and (epsilon > exact(budget.epsilon) or delta > exact(budget.delta)):
             raise _refusal(state, event)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from privfit.privacy.errors import LedgerError
-from privfit.privacy.ledger.entries import Damaged, Row, StateRow
+from privfit.privacy.ledger.entries import Damaged, Row, StateRow, Value
 
 if TYPE_CHECKING:
     from privfit.privacy.ledger.chain import State
@@ -50,6 +50,14 @@ class Records(ABC):
         """Write entries, at least one, each with the state after it, whose head is the entry's hash, and make all of it
         durable, or raise.
         """
+
+    @abstractmethod
+    def ask(self, query: str, *values: Value) -> list[Row]:
+        """The rows of a statement in which `{schema}.` stands before names of tables and `%s` for values."""
+
+    @abstractmethod
+    def has_splits(self) -> bool:
+        """Whether there is a table of splits: older ledgers have none."""
 
     def upgraded(self, old: State) -> State:
         """The state after the ledger was turned from an older version into this one; only files are that old."""

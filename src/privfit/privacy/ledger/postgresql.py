@@ -30,10 +30,11 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from privfit.privacy.errors import LedgerError
-from privfit.privacy.ledger.chain import NEWEST, BudgetRow, State
-from privfit.privacy.ledger.entries import COLUMNS, Row, StateRow
+from privfit.privacy.ledger.chain import MAKE_SPLITS, NEWEST, BudgetRow, State
+from privfit.privacy.ledger.entries import COLUMNS, Row, StateRow, Value
 from privfit.privacy.ledger.making import new_budget
 from privfit.privacy.ledger.place import Place, Records, Snapshot
+from privfit.privacy.ledger.postgresql_errors import CONNECT_SECONDS, LOCKED_OUT, MEANINGS, reason
 
 if TYPE_CHECKING:
     import psycopg
@@ -44,7 +45,6 @@ PREFIXES = ("postgresql://", "postgres://")
 _NAME = re.compile(r"[a-z0-9]+([_-][a-z0-9]+)*")  # no two underscores: they stand between a ledger and a project
 _LONGEST_NAME = 63  # bytes of a name in PostgreSQL, which cuts longer ones off in silence
 _WAIT_SECONDS = 60  # that a use waits for others, as for a file; a client that hangs is cut off after as long
-_CONNECT_SECONDS = 10  # that a server may take to answer: far more than any that is there
 _RECONNECT_SECONDS = 15  # that the outcome of a lost COMMIT is asked for: a server that crashed is often back by then
 _BEGIN = {
     False: "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY",  # one moment, however many statements
@@ -70,6 +70,7 @@ CREATE TABLE {{schema}}.entry (
     {", ".join(f"{name} {_TYPES.get(name, 'text NOT NULL')}" for name in _WRITTEN.split(", "))},
     charged_by text NOT NULL DEFAULT session_user
 );
+{MAKE_SPLITS};
 """
 _secrets: dict[str, dict[str, str]] = {}
 """Passwords that stood in addresses, by server. They live here, in the memory of this process, and nowhere else."""
@@ -148,6 +149,8 @@ class PostgreSQLPlace(Place):
                 connection.execute(f"GRANT SELECT ON {self.schema}.budget, {self.schema}.entry TO {name}")
                 if role in spenders:
                     connection.execute(f"GRANT INSERT ({_WRITTEN}) ON {self.schema}.entry TO {name}")
+                    if PostgreSQLRecords(connection, self).has_splits():  # their keys are for spenders alone
+                        connection.execute(f"GRANT SELECT, INSERT ON {self.schema}.split TO {name}")
             connection.execute("COMMIT")
 
     @contextmanager
@@ -175,7 +178,7 @@ class PostgreSQLPlace(Place):
                 self.server,
                 autocommit=True,
                 prepare_threshold=None,
-                connect_timeout=_CONNECT_SECONDS,
+                connect_timeout=CONNECT_SECONDS,
                 tcp_user_timeout=1_000 * _WAIT_SECONDS,
                 client_encoding="utf8",
                 application_name="privfit",
@@ -183,10 +186,10 @@ class PostgreSQLPlace(Place):
             )
             return connection
         except (driver.Error, OSError, UnicodeError) as error:
-            reason = _reason(str(error).lower())
-        if reason == _LOCKED_OUT:
+            told = reason(str(error).lower())
+        if told == LOCKED_OUT:
             _secrets.pop(self.server, None)
-        raise LedgerError(f"The server of the ledger {self.name!r} {reason} Nothing was charged or released.")
+        raise LedgerError(f"The server of the ledger {self.name!r} {told} Nothing was charged or released.")
 
     def _alone(self, connection: Connection) -> None:
         """Make commits durable, and wait until nobody else charges this ledger."""
@@ -228,38 +231,11 @@ class PostgreSQLPlace(Place):
         """The server's error as ours. Its details, which quote rows, stay out."""
         code = getattr(error, "sqlstate", None)
         told = getattr(getattr(error, "diag", None), "message_primary", None) or type(error).__name__
-        what, cure = _MEANINGS.get(code or "", (f"cannot be read or written: {told}", "Check the server and its disk"))
+        what, cure = MEANINGS.get(code or "", (f"cannot be read or written: {told}", "Check the server and its disk"))
         if code is None:
             what, cure = "lost its connection to the server", "Check the server, then try again"
         what = what.format(told=told, seconds=_WAIT_SECONDS)
         return LedgerError(f"The ledger {self.name!r} {what}. Nothing was charged or released. {cure}.")
-
-
-_LOCKED_OUT = (
-    "did not let your role in. Put its password into PGPASSWORD, a password file or a service file: copies in other "
-    "processes know no other."
-)
-_GONE = (
-    "is gone, and what it had spent with it",
-    "Restore the database; a ledger is never started again by itself",
-)
-_READ_ONLY = ("is read-only here: {told}", "Give the address of the primary server")
-_MEANINGS = {
-    "42501": (
-        "does not allow this to your role: {told}",
-        "Ask the owner of the ledger: privfit ledger grant --spender or --reader",
-    ),
-    "3F000": _GONE,
-    "42P01": _GONE,
-    "55P03": (
-        "is locked: others used it for {seconds} seconds",
-        "Try again later, or look for a process that hangs",
-    ),
-    "23505": ("was charged by somebody else at the same time", "Try again"),
-    "25006": _READ_ONLY,
-    "0A000": _READ_ONLY,  # a standby
-}
-"""What errors of the server mean for a ledger, by SQLSTATE, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -269,17 +245,21 @@ class PostgreSQLRecords(Records):
     connection: Connection
     place: PostgreSQLPlace
 
-    def _rows(self, query: str, *values: Row | str | int) -> list[Row]:
-        return self.connection.execute(query.format(schema=self.place.schema), values).fetchall()
+    def ask(self, query: str, *values: Value) -> list[Row]:
+        cursor = self.connection.execute(query.format(schema=self.place.schema), values)
+        return cursor.fetchall() if cursor.description else []
+
+    def has_splits(self) -> bool:
+        return self.ask("SELECT to_regclass(%s) IS NOT NULL", f"{self.place.schema}.split") == [(True,)]
 
     def budget(self) -> Sequence[Row]:
         columns = "version, identity, epsilon, delta, created, carried"
-        return self._rows(f"SELECT {columns} FROM {{schema}}.budget LIMIT 2")
+        return self.ask(f"SELECT {columns} FROM {{schema}}.budget LIMIT 2")
 
     def snapshot(self) -> Snapshot:
         """The state stands in the newest entry; before the first one it follows from the budget."""
         budget = self.budget()
-        rows = self._rows(f"SELECT {_WRITTEN} FROM {{schema}}.entry ORDER BY id DESC LIMIT %s", NEWEST + 1)
+        rows = self.ask(f"SELECT {_WRITTEN} FROM {{schema}}.entry ORDER BY id DESC LIMIT %s", NEWEST + 1)
         state = [(row[0], *row[-3:]) for row in rows[:1]]
         if not rows and (known := BudgetRow.read(budget)) is not None:
             state = [State(known, 0, known.genesis).to_row()]
@@ -287,10 +267,10 @@ class PostgreSQLRecords(Records):
 
     def after(self, entry: int, most: int, version: int) -> list[tuple[Row, str]]:
         query = f"SELECT {_FIELDS}, hash FROM {{schema}}.entry WHERE id > %s ORDER BY id LIMIT %s"
-        return [(row[:-1], str(row[-1])) for row in self._rows(query, entry, most)]
+        return [(row[:-1], str(row[-1])) for row in self.ask(query, entry, most)]
 
     def head(self, entry: int) -> str | None:
-        found = self._rows("SELECT hash FROM {schema}.entry WHERE id = %s", entry)
+        found = self.ask("SELECT hash FROM {schema}.entry WHERE id = %s", entry)
         return str(found[0][0]) if found else None
 
     def commit(self, added: Iterable[tuple[Row, StateRow]]) -> None:
@@ -371,17 +351,6 @@ def _without_secrets(server: str) -> tuple[str, dict[str, str]]:
     options = "&".join(f"{name}={quote(value, safe='/,')}" for name, value in sorted(given.items()))
     address = f"postgresql://{text(user) + '@' if user else ''}{host}/{text(database)}"
     return f"{address}?{options}" if options else address, secrets
-
-
-def _reason(message: str) -> str:
-    """Why a connection was not made, in our words: messages of the driver may quote the address."""
-    if "password" in message or "authentication" in message or "no pg_hba" in message:
-        return _LOCKED_OUT
-    if "does not exist" in message:
-        return "has no such database or role. Check the address."
-    if "timeout" in message:
-        return f"did not answer in {_CONNECT_SECONDS} seconds. Check the address and the network."
-    return "cannot be reached. Check the address, the network and whether the server runs."
 
 
 def _driver() -> ModuleType:

@@ -266,7 +266,11 @@ PublicGenerator = np.random.Generator
 """Random numbers that hide nothing, for functions of the user's own."""
 
 
-def seeded_generator(random_state: Seed) -> np.random.Generator:
+Seeded = np.random.Generator
+"""What generated tables are drawn from: nothing private."""
+
+
+def seeded_generator(random_state: Seed) -> Seeded:
     """A numpy generator from a seed, a Generator or a RandomState. Nothing private may ever be drawn from it."""
     if isinstance(random_state, np.random.Generator):
         return random_state

@@ -1,0 +1,45 @@
+"""What a private search among eight settings reaches, beside each setting by itself at the epsilon of one fit.
+
+PRIVFIT_DATA=folder python papers/experiments/search.py
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import privfit as pf
+from privfit_papers.bench.classes import adult, bank
+from privfit_papers.bench.data import data_folder
+
+SPLITS = 3
+SETTINGS = [
+    *({"mechanism": pf.ObjectivePerturbation(ridge=ridge)} for ridge in (1.0, 10.0, 100.0, 1000.0)),
+    {"mechanism": "objective"},
+    {"mechanism": "objective", "numeric": "bins"},
+    {"mechanism": "output"},
+    {"mechanism": "functional"},
+]
+
+
+def main() -> None:
+    """Print a line per split and table."""
+    for load in (adult, bank):
+        frame, schema = load(data_folder())
+        assert schema.target is not None
+        goal, base = schema.target.name, pf.LogisticRegression(schema=schema)
+        alone, found = [], []
+        for seed in range(SPLITS):
+            mixed = frame.sample(fraction=1.0, shuffle=True, seed=seed)
+            test, train = mixed.head(len(mixed) // 5), mixed.tail(len(mixed) - len(mixed) // 5)
+            X, y = test.drop(goal), test[goal].to_numpy()
+            models = [pf.LogisticRegression(1 / 3, schema=schema, random_state=seed, **one) for one in SETTINGS]
+            alone.append([model.fit(train).score(X, y) for model in models])
+            search = pf.PrivateSearch(base, SETTINGS, epsilon=1.0, random_state=seed).fit(train)
+            found.append(search.score(X, y))
+            print(f"{load.__name__}: setting {search.best_index_} {found[-1]:.4f}, alone {np.round(alone[-1], 4)}")
+        best = np.mean(alone, axis=0).max()
+        print(f"{load.__name__}: search {np.mean(found):.4f} (sd {np.std(found):.4f}), best setting {best:.4f}")
+
+
+if __name__ == "__main__":
+    main()
