@@ -66,12 +66,13 @@ html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 6,
     "show_nav_level": 1,
     "navigation_depth": 2,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
+    "navbar_align": "left",
     "logo": {"text": "privfit"},
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
