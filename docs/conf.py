@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from shutil import which
@@ -10,6 +11,8 @@ DOCS = Path(__file__).parent
 sys.path[:0] = [str(DOCS / "_extensions"), str(DOCS.parent / "tools")]
 
 import privfit  # noqa: E402
+
+os.environ["PYTHONWARNINGS"] = "ignore"  # of examples, in processes of their own: fits without a ledger warn
 
 project = "privfit"
 author = "The privfit authors"
@@ -66,12 +69,13 @@ html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 6,
     "show_nav_level": 1,
     "navigation_depth": 2,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
+    "navbar_align": "left",
     "logo": {"text": "privfit"},
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",

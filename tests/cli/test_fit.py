@@ -325,11 +325,30 @@ def test_clusters_are_fitted_and_predicted_from_files(run: Run, folder: Path) ->
     assert told[1::2] == [told[1]] * 1500
 
 
+def test_components_and_naive_bayes_are_fitted_and_used_from_files(run: Run, folder: Path) -> None:
+    rows = pl.DataFrame({"x": [0.1, 0.9] * 1500, "z": [0.2, 0.7] * 1500, "kind": ["a", "b"] * 1500})
+    rows.write_csv("rows.csv")
+    features = [pf.Numeric("x", 0, 1), pf.Numeric("z", 0, 1)]
+    pf.Schema(features, pf.Category("kind", ["a", "b"])).save("rows.toml")
+    given = ("fit", "rows.csv", "-s", "rows.toml", "-e", 1, "-l", "k.db", "--ledger-epsilon", 2)
+    assert run(*given, "-m", "pca", "--components", 1, "-o", "pca.json").exit_code == 0
+    assert run(*given[:-2], "-m", "naive-bayes", "-o", "bayes.json").exit_code == 0
+    assert pf.Ledger("k.db").spent.epsilon == 2
+    scores = run("predict", "pca.json", "rows.csv").stdout.split()
+    assert scores[0] == "pca0"
+    np.testing.assert_array_equal(np.array(scores[1:], float), pf.load_model("pca.json").transform(rows).ravel())
+    told = run("predict", "bayes.json", "rows.csv").stdout.split()
+    assert told[0] == "prediction,probability_a,probability_b"
+    assert [line[0] for line in told[1:]] == ["a", "b"] * 1500
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("-m", "linear", "--clusters", 3), "only kmeans has clusters"),
-        (("-m", "kmeans", "--no-intercept"), "has distances and no coefficients"),
+        (("-m", "linear", "--clusters", 3), "only kmeans can have it"),
+        (("-m", "kmeans", "--no-intercept"), "--no-intercept was given with --model kmeans"),
+        (("-m", "pca", "--mechanism", "functional"), "--mechanism was given with --model pca"),
+        (("-m", "kmeans", "--components", 2), "only pca can have it"),
         (("-m", "linear", "--interactions", 1), "only logistic and additive-classifier can have it"),
         (("-m", "linear", "--loss", "hinge"), "only svm can have it"),
         (("-m", "ridge", "--kernel", "rbf"), "only logistic and svm can have it"),

@@ -216,3 +216,18 @@ def test_questions_share_all_of_epsilon() -> None:
         model = model_named(name)
         pf.evaluate(model, table_of(rows_of(model.schema_.target), model.schema_.target), epsilon=0.5, ledger=ledger)
         assert sum(part.epsilon for part in ledger.entries()[0].event.parts) == pytest.approx(0.5)
+
+
+def test_how_many_rows_a_person_has_shows_in_nothing() -> None:
+    """With a person column the number of persons is public, and that of rows is not."""
+    columns, target = [pf.Numeric("size", -1, 1)], pf.Category("ill", ["no", "yes"])
+    schema = pf.Schema(columns, target, person="who")
+    sizes = np.linspace(-1, 1, 300)
+    table = pl.DataFrame({"size": sizes, "ill": np.where(sizes > 0, "yes", "no"), "who": np.arange(300)})
+    model = pf.LogisticRegression(1.0, schema=schema).fit(table)
+    events = []
+    for rows in (table, pl.concat([table, *[table[-1:]] * 3000])):
+        ledger = pf.Ledger(epsilon=1.0)
+        pf.evaluate(model, rows, epsilon=1.0, ledger=ledger)
+        events.append(ledger.entries()[0].event)
+    assert events[0] == events[1]

@@ -148,6 +148,24 @@ def test_columns_of_a_table_that_holds_the_target(tmp_path: Path) -> None:
     assert np.mean(both.predict(frame.drop("y")) == Y) > 0.9
 
 
+def test_infinite_cells_end_no_pipeline_after_its_charge(ledger: pf.Ledger) -> None:
+    """They are clipped, as in every fit: an error of `transform` would show that a row has one."""
+    huge = np.where(np.arange(len(X))[:, None] == 7, np.inf, X)
+    both = pipeline(ledger).fit(huge, Y)
+    assert sorted(both[0].selected_) == ["b", "d"]
+    assert [entry.epsilon for entry in ledger.entries()] == [1.0, 1.0]
+
+
+def test_a_schema_in_a_file_keeps_what_the_next_step_reads(tmp_path: Path) -> None:
+    schema = pf.Schema(COLUMNS, SCHEMA.target, person="person")
+    schema.save(tmp_path / "schema.toml")
+    frame = FRAME.with_columns(person=pl.int_range(3000))
+    for given in (tmp_path / "schema.toml", str(tmp_path / "schema.toml")):
+        both = pipeline(schema=given).fit(frame)
+        assert both[0].transform(frame).columns == ["b", "d", "person", "y"]
+        assert both[-1].schema_.person == "person"
+
+
 def test_a_box_of_open_width_knows_columns_by_position() -> None:
     both = pipeline(schema=pf.Schema.box(-1, 1, target=["no", "yes"])).fit(X, Y)
     assert both[0].get_support(indices=True).tolist() == [1, 3]

@@ -11,6 +11,7 @@ from privfit.cli.fit_options import (
     AlphaOption,
     ClassWeightOption,
     ClustersOption,
+    ComponentsOption,
     DeltaOption,
     EpsilonOption,
     InteractionsOption,
@@ -51,11 +52,13 @@ from privfit.cli.options import (
 from privfit.cli.output import check_output
 from privfit.cli.schema import complete_schema
 from privfit.models import (
+    PCA,
     AdditiveClassifier,
     AdditiveRegressor,
     ElasticNet,
     FractionalRegressor,
     GammaRegressor,
+    GaussianNB,
     KMeans,
     Lasso,
     LinearRegression,
@@ -81,12 +84,17 @@ ESTIMATORS: dict[Model, Any] = {
     Model.additive_regressor: AdditiveRegressor,
     Model.additive_classifier: AdditiveClassifier,
     Model.quantile: QuantileRegressor,
+    Model.naive_bayes: GaussianNB,
     Model.poisson: PoissonRegressor,
     Model.gamma: GammaRegressor,
     Model.fractional: FractionalRegressor,
     Model.kmeans: KMeans,
+    Model.pca: PCA,
 }
-CLASSES = (Model.logistic, Model.svm, Model.additive_classifier)
+CLASSES = (Model.logistic, Model.svm, Model.additive_classifier, Model.naive_bayes)
+WITHOUT_TARGET = (Model.kmeans, Model.pca)
+ONE_WAY = (Model.pca, Model.naive_bayes)
+"""Models that one mechanism fits, and whose rows have no weights."""
 
 
 def fit(
@@ -111,6 +119,7 @@ def fit(
     l1_ratio: L1RatioOption = None,
     quantile: QuantileOption = None,
     clusters: ClustersOption = None,
+    components: ComponentsOption = None,
     interactions: InteractionsOption = None,
     loss: LossOption = None,
     kernel: KernelOption = None,
@@ -138,19 +147,19 @@ def fit(
     """
     PrivacyParameters(Budget(epsilon, delta), adjacency.value, rows_per_person, expected_rows)  # or a refusal
     check_ledger_options(seed, ledger, ledger_epsilon, ledger_delta, note)
-    own = _penalty(model, alpha, l1_ratio) | _of_clusters(model, clusters, no_intercept, numeric)
+    own = _penalty(model, alpha, l1_ratio) | _of_points(model, clusters, components)
+    own |= _of_coefficients(model, no_intercept, numeric, mechanism)
     own |= _of_rest(model, interactions, quantile) | _of_margins(model, loss, kernel, row_norm)
     check_output(output, table, schema, ledger=ledger)
     facts = complete_schema(schema)
     _check_target(model, facts)
     own |= _of_weights(model, weight, max_weight, class_weight, facts)
-    opened = _checked_table(table, facts.with_target(None) if model is Model.kmeans else facts)
+    opened = _checked_table(table, facts.with_target(None) if model in WITHOUT_TARGET else facts)
     estimator = ESTIMATORS[model](
         epsilon=epsilon,
         delta=delta,
         schema=facts,
         adjacency=adjacency.value,
-        mechanism=mechanism.value,
         expected_rows=expected_rows,
         rows_per_person=rows_per_person,
         random_state=seed,
@@ -189,20 +198,24 @@ def _penalty(model: Model, alpha: str | None, l1_ratio: float | None) -> dict[st
     return chosen
 
 
-def _of_clusters(model: Model, clusters: int | None, no_intercept: bool, numeric: NumericStyle) -> dict[str, Any]:
-    """The options that clusters have and linear models do not, or the other way round."""
-    if model is not Model.kmeans:
-        if clusters is not None:
-            raise CommandError(
-                f"--clusters {clusters} was given with --model {model}; only kmeans has clusters. Leave it out."
-            )
-        return {"fit_intercept": not no_intercept, "numeric": numeric.value}
-    if no_intercept or numeric is not NumericStyle.auto:
-        raise CommandError(
-            "--no-intercept or --numeric was given with --model kmeans, which has distances and no coefficients. Leave "
-            "it out."
-        )
-    return {} if clusters is None else {"n_clusters": clusters}
+def _of_points(model: Model, clusters: int | None, components: int | None) -> dict[str, Any]:
+    """How many clusters or components there are."""
+    chosen = _only(model, (Model.kmeans,), clusters=clusters) | _only(model, (Model.pca,), components=components)
+    return {f"n_{name}": number for name, number in chosen.items()}
+
+
+def _of_coefficients(model: Model, no_intercept: bool, numeric: NumericStyle, mechanism: Mechanism) -> dict[str, Any]:
+    """The options that models with coefficients have, where the model has them too."""
+    given: dict[str, tuple[str, Any, Any]] = {
+        "fit_intercept": ("--no-intercept", not no_intercept, True),
+        "numeric": ("--numeric", numeric.value, "auto"),
+        "mechanism": ("--mechanism", mechanism.value, "auto"),
+    }
+    taken = ESTIMATORS[model]._get_param_names()
+    for name, (option, value, usual) in given.items():
+        if name not in taken and value != usual:
+            raise CommandError(f"{option} was given with --model {model}, which does not have it. Leave it out.")
+    return {name: value for name, (_, value, _) in given.items() if name in taken}
 
 
 def _of_rest(model: Model, interactions: Any, quantile: float | None) -> dict[str, Any]:
@@ -215,9 +228,10 @@ def _of_weights(
     model: Model, weight: str | None, max_weight: float | None, class_weight: str | None, schema: Schema
 ) -> dict[str, Any]:
     """Weights of rows, their bound, and weights of classes."""
-    weighed = tuple(known for known in Model if known is not Model.kmeans)
+    weighed = tuple(known for known in Model if known not in (*WITHOUT_TARGET, *ONE_WAY))
+    balanced = tuple(known for known in CLASSES if known not in ONE_WAY)
     _only(model, weighed, weight=weight)
-    found = _only(model, weighed, max_weight=max_weight) | _only(model, CLASSES, class_weight=class_weight)
+    found = _only(model, weighed, max_weight=max_weight) | _only(model, balanced, class_weight=class_weight)
     if class_weight is None or class_weight == BALANCED:
         return found
     pairs = [part.rpartition("=") for part in class_weight.split(",")]
@@ -260,7 +274,7 @@ def _checked_table(table: str, schema: Schema) -> OpenTable:
 
 
 def _check_target(model: Model, schema: Schema) -> None:
-    if model is Model.kmeans:
+    if model in WITHOUT_TARGET:
         return
     numeric = model not in CLASSES
     needed = "a numeric column" if numeric else "a category"

@@ -25,10 +25,12 @@ class Model(StrEnum):
     additive_regressor = "additive-regressor"
     additive_classifier = "additive-classifier"
     quantile = "quantile"
+    naive_bayes = "naive-bayes"
     poisson = "poisson"
     gamma = "gamma"
     fractional = "fractional"
     kmeans = "kmeans"
+    pca = "pca"
 
 
 class NumericStyle(StrEnum):
@@ -83,8 +85,8 @@ ModelOption = Annotated[
         "--model",
         "-m",
         metavar="KIND",
-        help="linear, ridge, lasso or elastic-net (predict a number), logistic or svm (predict a class), or "
-        "kmeans (clusters).",
+        help="linear, ridge, lasso or elastic-net (predict a number), logistic, svm or naive-bayes (predict a class), "
+        "kmeans (clusters) or pca (components).",
         rich_help_panel=MODEL,
     ),
 ]
@@ -160,6 +162,12 @@ L1RatioOption = Annotated[
 ]
 ClustersOption = Annotated[
     int | None, typer.Option(min=1, help="How many clusters kmeans has.", show_default="8", rich_help_panel=MODEL)
+]
+ComponentsOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="How many principal components pca keeps.", show_default="all columns", rich_help_panel=MODEL
+    ),
 ]
 InteractionsOption = Annotated[
     int | None,

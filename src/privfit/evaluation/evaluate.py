@@ -162,10 +162,12 @@ def _check_asked(model: AnyModel, subject: Subject, asked: tuple[str, ...] | Non
 
 
 def _public_rows(model: AnyModel, table: Table, parameters: PrivacyParameters) -> int:
-    """The number of rows as far as it is public before a row is read, or else a guess."""
-    known = None
-    if parameters.adjacency == "replace-one" and parameters.expected_rows is None:
-        known = table.n_rows if model.schema_.leaves_out else count_rows(table, model.schema_)
+    """The number of rows as far as it is public before a row is read, or else a guess. With a person column it is not:
+    a person may have any number of rows (docs/proofs/persons.md).
+    """
+    known, schema = None, model.schema_
+    if parameters.adjacency == "replace-one" and parameters.expected_rows is None and schema.person is None:
+        known = table.n_rows if schema.leaves_out else count_rows(table, schema)
     return parameters.expected_rows or known or STREAM_ROWS
 
 

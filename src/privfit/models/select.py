@@ -150,15 +150,12 @@ class SelectPrivate(OneToOneFeatureMixin, TransformerMixin, _SelectionModel):  #
             The same kind of table with the selected columns; what lies elsewhere, as it is.
         """
         check_is_fitted(self, "support_")
-        if not is_named(X) or isinstance(self.schema, str) or self._by_position:
-            return validate_data(
-                self,
-                X,
-                dtype=None,
-                accept_sparse="csr",
-                ensure_all_finite=not self.__sklearn_tags__().input_tags.allow_nan,
-                reset=False,
-            )[:, np.flatnonzero(self.support_)]
+        public = isinstance(self.schema, str) and self.schema == PUBLIC
+        if not is_named(X) or public or self._by_position:
+            # a fit clips infinite cells; refused here, they would end a pipeline after its charge
+            finite = public and not self.__sklearn_tags__().input_tags.allow_nan
+            found = validate_data(self, X, dtype=None, accept_sparse="csr", ensure_all_finite=finite, reset=False)
+            return found[:, np.flatnonzero(self.support_)]
         return with_columns(X, [column.name for column in self.selected_schema_.features], self._beside())
 
     def inverse_transform(self, X: ArrayLike) -> Any:

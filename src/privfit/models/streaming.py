@@ -56,8 +56,13 @@ def _batches(model: Any, X: TableLike, keep: Sequence[str], rows: int, intervals
 
 
 def predicted_columns(model: Any, table: TableLike, intervals: bool = False) -> Columns:
-    """The model's predictions; for a classifier the probability of every class, and intervals if they are asked for."""
-    columns = {PREDICTION: model.predict(table)}
+    """The model's predictions; for a classifier the probability of every class, for components the scores, and
+    intervals if they are asked for.
+    """
+    if hasattr(model, "predict"):
+        columns = {PREDICTION: model.predict(table)}
+    else:
+        columns = dict(zip(model.get_feature_names_out(), model.transform(table).T, strict=True))
     if hasattr(model, "predict_proba"):
         probabilities = model.predict_proba(table)
         columns |= {f"probability_{label}": probabilities[:, place] for place, label in enumerate(model.classes_)}
