@@ -14,6 +14,7 @@ from sklearn.base import clone
 import privfit as pf
 from privfit.audit.recording import noise_from
 from privfit.models import private_search
+from privfit.rows import holdout
 from tests.support.noise import RecordingNoise, ReplayingNoise
 
 RNG = np.random.default_rng(0)
@@ -161,10 +162,12 @@ def test_settings_that_are_not_private_are_refused_by_a_ledger(inside: bool, led
     assert not search(settings, model).fit(X, Y).report_.private
 
 
-def test_no_row_to_fit_on_is_refused_before_the_charge(ledger: pf.Ledger) -> None:
+def test_no_row_to_fit_on_is_refused_before_the_charge(ledger: pf.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its failure would show that it is empty; a part without a row to compare on scores 0."""
     model = pf.LogisticRegression(schema=SCHEMA, adjacency="add-remove", expected_rows=100)
+    monkeypatch.setattr(holdout, "below_share", lambda drawn, share: np.ones(len(drawn), dtype=bool))
     with pytest.raises(pf.DataError, match="to fit on"):
-        for _ in range(100):
-            search(model=model, share=0.9, epsilon=0.01, ledger=ledger).fit(X[:1], Y[:1])
+        search(model=model, ledger=ledger).fit(X, Y)
+    assert not ledger.entries()
+    monkeypatch.undo()
     assert all(search(model=model, share=0.1).fit(X[:20], Y[:20]).best_estimator_ is not None for _ in range(3))
