@@ -103,6 +103,7 @@ def test_with_hardly_any_budget_nothing_is_negative_or_infinite() -> None:
         np.testing.assert_allclose(model.components_ @ model.components_.T, np.eye(6), atol=1e-9)
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_units_whose_squares_are_infinite_end_no_fit() -> None:
     schema = pf.Schema([pf.Numeric("far", -1e200, 1e200), pf.Numeric("near", -1, 1)])
     widest = pf.Schema([pf.Numeric("far", 0, 1.7e308), pf.Numeric("near", -1, 1)])
