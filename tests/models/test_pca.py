@@ -107,8 +107,9 @@ def test_with_hardly_any_budget_nothing_is_negative_or_infinite() -> None:
 def test_units_whose_squares_are_infinite_end_no_fit() -> None:
     schema = pf.Schema([pf.Numeric("far", -1e200, 1e200), pf.Numeric("near", -1, 1)])
     widest = pf.Schema([pf.Numeric("far", 0, 1.7e308), pf.Numeric("near", -1, 1)])
+    rows = np.random.default_rng(0).random((400, 2)) * [1.7e308, 1]
     for adjacency, wide in itertools.product(("replace-one", "add-remove"), (schema, widest)):
-        model = pf.PCA(epsilon=1.0, schema=wide, adjacency=adjacency).fit(np.random.default_rng(0).random((40, 2)))
+        model = pf.PCA(epsilon=1.0, schema=wide, adjacency=adjacency).fit(rows)
         assert np.isfinite(model.components_).all()
         assert np.isfinite(model.explained_variance_ratio_).all()
 
