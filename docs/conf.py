@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from shutil import which
@@ -10,6 +11,8 @@ DOCS = Path(__file__).parent
 sys.path[:0] = [str(DOCS / "_extensions"), str(DOCS.parent / "tools")]
 
 import privfit  # noqa: E402
+
+os.environ["PYTHONWARNINGS"] = "ignore"  # of examples, in processes of their own: fits without a ledger warn
 
 project = "privfit"
 author = "The privfit authors"
