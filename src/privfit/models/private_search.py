@@ -46,7 +46,7 @@ class SettingTrials(Trials):
         self._parts: tuple[Table, Table] | None = None
 
     def reasons_not_private(self) -> tuple[str, ...]:
-        """Those of every setting, which no fit inside the search is asked for by a ledger."""
+        """Those of every setting, which no ledger asks a fit inside the search for."""
         found: list[str] = []
         for setting in self._settings:
             model = self._with(setting)
@@ -58,10 +58,10 @@ class SettingTrials(Trials):
             found += (*model._reasons_not_private(), *mechanism.reasons_not_private(problem))
         return tuple(dict.fromkeys(found))
 
-    def _with(self, setting: Mapping[str, Any]) -> AnyModel:
+    def _with(self, setting: Mapping[str, Any], **more: Any) -> AnyModel:
         """The estimator with a setting."""
         model: AnyModel = clone(self._model).set_params(**setting)
-        model.set_params(schema=self._given.schema, ledger=None, random_state=None)
+        model.set_params(**{"schema": self._given.schema, "ledger": None, "random_state": None, **more})
         return model
 
     def divide(self, key: bytes) -> None:
@@ -81,7 +81,7 @@ class SettingTrials(Trials):
 
     def _fitted(self, place: int, epsilon: float, seed: int | None) -> AnyModel:
         assert self._parts is not None
-        return self._with(self._settings[place]).set_params(epsilon=epsilon, random_state=seed).fit(self._parts[0])
+        return self._with(self._settings[place], epsilon=epsilon, random_state=seed).fit(self._parts[0])
 
     def _score(self, model: Any) -> int:
         """The sum over rows of an integer from 0 to `unit`."""
