@@ -142,7 +142,7 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         RegressionWeights(noise=self.noise).check()
         if not isinstance(self.bands, bool | np.bool_ | None) or (self.bands and not self._has_bands):
             raise PrivacyError(
-                f"bands={self.bands!r} was given; it is True, False or None. Quantiles have no bands. Use None if in doubt."
+                f"bands={self.bands!r} was given; it is True, False or None; quantiles have none. Use None if in doubt."
             )
 
     def _weights(self, problem: QuadraticProblem, facts: PublicFacts | None = None) -> RegressionWeights:
