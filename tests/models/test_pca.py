@@ -103,11 +103,15 @@ def test_with_hardly_any_budget_nothing_is_negative_or_infinite() -> None:
         np.testing.assert_allclose(model.components_ @ model.components_.T, np.eye(6), atol=1e-9)
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_units_whose_squares_are_infinite_end_no_fit() -> None:
     schema = pf.Schema([pf.Numeric("far", -1e200, 1e200), pf.Numeric("near", -1, 1)])
-    model = pf.PCA(epsilon=1.0, schema=schema).fit(np.random.default_rng(0).random((40, 2)))
-    assert np.isfinite(model.components_).all()
-    assert np.isfinite(model.explained_variance_ratio_).all()
+    widest = pf.Schema([pf.Numeric("far", 0, 1.7e308), pf.Numeric("near", -1, 1)])
+    rows = np.random.default_rng(0).random((400, 2)) * [1.7e308, 1]
+    for adjacency, wide in itertools.product(("replace-one", "add-remove"), (schema, widest)):
+        model = pf.PCA(epsilon=1.0, schema=wide, adjacency=adjacency).fit(rows)
+        assert np.isfinite(model.components_).all()
+        assert np.isfinite(model.explained_variance_ratio_).all()
 
 
 # -- privacy ---------------------------------------------------------------------------------------

@@ -253,9 +253,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _PCAModel):  # type
         self.components_ = np.ascontiguousarray(directions[:kept])
         self.explained_variance_ratio_ = variances[:kept] / max(float(variances.sum()), np.finfo(float).tiny)
         square = largest * largest if largest < np.sqrt(np.finfo(float).max) else np.finfo(float).max
-        self.explained_variance_ = variances[:kept] * square
-        self.noise_variance_ = float(variances[kept:].mean() * square) if kept < len(variances) else 0.0
-        self.singular_values_ = np.sqrt(variances[:kept] * max(fit.n_rows - 1, 1.0)) * largest
+        with np.errstate(over="ignore"):  # of bounds so wide that squares are infinite
+            self.explained_variance_ = variances[:kept] * square
+            self.noise_variance_ = float(variances[kept:].mean() * square) if kept < len(variances) else 0.0
+            self.singular_values_ = np.sqrt(variances[:kept] * max(fit.n_rows - 1, 1.0)) * largest
         self.mean_ = fit.means * units + self._centres
 
     def _number(self, variances: Floats) -> int:
