@@ -148,12 +148,11 @@ def fit(
     PrivacyParameters(Budget(epsilon, delta), adjacency.value, rows_per_person, expected_rows)  # or a refusal
     check_ledger_options(seed, ledger, ledger_epsilon, ledger_delta, note)
     own = _penalty(model, alpha, l1_ratio) | _of_points(model, clusters, components)
-    own |= _of_coefficients(model, no_intercept, numeric, mechanism)
-    own |= _of_rest(model, interactions, quantile) | _of_margins(model, loss, kernel, row_norm)
+    own |= _of_coefficients(model, no_intercept, numeric, mechanism) | _of_rest(model, interactions, quantile)
     check_output(output, table, schema, ledger=ledger)
     facts = complete_schema(schema)
     _check_target(model, facts)
-    own |= _of_weights(model, weight, max_weight, class_weight, facts)
+    own |= _of_weights(model, weight, max_weight, class_weight, facts) | _of_margins(model, loss, kernel, row_norm)
     opened = _checked_table(table, facts.with_target(None) if model in WITHOUT_TARGET else facts)
     estimator = ESTIMATORS[model](
         epsilon=epsilon,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, final
 
 from privfit.privacy import Draws, Event, Ledger, NullLedger, PrivacyError, PrivacyParameters, PrivacyWarning, Sampler
-from privfit.rows import Rows, stated_for
+from privfit.rows import Rows
 from privfit.schema import Geometry, Schema
 
 Numbers = Literal["slope", "bins", "splines"]
@@ -366,7 +366,7 @@ class Mechanism(ABC, Generic[Problem, PlanT, Data, Value]):
         refuse_ledger(ledger, reasons if sampler.private else (SEEDED, *reasons))
         facts = PublicFacts.before_reading(rows, parameters)
         plan = self.plan(facts, problem)
-        account.check(stated_for(rows, parameters, plan.event))
+        account.check(rows.stated(plan.event, parameters))
         draws = Draws(plan.event, sampler)
         data = self.read(rows, plan, problem, draws)
         if not facts.counted:
@@ -374,7 +374,7 @@ class Mechanism(ABC, Generic[Problem, PlanT, Data, Value]):
             draws.switch(plan.event)
         if plan.warning:
             warnings.warn(plan.warning, PrivacyWarning, stacklevel=3)
-        stated = stated_for(rows, parameters, plan.event)
+        stated = rows.stated(plan.event, parameters)
         account.charge(stated, dataset=rows.label)
         with draws.charged():
             value = self.draw(data, plan, draws)

@@ -146,7 +146,7 @@ class AdditiveRegressor(
 
     def _chosen_mechanism(self) -> ObjectiveRegression:
         chosen = super()._chosen_mechanism()
-        return replace(chosen, bands=True) if self.bands else chosen
+        return replace(chosen, bands=bool(self.bands or chosen.bands))
 
     def _encoded(
         self, mechanism: ObjectiveRegression, given: Input, parameters: PrivacyParameters

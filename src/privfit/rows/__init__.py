@@ -4,7 +4,7 @@ from privfit.rows.cached_design import CachedDesign, SampledDesign
 from privfit.rows.contingency import CellGrid, cell_geometry, count_cells
 from privfit.rows.design_subset import DesignSubset
 from privfit.rows.encoding import Encoder, level_codes, within_bounds
-from privfit.rows.holdout import PartRows, divided, divided_once, stated_for
+from privfit.rows.holdout import PartRows, divided, divided_once
 from privfit.rows.interactions import COUNT_UNIT, InteractionCells, Interactions, Pair, is_alone
 from privfit.rows.kernels import Kernel
 from privfit.rows.level_counts import count_levels
@@ -76,7 +76,6 @@ __all__ = [
     "quadratic_scores",
     "report_progress",
     "scaled_points",
-    "stated_for",
     "sum_of_residuals",
     "thread_count",
     "used_rows",

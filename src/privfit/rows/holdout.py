@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.privacy import Event, PrivacyParameters, Split
+from privfit.privacy import Split
 from privfit.rows.contingency import cell_geometry
 from privfit.rows.errors import no_rows
 from privfit.rows.level_counts import count_levels
@@ -110,22 +110,6 @@ def _as_asked(values: Values, own: Column, asked: Column) -> Values:
     codes = [places.get(_level(level), UNKNOWN) for level in own.levels]
     table = np.array([*codes, ABSENT, UNKNOWN], dtype=np.int32)  # -2 is absent and -1 unknown, counted from the end
     return table[values.astype(np.intp)]
-
-
-def stated_for(rows: Rows, parameters: PrivacyParameters, event: Event) -> Event:
-    """The event of a release on these rows as it is charged: as promised, and as one on a part where rows are one.
-
-    Rows that were divided by persons are refused one by one: how many of them a part has is private.
-    """
-    table = rows._table
-    if table.needs_person is not None:
-        raise DataError(
-            "A part of a table that was divided by persons was given, and a schema without the person column. Use "
-            f"pf.Schema(..., person={table.needs_person!r}) for every release on the part. Nothing was charged."
-        )
-    stated = event if parameters.promise is None else event.promising(parameters.promise)
-    part: Part | None = table.part
-    return stated if part is None else part.split.event(stated, part.name, int(stated.rows_per_person))
 
 
 def person_key(split: Split) -> bytes:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.privacy import Event, PrivacyParameters
 from privfit.rows.encoding import Encoder
 from privfit.rows.errors import no_rows, other_rows, too_many_rows
 from privfit.rows.kernels import EncodedSum, Kernel, PieceSum, RowBits, kernel_sum, kernel_sums
@@ -161,6 +162,20 @@ class Rows:
         """A piece without rows: where all are left out, sums are zero and nothing is refused."""
         empty: dict[bool, Values] = {True: np.empty(0, dtype=np.int32), False: np.empty(0)}
         return [empty[isinstance(column, Category)] for column in self._columns]
+
+    def stated(self, event: Event, parameters: PrivacyParameters) -> Event:
+        """The event of a release on these rows as it is charged: as promised, and as one on a part where rows are one.
+
+        Rows that were divided by persons are refused one by one: how many of them a part has is private.
+        """
+        if (needed := self._table.needs_person) is not None:
+            raise DataError(
+                "A part of a table that was divided by persons was given, and a schema without the person column. Use "
+                f"pf.Schema(..., person={needed!r}) for every release on the part. Nothing was charged."
+            )
+        stated = event if parameters.promise is None else event.promising(parameters.promise)
+        part = self._table.part
+        return stated if part is None else part.split.event(stated, part.name, int(stated.rows_per_person))
 
     def sum(self, kernel: Kernel) -> NDArray[np.int64]:
         """The exact sum of the kernel over all rows."""

@@ -101,9 +101,9 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
     ----------
     noise : {'auto', 'laplace', 'l2', 'linf', 'mixed', 'gaussian'}, default='auto'
         The distribution of the random term, as in `ObjectivePerturbation`.
-    bands : bool, default=False
+    bands : bool or None, default=None
         Whether sums of curvatures are bought with 4% of epsilon, taken from the weights, so that bands of curves are
-        narrower.
+        narrower. None computes no bands, for models that show no curves.
 
     See Also
     --------
@@ -128,7 +128,7 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
     """
 
     noise: NoiseKind = "auto"
-    bands: bool = False
+    bands: bool | None = None
 
     name = "objective regression"
     solves = "regression"
@@ -140,9 +140,9 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
     def check(self) -> None:
         """Refuse parameters that mean nothing, before anything is read."""
         RegressionWeights(noise=self.noise).check()
-        if not isinstance(self.bands, bool | np.bool_) or (self.bands and not self._has_bands):
+        if not isinstance(self.bands, bool | np.bool_ | None) or (self.bands and not self._has_bands):
             raise PrivacyError(
-                f"bands={self.bands!r} was given; it is True or False, and False for quantiles. Use False if in doubt."
+                f"bands={self.bands!r} was given; it is True, False or None; quantiles have none. Use None if in doubt."
             )
 
     def _weights(self, problem: QuadraticProblem, facts: PublicFacts | None = None) -> RegressionWeights:
@@ -261,7 +261,7 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         fit = self._fit(weights, centre, threshold, own.ridge, contrasts)
         if plan.intercept:
             fit = self._moved(fit, weights, data, plan, draws)
-        if not self._has_bands:
+        if self.bands is None or not self._has_bands:
             return fit
         return replace(fit, bands=threshold * self._half_widths(own, weights, data, plan, draws, fit))
 

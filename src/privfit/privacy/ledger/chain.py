@@ -162,7 +162,8 @@ def read_history(plain: Mapping[str, object]) -> History:
             given[name] = Fraction(text)
         elif name != "first" or text is not None:
             raise ValueError("a sum of prices is not a fraction of at least 0")
-    given["parts"] = _read_parts(given.get("parts", []))
+    if "parts" in given:
+        given["parts"] = _read_parts(given["parts"])
     history = History(**given)  # type: ignore[arg-type]
     if not (isinstance(history.statable, bool) and isinstance(history.exposed, bool)):
         raise TypeError("a mark of a history is neither true nor false")
