@@ -97,7 +97,8 @@ def holdout(
     -----
     Guarantee: all releases charged to the ledger are together (epsilon, delta)-DP, its whole budget, in the adjacency
     that they share, for persons with at most `rows_per_person` rows; docs/proofs/holdout.md, Theorem 2. Without person
-    ids, releases for more than one row per person are charged as ones on the whole table.
+    ids, releases for more than one row per person are charged as ones on the whole table, and the table must not
+    change: give another name when it did.
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
 
     A table that is read in batches is read once to be divided; 24 bytes a row are kept meanwhile, and one afterwards.
