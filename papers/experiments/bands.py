@@ -23,7 +23,7 @@ import privfit as pf
 from privfit.losses import SQUARED
 from privfit.mechanisms import ObjectiveRegression, QuadraticProblem
 from privfit.mechanisms.base import PublicFacts
-from privfit.mechanisms.perturbation.certified_minimum import minimised
+from privfit.mechanisms.perturbation.precision import minimised
 from privfit.mechanisms.perturbation.shape_bands import centred
 from privfit.privacy import Budget, PrivacyParameters, SeededNoise, seeded_generator
 from privfit.rows import CachedDesign, Rows

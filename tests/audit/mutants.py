@@ -13,9 +13,8 @@ import polars as pl
 import pytest
 
 import privfit as pf
-from privfit.audit import density
 from privfit.mechanisms.base import Mechanism, NullLedger
-from privfit.mechanisms.perturbation import certified_minimum, objective
+from privfit.mechanisms.perturbation import objective, problem
 from privfit.mechanisms.perturbation.objective_noise import ObjectiveNoise
 from privfit.mechanisms.perturbation.problem import Gradients
 from privfit.privacy import Draws, Event, SeededNoise
@@ -280,14 +279,13 @@ def _half_of_the_gradient(patch: pytest.MonkeyPatch) -> None:
 
 def _unclipped_slopes(patch: pytest.MonkeyPatch) -> None:
     """Slopes are twice as large as the loss states."""
-    usual = certified_minimum.derivatives
+    usual = problem.derivatives
 
     def steeper(gradients: Gradients) -> Any:
         slopes, curvatures = usual(gradients)
         return (lambda scores, target: 2 * slopes(scores, target)), curvatures
 
-    for place in (certified_minimum, density):
-        patch.setattr(place, "derivatives", steeper)
+    patch.setattr(problem, "derivatives", steeper)
 
 
 OBJECTIVES = [

@@ -13,7 +13,7 @@ from privfit.audit.cases import Case
 from privfit.audit.catalogue import of_estimator
 from privfit.audit.precision import attack_precision
 from privfit.audit.table import Finding
-from privfit.mechanisms.perturbation import certified_minimum, objective
+from privfit.mechanisms.perturbation import objective, precision
 from tests.audit.mutants import FITS, FUNCTIONS, OBJECTIVES, Mutant, laplace
 
 PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
@@ -88,8 +88,8 @@ def test_half_of_the_gaussian_noise_is_caught_by_quadrature(monkeypatch: pytest.
 
 
 def test_an_objective_that_is_not_the_one_drawn_for_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = certified_minimum.minimised
-    monkeypatch.setattr(certified_minimum, "minimised", lambda plan, rows, term: usual(plan, rows, term / 2))
+    usual = precision.minimised
+    monkeypatch.setattr(precision, "minimised", lambda plan, rows, term: usual(plan, rows, term / 2))
     assert "not what was drawn" in densities()[0].detail
 
 

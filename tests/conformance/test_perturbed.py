@@ -14,7 +14,6 @@ import pytest
 import privfit as pf
 from privfit.mechanisms import Perturbation
 from privfit.mechanisms.base import PublicFacts
-from privfit.mechanisms.perturbation.certified_minimum import derivatives
 from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE
 from privfit.mechanisms.perturbation.problem import ERMPlan
 from privfit.privacy import Budget, PrivacyParameters
@@ -57,7 +56,7 @@ def log_density(plan: ERMPlan, kept: CachedDesign, weights: np.ndarray) -> float
     """The logarithm of the density of the perturbed minimum at these weights, up to a constant that is the same for all
     tables.
     """
-    respond, bend = derivatives(plan.gradients)
+    respond, bend = plan.gradients.row_slopes, plan.gradients.row_curvatures
     tilt = -(kept.gradient(weights, respond, plan.gradients.slope_norm["linf"]) + plan.ridge * weights)
     hessian = kept.sample().hessian(weights, bend)[0] + plan.ridge * np.eye(len(weights))
     total = 0.0
@@ -151,7 +150,7 @@ def test_a_forgotten_volume_is_caught() -> None:
 @pytest.mark.parametrize("noise", ["gaussian", "l2", "laplace"])
 def test_minima_move_no_further_than_output_noise_covers(estimator, noise) -> None:
     """Two tables' minima, found by the solver, in the norm and on the lattice of the noise."""
-    from privfit.mechanisms.perturbation.certified_minimum import minimised
+    from privfit.mechanisms.perturbation.precision import minimised
 
     for pair in neighbours(estimator):
         variant = {

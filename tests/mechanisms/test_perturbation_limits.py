@@ -13,7 +13,7 @@ import privfit as pf
 from privfit.features import FourierFeatures
 from privfit.losses import LOGISTIC, ConvexLoss, robust, tempered_logistic
 from privfit.mechanisms.base import PublicFacts
-from privfit.mechanisms.perturbation import certified_minimum as minima
+from privfit.mechanisms.perturbation import precision as minima
 from privfit.mechanisms.perturbation.gaussian_noise import objective_delta
 from privfit.mechanisms.perturbation.objective import objective_noise
 from privfit.mechanisms.perturbation.objective_noise import Price

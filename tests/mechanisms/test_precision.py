@@ -17,12 +17,12 @@ from scipy.special import gammaincc
 import privfit as pf
 from privfit.losses import LOGISTIC, ConvexLoss, hinge, robust, smooth_hinge, tempered_logistic
 from privfit.mechanisms.base import PublicFacts
-from privfit.mechanisms.perturbation import certified_minimum as minima
-from privfit.mechanisms.perturbation.certified_minimum import derivatives, minimised
+from privfit.mechanisms.perturbation import precision as minima
+from privfit.mechanisms.perturbation.output import output_precision
 from privfit.mechanisms.perturbation.precision import (
     longest_minimum,
+    minimised,
     most_rows,
-    output_precision,
     precision_of,
     quiet_ridge,
 )
@@ -341,5 +341,5 @@ def test_slopes_are_cut_where_a_loss_does_not_keep_to_what_it_states() -> None:
         most_slope=1.0,
         most_curvature=1.0,
     )
-    respond, _ = derivatives(Gradients(CORNERS, lying))
+    respond = Gradients(CORNERS, lying).row_slopes
     assert respond(np.zeros(3), np.array([0.0, 0.5, 1.0])).tolist() == [1.0, 0.0, 1.0]

@@ -18,9 +18,9 @@ from privfit.losses import SQUARED
 from privfit.mechanisms import QuadraticProblem
 from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.perturbation import regression
-from privfit.mechanisms.perturbation.certified_minimum import derivatives, minimised
 from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE
 from privfit.mechanisms.perturbation.penalty_matrix import PenaltyMatrix
+from privfit.mechanisms.perturbation.precision import minimised
 from privfit.mechanisms.perturbation.problem import ERMPlan
 from privfit.mechanisms.perturbation.regression import ObjectiveRegression, RegressionPlan
 from privfit.mechanisms.perturbation.target_scale import PARTS_OF_ONE, THRESHOLDS, TargetScale
@@ -175,7 +175,7 @@ def log_density(plan: ERMPlan, design: SampledDesign, weights: np.ndarray, kind_
     """
     assert plan.noise is not None
     assert plan.penalty is not None
-    slopes, curvatures = derivatives(plan.gradients)
+    slopes, curvatures = plan.gradients.row_slopes, plan.gradients.row_curvatures
     term = -(design.gradient(weights, slopes) + plan.penalised(weights))
     hessian = design.hessian(weights, curvatures)[0] + plan.ridge * np.eye(len(weights)) + plan.penalty.matrix
     total = 0.0
@@ -314,7 +314,7 @@ def test_the_minimum_with_a_penalty_matrix_is_certified() -> None:
     own = replace(own, penalty=PenaltyMatrix.even(own.gradients.norms, 70.0, has_intercept=False))
     term = rng.normal(0, 5, (own.gradients.norms.columns, 1))
     weights = minimised(own, design, term)
-    slopes, _ = derivatives(own.gradients)
+    slopes = own.gradients.row_slopes
     left = design.gradient(weights, slopes, own.gradients.slope_norm["linf"]) + own.penalised(weights) + term
     assert np.linalg.norm(left) <= own.precision.slack
 

@@ -11,7 +11,7 @@ import privfit as pf
 from privfit.losses import SQUARED, tapered_huber
 from privfit.mechanisms import ObjectiveRegression, QuadraticProblem
 from privfit.mechanisms.base import PublicFacts
-from privfit.mechanisms.perturbation.certified_minimum import minimised
+from privfit.mechanisms.perturbation.precision import minimised
 from privfit.mechanisms.perturbation.quantile import QuantileObjective
 from privfit.mechanisms.perturbation.regression_weights import TAPER
 from privfit.mechanisms.perturbation.shape_bands import (

@@ -14,9 +14,9 @@ import privfit as pf
 from privfit.losses import LOGISTIC
 from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.perturbation.balanced import FOR_COUNTS, BalancedPerturbation, balanced_weights
-from privfit.mechanisms.perturbation.certified_minimum import minimised
 from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE
 from privfit.mechanisms.perturbation.interaction_terms import STEP_BITS, IntegerGradients, integer_weights, score_bits
+from privfit.mechanisms.perturbation.precision import minimised
 from privfit.mechanisms.perturbation.problem import ERMProblem
 from privfit.mechanisms.perturbation.quantile import shift_scores, shift_sensitivity
 from privfit.privacy import Budget, PrivacyParameters, exact

@@ -16,7 +16,7 @@ from sklearn.metrics import log_loss
 
 import privfit as pf
 from privfit.losses import LOGISTIC, hinge, smooth_hinge
-from privfit.mechanisms.perturbation import certified_minimum as minima
+from privfit.mechanisms.perturbation import precision as minima
 from privfit.mechanisms.perturbation.problem import coupling_for
 from privfit.solvers import minimise_certified
 from tests.support.beats import assert_told_in_order

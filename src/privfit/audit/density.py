@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 
 from privfit.audit.recording import Call
 from privfit.audit.replay import Replay, Seen, pure_loss
-from privfit.mechanisms.perturbation import certified_minimum, objective, regression
-from privfit.mechanisms.perturbation.certified_minimum import derivatives
+from privfit.mechanisms.perturbation import objective, precision, regression
 from privfit.mechanisms.perturbation.objective_noise import NoiseGroup
 from privfit.mechanisms.perturbation.problem import ERMPlan
 from privfit.privacy import SeededNoise
@@ -65,13 +64,11 @@ class Minimisation:
 
     def gradient(self, weights: Floats) -> Floats:
         """The gradient of loss and penalty."""
-        slopes, _ = derivatives(self.plan.gradients)
-        return self._sample.gradient(weights, slopes) + self.plan.penalised(weights)
+        return self._sample.gradient(weights, self.plan.gradients.row_slopes) + self.plan.penalised(weights)
 
     def log_determinant(self, weights: Floats) -> float:
         """The logarithm of the determinant of the Hessian."""
-        _, curvatures = derivatives(self.plan.gradients)
-        hessian = self._sample.hessian(weights, curvatures)[0]
+        hessian = self._sample.hessian(weights, self.plan.gradients.row_curvatures)[0]
         penalty = self.plan.penalised(np.eye(len(weights)))
         return float(np.linalg.slogdet(hessian + penalty)[1])
 
@@ -80,7 +77,7 @@ class Minimisation:
 def watched_minima() -> Iterator[list[Minimisation]]:
     """While this is open, every perturbed objective that is minimised is written down."""
     found: list[Minimisation] = []
-    usual = certified_minimum.minimised
+    usual = precision.minimised
 
     def minimised(plan: ERMPlan, rows: CachedDesign, term: Floats) -> Floats:
         weights = usual(plan, rows, term)

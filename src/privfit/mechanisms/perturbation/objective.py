@@ -13,7 +13,6 @@ from privfit.losses import LOGISTIC, tempered_logistic
 from privfit.losses.convex import is_positive
 from privfit.mechanisms.base import PublicFacts, Release
 from privfit.mechanisms.perturbation.base import Calibration, Perturbation, least_noise
-from privfit.mechanisms.perturbation.certified_minimum import minimised
 from privfit.mechanisms.perturbation.defaults import (
     AUTOMATIC_SLOPE,
     FOR_CERTIFICATE,
@@ -42,6 +41,7 @@ from privfit.mechanisms.perturbation.objective_noise import (
 from privfit.mechanisms.perturbation.precision import (
     OBJECTIVE_TOLERANCE,
     certificate_part,
+    minimised,
     most_rows,
     precision_of,
     quiet_ridge,

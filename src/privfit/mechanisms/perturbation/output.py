@@ -10,15 +10,18 @@ import numpy as np
 
 from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.perturbation.base import Calibration, Perturbation
-from privfit.mechanisms.perturbation.certified_minimum import minimised
 from privfit.mechanisms.perturbation.defaults import USUAL_ROWS
 from privfit.mechanisms.perturbation.objective_noise import SAFE, Kind, additive
 from privfit.mechanisms.perturbation.precision import (
     OUTPUT_STEPS,
+    OUTPUT_TOLERANCE,
+    Precision,
     finest,
+    longest_minimum,
+    minimised,
     most_rows,
-    output_precision,
-    precise_ridge,
+    precision_of,
+    smallest_ridge,
 )
 from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem, Gradients, usual_curvature
 from privfit.privacy import Budget, Draws, Event, PrivacyError
@@ -29,6 +32,14 @@ from privfit.rows import CachedDesign
 DRAWN: dict[str, Kind] = {"laplace": "laplace", "linf": "linf", "l2": "l2", "gaussian": "gaussian"}
 SMALLEST_DISTANCE = 1e-200
 """Minima of neighbours that are nearer than this, or farther apart than one over it, leave no room in floats."""
+MOST_OUTPUT_ACCELERATED = 1 << 22
+"""The same for output perturbation, whose tolerance is loose, so that the usual solver reaches it: fewer would refuse
+settings that papers compare with (PrivateSVM with C=10 beside a sum over rows)."""
+WORST_OUTPUT = 2.0
+"""Output perturbation is refused where its sensitivity would be more than twice that of exact minima."""
+AUTOMATIC_OUTPUT = 1.1
+"""An automatic ridge of output perturbation is raised until precision costs at most 10% more noise: with a sharp loss
+and many rows."""
 
 
 @dataclass(frozen=True)
@@ -167,3 +178,38 @@ def _scale(kind: str, sensitivity: int, budget: Budget) -> float:
         lambda sd: gaussian_delta(budget.epsilon * SAFE, 1 / sd), budget.delta * SAFE, 1 / budget.epsilon
     )
     return sensitivity * per_shift / SAFE
+
+
+# -- how near its minimum the solver comes -----------------------------------------------------------
+
+
+def output_precision(gradients: Gradients, rows: int, ridge: float) -> tuple[Precision, float]:
+    """The precision of a perturbed minimum, and how far apart the solver's points for neighbours are at most, in L2.
+
+    Certified minima are as far apart as exact ones and twice the slack over the ridge; two points of the ball of all
+    minima are twice its radius apart. Whichever is less.
+    """
+    found, apart = _output_precision(gradients, rows, ridge)
+    if not apart <= WORST_OUTPUT * gradients.sensitivity["l2"] / ridge:
+        raise PrivacyError(
+            f"A ridge of {ridge:.3g} was asked for with up to {rows:,} rows; with so small a one no solver can "
+            "promise, for every such table, weights that are precise beside the noise. Use a larger one, or 'auto'. "
+            "Nothing was charged."
+        )
+    return found, apart
+
+
+def _output_precision(gradients: Gradients, rows: int, ridge: float) -> tuple[Precision, float]:
+    found = precision_of(gradients, rows, ridge, 0.0, OUTPUT_TOLERANCE, MOST_OUTPUT_ACCELERATED)
+    ball = longest_minimum(gradients, rows, ridge, 0.0, gradients.excess_at_zero)
+    certified = (gradients.sensitivity["l2"] + 2 * found.slack) / ridge
+    return (Precision(ball, math.inf), 2 * ball) if 2 * ball < certified else (found, certified)
+
+
+def precise_ridge(gradients: Gradients, rows: int, least: float) -> float:
+    """The smallest ridge, from `least` on, at which precision hardly adds to the noise of output perturbation."""
+
+    def is_precise(ridge: float) -> bool:
+        return _output_precision(gradients, rows, ridge)[1] <= AUTOMATIC_OUTPUT * gradients.sensitivity["l2"] / ridge
+
+    return smallest_ridge(least, is_precise)

@@ -1,9 +1,11 @@
-"""How close to its minimum the solver comes, for every table: planned from public facts, before anything is charged.
+"""How close to its minimum the solver comes, for every table: planned from public facts, before anything is charged;
+and the minimum, found as precisely as planned.
 
 After the charge nothing may depend on rows but through noise: not even whether a solver converges. So the plan bounds
 the length of every minimum that rows of this schema can have, what rounding does within that length, and how many
 passes of accelerated gradient descent suffice whatever the rows are. A ridge that is too small for that is raised
-(objective perturbation) or refused here (output perturbation).
+(objective perturbation) or refused (output perturbation). Nothing here draws, and after the charge nothing here fails
+by the rows.
 
 Guarantee: docs/proofs/perturbation.md, Theorem 6.
 """
@@ -14,15 +16,22 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE, QUIET
 from privfit.mechanisms.perturbation.objective_noise import MOST_FINE, SAFE, SAFELY, ObjectiveNoise
 from privfit.mechanisms.perturbation.penalty_matrix import PenaltyMatrix
-from privfit.mechanisms.perturbation.problem import Gradients
+from privfit.mechanisms.perturbation.problem import ERMPlan, Gradients
 from privfit.privacy import Budget, PrivacyError, PrivacyParameters, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import CERTIFICATE, Laplace
+from privfit.rows import CachedDesign, one_blas_thread
 from privfit.rows.fixed_point import most_rounding
+from privfit.solvers import Minimum, accelerated_descent, minimise_certified, newton_on_sample, solver_of
 from privfit.tables import DataError
+
+Floats = NDArray[np.float64]
 
 OBJECTIVE_TOLERANCE = 1e-6
 """The gradient that may be left, as a share of its sensitivity. The noise that covers it has 0.5% of epsilon."""
@@ -31,9 +40,6 @@ OUTPUT_TOLERANCE = 1e-4
 MOST_ACCELERATED = 1 << 17
 """Accelerated steps that the proof may count on: half a minute for a small table on which the usual solver, which takes
 ten to fifty passes, does not converge. More of them would allow for smaller ridges, where weights are mostly noise."""
-MOST_OUTPUT_ACCELERATED = 1 << 22
-"""The same for output perturbation, whose tolerance is loose, so that the usual solver reaches it: fewer would refuse
-settings that papers compare with (PrivateSVM with C=10 beside a sum over rows)."""
 MOST_PLAIN = 1 << 22
 """Plain steps after them. No table is known that needs one: they are there because accelerated steps alone are proved
 to reach less precision, which would need three times the ridge at two million rows (`privfit bench speed` has such a
@@ -42,11 +48,6 @@ ROUNDING_STEPS = 128
 """Units in the last place that one accelerated step loses on iterates as long as three radii, times smoothness."""
 STEEPEST_FIXED_POINT = 0.5
 """Rounding grows with the radius and the radius with rounding: refused where that would more than double it."""
-WORST_OUTPUT = 2.0
-"""Output perturbation is refused where its sensitivity would be more than twice that of exact minima."""
-AUTOMATIC_OUTPUT = 1.1
-"""An automatic ridge of output perturbation is raised until precision costs at most 10% more noise: with a sharp loss
-and many rows."""
 BISECTIONS = 200
 """More than enough for two floats that are a factor of 2 apart."""
 MANY_ROWS = 1 << 21
@@ -62,6 +63,9 @@ COARSEST = 64
 """Weights whose lattice would need more than 2^52 steps to this share of the certificate are refused."""
 MOST_BITS = 61
 """Weights on their lattice stay below 2^61, so that they are exact as 64-bit integers with noise on them."""
+SAMPLE_TOLERANCE = 1e-6
+"""The gradient at which Newton's method on all rows stops, as a share of the largest one; minimise_certified goes on
+from there. It trades steps of the one for steps of the other and changes no release beyond the slack."""
 
 
 @dataclass(frozen=True)
@@ -151,44 +155,14 @@ def precision_of(
     return Precision(ball, math.inf)
 
 
-def output_precision(gradients: Gradients, rows: int, ridge: float) -> tuple[Precision, float]:
-    """The precision of a perturbed minimum, and how far apart the solver's points for neighbours are at most, in L2.
-
-    Certified minima are as far apart as exact ones and twice the slack over the ridge; two points of the ball of all
-    minima are twice its radius apart. Whichever is less.
-    """
-    found, apart = _output_precision(gradients, rows, ridge)
-    if not apart <= WORST_OUTPUT * gradients.sensitivity["l2"] / ridge:
-        raise PrivacyError(
-            f"A ridge of {ridge:.3g} was asked for with up to {rows:,} rows; with so small a one no solver can "
-            "promise, for every such table, weights that are precise beside the noise. Use a larger one, or 'auto'. "
-            "Nothing was charged."
-        )
-    return found, apart
-
-
-def _output_precision(gradients: Gradients, rows: int, ridge: float) -> tuple[Precision, float]:
-    found = precision_of(gradients, rows, ridge, 0.0, OUTPUT_TOLERANCE, MOST_OUTPUT_ACCELERATED)
-    ball = longest_minimum(gradients, rows, ridge, 0.0, gradients.excess_at_zero)
-    certified = (gradients.sensitivity["l2"] + 2 * found.slack) / ridge
-    return (Precision(ball, math.inf), 2 * ball) if 2 * ball < certified else (found, certified)
-
-
-def precise_ridge(gradients: Gradients, rows: int, least: float) -> float:
-    """The smallest ridge, from `least` on, at which precision hardly adds to the noise of output perturbation."""
-
-    def is_precise(ridge: float) -> bool:
-        return _output_precision(gradients, rows, ridge)[1] <= AUTOMATIC_OUTPUT * gradients.sensitivity["l2"] / ridge
-
-    return _smallest(least, is_precise)
-
-
 def solvable_ridge(gradients: Gradients, rows: int, least: float, noise: ObjectiveNoise) -> float:
     """The smallest ridge, from `least` on, with which a solver can promise a minimum for every table.
 
     A larger ridge than asked for makes a perturbed objective no less private: curvature costs less of epsilon.
     """
-    return _smallest(least, lambda ridge: precision_of(gradients, rows, ridge, noise.bound, OBJECTIVE_TOLERANCE).solves)
+    return smallest_ridge(
+        least, lambda ridge: precision_of(gradients, rows, ridge, noise.bound, OBJECTIVE_TOLERANCE).solves
+    )
 
 
 def quiet_ridge(
@@ -205,7 +179,7 @@ def quiet_ridge(
     deviation `quiet` on a weight.
     """
     times = 2 * math.sqrt(2.0 * gradients.values)
-    return _smallest(
+    return smallest_ridge(
         least,
         lambda ridge: (
             times * precision_of(gradients, rows, ridge, noise.bound, tolerance, penalty=penalty).slack
@@ -214,7 +188,7 @@ def quiet_ridge(
     )
 
 
-def _smallest(least: float, is_enough: Callable[[float], bool]) -> float:
+def smallest_ridge(least: float, is_enough: Callable[[float], bool]) -> float:
     """The smallest ridge that is enough: a larger one means shorter minima and less rounding, so it is found by
     bisection.
     """
@@ -314,3 +288,96 @@ def finest(precision: Precision) -> int:
             "integers. Use a larger ridge or epsilon. Nothing was charged."
         )
     return MOST_BITS - math.ceil(math.log2(max(precision.ball, 1e-300)))
+
+
+# -- the minimum itself ----------------------------------------------------------------------------
+
+
+def minimised(plan: ERMPlan, rows: CachedDesign, term: Floats) -> Floats:
+    """A point within slack / ridge of the minimum of the objective with this linear term, or, if the plan says so, any
+    point of the ball.
+
+    The usual solver finds it; where it does not, accelerated gradient descent does, in a public number of steps. Which
+    of them it was shows in the time taken only.
+
+    Guarantee: docs/proofs/perturbation.md, Theorem 6.
+    """
+    precision = plan.precision
+    with one_blas_thread():  # threads would change bits
+        found = _usual_minimum(plan, rows, term)
+        weights = np.zeros_like(term) if found is None else found.weights
+        if precision.solves and (
+            found is None or not found.gradient_norm + _rounding(plan, rows, weights, term) <= precision.slack
+        ):
+            weights = _descended(plan, rows, term, found)
+        length = float(np.linalg.norm(weights))
+        if not math.isfinite(length):
+            return np.zeros_like(term)
+        if length <= precision.ball:
+            return weights
+        # the nearest point of the ball that every minimum is in: no farther from any of them
+        return weights * (precision.ball * (1 - (weights.size + 8) * 2.0**-52) / length)
+
+
+def _usual_minimum(plan: ERMPlan, rows: CachedDesign, term: Floats) -> Minimum | None:
+    """The best point of a fast solver, that promises nothing."""
+    gradients, ridge, precision, penalty = plan.gradients, plan.ridge, plan.precision, plan.penalty
+    slopes, curvatures = gradients.row_slopes, gradients.row_curvatures
+    tolerance = precision.slack / 2 if precision.solves else OUTPUT_TOLERANCE * gradients.sensitivity["l2"]
+    softmax = gradients.coupling == "softmax"
+    more = 0.0 if penalty is None else penalty.matrix
+    try:
+        many, sample = rows.hessian_rows, rows.sample()
+        share = SAMPLE_TOLERANCE if sample.weight == 1 else 0.01 * math.sqrt(sample.weight / max(rows.n_rows, 1))
+        rough = rows.n_rows * gradients.gradient_norm["l2"] * share
+        start, solve = newton_on_sample(
+            lambda w: sample.gradient(w, slopes) + plan.penalised(w) + term,
+            lambda w: solver_of(sample.hessian(w, curvatures) + more, ridge, shifts_are_free=softmax),
+            np.zeros_like(term),
+            rough,
+        )
+        if many > sample.n_rows:
+            solve = solver_of(rows.hessian(start, curvatures) + more, ridge, shifts_are_free=softmax)
+        return minimise_certified(
+            lambda w: rows.gradient(w, slopes, gradients.slope_norm["linf"]) + plan.penalised(w) + term,
+            tolerance,
+            start,
+            solve,
+        )
+    except (DataError, PrivacyError, OSError):
+        raise  # of reading: functions of the user's own raise none of these
+    except Exception:
+        return None  # it knows of the rows, and must not be shown; nor how much memory a dense sample of them takes
+
+
+def _descended(plan: ERMPlan, rows: CachedDesign, term: Floats, found: Minimum | None) -> Floats:
+    """The same by accelerated gradient descent, from where the usual solver came to if that is no worse than zero."""
+    precision, slopes = plan.precision, plan.gradients.row_slopes
+
+    def gradient(weights: Floats) -> Floats:
+        return rows.gradient(weights, slopes, plan.gradients.slope_norm["linf"]) + plan.penalised(weights) + term
+
+    def bound(weights: Floats, at: Floats) -> float:
+        return float(np.linalg.norm(at)) + _rounding(plan, rows, weights, term)
+
+    start = np.zeros_like(term)
+    if found is not None and bound(found.weights, gradient(found.weights)) <= plan.ridge * precision.radius / 2:
+        start = found.weights
+    return accelerated_descent(
+        gradient,
+        lambda weights, at: bound(weights, at) <= precision.slack,
+        start,
+        ridge=plan.ridge,
+        smoothness=precision.smoothness,
+        accelerated=precision.accelerated,
+        plain=precision.plain,
+    )
+
+
+def _rounding(plan: ERMPlan, rows: CachedDesign, weights: Floats, term: Floats) -> float:
+    """The most by which rounding can have changed the gradient at these weights, with that of the penalty."""
+    gradients, penalty = plan.gradients, plan.penalty
+    off = rows.rounding(weights, gradients.slope_norm["linf"], gradients.smoothness, gradients.offset)
+    length = float(np.linalg.norm(weights))
+    of_penalty = 2.0**-50 * (plan.ridge * length) + (0.0 if penalty is None else penalty.rounding * length)
+    return off + of_penalty + 2.0**-50 * float(np.linalg.norm(term))

@@ -5,16 +5,20 @@ is read (`ERMPlan`), and what a fit is (`ERMFit`): shared by all mechanisms that
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from privfit.features import FeatureMap
-from privfit.losses import LOGISTIC, ConvexLoss
+from privfit.losses import LOGISTIC, ConvexLoss, is_ready_made
 from privfit.mechanisms.base import ReleasePlan
 from privfit.mechanisms.perturbation.defaults import LEAST_STRETCH, MOST_STRETCH, SOFTMAX_FROM, UNDONE
+from privfit.privacy.guarded import guarded_values
 from privfit.privacy.parts import Laplace
 from privfit.schema import AUTO_KNOTS, Norm, RowNorms
 
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
     from privfit.mechanisms.perturbation.precision import Precision
 
 Floats = NDArray[np.float64]
+Derivative = Callable[[Floats, Floats], Floats]
 LARGEST_EXPONENT = 700.0
 """exp overflows beyond; a log-determinant term that may cost more than this needs hardly any ridge."""
 UNSTATED = 2.0
@@ -99,6 +104,10 @@ class Gradients:
     """The most by which a row's loss at zero weights exceeds its infimum; infinite where the loss does not say."""
     likely_excess: float = field(init=False, repr=False, compare=False)
     """The same, or where it is not stated, twice what a grid finds: how long minima are planned to be."""
+    row_slopes: Derivative = field(init=False, repr=False, compare=False)
+    """The slopes of rows, from predictors and targets."""
+    row_curvatures: Derivative = field(init=False, repr=False, compare=False)
+    """Their curvatures in the same way."""
 
     def __post_init__(self) -> None:
         """Softmax slopes are probabilities less the indicator of the row's class: their positive part sums to at most
@@ -138,6 +147,8 @@ class Gradients:
         }
         for name, value in derived.items():
             object.__setattr__(self, name, value)
+        for name, derivative in zip(("row_slopes", "row_curvatures"), derivatives(self), strict=True):
+            object.__setattr__(self, name, derivative)
 
     @property
     def corners(self) -> int:
@@ -168,6 +179,46 @@ class Gradients:
             return self.classes - 1, 1 / self.classes
         curvature = self.loss.most_curvature
         return self.classes, math.inf if curvature is None else curvature
+
+
+def derivatives(gradients: Gradients) -> tuple[Derivative, Derivative]:
+    """The slopes and curvatures of rows, from predictors and targets.
+
+    Neither raises: ready-made ones keep to what the loss states, others are called with a guard.
+    """
+    if gradients.coupling == "softmax":
+        return _softmax_slopes, _softmax_curvatures
+    loss, steepest = gradients.loss, gradients.slope_norm["linf"]
+    slope, curvature = loss.slope, loss.curvature
+    if not is_ready_made(slope):
+        slope = partial(guarded_values, loss.slope, low=-steepest, high=steepest)
+    if not is_ready_made(curvature):
+        curvature = partial(guarded_values, loss.curvature, low=0.0, high=gradients.smoothness)
+    if gradients.coupling == "one":
+        return slope, curvature
+    return OneVsRest(slope, gradients.classes), OneVsRest(curvature, gradients.classes)
+
+
+@dataclass(frozen=True)
+class OneVsRest:
+    """A derivative of every class against the others, from the place of each row's class."""
+
+    derivative: Derivative
+    classes: int
+
+    def __call__(self, scores: Floats, target: Floats) -> Floats:
+        return self.derivative(scores, 2.0 * (target[:, None] == np.arange(self.classes)) - 1.0)
+
+
+def _softmax_slopes(scores: Floats, target: Floats) -> Floats:
+    probabilities = softmax(scores, axis=1)
+    probabilities[np.arange(len(target)), target.astype(np.intp)] -= 1.0
+    return np.asarray(probabilities)
+
+
+def _softmax_curvatures(scores: Floats, target: Floats) -> Floats:
+    probabilities = softmax(scores, axis=1)
+    return np.asarray(probabilities * (1 - probabilities))
 
 
 @dataclass(frozen=True)

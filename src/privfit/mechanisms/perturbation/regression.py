@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from privfit.mechanisms.base import USUAL_ROWS, Description, Mechanism, Numbers, PublicFacts, Release, ReleasePlan
 from privfit.mechanisms.functional.problem import QuadraticProblem
 from privfit.mechanisms.perturbation.base import NoiseKind
-from privfit.mechanisms.perturbation.certified_minimum import minimised
 from privfit.mechanisms.perturbation.defaults import MOMENTS_FROM, OBJECTIVE_FROM
 from privfit.mechanisms.perturbation.interaction_terms import integer_weights, score_bits
+from privfit.mechanisms.perturbation.precision import minimised
 from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem
 from privfit.mechanisms.perturbation.regression_weights import TAPER, RegressionWeights
 from privfit.mechanisms.perturbation.shape_bands import (

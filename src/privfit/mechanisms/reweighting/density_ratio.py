@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 from privfit.losses import LOGISTIC
 from privfit.mechanisms.base import Mechanism, Numbers, PublicFacts, ReleasePlan
 from privfit.mechanisms.perturbation.base import Perturbation
-from privfit.mechanisms.perturbation.certified_minimum import minimised
 from privfit.mechanisms.perturbation.objective import ObjectivePerturbation
 from privfit.mechanisms.perturbation.objective_noise import ObjectiveNoise
 from privfit.mechanisms.perturbation.output import OutputPerturbation
-from privfit.mechanisms.perturbation.precision import check_number
+from privfit.mechanisms.perturbation.precision import check_number, minimised
 from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem, Gradients
 from privfit.mechanisms.reweighting.base import ReweightingFit, ReweightingProblem, tilted_weights
 from privfit.mechanisms.reweighting.variances import curvature, regression_bound, regression_covariance
