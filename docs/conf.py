@@ -12,6 +12,7 @@ sys.path[:0] = [str(DOCS / "_extensions"), str(DOCS.parent / "tools")]
 
 import privfit  # noqa: E402
 
+os.environ["MPLBACKEND"] = "agg"
 os.environ["PYTHONWARNINGS"] = "ignore"  # of examples, in processes of their own: fits without a ledger warn
 
 project = "privfit"
@@ -50,6 +51,8 @@ sphinx_gallery_conf = {
     "examples_dirs": ["../tutorials", "../examples"],
     "gallery_dirs": ["tutorials", "gallery"],
     "filename_pattern": r"/(plot|spark)_" if which("java") else "/plot_",
+    "image_scrapers": ("pictures.scraper",),
+    "ignore_repr_types": r"Drawing",
     "within_subsection_order": "FileNameSortKey",
     "parallel": True,
     "backreferences_dir": None,

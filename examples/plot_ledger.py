@@ -9,12 +9,7 @@ cannot pay for do?
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import matplotlib.pyplot as plt
-import numpy as np
-
 import privfit as pf
-
-plt.style.use("tableau-colorblind10")
 
 people, schema = pf.datasets.load_census()
 folder = TemporaryDirectory()
@@ -41,16 +36,9 @@ except pf.BudgetExceeded as error:
 # %%
 # Every entry says what was paid for, and when:
 
-entries = list(ledger.entries())
-spent = np.cumsum([0.0, *(float(entry.epsilon) for entry in entries)])
-figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
-axes.step(range(len(spent)), spent, where="post", marker="o")
-axes.axhline(1.0, linestyle="--", color="0.4")
-axes.text(0, 1.01, "budget", va="bottom")
-for place, entry in enumerate(entries, start=1):
-    axes.annotate(entry.note, (place, spent[place]), textcoords="offset points", xytext=(-6, 6), ha="right")
-axes.set(xlabel="releases", ylabel="epsilon spent", xticks=range(len(spent)), ylim=(0, 1.15))
-plt.show()
+for entry in ledger.entries():
+    print(entry.id, entry.note, entry.model or entry.mechanism, entry.epsilon)
+ledger.plot()
 
 # %%
 # **Answer.** The fit ends with ``BudgetExceeded`` and nothing is released or charged. Whoever fits first is served

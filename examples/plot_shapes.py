@@ -17,17 +17,17 @@ people, schema = pf.datasets.load_census()
 model = pf.AdditiveRegressor(epsilon=1.0, schema=schema).fit(people)
 
 # %%
-# ``shapes_`` has a curve for each number and a value for each level, computed from what was released.
+# Every column has a panel: a curve for a number, a dot for each level. Bands allow for the noise of privacy, whatever
+# the table.
 
-numbers = ["age", "education", "hours"]
-figure, panels = plt.subplots(1, 3, figsize=(9, 3), sharey=True, layout="constrained")
-for panel, name in zip(panels, numbers, strict=True):
-    shape = model.shapes_[name]
-    panel.plot(shape.grid, shape.values)
-    panel.axhline(0, color="0.7", linewidth=0.8)
-    panel.set(xlabel=name)
-panels[0].set(ylabel="dollars a year, from the mean")
-plt.show()
+model.plot()
+
+# %%
+# ``shapes_`` has the same as numbers.
+
+age = model.shapes_["age"]
+for years, dollars in zip(age.grid, age.values, strict=True):
+    print(f"{years:3.0f} {dollars:+9,.0f}")
 
 # %%
 # Which columns matter most, over their whole public range?

@@ -23,6 +23,7 @@ from privfit.models.inputs import Input
 from privfit.models.logistic import LogisticRegression
 from privfit.models.named import ADDITIVE
 from privfit.models.perturbed import ERMResult, automatic_numbers
+from privfit.models.pictures import drawn_shapes, maps_of
 from privfit.models.private import FitResult
 from privfit.models.report import JSONObject
 from privfit.models.shapes import (
@@ -40,6 +41,7 @@ from privfit.models.shapes import (
 from privfit.models.weights import WeightedFit
 from privfit.privacy import Ledger, PrivacyParameters, Seed
 from privfit.privacy.parts import Additive
+from privfit.report.shapes import draw_shapes
 from privfit.schema import AUTO_KNOTS, Geometry, Numeric, Schema
 from privfit.tables import TableLike
 
@@ -194,7 +196,7 @@ class AdditiveRegressor(
         return shapes_of(self._geometry, self.coef_, self._bands)
 
     def plot(self, path: str | Path | None = None) -> Any:
-        """Draw the shapes with their bands, one panel per column. Needs the extra `plots`.
+        """Draw the shapes with their bands, a panel per column, and interactions. Needs the extra `plots`.
 
         Parameters
         ----------
@@ -206,11 +208,8 @@ class AdditiveRegressor(
         matplotlib.figure.Figure
             The drawing.
         """
-        from privfit.report.shapes import draw_shapes
-
-        target = self.schema_.target
-        assert target is not None
-        return draw_shapes(plain_shapes(self.shapes_), f"adds to {target.name}", path)
+        shapes = plain_shapes(self.shapes_)
+        return draw_shapes({self._adds_to: shapes}, self._adds_to, path)
 
     def predict(self, X: TableLike) -> Floats:
         """Predict the target of every row, within its bounds.
@@ -362,7 +361,7 @@ class AdditiveClassifier(LogisticRegression):
         return shapes_of(self._geometry, self.coef_[-1], self._bands)
 
     def plot(self, path: str | Path | None = None) -> Any:
-        """Draw the shapes with their bands, one panel per column. Needs the extra `plots`.
+        """Draw the shapes with their bands, a panel per column, and interactions. Needs the extra `plots`.
 
         Parameters
         ----------
@@ -374,6 +373,6 @@ class AdditiveClassifier(LogisticRegression):
         matplotlib.figure.Figure
             The drawing.
         """
-        from privfit.report.shapes import draw_shapes
-
-        return draw_shapes(plain_shapes(self.shapes_), f"adds to the predictor of {self.classes_[-1]}", path)
+        shapes = drawn_shapes(self._geometry, self.coef_[-1], self._pairs, self.shapes_)
+        maps = maps_of(self._geometry, self.coef_[-1], self._pairs)
+        return draw_shapes({self._adds_to: shapes}, self._adds_to, path, maps)

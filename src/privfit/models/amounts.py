@@ -171,6 +171,10 @@ class LogMeanRegressor(GeneralisedLinearModel):
 
     _least_cap: ClassVar[float] = 0.0
 
+    @property
+    def _adds_to(self) -> str:
+        return f"{super()._adds_to}, as a logarithm of its mean"
+
     def _chosen_mechanism(self) -> ObjectiveRegression:
         noise = ADDITIVE.choose(self.mechanism, type(self).__name__).noise
         return ObjectiveAmounts(noise=noise, least_cap=self._least_cap)
@@ -311,6 +315,10 @@ class FractionalRegressor(GeneralisedLinearModel):
     >>> bool(abs(model.coef_[0] - 1) < 0.2)
     True
     """
+
+    @property
+    def _adds_to(self) -> str:
+        return f"{super()._adds_to}, as log-odds of its mean"
 
     def _chosen_mechanism(self) -> ObjectiveRegression:
         return ObjectiveProportions(noise=ADDITIVE.choose(self.mechanism, type(self).__name__).noise)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from privfit.models import saving
 from privfit.models.importances import column_importances
 from privfit.models.inputs import Input, predict_table, predicting
 from privfit.models.named import MomentMechanism
+from privfit.models.pictures import draw_linear
 from privfit.models.private import FitT, MechanismChoice, MechanismT, PrivateModel, ProblemT
 from privfit.privacy import Ledger, PrivacyError, PrivacyParameters, Seed
 from privfit.rows import Pair, count_rows, linear_scores
@@ -46,6 +47,7 @@ class PrivateLinearModel(PrivateModel[MechanismT, ProblemT, FitT]):
     }
     _mechanisms: ClassVar[MechanismChoice[AnyMechanism]]
     """The mechanisms that it knows."""
+    classes_: NDArray[Any]
     _pairs: tuple[Pair, ...] = ()
     """The columns of interaction terms, whose coefficients follow those of the encoded columns."""
     _numeric_used: Numbers
@@ -138,6 +140,46 @@ class PrivateLinearModel(PrivateModel[MechanismT, ProblemT, FitT]):
         """
         check_is_fitted(self)
         return np.array(self._geometry.feature_names, dtype=object)
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Draw the coefficients, with their intervals where the model has them. Needs the extra `plots`.
+
+        A number's coefficient is shown times its public range, so that columns in different units are comparable. Where
+        numbers have curves or bins there is a panel for each column instead, and a heat map for each pair of columns.
+        Nothing is computed from rows.
+
+        Parameters
+        ----------
+        path : str, Path or None, default=None
+            Where to write a PNG, SVG or PDF file; None writes none.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The drawing.
+        """
+        check_is_fitted(self)
+        if getattr(self, "_features", None) is not None:
+            raise AttributeError(
+                "plot was asked of a model with a kernel, whose features mix all columns. Fit one with kernel='linear'."
+            )
+        coef, intervals = np.atleast_2d(self.coef_), self._drawn_intervals()
+        if len(coef) == 1:
+            return draw_linear(self._geometry, coef, intervals, [self._adds_to], self._adds_to, self._pairs, path)
+        titles, label = [str(one) for one in self.classes_], "adds to the score of the class, above the mean of classes"
+        return draw_linear(self._geometry, coef - coef.mean(axis=0), None, titles, label, self._pairs, path)
+
+    @property
+    def _adds_to(self) -> str:
+        """What a coefficient adds to, in words."""
+        target = self.schema_.target
+        if hasattr(self, "classes_"):
+            return f"adds to the score of {self.classes_[-1]}"
+        return f"adds to {'the prediction' if target is None else target.name}"
+
+    def _drawn_intervals(self) -> Floats | None:
+        """Intervals of the coefficients, if there are any."""
+        return None
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a JSON file: coefficients, schema, report and version.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from privfit.models._docs import documented
 from privfit.models.inputs import PUBLIC, Input, predict_table, predicting, without_bins
 from privfit.models.private import FitResult, PrivateModel
 from privfit.privacy import Ledger, PrivacyError, PrivacyParameters, Seed
+from privfit.report.models import draw_centres
 from privfit.rows import scaled_points
 from privfit.schema import Geometry, Schema
 from privfit.tables import TableLike
@@ -208,6 +209,28 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, _K
         """
         self._refuse_own_rows("fit_transform", "transform")
         return self.fit(X).transform(X)
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Draw the profile of every centre: a line over the columns, each between its bounds. Needs the extra `plots`.
+
+        Parameters
+        ----------
+        path : str, Path or None, default=None
+            Where to write a PNG, SVG or PDF file; None writes none.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The drawing.
+        """
+        check_is_fitted(self, "cluster_centers_")
+        profile = {
+            "columns": [block.column.name for block in self._geometry.blocks],
+            "low": (self._middles - self._halves).tolist(),
+            "high": (self._middles + self._halves).tolist(),
+            "centres": self.cluster_centers_.tolist(),
+        }
+        return draw_centres(profile, path)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a JSON file: centres, schema, report and version.

@@ -262,6 +262,12 @@ class LinearRegression(WeightedFit, RegressorMixin, MomentModel[MomentMechanism,
         coef = np.column_stack([self.coef_ - reach[:-1], self.coef_ + reach[:-1]])
         return coef, np.array([self.intercept_ - reach[-1], self.intercept_ + reach[-1]])
 
+    def _drawn_intervals(self) -> Floats | None:
+        try:
+            return self.confidence_intervals()[0]
+        except AttributeError:
+            return None
+
     @predicting
     def predict_interval(
         self, X: TableLike, confidence: float = USUAL_CONFIDENCE, of: Literal["mean", "target"] = "mean"

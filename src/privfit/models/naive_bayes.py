@@ -23,6 +23,7 @@ from privfit.models.inputs import Input, predict_table, predicting
 from privfit.models.private import FitResult, PrivateModel
 from privfit.models.report import JSONObject
 from privfit.privacy import Ledger, PrivacyError, PrivacyParameters, Seed
+from privfit.report.models import draw_class_profiles
 from privfit.rows import quadratic_scores
 from privfit.schema import Category, Geometry, Schema
 from privfit.solvers import ClassProfiles
@@ -200,6 +201,38 @@ class GaussianNB(ClassifierMixin, PrivateModel[NaiveBayes, None, ClassProfiles])
         """
         check_is_fitted(self, "class_prior_")
         return np.array([block.labels[0] for block in self._geometry.blocks if block.kind in SLOPES], dtype=object)
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Draw means and spreads of numbers, and shares of levels, within every class. Needs the extra `plots`.
+
+        Parameters
+        ----------
+        path : str, Path or None, default=None
+            Where to write a PNG, SVG or PDF file; None writes none.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The drawing.
+        """
+        check_is_fitted(self, "class_prior_")
+        slopes = [block for block in self._geometry.blocks if block.kind in SLOPES]
+        numbers = [
+            {
+                "name": block.column.name,
+                "low": block.center - block.unit,
+                "high": block.center + block.unit,
+                "means": self.theta_[:, place].tolist(),
+                "spreads": np.sqrt(self.var_[:, place]).tolist(),
+            }
+            for place, block in enumerate(slopes)
+        ]
+        levels = [
+            {"title": block.column.name, "levels": list(block.labels), "shares": block_shares.tolist()}
+            for block in self._geometry.blocks
+            if (block_shares := self.level_prob_.get(block.column.name)) is not None
+        ]
+        return draw_class_profiles([str(one) for one in self.classes_], numbers, levels, path)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a JSON file: what it knows of the classes, schema, report and version.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from numbers import Integral, Real
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,7 @@ from privfit.models.inputs import Input, predict_table, predicting, without_bins
 from privfit.models.private import FitResult, PrivateModel
 from privfit.models.report import JSONObject
 from privfit.privacy import Ledger, PrivacyError, PrivacyParameters, Seed
+from privfit.report.models import draw_heat_maps
 from privfit.rows import linear_scores
 from privfit.schema import Block, Geometry, Schema
 from privfit.tables import TableLike
@@ -186,6 +187,27 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _PCAModel):  # type
         above = np.maximum(self.explained_variance_ - self.noise_variance_, 0.0)
         rest = self.noise_variance_ * np.eye(self.components_.shape[1])
         return np.asarray((self.components_.T * above) @ self.components_ + rest)
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Draw what columns count in every component, as a heat map. Needs the extra `plots`.
+
+        Parameters
+        ----------
+        path : str, Path or None, default=None
+            Where to write a PNG, SVG or PDF file; None writes none.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The drawing.
+        """
+        check_is_fitted(self, "components_")
+        down = [
+            f"component {place}: {share:.0%}" for place, share in enumerate(self.explained_variance_ratio_, start=1)
+        ]
+        names = list(self._geometry.feature_names)
+        loadings = {"title": "", "down": down, "across": names, "values": self.components_.tolist()}
+        return draw_heat_maps([loadings], "weight of the column", path)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a JSON file: components, schema, report and version.

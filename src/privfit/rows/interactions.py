@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit.rows.layout import CODED, FINE_CELLS, Layout, Member
-from privfit.schema import Geometry, level_labels
+from privfit.schema import Geometry, Numeric, level_labels
 from privfit.tables import Batch
 
 Floats = NDArray[np.float64]
@@ -82,6 +82,18 @@ class Interactions:
         first, second = (self._members[column].cell_names for column in pair)
         return [f"{one} x {other}" for one in first for other in second]
 
+    def axes(self, pair: Pair) -> tuple[list[str], list[str]]:
+        """Short names of the cells along each of two columns."""
+        first, second = (_short_names(self._members[column]) for column in pair)
+        return first, second
+
+    def fine_middles(self, pair: Pair) -> Floats:
+        """The middles of the cells of a number by itself, in the units of the table."""
+        column = self.geometry.blocks[pair[0]].column
+        assert isinstance(column, Numeric)
+        edges = np.array([column.low, *self._members[pair[0]].fine_edges, column.high])
+        return np.asarray((edges[:-1] + edges[1:]) / 2)
+
     def numbers(self, pair: Pair, batch: Batch) -> Integers:
         """The number of each row's cell, from the columns of a table."""
         if is_alone(pair):
@@ -92,6 +104,16 @@ class Interactions:
     def joined(self, pair: Pair, first: Integers, second: NDArray[np.integer]) -> Integers:
         """The numbers of a pair's cells, from those of its two columns."""
         return np.asarray(first * self._sizes[pair[1]] + second, dtype=np.int64)
+
+
+def _short_names(member: Member) -> list[str]:
+    """The names of a column's cells without that of the column; ends of a number with three digits."""
+    column = member.block.column
+    names = [name[len(column.name) + 1 :] for name in member.cell_names]
+    if not (member.has_knots and isinstance(column, Numeric)):
+        return names
+    ends = [f"{low:.3g} to {high:.3g}" for low, high in pairwise((column.low, *member.cell_edges, column.high))]
+    return [*ends, *names[len(ends) :]]
 
 
 class InteractionCells:

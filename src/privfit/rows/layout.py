@@ -116,16 +116,23 @@ class Member:
         return np.array(self.block.column.between(self._steps - 1))
 
     @cached_property
-    def cell_names(self) -> tuple[str, ...]:
-        """A name for each cell: of a number, its ends."""
-        column = self.block.column
-        if self.block.kind not in ("spline", "spline-or-missing"):
-            return self.block.labels
-        assert isinstance(column, Numeric)
-        halves = column.between(self._steps - 1)
+    def cell_edges(self) -> tuple[float, ...]:
+        """Between the cells of a number with knots."""
+        assert isinstance(self.block.column, Numeric)
+        halves = self.block.column.between(self._steps - 1)
         count = len(self.block.edges)
         firsts = [-(-cell * self._steps // count) for cell in range(1, count)]  # the first level of each
-        return level_labels(column, tuple(halves[first - 1] for first in firsts))
+        return tuple(halves[first - 1] for first in firsts)
+
+    @cached_property
+    def has_knots(self) -> bool:
+        """Whether it is a number with knots."""
+        return self.block.kind in ("spline", "spline-or-missing")
+
+    @cached_property
+    def cell_names(self) -> tuple[str, ...]:
+        """A name for each cell: of a number, its ends."""
+        return level_labels(self.block.column, self.cell_edges) if self.has_knots else self.block.labels
 
     def cells(self, levels: NDArray[np.intp] | Floats) -> NDArray[np.int64]:
         """The cell of rows at these levels: a level of a category; of a number, one of as many equal cells as it has

@@ -6,13 +6,18 @@ import math
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
-from privfit.privacy.budget import Amount, exact
+from privfit.privacy.budget import Amount, History, exact, stated_epsilon
 from privfit.privacy.errors import LedgerError
 from privfit.privacy.ledger.chain import PAGE, PlacedLedger, State, read_rows
 from privfit.privacy.ledger.check import Verification, check_receipt, verified
 from privfit.privacy.ledger.entries import Entry, Receipt, read_entry
 from privfit.privacy.ledger.file import FilePlace
+from privfit.report.ledger import draw_ledger
+
+MOST_DRAWN = 500
+"""Entries of a drawing: more cannot be distinguished on a page. Each costs a total, a millisecond at most."""
 
 
 class LedgerReading:
@@ -160,6 +165,42 @@ class LedgerReading:
             if len(rows) != most:
                 raise self._placed.damaged()
             return [read_entry(row, head) for row, head in rows]
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Draw how much was spent in all after each entry, and the budget. Needs the extra `plots`.
+
+        Parameters
+        ----------
+        path : str, Path or None, default=None
+            Where to write a PNG, SVG or PDF file; None writes none.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The drawing.
+        """
+        drawn = self._running_totals()
+        facts = {
+            "name": self.name,
+            "epsilon": self.epsilon,
+            "n_entries": drawn[-1][0].id if drawn else 0,
+            "numbers": [entry.id for entry, _ in drawn],
+            "entries": [(entry.time, total) for entry, total in drawn],
+        }
+        return draw_ledger(facts, path)
+
+    def _running_totals(self) -> list[tuple[Entry, float]]:
+        """Entries and the epsilon spent after each, at most MOST_DRAWN of them; the last one is among them."""
+        found: list[tuple[Entry, float]] = []
+        history, count = History(), self.n_entries
+        every = max(1, -(-count // MOST_DRAWN))
+        for entry in self.iter_entries():
+            event = entry.event
+            stated = stated_epsilon(event.cost)
+            history = history.after(event.cost, stated, self.epsilon, self.delta, event.of_split)
+            if entry.id % every == 0 or entry.id == count:
+                found.append((entry, _not_below(history.total(self.epsilon, self.delta)[0])))
+        return found
 
     def verify(self, against: Receipt | Mapping[str, object] | None = None) -> Verification:
         """Read the whole ledger and check it.
