@@ -15,6 +15,7 @@ from privfit.rows.plain import PlainRows
 from privfit.rows.points import Points, on_lattice, point_geometry, scaled_points
 from privfit.rows.prediction import feature_scores, linear_scores, quadratic_scores
 from privfit.rows.public import PublicRows
+from privfit.rows.response_moments import MOMENT_UNIT, response_moments
 from privfit.rows.row_weights import RowWeights
 from privfit.rows.rows import Rows, count_rows, on_progress, report_progress
 from privfit.rows.sides import one_against_rest
@@ -34,6 +35,7 @@ from privfit.rows.workers import memory_bytes, one_blas_thread, thread_count
 __all__ = [
     "AMOUNT_STEPS",
     "COUNT_UNIT",
+    "MOMENT_UNIT",
     "SCORE_UNIT",
     "AmountSums",
     "CachedDesign",
@@ -75,6 +77,7 @@ __all__ = [
     "point_geometry",
     "quadratic_scores",
     "report_progress",
+    "response_moments",
     "scaled_points",
     "sum_of_residuals",
     "thread_count",

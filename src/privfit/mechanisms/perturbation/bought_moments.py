@@ -1,0 +1,212 @@
+"""Matrices of products of columns that are bought beside a perturbed objective, and the covariance that they make.
+
+A fit that perturbs an objective releases weights alone. How far they are from those of the whole population follows
+from three more things: the Hessian of the loss (the bread), the second moments of the gradients of rows (the meat), and
+the covariance of the noise, which is public. `MomentPart` buys one of the first two; `Sandwich` puts all together.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import helmert
+
+from privfit.mechanisms.base import PublicFacts
+from privfit.mechanisms.functional.problem import check_columns
+from privfit.privacy import Draws
+from privfit.privacy.event import laplace_scale
+from privfit.privacy.parts import Additive, KNorm, Laplace
+from privfit.privacy.samplers.norms import check_fits
+from privfit.rows import MOMENT_UNIT, CachedDesign, response_moments
+from privfit.rows.fixed_point import RowResponse
+from privfit.schema import Geometry, RowNorms
+
+Floats = NDArray[np.float64]
+
+NOISE_SIZES = 1.0
+"""A direction is identified where the bought Hessian is at least so many times as large as its noise can be (twice the
+standard deviation of an entry times the root of the number of directions). More calls more coefficients unidentified,
+less widens their intervals: python papers/experiments/coverage.py --objective."""
+OTHER_DIRECTIONS = 0.02
+"""A coefficient is not identified where more than this share of its squared length lies along directions that are
+not."""
+
+
+@dataclass(frozen=True)
+class MomentPart:
+    """Noise on the sums over rows of h x x', where h is from 0 to 1 and x an encoded row: one value per two columns
+    that some row has both of.
+
+    `level` multiplies h afterwards: what 1 means.
+
+    Guarantee: docs/proofs/bought-moments.md, Theorem 1.
+    """
+
+    geometry: Geometry
+    part: Additive
+    level: float = 1.0
+
+    @classmethod
+    def planned(cls, facts: PublicFacts, epsilon: Fraction, purpose: str, level: float = 1.0) -> MomentPart:
+        """The noise that is least for this schema and this epsilon: independent, or L-infinity in one draw."""
+        geometry, parameters = facts.geometry, facts.parameters
+        check_columns(geometry)
+        size = len(distinct_places(geometry)[0])
+        times = (2 if parameters.adjacency == "replace-one" else 1) * int(parameters.rows_per_person) * MOMENT_UNIT
+        entries = geometry.n_blocks + geometry.intercept
+        sensitivity = times * (entries * (entries + 1) // 2)
+        part: Additive = Laplace(
+            size=size,
+            scale=laplace_scale(sensitivity, epsilon),
+            sensitivity=sensitivity,
+            unit=MOMENT_UNIT,
+            purpose=purpose,
+            epsilon=float(epsilon),
+        )
+        together = KNorm(
+            norm="linf",
+            size=size,
+            scale=laplace_scale(times, epsilon),
+            sensitivity=times,
+            unit=MOMENT_UNIT,
+            purpose=purpose,
+            epsilon=float(epsilon),
+        )
+        if together.sd < part.sd:
+            check_fits("linf", size, together.scale)
+            part = together
+        return cls(geometry, part, level)
+
+    def drawn(self, design: CachedDesign, weights: Floats, respond: RowResponse, draws: Draws) -> Floats:
+        """The matrix with noise, for released weights and a response of rows that is from 0 to 1."""
+        rows, columns = distinct_places(self.geometry)
+        noisy = draws.add(response_moments(design, weights, respond)[rows, columns])
+        found = np.zeros((self.geometry.n_columns, self.geometry.n_columns))
+        found[rows, columns] = found[columns, rows] = noisy * (self.level / self.part.unit)
+        return found
+
+    @property
+    def sd(self) -> float:
+        """The standard deviation of the noise on an entry."""
+        return self.level * self.part.sd
+
+
+def distinct_places(geometry: Geometry) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Where products of two columns stand, each once, that are not zero in every row: levels of a category never meet,
+    and of splines only neighbours do.
+    """
+    there = np.triu(np.ones((geometry.n_columns, geometry.n_columns), dtype=bool))
+    for block in geometry.blocks:
+        own, width = slice(block.start, block.stop), block.width
+        if width > 1:
+            there[own, own] = np.eye(width, dtype=bool)
+        if block.kind.startswith("spline"):
+            there[own, own] |= np.eye(width, k=1, dtype=bool)
+        if block.kind.endswith("-or-missing"):
+            there[block.start : block.stop - 1, block.stop - 1] = False
+    rows, columns = np.nonzero(there)
+    return rows, columns
+
+
+def free_directions(geometry: Geometry) -> Floats:
+    """An orthonormal basis of the weights that a fit with this geometry can have, one column each: blocks of columns
+    have equal sums.
+    """
+    norms = RowNorms.of(geometry)
+    found = [np.eye(geometry.n_columns)[:, list(norms.singles)]]
+    together = np.zeros((geometry.n_columns, 1))
+    for start, stop in norms.blocks:
+        own = np.zeros((geometry.n_columns, stop - start - 1))
+        own[start:stop] = helmert(stop - start).T
+        found.append(own)
+        together[start:stop] = 1 / (stop - start)
+    if norms.blocks:
+        found.append(together / np.linalg.norm(together))
+    return np.hstack(found)
+
+
+def shown_coefficients(geometry: Geometry, centred: bool) -> Floats:
+    """The matrix that makes coefficients in the units of the table, and last the intercept, of weights per encoded
+    column; `centred` moves what the columns of a block have in common to the intercept.
+    """
+    first, lines = int(geometry.intercept), []
+    blocks = RowNorms.of(geometry).blocks if centred and not first else ()
+    for unit in np.eye(geometry.n_columns):
+        intercept = float(unit[0]) if first else 0.0
+        for start, stop in blocks:
+            mean = float(unit[start:stop].mean())
+            unit[start:stop] -= mean
+            intercept += mean
+        lines.append(np.append(*geometry.table_units(unit[first:], intercept)))
+    return np.array(lines).T
+
+
+@dataclass(frozen=True)
+class Sandwich:
+    """What bought matrices say about weights that a perturbed objective has released.
+
+    Parameters
+    ----------
+    directions : the weights that a fit can have, one column each.
+    bread : the Hessian of the loss over all rows, with noise, along the directions.
+    noise : the standard deviation of the noise on an entry of it.
+    """
+
+    directions: Floats
+    bread: Floats
+    noise: float
+
+    @classmethod
+    def of(cls, geometry: Geometry, matrix: Floats, noise: float) -> Sandwich:
+        """From a matrix over all columns."""
+        directions = free_directions(geometry)
+        return cls(directions, directions.T @ matrix @ directions, noise)
+
+    @property
+    def noise_size(self) -> float:
+        """How large the noise on the Hessian can be in any direction."""
+        return 2 * self.noise * math.sqrt(len(self.bread))
+
+    def inverse(self, beside: Floats | None = None) -> tuple[Floats, Floats]:
+        """The inverse of the Hessian, over all columns, where it is identified; and which directions are not, one
+        column each. With a penalty matrix `beside` it, that is added first.
+        """
+        whole = self.bread if beside is None else self.bread + self.directions.T @ beside @ self.directions
+        values, vectors = np.linalg.eigh((whole + whole.T) / 2)
+        known = values > NOISE_SIZES * self.noise_size
+        along = self.directions @ vectors
+        back = along[:, known] / values[known] @ along[:, known].T
+        return back, along[:, ~known]
+
+    def unshrunk(self, weights: Floats, penalised: Floats) -> Floats:
+        """Weights without the penalty whose gradient at them is `penalised`: one Newton step, where the Hessian is
+        identified.
+        """
+        return weights + self.inverse()[0] @ penalised
+
+    def covariance(self, meat: Floats, noise: Floats, penalised: Floats) -> Floats:
+        """The covariance of unshrunk weights: rows are a sample, with this second moment of their gradients; the
+        objective has noise of this covariance; and so has the Hessian that undoes the penalty.
+        """
+        back = self.inverse()[0]
+        moved = back @ penalised
+        of_bread = self.noise**2 * (float(moved @ moved) * np.eye(len(moved)) + np.outer(moved, moved))
+        middle = _not_negative(meat) + noise + of_bread
+        return np.asarray(back @ middle @ back, dtype=np.float64)
+
+    def identified(self, shown: Floats) -> NDArray[np.bool_]:
+        """Whether each of these linear functions of weights, one per line, is identified."""
+        hidden = self.inverse()[1]
+        own = shown @ self.directions
+        share = np.sum((shown @ hidden) ** 2, axis=1) / np.maximum(np.sum(own**2, axis=1), np.finfo(float).tiny)
+        return np.asarray(share <= OTHER_DIRECTIONS)
+
+
+def _not_negative(matrix: Floats) -> Floats:
+    """A symmetric matrix without negative eigenvalues: those are noise."""
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T, dtype=np.float64)
