@@ -89,3 +89,17 @@ def test_every_python_block_of_a_page_is_one_that_is_run(page: Path) -> None:
     passed_over = re.findall(r"^(?:[ \t>]+(?:```|~~~)python.*|(?:~~~|````+)python.*|```python.+)$", text, re.MULTILINE)
     assert not passed_over
     assert all(reason.strip() for reason in re.findall(r"^<!-- (?:page )?not run:(.*?)-->", text, re.DOTALL | re.M))
+
+
+def test_the_whole_way_of_the_readme_runs_in_ten_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = (ROOT / "README.md").read_text(encoding="utf-8").split("## The whole way")[1].split("```python\n")[1]
+    code = code.split("```")[0]
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "README.md", "exec"), {})
+    assert len([line for line in code.splitlines() if line and not line.startswith("import")]) <= 10
+    printed = capsys.readouterr().out
+    assert [part for part in ("without noise", "r2 ") if part not in printed] == []
+    assert printed.endswith("} 1\n")
+    assert (tmp_path / "income.html").is_file()

@@ -232,6 +232,36 @@ def test_persons_and_several_rows(ledger: pf.Ledger) -> None:
         assert ledger.spent.epsilon == spent
 
 
+@pytest.mark.filterwarnings("ignore::privfit.PrivacyWarning")
+def test_a_model_is_evaluated_on_the_other_part_at_no_further_price(ledger: pf.Ledger) -> None:
+    person = pf.Schema(SCHEMA.features, SCHEMA.target, person="who")
+    for schema, name, spent in ((SCHEMA, "rows", 0.4), (person, "persons", 0.8)):
+        parts = pf.holdout(FRAME, ledger=ledger, schema=schema, name=name)
+        model = pf.LinearRegression(0.4, schema=schema, ledger=ledger).fit(parts.fit)
+        pf.evaluate(model, parts.evaluate, epsilon=0.4, ledger=ledger)
+        assert ledger.spent.epsilon == spent
+        assert [entry.event.split_part for entry in ledger.entries()][-2:] == ["fit", "evaluate"]
+
+
+@pytest.mark.filterwarnings("ignore::privfit.PrivacyWarning")
+def test_parts_by_persons_are_refused_where_persons_are_not_asked_for(ledger: pf.Ledger) -> None:
+    """How many rows such a part has is private: whoever took it for public would show it."""
+    model = pf.LinearRegression(1.0, schema=SCHEMA).fit(FRAME)
+    person = pf.Schema(SCHEMA.features, SCHEMA.target, person="who")
+    parts = pf.holdout(FRAME, ledger=ledger, schema=person)
+    search = pf.PrivateSearch(pf.LinearRegression(schema=SCHEMA), {"numeric": ["slope", "bins"]}, epsilon=0.1)
+    for release in (
+        lambda: pf.evaluate(model, parts.evaluate, epsilon=0.1, ledger=ledger),
+        lambda: search.set_params(ledger=ledger).fit(parts.fit),
+        lambda: pf.mean(parts.fit, SCHEMA.target, epsilon=0.1, ledger=ledger),
+        lambda: pf.levels(parts.fit, pf.Category("c", ["a", "b"]), epsilon=0.1, ledger=ledger),
+        lambda: pf.bounds(parts.fit, {"x": (0, 9)}, epsilon=0.1, ledger=ledger),
+    ):
+        with pytest.raises(pf.DataError, match="divided by persons"):
+            release()
+    assert not ledger.entries()
+
+
 def test_other_ledgers_targets_apart_and_parts_of_parts_are_refused(ledger: pf.Ledger) -> None:
     parts = pf.holdout(FRAME, ledger=ledger, schema=SCHEMA)
     with pytest.raises(pf.LedgerError, match="has not made this split"):

@@ -134,6 +134,7 @@ class ComputedTable(Table):
         self._places = table.positions(self._columns)
         self.names, self.label, self.n_rows = tuple(names), table.label, table.n_rows
         self.leaves_out, self.slots = table.leaves_out, table.slots
+        self.part, self.needs_person = table.part, table.needs_person
         self.passes_once, self.runs_again, self.same_order = table.passes_once, table.runs_again, table.same_order
         if table.cluster is not None:
             self.cluster = ComputedPartitions(table.cluster, self._columns, self._places, compute)
