@@ -6,6 +6,7 @@ noise is planned), `objective` (noise in the objective) and `output` (noise on t
 a solver comes for every table, and its call), `interaction_terms` (tables for pairs of columns after the weights) and
 `defaults` (every rule and constant that steers accuracy). `regression` fits numbers: `target_scale` chooses a centre
 and a threshold, `penalty_matrix` shrinks effects; `bought_moments` has what intervals are made of.
-`tuning` chooses among settings privately; `balanced` weighs classes alike; `printed_erm` and `printed_svm` have the constants of two papers.
+`tuning` chooses among settings privately; `balanced` weighs classes alike; `printed_erm` and `printed_svm` have the
+constants of two papers.
 Proofs: docs/proofs/perturbation.md, docs/proofs/pairs.md and docs/proofs/regression-objective.md.
 """
