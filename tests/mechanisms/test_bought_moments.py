@@ -155,7 +155,7 @@ def test_a_penalty_is_undone_and_directions_that_noise_hides_are_named() -> None
     ridge = 200.0
     shrunk = np.linalg.solve(hessian + ridge * np.eye(3), hessian @ truth)
     exact = Sandwich(np.eye(3), hessian, 0.0)
-    assert np.allclose(exact.unshrunk(shrunk, ridge * shrunk), shrunk + np.linalg.solve(hessian, ridge * shrunk))
+    assert np.allclose(exact.debiased(shrunk, ridge * shrunk), shrunk + np.linalg.solve(hessian, ridge * shrunk))
     noisy = Sandwich(np.eye(3), hessian, 10.0)
     assert noisy.identified(np.eye(3)).tolist() == [True, False, False]
     assert noisy.identified(np.array([[0.0, 1.0, 1.0]])).all()  # their sum is

@@ -182,14 +182,14 @@ class Sandwich:
         back = along[:, known] / values[known] @ along[:, known].T
         return back, along[:, ~known]
 
-    def unshrunk(self, weights: Floats, penalised: Floats) -> Floats:
+    def debiased(self, weights: Floats, penalised: Floats) -> Floats:
         """Weights without the penalty whose gradient at them is `penalised`: one Newton step, where the Hessian is
         identified.
         """
         return weights + self.inverse()[0] @ penalised
 
     def covariance(self, meat: Floats, noise: Floats, penalised: Floats) -> Floats:
-        """The covariance of unshrunk weights: rows are a sample, with this second moment of their gradients; the
+        """The covariance of debiased weights: rows are a sample, with this second moment of their gradients; the
         objective has noise of this covariance; and so has the Hessian that undoes the penalty.
         """
         back = self.inverse()[0]
