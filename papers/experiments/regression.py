@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from adassp import Data, generated, split
 
-from privfit import AdditiveRegressor, LinearRegression
+from privfit import AdditiveRegressor, Lasso, LinearRegression
 from privfit.datasets.census import census_schema, generated_census
 from privfit.mechanisms.perturbation import regression, regression_weights, target_scale
 from privfit.privacy import seeded_generator
@@ -40,6 +40,13 @@ METHODS = {
     "objective, delta": ("objective", DELTA),
     "auto, delta": ("auto", DELTA),
     "additive": ("additive", 0.0),
+    "lasso, functional": ("lasso, functional", 0.0),
+    "lasso, objective": ("lasso, objective", 0.0),
+}
+OTHERS = {
+    "additive": (AdditiveRegressor, "auto"),
+    "lasso, functional": (Lasso, "functional"),
+    "lasso, objective": (Lasso, "objective"),
 }
 SETTINGS: dict[str, tuple[object, tuple[float, ...]]] = {
     "CLIPPING_PER_NOISE": (target_scale, (2.0, 4.0, 10.0)),
@@ -47,6 +54,7 @@ SETTINGS: dict[str, tuple[object, tuple[float, ...]]] = {
     "MOST_BEYOND": (target_scale, (0.2, 0.5)),
     "LARGER_COSTS": (target_scale, (0.25, 1.0)),
     "CONTRAST_RIDGE": (regression_weights, (0.0, 0.35, 1.4, 2.8)),
+    "CONTRAST_ABSOLUTE": (regression_weights, (0.3, 2.0)),
     "INTERCEPT_WIDTH": (regression, (2.0, 4.0, 8.0)),
     "TAPER": (regression_weights, (1.4, 4.0)),
     "QUIET_WEIGHTS": (regression_weights, (3e-4, 3e-3)),
@@ -55,7 +63,7 @@ SETTINGS: dict[str, tuple[object, tuple[float, ...]]] = {
 
 def lost(data: list[Data], mechanism: str, delta: float, epsilon: float, seeds: int = 1) -> list[float]:
     """The shares lost, over tables and seeds."""
-    kind, name = (AdditiveRegressor, "auto") if mechanism == "additive" else (LinearRegression, mechanism)
+    kind, name = OTHERS.get(mechanism, (LinearRegression, mechanism))
     return [
         max(each.lost(kind(epsilon, delta=delta, schema=each.schema, mechanism=name, random_state=97 * seed + k)), -1.0)
         for k, each in enumerate(data)
@@ -81,10 +89,10 @@ def settings(data: list[Data], epsilons: tuple[float, ...]) -> None:
     print("\nother settings")
     line("as they are", data, "objective", 0.0, epsilons)
     for constant, (module, values) in SETTINGS.items():
-        chosen = getattr(module, constant)
+        chosen, of = getattr(module, constant), "lasso, objective" if constant == "CONTRAST_ABSOLUTE" else "objective"
         for value in values:
             setattr(module, constant, value)
-            line(f"{constant} = {value:g} ({chosen:g})", data, "objective", 0.0, epsilons)
+            line(f"{constant} = {value:g} ({chosen:g})", data, of, 0.0, epsilons)
         setattr(module, constant, chosen)
 
 

@@ -134,6 +134,10 @@ def objective_variants(estimator: type) -> list[dict]:
         return [{}, {"rows_per_person": 2, "fit_intercept": False}]
     if estimator is pf.Ridge:
         return [{"mechanism": "objective", "alpha": 2.0}, {"mechanism": "objective", "rows_per_person": 2}]
+    if estimator is pf.Lasso:
+        return [{"mechanism": "objective"}, {"mechanism": "objective", "alpha": 0.01, "expected_rows": 40}]
+    if estimator is pf.ElasticNet:
+        return [{"mechanism": "objective", "l1_ratio": 0.7, "rows_per_person": 2, "fit_intercept": False}]
     if estimator is not pf.LinearRegression:
         return []
     return [

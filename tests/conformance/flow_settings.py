@@ -476,8 +476,8 @@ def of_regressions() -> Iterator[Setting]:
     every schema. They stand last, so that the places of others stay what they were.
     """
     for estimator in ESTIMATORS:
-        if estimator is pf.QuantileRegressor or estimator in AMOUNTS:
-            continue  # they came later: `of_quantiles`, `of_amounts`
+        if estimator in (pf.QuantileRegressor, pf.Lasso, pf.ElasticNet) or estimator in AMOUNTS:
+            continue  # they came later: `of_quantiles`, `of_amounts`, `of_absolute_penalties`
         for place, variant in enumerate(objective_variants(estimator)):
             if "bands" in variant:
                 continue  # they came later: `of_bands`
@@ -584,6 +584,21 @@ def of_amounts() -> Iterator[Setting]:
             )
 
 
+def of_absolute_penalties() -> Iterator[Setting]:
+    """L1 penalties in a perturbed objective, tiny and huge; after all others."""
+    for estimator in (pf.Lasso, pf.ElasticNet):
+        for place, variant in enumerate(objective_variants(estimator)):
+            name = f"{estimator.__name__}({_told(variant)}) mixed {ADJACENCIES[place % 2]}"
+            own = _maker(estimator, **{"epsilon": 0.7, **variant})
+            yield Setting(name, own, schema_for(estimator), ADJACENCIES[place % 2])
+    for turn, epsilon in enumerate((0.01, 1000.0)):
+        for alpha in (1e-8, 1e8):
+            parameters = {"mechanism": "objective", "epsilon": epsilon, "alpha": alpha, "expected_rows": 40}
+            yield _setting(
+                pf.Lasso, "gaps", GAPS, NUMBER, ADJACENCIES[turn], parameters, thorough=alpha < 1, may_refuse=True
+            )
+
+
 def all_settings() -> list[Setting]:
     """Every setting."""
     parts = (
@@ -609,6 +624,7 @@ def all_settings() -> list[Setting]:
         of_searches,
         of_naive_bayes,
         of_amounts,
+        of_absolute_penalties,
     )
     return [setting for part in parts for setting in part()]
 

@@ -69,8 +69,7 @@ class Minimisation:
     def log_determinant(self, weights: Floats) -> float:
         """The logarithm of the determinant of the Hessian."""
         hessian = self._sample.hessian(weights, self.plan.gradients.row_curvatures)[0]
-        penalty = self.plan.penalised(np.eye(len(weights)))
-        return float(np.linalg.slogdet(hessian + penalty)[1])
+        return float(np.linalg.slogdet(hessian + self.plan.penalty_hessian(weights))[1])
 
 
 @contextmanager

@@ -40,10 +40,11 @@ class _Penalised(LinearRegression):
     penalty_units : {'table', 'scaled'}
         "table": alpha is for coefficients in the units of the table, as in scikit-learn. "scaled": for coefficients of
         columns and a target that are scaled to [-1, 1] by their bounds, as Dandekar, Basu and Bressan have it.
-    mechanism : {'auto', 'functional'} or FunctionalMechanism
-        How the moments are released. "auto" is "functional".
+    mechanism : {'auto', 'functional', 'objective'}, FunctionalMechanism or ObjectiveRegression
+        "functional" releases moments; "objective" minimises a perturbed objective (`ObjectiveRegression`), for alphas
+        that are numbers or "auto". "auto" is "functional".
     intervals : bool
-        Whether intervals will be asked for. They can be had either way: every mechanism here has them.
+        Whether intervals will be asked for; the functional mechanism has them either way.
 
     Attributes
     ----------
@@ -55,7 +56,7 @@ class _Penalised(LinearRegression):
 
     _ridge = False
     alpha_: float | NDArray[np.float64]
-    _mechanisms = MOMENTS
+    _mechanisms = PENALISED
 
     def __init__(
         self,
@@ -137,9 +138,8 @@ class _Penalised(LinearRegression):
                 f"alphas={self.alphas!r} was given with alpha={self.alpha!r}; a list is chosen from with "
                 "alpha='select'. Set it, or leave alphas out."
             )
-        if not self._ridge or self._selects():
-            functional = MOMENTS.choose(self.mechanism, type(self).__name__)
-            return PenaltySelection(functional, self._candidates()) if self._selects() else functional
+        if self._selects():
+            return PenaltySelection(MOMENTS.choose(self.mechanism, type(self).__name__), self._candidates())
         return PENALISED.choose(self.mechanism, type(self).__name__)
 
     def _settled(self, mechanism: MomentMechanism, given: Input, parameters: PrivacyParameters) -> MomentMechanism:
@@ -170,8 +170,7 @@ class _Penalised(LinearRegression):
         strength = fit.penalty[0] / self._ratio() if self._ratio() > 0.5 else fit.penalty[1] / (1 - self._ratio())
         per_column = strength
         if not self._ridge:
-            assert isinstance(fit, LinearFit)
-            per_column = strength / max(fit.moments.n_rows, 1.0)
+            per_column = strength / max(fit.moments.n_rows if isinstance(fit, LinearFit) else fit.rows, 1.0)
         numbers = self.alphas is not None if self._selects() else self.alpha != "auto"
         self.alpha_ = float(per_column[0]) if numbers else per_column
         self.dual_gap_ = fit.gap
@@ -196,17 +195,11 @@ class _Penalised(LinearRegression):
 
 @documented
 class Ridge(_Penalised):
-    """Least squares with an L2 penalty, fitted under differential privacy by the functional mechanism.
+    """Least squares with an L2 penalty, fitted under differential privacy.
 
     The objective is scikit-learn's: |y - X coef|^2 + alpha |coef|^2, with one column per level of every category and
     the intercept not penalised. The penalty is applied to the released moments, or with mechanism="objective" in the
     perturbed objective, so it costs no privacy.
-
-    Parameters
-    ----------
-    mechanism : {'auto', 'functional', 'objective'}, FunctionalMechanism or ObjectiveRegression
-        "functional" releases moments; "objective" minimises a perturbed objective (`ObjectiveRegression`), for alphas
-        that are numbers or "auto". "auto" is "functional".
 
     See Also
     --------
@@ -222,7 +215,8 @@ class Ridge(_Penalised):
     being the number of rows.
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/moments.md,
-    Theorem 3, and docs/proofs/selection.md, Theorem 1, with alpha="select".
+    Theorem 3, for "objective" docs/proofs/regression-objective.md, Theorem 2, and docs/proofs/selection.md, Theorem 1,
+    with alpha="select".
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
 
     References
@@ -247,11 +241,12 @@ class Ridge(_Penalised):
 
 @documented
 class Lasso(_Penalised):
-    """Least squares with an L1 penalty, fitted under differential privacy by the functional mechanism.
+    """Least squares with an L1 penalty, fitted under differential privacy.
 
     The objective is scikit-learn's: |y - X coef|^2 / (2 n) + alpha |coef|_1, with one column per level of every
-    category and the intercept not penalised. The noisy quadratic is first made convex, because an L1 term does not
-    bound one that is not. The penalty is applied to the released moments, so it costs no privacy.
+    category and the intercept not penalised. The penalty is applied to the released moments, which are first made
+    convex, because an L1 term does not bound a quadratic that is not; or with mechanism="objective" in the perturbed
+    objective, rounded off at zero. So it costs no privacy.
 
     Parameters
     ----------
@@ -267,7 +262,8 @@ class Lasso(_Penalised):
     Notes
     -----
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/moments.md,
-    Theorem 3, and docs/proofs/selection.md, Theorem 1, with alpha="select".
+    Theorem 3, for "objective" docs/proofs/regression-objective.md, Theorem 2, and docs/proofs/selection.md, Theorem 1,
+    with alpha="select".
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
 
     References
@@ -291,11 +287,11 @@ class Lasso(_Penalised):
 
 @documented
 class ElasticNet(_Penalised):
-    """Least squares with L1 and L2 penalties, fitted under differential privacy by the functional mechanism.
+    """Least squares with L1 and L2 penalties, fitted under differential privacy.
 
     The objective is scikit-learn's: |y - X coef|^2 / (2 n) + alpha (l1_ratio |coef|_1 + (1 - l1_ratio) |coef|^2 / 2),
     with one column per level of every category and the intercept not penalised. The penalty is applied to the released
-    moments, so it costs no privacy.
+    moments, or with mechanism="objective" in the perturbed objective, rounded off at zero; so it costs no privacy.
 
     Parameters
     ----------
@@ -310,7 +306,8 @@ class ElasticNet(_Penalised):
     Notes
     -----
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove; docs/proofs/moments.md,
-    Theorem 3, and docs/proofs/selection.md, Theorem 1, with alpha="select".
+    Theorem 3, for "objective" docs/proofs/regression-objective.md, Theorem 2, and docs/proofs/selection.md, Theorem 1,
+    with alpha="select".
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
 
     References

@@ -54,6 +54,11 @@ class PenaltyMatrix:
 
     @property
     def largest(self) -> float:
+        """A Lipschitz constant of the gradient: of Q, its largest eigenvalue."""
+        return self.largest_factor
+
+    @property
+    def largest_factor(self) -> float:
         """The largest eigenvalue of Q: contrasts of blocks and single columns do not depend on each other."""
         return max((*self.on_blocks, *self.on_singles), default=0.0)
 
@@ -64,6 +69,11 @@ class PenaltyMatrix:
         """
         widest = max((stop - start for start, stop in self.norms.blocks), default=1)
         return (widest + 12) * 2.0**-53 * self.largest
+
+    @property
+    def rounding_at_zero(self) -> float:
+        """The same at any weights, beside what grows with their length."""
+        return 0.0
 
     def gradient(self, weights: Floats) -> Floats:
         """Q times the weights: (columns, predictors)."""
@@ -77,5 +87,9 @@ class PenaltyMatrix:
 
     @cached_property
     def matrix(self) -> Floats:
-        """Q itself, for a solver's guess of the Hessian."""
-        return self.gradient(np.eye(self.norms.columns))
+        """Q itself."""
+        return PenaltyMatrix.gradient(self, np.eye(self.norms.columns))
+
+    def hessian(self, weights: Floats) -> Floats:
+        """The second derivative at these weights: Q, wherever they are."""
+        return self.matrix

@@ -126,7 +126,9 @@ def precision_of(
     """
     ball = longest_minimum(gradients, rows, ridge, noise, gradients.excess_at_zero)
     shortest = longest_minimum(gradients, rows, ridge, noise, gradients.likely_excess)
-    more, off = (0.0, 0.0) if penalty is None else (penalty.largest, penalty.rounding)
+    more, off, always_off = (
+        (0.0, 0.0, 0.0) if penalty is None else (penalty.largest, penalty.rounding, penalty.rounding_at_zero)
+    )
     condition = 1 + more / ridge + rows * gradients.smoothness * gradients.norms.l2**2 / ridge
     wanted = 2 * tolerance * gradients.sensitivity["l2"] / ridge
     amplified = math.sqrt(math.sqrt(condition) + 1.5)
@@ -137,7 +139,7 @@ def precision_of(
         rows, norms.l2, norms.entries, 0.0, gradients.slope_norm["linf"], smoothness, gradients.offset, classes
     )
     per_length = most_rounding(rows, norms.l2, norms.entries, 1.0, 0.0, smoothness)
-    fixed = at_zero / ridge + 2.0**-50 * noise / ridge
+    fixed = (at_zero + always_off) / ridge + 2.0**-50 * noise / ridge
     growing = 3 * per_length / ridge + 3 * 2.0**-50 + 3 * off / ridge + ROUNDING_STEPS * 2.0**-53 * condition
     left = 1 - 8 * amplified * growing
     if not left >= 1 - STEEPEST_FIXED_POINT:
@@ -325,19 +327,22 @@ def _usual_minimum(plan: ERMPlan, rows: CachedDesign, term: Floats) -> Minimum |
     slopes, curvatures = gradients.row_slopes, gradients.row_curvatures
     tolerance = precision.slack / 2 if precision.solves else OUTPUT_TOLERANCE * gradients.sensitivity["l2"]
     softmax = gradients.coupling == "softmax"
-    more = 0.0 if penalty is None else penalty.matrix
+
+    def more(weights: Floats) -> Floats | float:
+        return 0.0 if penalty is None else penalty.hessian(weights)
+
     try:
         many, sample = rows.hessian_rows, rows.sample()
         share = SAMPLE_TOLERANCE if sample.weight == 1 else 0.01 * math.sqrt(sample.weight / max(rows.n_rows, 1))
         rough = rows.n_rows * gradients.gradient_norm["l2"] * share
         start, solve = newton_on_sample(
             lambda w: sample.gradient(w, slopes) + plan.penalised(w) + term,
-            lambda w: solver_of(sample.hessian(w, curvatures) + more, ridge, shifts_are_free=softmax),
+            lambda w: solver_of(sample.hessian(w, curvatures) + more(w), ridge, shifts_are_free=softmax),
             np.zeros_like(term),
             rough,
         )
         if many > sample.n_rows:
-            solve = solver_of(rows.hessian(start, curvatures) + more, ridge, shifts_are_free=softmax)
+            solve = solver_of(rows.hessian(start, curvatures) + more(start), ridge, shifts_are_free=softmax)
         return minimise_certified(
             lambda w: rows.gradient(w, slopes, gradients.slope_norm["linf"]) + plan.penalised(w) + term,
             tolerance,
@@ -379,5 +384,5 @@ def _rounding(plan: ERMPlan, rows: CachedDesign, weights: Floats, term: Floats) 
     gradients, penalty = plan.gradients, plan.penalty
     off = rows.rounding(weights, gradients.slope_norm["linf"], gradients.smoothness, gradients.offset)
     length = float(np.linalg.norm(weights))
-    of_penalty = 2.0**-50 * (plan.ridge * length) + (0.0 if penalty is None else penalty.rounding * length)
-    return off + of_penalty + 2.0**-50 * float(np.linalg.norm(term))
+    of_penalty = 0.0 if penalty is None else penalty.rounding * length + penalty.rounding_at_zero
+    return off + 2.0**-50 * (plan.ridge * length) + of_penalty + 2.0**-50 * float(np.linalg.norm(term))

@@ -248,6 +248,11 @@ class ERMPlan(ReleasePlan):
         shrunk = self.ridge * weights
         return shrunk if self.penalty is None else shrunk + self.penalty.gradient(weights)
 
+    def penalty_hessian(self, weights: Floats) -> Floats:
+        """The second derivative of the penalty at these weights."""
+        ridge = self.ridge * np.eye(len(weights))
+        return ridge if self.penalty is None else ridge + self.penalty.hessian(weights)
+
 
 @dataclass(frozen=True)
 class PairTable:

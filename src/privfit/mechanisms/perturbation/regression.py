@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from privfit.mechanisms.base import USUAL_ROWS, Description, Mechanism, Numbers, PublicFacts, Release, ReleasePlan
 from privfit.mechanisms.functional.problem import QuadraticProblem
+from privfit.mechanisms.perturbation.absolute_penalty import AbsolutePenalty, SparseWeights
 from privfit.mechanisms.perturbation.base import NoiseKind
 from privfit.mechanisms.perturbation.defaults import MOMENTS_FROM, OBJECTIVE_FROM
 from privfit.mechanisms.perturbation.interaction_terms import integer_weights, score_bits
@@ -84,6 +85,10 @@ class RegressionFit:
     """Half the width of a 90% band of what every encoded column adds about the mean of its block: noise alone."""
     penalty: tuple[Floats, Floats] | None = None
     """What multiplied |c_j| and c_j^2 / 2, per column shown, where there was a penalty."""
+    sparse: SparseWeights | None = None
+    """The weights in units of the threshold, where there was a penalty on absolute values."""
+    rows: float = 0.0
+    """The number of rows that alpha is per, where it is."""
     gap: ClassVar[float] = 0.0
     """A minimum is certified."""
 
@@ -149,9 +154,11 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         """The mechanism of the weights; without facts, one with the same encoding."""
         penalty = problem.penalty
         if penalty is None or penalty.alpha == "auto":
-            return RegressionWeights(noise=self.noise)
-        alpha = float(penalty.alpha) / (problem.max_weight or 1.0)  # rows count from 0 to 1 in the fit
-        return RegressionWeights(noise=self.noise, alpha=alpha, scaled=penalty.scaled)
+            return RegressionWeights(noise=self.noise, l1_ratio=0.0 if penalty is None else penalty.l1_ratio)
+        rows = 1.0 if facts is None or penalty.ridge else float(facts.n_rows or 0)
+        alpha = float(penalty.alpha) * rows / (problem.max_weight or 1.0)  # rows count from 0 to 1 in the fit
+        absolute, squared = alpha * penalty.l1_ratio, alpha * (1 - penalty.l1_ratio)
+        return RegressionWeights(noise=self.noise, alpha=squared, scaled=penalty.scaled, absolute=absolute)
 
     def _erm(self, problem: QuadraticProblem, facts: PublicFacts | None = None) -> ERMProblem:
         """The problem of the weights, in units of a threshold that is not chosen yet."""
@@ -159,12 +166,6 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
 
     def settle(self, problem: QuadraticProblem) -> QuadraticProblem:
         """Without the target's squares, which are not bought: there are no intervals."""
-        penalty = problem.penalty
-        if penalty is not None and (penalty.l1_ratio or not penalty.ridge):
-            raise PrivacyError(
-                "mechanism='objective' was given with an L1 penalty, for which it has no certified solver yet. Use "
-                "mechanism='functional', or Ridge. Nothing was charged."
-            )
         return replace(problem, spread=False)
 
     def geometry(self, schema: Schema, problem: QuadraticProblem, numeric: Numbers = "slope") -> Geometry:
@@ -180,6 +181,7 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
 
     def plan(self, facts: PublicFacts, problem: QuadraticProblem) -> RegressionPlan:
         """Noise for the weights in units of a threshold that is not known yet, and what is bought beside them."""
+        _check_rows(facts, problem)
         if self.bands and problem.max_weight is not None:
             raise PrivacyError(
                 "bands=True was given with weights of rows; bands are bought without weights only. Leave one of them "
@@ -257,8 +259,17 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         weights = minimised(own, data, term)
         steps = np.rint(np.clip(weights * certificate.unit, -LARGEST_STEP, LARGEST_STEP)).astype(np.int64)
         weights = np.asarray(draws.add(steps, scale=certificate.scale) / certificate.unit, dtype=np.float64)
-        contrasts = own.ridge + (0.0 if own.penalty is None else own.penalty.largest)
-        fit = self._fit(weights, centre, threshold, own.ridge, contrasts)
+        contrasts, sparse = own.ridge, None
+        if own.penalty is not None:
+            contrasts += own.penalty.largest_factor
+        if isinstance(own.penalty, AbsolutePenalty):
+            sparse = own.penalty.cut(weights[:, 0], certificate.sd)
+            weights = sparse.weights[:, None]
+        fit = replace(
+            self._fit(weights, centre, threshold, own.ridge, contrasts),
+            sparse=sparse,
+            rows=float(plan.facts.n_rows or 0),
+        )
         if plan.intercept:
             fit = self._moved(fit, weights, data, plan, draws)
         if self.bands is None or not self._has_bands:
@@ -296,26 +307,38 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
     def solve(self, release: Release[RegressionFit], geometry: Geometry, problem: QuadraticProblem) -> RegressionFit:
         """The released weights, with what the levels and splines have in common in the intercept."""
         fit, weights = self._with_penalty(release.value, geometry, problem), release.value.weights.copy()
-        intercept = fit.intercept
+        intercept, sparse = fit.intercept, fit.sparse
         if geometry.intercept:
             bands = None if fit.bands is None else fit.bands[1:]
             return replace(fit, weights=weights[1:], intercept=intercept + float(weights[0]), bands=bands)
-        for start, stop in RowNorms.of(geometry).blocks if problem.fit_intercept else ():
+        for place, (start, stop) in enumerate(RowNorms.of(geometry).blocks if problem.fit_intercept else ()):
             mean = float(weights[start:stop].mean())
+            if sparse is not None:
+                mean = fit.threshold * sparse.centres[place]
             weights[start:stop] -= mean
             intercept += mean
         return replace(fit, weights=weights, intercept=intercept)
 
     def _with_penalty(self, fit: RegressionFit, geometry: Geometry, problem: QuadraticProblem) -> RegressionFit:
-        """The fit with the penalty on every coefficient that is shown, where there is one."""
-        if problem.penalty is None:
+        """The fit with the penalty on every coefficient that is shown, where there is one: beside half the sum of
+        squared errors, in the units of the table.
+        """
+        penalty, target = problem.penalty, geometry.target
+        if penalty is None:
             return fit
-        alpha, shown = problem.penalty.alpha, []
+        assert target is not None
+        absolute, squared, times = [], [], problem.max_weight or 1.0
         for block in geometry.blocks:
-            by_rule = fit.contrast_ridge * _coefficient_unit(block) * (problem.max_weight or 1.0)
-            each = by_rule if alpha == "auto" else float(alpha)
-            shown += [each] * len(block.labels)
-        return replace(fit, penalty=(np.zeros(len(shown)), np.array(shown)))
+            strength = 0.0 if fit.sparse is None else float(fit.sparse.strengths[block.start])
+            unit = _coefficient_unit(block)
+            size = 0.5 if block.kind == "sign" else math.sqrt(unit)
+            rule = strength * size * target.unit * fit.threshold, fit.contrast_ridge * unit
+            if penalty.alpha != "auto":
+                alpha = float(penalty.alpha) * (1.0 if penalty.ridge else fit.rows) / times
+                rule = alpha * penalty.l1_ratio, alpha * (1 - penalty.l1_ratio)
+            absolute += [rule[0] * times] * len(block.labels)
+            squared += [rule[1] * times] * len(block.labels)
+        return replace(fit, penalty=(np.array(absolute), np.array(squared)))
 
     def describe(self, fit: RegressionFit, schema: Schema, geometry: Geometry) -> Description:
         """The threshold, and what was done after the weights."""
@@ -332,6 +355,24 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
             )
         return Description(
             {"kind": "ridge", "ridge": fit.ridge, "threshold": fit.threshold * target.unit}, tuple(notes)
+        )
+
+
+def _check_rows(facts: PublicFacts, problem: QuadraticProblem) -> None:
+    """Refuse an alpha that is per row where nobody knows how many rows there are, or how much they weigh."""
+    penalty = problem.penalty
+    if penalty is None or penalty.ridge or penalty.alpha == "auto":
+        return
+    if facts.n_rows is None:
+        raise PrivacyError(
+            f"alpha={penalty.alpha!r} was given with mechanism='objective' and a private number of rows, which alpha "
+            "is a penalty per row of. Give a public guess, expected_rows=..., or use alpha='auto' or "
+            "mechanism='functional'. Nothing was charged."
+        )
+    if problem.max_weight is not None:
+        raise PrivacyError(
+            f"alpha={penalty.alpha!r} was given with mechanism='objective' and weights of rows, whose sum is private "
+            "and which alpha is a penalty per unit of. Use alpha='auto' or mechanism='functional'. Nothing was charged."
         )
 
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from privfit.losses import ConvexLoss, tapered_huber
 from privfit.mechanisms.base import PublicFacts
+from privfit.mechanisms.perturbation.absolute_penalty import SHARPNESS, AbsolutePenalty
 from privfit.mechanisms.perturbation.base import Calibration
 from privfit.mechanisms.perturbation.objective import ObjectivePerturbation
+from privfit.mechanisms.perturbation.objective_noise import ObjectiveNoise
 from privfit.mechanisms.perturbation.penalty_matrix import PenaltyMatrix
 from privfit.mechanisms.perturbation.precision import (
     certificate_part,
@@ -19,6 +24,9 @@ from privfit.mechanisms.perturbation.precision import (
 )
 from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem, Gradients
 from privfit.mechanisms.perturbation.target_scale import LEAST_THRESHOLD
+from privfit.schema import Geometry
+
+Floats = NDArray[np.float64]
 
 TAPER = 2.0
 """The self-bound of the loss: a larger one keeps more of the square and needs more ridge. Chosen in ALGORITHMS' recipe,
@@ -26,10 +34,15 @@ where 1.3 and 4 were worse."""
 CONTRAST_RIDGE = 0.7
 """The penalty on contrasts and single columns, in units of the noise times the root of the number of blocks: more
 shrinks effects, less keeps noise. papers/experiments/regression.py."""
+CONTRAST_ABSOLUTE = 1.0
+"""The automatic penalty on absolute values, in standard deviations of the noise on a weight's gradient: more makes more
+coefficients zero and explains less, less keeps noise: papers/experiments/regression.py."""
 QUIET_WEIGHTS, QUIET_SHARE = 1e-3, 0.2
 """The ridge is raised until the noise for the solver's precision has at most this standard deviation on a weight, in
 units of the threshold, or a fifth of what the objective noise has over the number of rows. Less noise, more shrinkage:
 papers/experiments/regression.py."""
+ABSOLUTE_ENOUGH = 2.0
+"""A penalty of so many times the most that rows and noise can weigh against it is no stronger than a larger one."""
 TOLERANCE = 1e-7
 """The gradient that may be left, as a share of its sensitivity: effects in units of the threshold are smaller than
 those of classes, and less needs less ridge; more passes."""
@@ -49,6 +62,10 @@ class RegressionWeights(ObjectivePerturbation):
     """The user's penalty on squared coefficients; None follows a public rule."""
     scaled: bool = False
     """Whether that is for columns scaled to [-1, 1]."""
+    absolute: float | None = None
+    """What multiplies absolute coefficients beside half the sum of squared errors; None follows a public rule."""
+    l1_ratio: float = 0.0
+    """Where the public rule is followed, the share of it that is on absolute values."""
 
     def loss_at(self, centre: float, threshold: float) -> ConvexLoss:
         """The loss of predictors that are measured from this centre, in units of this threshold."""
@@ -93,10 +110,11 @@ class RegressionWeights(ObjectivePerturbation):
         rows, norms = max(most_rows(facts.parameters, facts.n_rows), 1), gradients.norms
         quiet = max(QUIET_WEIGHTS, QUIET_SHARE * noise.sd / rows)
         if self.alpha is None:
-            wanted = CONTRAST_RIDGE * math.sqrt(norms.entries) * noise.sd
+            wanted = (1 - self.l1_ratio) * CONTRAST_RIDGE * math.sqrt(norms.entries) * noise.sd
             most = PenaltyMatrix.even(norms, wanted, facts.geometry.intercept)
         else:
             most = PenaltyMatrix.of_coefficients(facts.geometry, self.alpha, self.scaled)
+        most = self._with_absolute(most, facts.geometry, noise, threshold, rows)
         ridge = quiet_ridge(gradients, rows, plan.ridge, noise, budget.epsilon, quiet, TOLERANCE, most)
         penalty = most.beyond(ridge)
         precision = precision_of(gradients, rows, ridge, noise.bound, TOLERANCE, penalty=penalty)
@@ -104,3 +122,36 @@ class RegressionWeights(ObjectivePerturbation):
         return replace(
             plan, gradients=gradients, ridge=ridge, penalty=penalty, precision=precision, certificate=certificate
         )
+
+    def _with_absolute(
+        self, quadratic: PenaltyMatrix, geometry: Geometry, noise: ObjectiveNoise, threshold: float, rows: int
+    ) -> PenaltyMatrix:
+        """The penalty with that on absolute values, if there is one; no stronger than the most that can count, beyond
+        which every weight is zero.
+        """
+        norms = quadratic.norms
+        if self.alpha is None:
+            strengths = np.full(norms.columns, self.l1_ratio * CONTRAST_ABSOLUTE) * noise.sds
+            strengths[: geometry.intercept] = 0.0
+        else:
+            strengths = (self.absolute or 0.0) * absolute_units(geometry, threshold, self.scaled)
+        strengths = np.minimum(strengths, ABSOLUTE_ENOUGH * (rows + noise.bound))
+        if not strengths.any():
+            return quadratic
+        blocks = np.array([strengths[start] for start, _ in norms.blocks])
+        curvature = SHARPNESS * rows * norms.l2**2
+        singles = strengths[np.array(norms.singles, dtype=np.intp)]
+        return AbsolutePenalty.beside(quadratic, blocks, singles, curvature)
+
+
+def absolute_units(geometry: Geometry, threshold: float, scaled: bool) -> Floats:
+    """What a penalty on absolute coefficients, in the units of the table or of scaled columns and target, is on weights
+    in units of the threshold, beside half the sum of squared errors in its units: by encoded column.
+    """
+    found = np.zeros(geometry.n_columns)
+    half = 1.0 if scaled or geometry.target is None else geometry.target.unit
+    for block in geometry.blocks:
+        unit = 1.0 if scaled or block.width > 1 or block.kind == "sign" else block.unit
+        twice = 2.0 if block.kind == "sign" and not scaled else 1.0  # two coefficients of opposite sign
+        found[block.start : block.stop] = twice / (unit * half * threshold)
+    return found
