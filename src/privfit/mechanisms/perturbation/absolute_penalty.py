@@ -31,6 +31,8 @@ class SparseWeights:
     weights: Floats
     centres: tuple[float, ...]
     strengths: Floats
+    squared: float
+    """The largest factor of the quadratic penalty beside."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ class AbsolutePenalty(PenaltyMatrix):
         small = np.abs(distances) <= ZERO_WIDTHS * strengths / self.curvature + ZERO_SDS * sd
         small &= strengths > 0
         centres = tuple(self._centres(weights))
-        return SparseWeights(np.where(small, weights - distances, weights), centres, strengths)
+        return SparseWeights(np.where(small, weights - distances, weights), centres, strengths, super().largest)
 
     def _distances(self, weights: Floats) -> tuple[Floats, Floats]:
         """How far every weight is from zero, or from the centre of its block, and the strength on it."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,12 +53,9 @@ class PenaltyMatrix:
 
     @property
     def largest(self) -> float:
-        """A Lipschitz constant of the gradient: of Q, its largest eigenvalue."""
-        return self.largest_factor
-
-    @property
-    def largest_factor(self) -> float:
-        """The largest eigenvalue of Q: contrasts of blocks and single columns do not depend on each other."""
+        """A Lipschitz constant of the gradient: the largest eigenvalue of Q, because contrasts of blocks and single
+        columns do not depend on each other.
+        """
         return max((*self.on_blocks, *self.on_singles), default=0.0)
 
     @property
@@ -69,11 +65,6 @@ class PenaltyMatrix:
         """
         widest = max((stop - start for start, stop in self.norms.blocks), default=1)
         return (widest + 12) * 2.0**-53 * self.largest
-
-    @property
-    def rounding_at_zero(self) -> float:
-        """The same at any weights, beside what grows with their length."""
-        return 0.0
 
     def gradient(self, weights: Floats) -> Floats:
         """Q times the weights: (columns, predictors)."""
@@ -85,11 +76,6 @@ class PenaltyMatrix:
             found[start:stop] = factor * (own - own.mean(axis=0))
         return found
 
-    @cached_property
-    def matrix(self) -> Floats:
-        """Q itself."""
-        return PenaltyMatrix.gradient(self, np.eye(self.norms.columns))
-
     def hessian(self, weights: Floats) -> Floats:
         """The second derivative at these weights: Q, wherever they are."""
-        return self.matrix
+        return PenaltyMatrix.gradient(self, np.eye(self.norms.columns))

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.mechanisms.perturbation.absolute_penalty import AbsolutePenalty
 from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE, QUIET
 from privfit.mechanisms.perturbation.objective_noise import MOST_FINE, SAFE, SAFELY, ObjectiveNoise
 from privfit.mechanisms.perturbation.penalty_matrix import PenaltyMatrix
@@ -126,9 +127,8 @@ def precision_of(
     """
     ball = longest_minimum(gradients, rows, ridge, noise, gradients.excess_at_zero)
     shortest = longest_minimum(gradients, rows, ridge, noise, gradients.likely_excess)
-    more, off, always_off = (
-        (0.0, 0.0, 0.0) if penalty is None else (penalty.largest, penalty.rounding, penalty.rounding_at_zero)
-    )
+    more, off = (0.0, 0.0) if penalty is None else (penalty.largest, penalty.rounding)
+    at_zero_too = penalty.rounding_at_zero if isinstance(penalty, AbsolutePenalty) else 0.0
     condition = 1 + more / ridge + rows * gradients.smoothness * gradients.norms.l2**2 / ridge
     wanted = 2 * tolerance * gradients.sensitivity["l2"] / ridge
     amplified = math.sqrt(math.sqrt(condition) + 1.5)
@@ -139,7 +139,7 @@ def precision_of(
         rows, norms.l2, norms.entries, 0.0, gradients.slope_norm["linf"], smoothness, gradients.offset, classes
     )
     per_length = most_rounding(rows, norms.l2, norms.entries, 1.0, 0.0, smoothness)
-    fixed = (at_zero + always_off) / ridge + 2.0**-50 * noise / ridge
+    fixed = (at_zero + at_zero_too) / ridge + 2.0**-50 * noise / ridge
     growing = 3 * per_length / ridge + 3 * 2.0**-50 + 3 * off / ridge + ROUNDING_STEPS * 2.0**-53 * condition
     left = 1 - 8 * amplified * growing
     if not left >= 1 - STEEPEST_FIXED_POINT:
@@ -384,5 +384,7 @@ def _rounding(plan: ERMPlan, rows: CachedDesign, weights: Floats, term: Floats) 
     gradients, penalty = plan.gradients, plan.penalty
     off = rows.rounding(weights, gradients.slope_norm["linf"], gradients.smoothness, gradients.offset)
     length = float(np.linalg.norm(weights))
-    of_penalty = 0.0 if penalty is None else penalty.rounding * length + penalty.rounding_at_zero
+    of_penalty = 0.0 if penalty is None else penalty.rounding * length
+    if isinstance(penalty, AbsolutePenalty):
+        of_penalty += penalty.rounding_at_zero
     return off + 2.0**-50 * (plan.ridge * length) + of_penalty + 2.0**-50 * float(np.linalg.norm(term))

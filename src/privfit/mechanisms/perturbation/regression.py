@@ -38,6 +38,7 @@ from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import Laplace, Part
 from privfit.rows import COUNT_UNIT, CachedDesign, Rows, sum_of_residuals, weighed_rows
 from privfit.schema import Block, Geometry, RowNorms, Schema
+from privfit.solvers import Penalty
 
 Floats = NDArray[np.float64]
 
@@ -181,7 +182,8 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
 
     def plan(self, facts: PublicFacts, problem: QuadraticProblem) -> RegressionPlan:
         """Noise for the weights in units of a threshold that is not known yet, and what is bought beside them."""
-        _check_rows(facts, problem)
+        if problem.penalty is not None:
+            _check_rows(problem.penalty, facts, problem)
         if self.bands and problem.max_weight is not None:
             raise PrivacyError(
                 "bands=True was given with weights of rows; bands are bought without weights only. Leave one of them "
@@ -260,11 +262,11 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         steps = np.rint(np.clip(weights * certificate.unit, -LARGEST_STEP, LARGEST_STEP)).astype(np.int64)
         weights = np.asarray(draws.add(steps, scale=certificate.scale) / certificate.unit, dtype=np.float64)
         contrasts, sparse = own.ridge, None
-        if own.penalty is not None:
-            contrasts += own.penalty.largest_factor
         if isinstance(own.penalty, AbsolutePenalty):
             sparse = own.penalty.cut(weights[:, 0], certificate.sd)
-            weights = sparse.weights[:, None]
+            contrasts, weights = contrasts + sparse.squared, sparse.weights[:, None]
+        elif own.penalty is not None:
+            contrasts += own.penalty.largest
         fit = replace(
             self._fit(weights, centre, threshold, own.ridge, contrasts),
             sparse=sparse,
@@ -358,10 +360,9 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         )
 
 
-def _check_rows(facts: PublicFacts, problem: QuadraticProblem) -> None:
+def _check_rows(penalty: Penalty, facts: PublicFacts, problem: QuadraticProblem) -> None:
     """Refuse an alpha that is per row where nobody knows how many rows there are, or how much they weigh."""
-    penalty = problem.penalty
-    if penalty is None or penalty.ridge or penalty.alpha == "auto":
+    if penalty.ridge or penalty.alpha == "auto":
         return
     if facts.n_rows is None:
         raise PrivacyError(

@@ -114,7 +114,8 @@ class RegressionWeights(ObjectivePerturbation):
             most = PenaltyMatrix.even(norms, wanted, facts.geometry.intercept)
         else:
             most = PenaltyMatrix.of_coefficients(facts.geometry, self.alpha, self.scaled)
-        most = self._with_absolute(most, facts.geometry, noise, threshold, rows)
+        if self.l1_ratio or self.absolute:
+            most = self._with_absolute(most, facts.geometry, noise, threshold, rows)
         ridge = quiet_ridge(gradients, rows, plan.ridge, noise, budget.epsilon, quiet, TOLERANCE, most)
         penalty = most.beyond(ridge)
         precision = precision_of(gradients, rows, ridge, noise.bound, TOLERANCE, penalty=penalty)
