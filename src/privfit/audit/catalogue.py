@@ -22,7 +22,17 @@ from privfit.privacy import Adjacency, Ledger, PrivacyError
 from privfit.publish import ImportanceWeights
 from privfit.schema import Category, Column, Numeric, Schema
 from privfit.statistics import RowFitness
-from privfit.summaries import bounds, count, crosstab, describe, histogram, levels, mean, quantile
+from privfit.summaries import (
+    bounds,
+    count,
+    crosstab,
+    describe,
+    frequent_itemsets,
+    histogram,
+    levels,
+    mean,
+    quantile,
+)
 
 Setting = Mapping[str, Any]
 PLAIN: tuple[Setting, ...] = ({}, {"delta": 1e-6}, {"rows_per_person": 2})
@@ -226,6 +236,7 @@ class Question:
 
 
 INCOME, DEBT = Numeric("income", 0, 1000), Numeric("debt", -1e6, 1e3)
+FLAGS = tuple(Category(name, [0, 1]) for name in "abc")
 SEX, JOB = Category("sex", ["f", "m"]), Category("job", ["cook", "smith"], other=True)
 
 
@@ -244,6 +255,9 @@ def _functions(seed: int) -> Iterator[Case]:
         (describe, "", (INCOME, SEX), (Schema([INCOME, SEX]),), {}),
         (describe, "", (INCOME, SEX), (Schema([INCOME, SEX]),), {"rows_per_person": 2}),
         (levels, "", (JOB,), (JOB,), {}),
+        (frequent_itemsets, "", (SEX, JOB), ([SEX, JOB],), {"k": 3}),
+        (frequent_itemsets, "", (SEX, JOB), ([SEX, JOB],), {"k": 3, "rows_per_person": 2}),
+        (frequent_itemsets, "", FLAGS, (FLAGS,), {"k": 5, "delta": 1e-6}),
         (bounds, "", (INCOME, DEBT), ({"income": INCOME, "debt": DEBT},), {}),
         (bounds, "", (INCOME, DEBT), ({"income": INCOME, "debt": DEBT},), {"delta": 1e-6}),
     )

@@ -13,9 +13,9 @@ from scipy.special import gammaincc
 
 from privfit.mechanisms.base import Mechanism, Numbers, PublicFacts, Release, ReleasePlan
 from privfit.mechanisms.genetic.selections import Choices, SelectionRule, plan_choices
-from privfit.mechanisms.summaries.questions import LEVEL, NORMAL, Interval
+from privfit.mechanisms.summaries.questions import LEVEL, NORMAL
 from privfit.privacy import Draws, PrivacyError, PrivacyParameters, exact
-from privfit.privacy.budget import rho_of, settle
+from privfit.privacy.budget import settle
 from privfit.privacy.event import gaussian_scale, laplace_scale
 from privfit.privacy.parts import Additive, DiscreteGaussian, KNorm, Part
 from privfit.privacy.samplers.norms import check_fits
@@ -28,8 +28,8 @@ Integers = NDArray[np.int64]
 FOR_CHOICES = Fraction(7, 10)
 """The part of epsilon, or of rho, that finds the sets: counts have the rest. `python papers/experiments/itemsets.py
 --shares` varies it."""
-UNIT = 1 << 10
-"""Lattice steps per row in counts: noise on them is then nearly continuous."""
+UNIT = 1 << 20
+"""Lattice steps per row in counts: noise on them is then nearly continuous, also at an epsilon of thousands."""
 
 MOST_SETS, MOST_ITEMS = 10_000, 1_000
 """More sets, or larger ones, than anybody reads. Chosen, not measured."""
