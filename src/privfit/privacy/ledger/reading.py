@@ -198,7 +198,7 @@ class LedgerReading:
         newest = [(one.id, one.time, one.model, one.mechanism, one.epsilon) for one in self.entries(MOST_LISTED)]
         head = ("entry", "time (UTC)", "model", "mechanism", "epsilon")
         return fragment(
-            table(f"Ledger {self.name}", ("", "epsilon", "delta"), [*sums, ("left", left.epsilon, left.delta)]),
+            table(f"Ledger {self.name}", ("what", "epsilon", "delta"), [*sums, ("left", left.epsilon, left.delta)]),
             folded(f"{self.n_entries:,} entries", table("The newest entries", head, newest)),
         )
 
