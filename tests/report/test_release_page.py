@@ -82,13 +82,13 @@ def test_a_ledger_shows_prices_and_no_notes(tmp_path: Path) -> None:
 def test_an_evaluation_an_audit_and_the_publisher_are_in_the_page() -> None:
     model = fitted()
     X = np.linspace(-1, 1, 500).reshape(-1, 1)
-    found = pf.evaluate(model, X, X[:, 0] / 2, epsilon=0.7)
+    found = pf.evaluate(model, X, X[:, 0] / 2, epsilon=70.0)
     lines = [pf.audit.Finding("LinearRegression", "default", "replay", 0.5, 0.49, 120, "holds")]
     audit = pf.audit.AuditResult((*lines, pf.audit.Finding("Ridge", "default", "order", None, None, 9, "violated")))
     text = Page(model.report_.to_html(evaluation=found, audit=audit, publisher="City Hospital")).text
     assert "City Hospital" in text
     assert f"r2: {found.r2:.4g}" in text
-    assert "Evaluated on private rows, with epsilon 0.7" in text
+    assert "Evaluated on private rows, with epsilon 70" in text
     assert "2 attacks were made" in text
     assert "1 of them on LinearRegression. 1 refuted a claim" in text
     seeded = pf.evaluate(model, X, X[:, 0] / 2, epsilon=0.7, random_state=1)
