@@ -32,6 +32,7 @@ from privfit.mechanisms.perturbation.tuning import TunedPerturbation
 from privfit.mechanisms.summaries.bounds import SelectedBounds
 from privfit.mechanisms.summaries.column_selection import ColumnChoice, ColumnSelection
 from privfit.mechanisms.summaries.crosstab import CrossCounts
+from privfit.mechanisms.summaries.itemsets import ItemsetSearch
 from privfit.mechanisms.summaries.questions import Summary
 from privfit.mechanisms.summaries.residuals import ResidualSums
 
@@ -66,6 +67,7 @@ __all__ = [
     "GeneticMechanism",
     "GridClusterer",
     "HybridClusterer",
+    "ItemsetSearch",
     "LinearFit",
     "LloydClusterer",
     "Mutate",
