@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from typing import Any, Self
 
 from privfit.audit.cases import EXPECTED, Case, Fits, Maker, Setting
@@ -58,9 +59,9 @@ def questions(seed: int) -> Iterator[Case]:
     for function, what, columns, given, setting in TABLE:
         shown = {**({"of": what} if what else {}), **setting}
         yield _case(function, _question(function, given, setting), Schema(columns), shown, seed)
-    for what, model in (("classes", _logistic()), ("numbers", _linear()), ("clusters", _clusters())):
+    for what, (schema, _) in EVALUATED.items():
         for setting in ({}, {"rows_per_person": 2}) if what == "numbers" else ({},):
-            yield _case(evaluate, _evaluation(model, setting), model.schema_, {"of": what, **setting}, seed)
+            yield _case(evaluate, _evaluation(what, setting), schema, {"of": what, **setting}, seed)
 
 
 def _case(function: Callable[..., Any], make: Maker, schema: Schema, shown: Setting, seed: int) -> Case:
@@ -80,33 +81,29 @@ def _question(function: Callable[..., Any], given: Sequence[Any], setting: Setti
 
 # -- models that are evaluated -----------------------------------------------------------------------
 
+EVALUATED: dict[str, tuple[Schema, Callable[..., AnyModel]]] = {
+    "classes": (Schema((INCOME, SEX), Category("ill", ["no", "yes"])), LogisticRegression),
+    "numbers": (Schema((Numeric("age", 0, 100), SEX), INCOME), LinearRegression),
+    "clusters": (Schema((INCOME, Numeric("age", 0, 100))), partial(KMeans, 3)),
+}
 
-def _evaluation(model: AnyModel, setting: Setting) -> Maker:
+
+@cache
+def _public(what: str) -> AnyModel:
+    """A model that is evaluated, fitted to random rows of its schema."""
+    schema, estimator = EVALUATED[what]
+    rows = RowMaker(schema, 1)
+    return estimator(schema=schema, random_state=0).fit(
+        rows.frame(tuple(rows.random_row() for _ in range(PUBLIC_ROWS)))
+    )
+
+
+def _evaluation(what: str, setting: Setting) -> Maker:
     def ask(table: object, **terms: Any) -> Any:
-        return evaluate(model, table, **setting, **terms)
+        return evaluate(_public(what), table, **setting, **terms)
 
     def make(adjacency: Adjacency, ledger: Ledger, epsilon: float) -> Fits:
+        _public(what)  # with noise of its own
         return Question(ask, adjacency, ledger, epsilon)
 
     return make
-
-
-def _public(model: AnyModel, schema: Schema) -> AnyModel:
-    """The model, fitted to random rows of the schema."""
-    rows = RowMaker(schema, 1)
-    return model.fit(rows.frame(tuple(rows.random_row() for _ in range(PUBLIC_ROWS))))
-
-
-def _logistic() -> AnyModel:
-    schema = Schema((INCOME, SEX), Category("ill", ["no", "yes"]))
-    return _public(LogisticRegression(schema=schema, random_state=0), schema)
-
-
-def _linear() -> AnyModel:
-    schema = Schema((Numeric("age", 0, 100), SEX), INCOME)
-    return _public(LinearRegression(schema=schema, random_state=0), schema)
-
-
-def _clusters() -> AnyModel:
-    schema = Schema((INCOME, Numeric("age", 0, 100)))
-    return _public(KMeans(3, schema=schema, random_state=0), schema)
