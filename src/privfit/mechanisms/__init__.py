@@ -29,6 +29,7 @@ from privfit.mechanisms.perturbation.output import OutputPerturbation
 from privfit.mechanisms.perturbation.problem import ERMFit, ERMProblem, PairTable
 from privfit.mechanisms.perturbation.regression import ObjectiveRegression, RegressionFit
 from privfit.mechanisms.perturbation.tuning import TunedPerturbation
+from privfit.mechanisms.perturbation.with_intervals import WithIntervals
 from privfit.mechanisms.summaries.bounds import SelectedBounds
 from privfit.mechanisms.summaries.column_selection import ColumnChoice, ColumnSelection
 from privfit.mechanisms.summaries.crosstab import CrossCounts
@@ -89,6 +90,7 @@ __all__ = [
     "SelectedBounds",
     "Summary",
     "TunedPerturbation",
+    "WithIntervals",
     "bootstrap",
     "clusterer",
 ]
