@@ -54,6 +54,7 @@ from privfit.models import (
 from privfit.planning import Plan, plan
 from privfit.privacy import BudgetExceeded, Ledger, LedgerError, PrivacyError, PrivacyWarning
 from privfit.publish import ImportanceWeights
+from privfit.rows.progress import progress
 from privfit.schema import Category, Numeric, Schema, SchemaError
 from privfit.statistics import RowFitness, TableFitness
 from privfit.summaries import (
@@ -61,11 +62,13 @@ from privfit.summaries import (
     BoughtLevels,
     Figure,
     Figures,
+    FrequentItemsets,
     TableDescription,
     bounds,
     count,
     crosstab,
     describe,
+    frequent_itemsets,
     histogram,
     levels,
     mean,
@@ -94,6 +97,7 @@ __all__ = [
     "Figure",
     "Figures",
     "FractionalRegressor",
+    "FrequentItemsets",
     "FunctionalClassifier",
     "FunctionalMechanism",
     "FunctionalRegressor",
@@ -145,6 +149,7 @@ __all__ = [
     "datasets",
     "describe",
     "evaluate",
+    "frequent_itemsets",
     "histogram",
     "holdout",
     "learning",
@@ -153,5 +158,6 @@ __all__ = [
     "losses",
     "mean",
     "plan",
+    "progress",
     "quantile",
 ]

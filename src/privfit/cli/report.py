@@ -7,20 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
-from privfit.cli.console import hint
+from privfit.cli.console import hint, print_json
 from privfit.cli.errors import CommandError
 from privfit.cli.ledger_options import opened_ledger
+from privfit.cli.options import AsJson
 from privfit.cli.output import check_output
 from privfit.models import load_model
-from privfit.models.release import Known, Line, release_facts
+from privfit.models.release import Known, estimates_of, release_facts
 from privfit.report import html_page, markdown_page, registry
-
-MOST_LISTED = 200
-"""Coefficients that a document lists; models with more have none listed. About four printed pages. Chosen, not
-measured."""
 
 
 def report(
@@ -29,6 +25,12 @@ def report(
     ledger: Annotated[
         str | None, typer.Option("--ledger", "-l", help="The ledger that paid: lists what else was spent.")
     ] = None,
+    evaluation: Annotated[
+        Path | None, typer.Option(metavar="JSON", help="What `privfit evaluate --json` printed about this model.")
+    ] = None,
+    audit: Annotated[Path | None, typer.Option(metavar="JSON", help="What `privfit audit --json` printed.")] = None,
+    publisher: Annotated[str, typer.Option(help="Who releases the model.")] = "",
+    as_json: AsJson = False,
 ) -> None:
     """Write a document about a release: what it promises, what it cost, how to verify it.
 
@@ -40,6 +42,7 @@ def report(
     Examples:
       privfit report model.json -o release.html
       privfit report model.json --ledger people.db -o release.md
+      privfit report model.json --evaluation found.json --publisher "City Hospital" -o release.html
     """
     write = _FORMATS.get(output.suffix.lower())
     if write is None:
@@ -47,12 +50,34 @@ def report(
             f"-o {output} has an ending that is not known. Give a name that ends with one of {', '.join(_FORMATS)}. "
             "Nothing was written."
         )
-    check_output(output, model, ledger=ledger)
+    check_output(output, model, evaluation, audit, ledger=ledger)
     fitted = load_model(model)
     book = None if ledger is None else opened_ledger(ledger, None, None)
-    known = Known(fitted.schema_, book, model, _estimates(fitted))
+    known = Known(
+        fitted.schema_,
+        book,
+        model,
+        estimates_of(fitted),
+        None if evaluation is None else _read(evaluation, "figures", "privfit evaluate --json"),
+        None if audit is None else _read(audit, "findings", "privfit audit --json"),
+        publisher,
+    )
     output.write_text(write(release_facts(fitted.report_.to_dict(), known)), encoding="utf-8")
-    hint(f"The report is in {output}.")
+    if as_json:
+        print_json({"output": str(output), "format": output.suffix.lower().removeprefix(".")})
+    else:
+        hint(f"The report is in {output}.")
+
+
+def _read(path: Path, key: str, command: str) -> dict[str, Any]:
+    """What a command printed as JSON, which has this key."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or key not in found:
+        raise CommandError(f"{path} is not what `{command}` prints. Write it with `{command} > {path.name}`.")
+    return found
 
 
 def _json(facts: dict[str, Any]) -> str:
@@ -65,19 +90,3 @@ _FORMATS: dict[str, Callable[[dict[str, Any]], str]] = {
     ".json": _json,
     ".yaml": registry.entry,
 }
-
-
-def _estimates(model: Any) -> tuple[Line, ...]:
-    """Coefficients of one predictor, with their 90% intervals where the file has them."""
-    coef = np.atleast_2d(getattr(model, "coef_", np.empty((0, 0))))
-    if len(coef) != 1 or coef.shape[1] > MOST_LISTED:
-        return ()
-    names = [str(name) for name in model.get_feature_names_out()]
-    if len(names) != coef.shape[1]:  # interaction terms have no single name
-        return ()
-    try:
-        ends = model.coef_interval_.tolist()
-    except AttributeError:
-        return tuple(zip(names, coef[0].tolist(), strict=True))
-    shown = [pair if np.isfinite(pair).all() else ["not identified"] * 2 for pair in ends]
-    return tuple((name, value, *pair) for name, value, pair in zip(names, coef[0].tolist(), shown, strict=True))
