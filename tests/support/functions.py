@@ -63,6 +63,10 @@ ILL, KIND = pf.Category("ill", ["no", "yes"]), pf.Category("kind", ["a", "b", "c
 COST = pf.Numeric("cost", 0, 100)
 
 
+YEARS = pf.Numeric("years", 0, 5, bins=[1, 2, 4], fill=0.5)
+DIED = pf.Category("died", ["no", "yes"])
+
+
 @cache
 def fitted(estimator: Any, target: Any, **options: Any) -> Any:
     """A model of rows that are made up, as it is evaluated on others."""
@@ -98,6 +102,14 @@ CASES = (
     Case("describe bins", pf.describe, "Summary", (BINNED, JOB), _described(BINNED, JOB, quantiles=(0.25, 0.75))),
     Case("levels", pf.levels, "Summary", (JOB,), _asked(pf.levels, JOB)),
     Case("crosstab", pf.crosstab, "CrossCounts", (SEX, BINNED), _asked(pf.crosstab, [SEX, BINNED])),
+    Case("survival", pf.kaplan_meier, "SurvivalCounts", (AGE, DIED), _asked(pf.kaplan_meier, AGE, DIED)),
+    Case(
+        "survival by group",
+        pf.kaplan_meier,
+        "SurvivalCounts",
+        (YEARS, DIED, JOB),
+        lambda table, **more: pf.kaplan_meier(table, YEARS, DIED, by=JOB, **more),
+    ),
     Case(
         "evaluate two classes",
         pf.evaluate,

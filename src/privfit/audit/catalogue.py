@@ -22,7 +22,7 @@ from privfit.privacy import Adjacency, Ledger, PrivacyError
 from privfit.publish import ImportanceWeights
 from privfit.schema import Category, Column, Numeric, Schema
 from privfit.statistics import RowFitness
-from privfit.summaries import bounds, count, crosstab, describe, histogram, levels, mean, quantile
+from privfit.summaries import bounds, count, crosstab, describe, histogram, kaplan_meier, levels, mean, quantile
 
 Setting = Mapping[str, Any]
 PLAIN: tuple[Setting, ...] = ({}, {"delta": 1e-6}, {"rows_per_person": 2})
@@ -226,6 +226,7 @@ class Question:
 
 
 INCOME, DEBT = Numeric("income", 0, 1000), Numeric("debt", -1e6, 1e3)
+TIME, DIED = Numeric("years", 0, 5, bins=4), Category("died", [0, 1])
 SEX, JOB = Category("sex", ["f", "m"]), Category("job", ["cook", "smith"], other=True)
 
 
@@ -246,6 +247,8 @@ def _functions(seed: int) -> Iterator[Case]:
         (levels, "", (JOB,), (JOB,), {}),
         (bounds, "", (INCOME, DEBT), ({"income": INCOME, "debt": DEBT},), {}),
         (bounds, "", (INCOME, DEBT), ({"income": INCOME, "debt": DEBT},), {"delta": 1e-6}),
+        (kaplan_meier, "", (TIME, DIED), (TIME, "died"), {}),
+        (kaplan_meier, "", (TIME, DIED), (TIME, DIED), {"rows_per_person": 2}),
     )
     for function, what, columns, given, setting in asked:
         shown = {**({"of": what} if what else {}), **setting}

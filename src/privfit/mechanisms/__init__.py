@@ -34,6 +34,7 @@ from privfit.mechanisms.summaries.column_selection import ColumnChoice, ColumnSe
 from privfit.mechanisms.summaries.crosstab import CrossCounts
 from privfit.mechanisms.summaries.questions import Summary
 from privfit.mechanisms.summaries.residuals import ResidualSums
+from privfit.mechanisms.summaries.survival import SurvivalCounts
 
 __all__ = [
     "BOOSTED_ROUNDS",
@@ -88,6 +89,7 @@ __all__ = [
     "SecondMoments",
     "SelectedBounds",
     "Summary",
+    "SurvivalCounts",
     "TunedPerturbation",
     "bootstrap",
     "clusterer",
