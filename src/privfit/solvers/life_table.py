@@ -48,7 +48,7 @@ class LifeTable:
 
     def survival(self, least: float) -> Floats:
         """The share of people without an event by the end of every bin: rising nowhere, from 0 to 1."""
-        return falling(np.cumprod(1.0 - self.hazards(least), axis=-1))
+        return falling(np.asarray(np.cumprod(1.0 - self.hazards(least), axis=-1), dtype=np.float64))
 
 
 def falling(values: Floats) -> Floats:

@@ -89,7 +89,8 @@ class SurvivalCurves:
     def _lines(self) -> tuple[Floats, Floats, Floats]:
         """Survival, intervals and bands, one line for each group."""
         many = len(self.times)
-        intervals, bands = np.reshape(self.survival.interval, (-1, many, 2)), self.band.reshape(-1, many, 2)
+        assert self.survival.interval is not None
+        intervals, bands = self.survival.interval.reshape(-1, many, 2), self.band.reshape(-1, many, 2)
         return np.asarray(self.survival).reshape(-1, many), intervals, bands
 
     @property

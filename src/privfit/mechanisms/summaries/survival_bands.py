@@ -52,7 +52,8 @@ class SurvivalRelease:
         """
         if n_rows is None:
             return noisy
-        return noisy - (noisy.sum(axis=-1, keepdims=True) - n_rows) / noisy.shape[-1]
+        missed = noisy.sum(axis=-1, keepdims=True) - n_rows
+        return np.asarray(noisy - missed / noisy.shape[-1], dtype=np.float64)
 
     def table(self, n_rows: int | None) -> LifeTable:
         """The counts as life tables, one for each group."""
@@ -113,7 +114,7 @@ def on_simplex(counts: Floats, total: float) -> Floats:
     ordered = np.sort(counts)[::-1]
     excess = (np.cumsum(ordered) - total) / np.arange(1, len(ordered) + 1)
     kept = int(np.flatnonzero(ordered > excess)[-1])
-    return np.maximum(counts - excess[kept], 0.0)
+    return np.asarray(np.maximum(counts - excess[kept], 0.0), dtype=np.float64)
 
 
 def crossing(times: Floats, survival: Floats, share: float) -> float:
