@@ -46,7 +46,7 @@ OTHERS = "BaseEstimator, TransformerMixin, ndarray, float, dict, tuple, object"
 """Parents whose methods are not described here."""
 PLAIN = re.compile(r"`[^`]*`|(?P<mark>\||(?<=\w)_(?=[\W]|$))")
 """What reStructuredText would take for a mark, outside of code: a bar, and an underscore at the end of a word."""
-SAME = {"statistics": "models", "evaluation": "planning", "tables": "errors"}
+SAME = {"statistics": "models", "evaluation": "planning", "rows": "planning", "tables": "errors"}
 """Packages whose public names stand in the group of another one."""
 
 

@@ -53,6 +53,7 @@ from privfit.models import (
 from privfit.planning import Plan, plan
 from privfit.privacy import BudgetExceeded, Ledger, LedgerError, PrivacyError, PrivacyWarning
 from privfit.publish import ImportanceWeights
+from privfit.rows.progress import progress
 from privfit.schema import Category, Numeric, Schema, SchemaError
 from privfit.statistics import RowFitness, TableFitness
 from privfit.summaries import (
@@ -155,5 +156,6 @@ __all__ = [
     "losses",
     "mean",
     "plan",
+    "progress",
     "quantile",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -122,6 +123,20 @@ def test_fits_outside_charge_as_ever(ledger: pf.Ledger) -> None:
     one, other = (search(random_state=0).fit(X, Y) for _ in range(2))
     assert one.best_index_ == other.best_index_
     assert not one.report_.private
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("kind", ["csv", "lazy", "stream"])
+def test_tables_whose_number_of_rows_is_known_late(
+    kind: str, adjacency: str, ledger: pf.Ledger, tmp_path: Path
+) -> None:
+    """The number of rows is public under replace-one, and is stated only by the pass that divides them."""
+    FRAME.write_csv(tmp_path / "table.csv")
+    tables = {"csv": tmp_path / "table.csv", "lazy": FRAME.lazy(), "stream": FRAME.to_arrow().to_reader()}
+    model = pf.LogisticRegression(schema=SCHEMA, adjacency=adjacency, expected_rows=1500)
+    found = search({"fit_intercept": [True, False]}, model, ledger=ledger).fit(tables[kind])
+    assert found.score(FRAME, Y) > 0.85
+    assert ledger.spent.epsilon == 3.0
 
 
 @pytest.mark.parametrize(("adjacency", "right"), [("replace-one", slice(None)), ("add-remove", slice(1, None))])

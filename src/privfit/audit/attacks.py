@@ -67,7 +67,8 @@ def attack_replay(case: Case, pairs: list[Neighbours], steps: int) -> Iterator[F
     rows, ledgers = case.rows, {adjacency: spacious_ledger() for adjacency in case.adjacencies}
 
     def replay(pair: Neighbours) -> Replay:
-        return compared(*fitted(case, rows, pair, ledgers[pair.adjacency]), exact=not case.thresholded)
+        seen = fitted(case, rows, pair, ledgers[pair.adjacency])
+        return compared(*seen, exact=not case.thresholded, declared=not case.fits_inside)
 
     tried = [(replay(pair), pair) for pair in pairs]
     yield _worst(case, "replay", tried)

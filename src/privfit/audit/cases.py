@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import polars as pl
 
@@ -36,6 +36,7 @@ class Fits(Protocol):
         ...
 
 
+Setting = Mapping[str, Any]
 Maker = Callable[[Adjacency, Ledger, float], Fits]
 """From an adjacency, a ledger and an epsilon to something that is not fitted."""
 
@@ -75,6 +76,8 @@ class Case:
     thresholded: bool = False
     """Whether which draws count depends on which cells are empty: then the law of the output is the same for
     neighbours with the same noise, and not the output."""
+    fits_inside: bool = False
+    """Whether its noise is that of fits inside of it, whose scales its own event does not list."""
 
     @property
     def key(self) -> str:

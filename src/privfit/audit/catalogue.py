@@ -4,27 +4,38 @@ baselines, and the functions that release something.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import itertools
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import is_classifier
 
-from privfit.audit.cases import EXPECTED, Case, Fits, Maker
+from privfit.audit.cases import EXPECTED, Case, Fits, Maker, Setting
+from privfit.audit.questions import questions
 from privfit.audit.rows import RowMaker
 from privfit.baselines import DPME, FilterPriority, LaplacePublisher, Majority, PrivateERM, PrivateSVM
 from privfit.mechanisms import ObjectivePerturbation, ObjectiveRegression
-from privfit.models import ESTIMATORS, Aggregate, GeneticSearch, KMeans
+from privfit.models import (
+    ESTIMATORS,
+    PCA,
+    Aggregate,
+    GaussianNB,
+    GeneticSearch,
+    KMeans,
+    LogisticRegression,
+    PrivateSearch,
+    SelectPrivate,
+)
 from privfit.models.named import CLASSIFIERS, LEAST_SQUARES
 from privfit.models.private import AnyModel
 from privfit.privacy import Adjacency, Ledger, PrivacyError
 from privfit.publish import ImportanceWeights
 from privfit.schema import Category, Column, Numeric, Schema
 from privfit.statistics import RowFitness
-from privfit.summaries import bounds, count, crosstab, describe, histogram, kaplan_meier, levels, mean, quantile
 
-Setting = Mapping[str, Any]
 PLAIN: tuple[Setting, ...] = ({}, {"delta": 1e-6}, {"rows_per_person": 2})
 PERSON = "person"
 NAMES = tuple(dict.fromkeys((*LEAST_SQUARES.named, *CLASSIFIERS.named, "hybrid", "grid", "cells", "lloyd")))
@@ -64,12 +75,13 @@ def _priced(case: Case) -> Iterator[Case]:
 
 
 def _quick(schema: Schema | None, seed: int) -> Iterator[Case]:
-    for estimator in ESTIMATORS:
+    for estimator in (*ESTIMATORS, GaussianNB):
         yield from of_estimator(estimator, schema, seed)
     features = FEATURES if schema is None else tuple(schema.features)
     yield from _others(Schema(features), Schema(NUMBERS) if schema is None else None, schema, seed)
     if schema is None:
-        yield from _functions(seed)
+        yield from _searches(seed)
+        yield from questions(seed)
 
 
 def of_estimator(estimator: type[AnyModel], schema: Schema | None = None, seed: int = 0) -> Iterator[Case]:
@@ -142,9 +154,9 @@ def first_column(rows: Any, candidates: Any) -> Any:
     return -np.abs(rows[:, :1] - candidates[:, 0])
 
 
-def mean_of_first(rows: Any) -> float:
-    """The mean of the first column."""
-    return float(np.mean(rows[:, 0]))
+def most_of_first(rows: Any) -> float:
+    """The largest value of the first column: one row moves it all the way."""
+    return float(np.max(rows[:, 0]))
 
 
 def span(candidates: Any) -> float:
@@ -156,8 +168,8 @@ def _others(plain: Schema, numbers: Schema | None, given: Schema | None, seed: i
     """What has no target, or one that it treats as any column; and baselines of classifiers."""
 
     def case(estimator: Callable[..., Any], schema: Schema, setting: Setting, **more: Any) -> Case:
-        counts, fixed = more.pop("counts", False), more.pop("fixed", {})
-        make = _maker(estimator, schema, {**setting, **fixed}, counts)
+        counts, fixed, made = more.pop("counts", False), more.pop("fixed", {}), more.pop("made", setting)
+        make = _maker(estimator, schema, {**made, **fixed}, counts)
         more["rows_of_a_person"] = _rows(setting)
         return Case(getattr(estimator, "__name__", ""), make, schema, setting, seed=seed, **more)
 
@@ -172,7 +184,7 @@ def _others(plain: Schema, numbers: Schema | None, given: Schema | None, seed: i
         for setting in (*PLAIN, *({"selection": name} for name in ("enhanced", "exponential", "permute-and-flip"))):
             yield case(GeneticSearch, numbers, setting, fixed=search, counts=True)
         for setting in (PLAIN[0], PLAIN[2]):
-            own = {**ends, "function": mean_of_first, "n_outputs": 1}
+            own = {**ends, "function": most_of_first, "n_outputs": 1}
             yield case(Aggregate, numbers, setting, fixed=own, counts=True, by_position=True)
             yield case(LaplacePublisher, numbers, setting, adjacencies=("replace-one",), by_position=True)
     for setting in (*PLAIN, {"method": "paper"}, {"method": "objective"}):
@@ -182,7 +194,13 @@ def _others(plain: Schema, numbers: Schema | None, given: Schema | None, seed: i
         yield case(DPME, plain, setting, fixed={"cells": 3}, counts=True)
         filtered = {"cells": 3, "threshold": 3, "sample_size": 4}
         yield case(FilterPriority, plain, setting, fixed=filtered, counts=True, thresholded=True)
+    for setting in (*PLAIN, {"scale": "bounds"}):
+        yield case(PCA, plain, setting, counts=True)
     target = CLASSES if given is None else given.target
+    targets: tuple[Column, ...] = (CLASSES, NUMBER) if given is None else () if target is None else (target,)
+    for aim, setting in itertools.product(targets, (PLAIN[0], PLAIN[2])):
+        shown = {"of": "classes" if isinstance(aim, Category) else "numbers", **setting}
+        yield case(SelectPrivate, Schema(plain.features, aim), shown, made=setting, fixed={"k": 2})
     if isinstance(target, Category) and len(target.levels) == 2:
         classes = Schema(plain.features, target)
         yield case(Majority, classes, {})
@@ -208,65 +226,32 @@ def _is_private(estimator: Callable[..., Any], schema: Schema, setting: Setting)
     return True
 
 
-# -- functions ---------------------------------------------------------------------------------------
+# -- a choice among fits -----------------------------------------------------------------------------
 
 
-class Question:
-    """A function that releases something, as something to fit."""
-
-    def __init__(self, ask: Callable[..., Any], adjacency: Adjacency, ledger: Ledger, epsilon: float) -> None:
-        self.ask, self.ledger = ask, ledger
-        self._given = {"adjacency": adjacency, "epsilon": epsilon, "ledger": ledger, "expected_rows": EXPECTED}
-
-    def fit(self, X: object, /) -> Self:
-        """Ask the table."""
-        self.answer_ = self.ask(X, **self._given)
-        self.printed_, self.report_ = str(self.answer_), self.answer_.report
-        return self
-
-
-INCOME, DEBT = Numeric("income", 0, 1000), Numeric("debt", -1e6, 1e3)
-TIME, DIED = Numeric("years", 0, 5, bins=4), Category("died", [0, 1])
-SEX, JOB = Category("sex", ["f", "m"]), Category("job", ["cook", "smith"], other=True)
-
-
-def _functions(seed: int) -> Iterator[Case]:
-    """Functions, one line for each kind of question."""
-    asked: tuple[tuple[Callable[..., Any], str, tuple[Column, ...], tuple[Any, ...], Setting], ...] = (
-        (count, "levels", (JOB,), (JOB, ["cook"]), {}),
-        (count, "range", (INCOME,), (INCOME, (30, 60)), {}),
-        (mean, "", (INCOME,), (INCOME,), {}),
-        (mean, "both signs", (DEBT,), (DEBT,), {"rows_per_person": 2}),
-        (quantile, "", (INCOME,), (INCOME,), {}),
-        (quantile, "two", (DEBT,), (DEBT, [0.2, 0.9]), {"rows_per_person": 2}),
-        (histogram, "", (SEX,), (SEX,), {}),
-        (crosstab, "", (SEX, JOB), ([SEX, JOB],), {}),
-        (crosstab, "", (SEX, JOB), ([SEX, JOB],), {"rows_per_person": 2}),
-        (describe, "", (INCOME, SEX), (Schema([INCOME, SEX]),), {}),
-        (describe, "", (INCOME, SEX), (Schema([INCOME, SEX]),), {"rows_per_person": 2}),
-        (levels, "", (JOB,), (JOB,), {}),
-        (bounds, "", (INCOME, DEBT), ({"income": INCOME, "debt": DEBT},), {}),
-        (bounds, "", (INCOME, DEBT), ({"income": INCOME, "debt": DEBT},), {"delta": 1e-6}),
-        (kaplan_meier, "", (TIME, DIED), (TIME, "died"), {}),
-        (kaplan_meier, "", (TIME, DIED), (TIME, DIED), {"rows_per_person": 2}),
-    )
-    for function, what, columns, given, setting in asked:
-        shown = {**({"of": what} if what else {}), **setting}
+def _searches(seed: int) -> Iterator[Case]:
+    """Private searches among two settings, which share epsilon, and among four, until a random stop."""
+    schema = Schema(FEATURES, CLASSES)
+    few: dict[str, list[Any]] = {"fit_intercept": [True, False]}
+    for grid in (few, {**few, "numeric": ["slope", "bins"]}):
+        number = math.prod(len(values) for values in grid.values())
         yield Case(
-            function.__name__,
-            _question(function, given, setting),
-            Schema(columns),
-            shown,
+            "PrivateSearch",
+            _search(schema, grid),
+            schema,
+            {} if number == 2 else {"settings": number},
             seed=seed,
-            rows_of_a_person=_rows(setting),
+            by_position=True,
+            fits_inside=True,
+            thresholded=number > 2,
         )
 
 
-def _question(function: Callable[..., Any], given: Sequence[Any], setting: Setting) -> Maker:
-    def ask(table: object, **terms: Any) -> Any:
-        return function(table, *given, **setting, **terms)
-
+def _search(schema: Schema, grid: Setting) -> Maker:
     def make(adjacency: Adjacency, ledger: Ledger, epsilon: float) -> Fits:
-        return Question(ask, adjacency, ledger, epsilon)
+        model = LogisticRegression(
+            schema=schema, adjacency=adjacency, mechanism="functional", numeric="slope", expected_rows=EXPECTED
+        )
+        return PrivateSearch(model, grid, epsilon=epsilon, ledger=ledger)
 
     return make

@@ -74,9 +74,10 @@ def watched_fit(model: Fits, table: object, ledger: Ledger, calls: list[Call] | 
     return Seen(model, events, [str(one.message) for one in caught], error, noise)
 
 
-def compared(one: Seen, other: Seen, exact: bool = True) -> Replay:
+def compared(one: Seen, other: Seen, exact: bool = True, declared: bool = True) -> Replay:
     """What a fit and its replay on a neighbour differ in. Unless it is `exact`, how many draws count, and so what is
-    released, may depend on rows where only the law of the output may not.
+    released, may depend on rows where only the law of the output may not. If all scales are `declared`, each is one of
+    the event's.
     """
     faults = [f"raises after the charge: {seen.error[:80]}" for seen in (one, other) if seen.error and seen.events]
     shapes = [[(call.kind, call.values.shape, call.scale) for call in seen.noise.calls] for seen in (one, other)]
@@ -90,7 +91,7 @@ def compared(one: Seen, other: Seen, exact: bool = True) -> Replay:
     faults += [f"{name} depend on rows" for name, found in differs.items() if found]
     if not one.events:
         return Replay(math.inf, None, (*faults, "nothing was charged"))
-    faults += undeclared(one.noise.calls, one.events)
+    faults += undeclared(one.noise.calls, one.events) if declared else []
     found = None if faults or not exact else loss(one, other)
     claimed = one.events[0].rho or one.events[0].epsilon
     return Replay(claimed, found, tuple(faults))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from privfit.report.audit import draw_audit
+from privfit.report.notebook import fragment, paragraph, table
 
 HEAD = ("mechanism", "setting", "claimed", "found", "by", "runs", "attacks", "verdict")
 
@@ -88,16 +89,20 @@ class AuditResult:
             groups.setdefault((finding.mechanism, finding.setting), []).append(finding)
         return [(*key, *_strongest(own)) for key, own in groups.items()]
 
+    def _repr_html_(self) -> str:
+        told = [paragraph(one) for one in self._violations()]
+        return fragment(table("What attacks found", HEAD, self.cells()), *told)
+
+    def _violations(self) -> list[str]:
+        return [f"{one.mechanism} ({one.setting}), {one.attack}: {one.detail}" for one in self.findings if one.violated]
+
     def __str__(self) -> str:
         lines = [HEAD, *self.cells()]
         widths = [max(len(line[place]) for line in lines) for place in range(len(HEAD))]
         told = [
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
         ]
-        told += [
-            f"  {one.mechanism} ({one.setting}), {one.attack}: {one.detail}" for one in self.findings if one.violated
-        ]
-        return "\n".join(told)
+        return "\n".join([*told, *(f"  {one}" for one in self._violations())])
 
 
 def _strongest(own: list[Finding]) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from privfit.cli.console import hint
@@ -15,12 +14,8 @@ from privfit.cli.errors import CommandError
 from privfit.cli.ledger_options import opened_ledger
 from privfit.cli.output import check_output
 from privfit.models import load_model
-from privfit.models.release import Known, Line, release_facts
+from privfit.models.release import Known, estimates_of, release_facts
 from privfit.report import html_page, markdown_page, registry
-
-MOST_LISTED = 200
-"""Coefficients that a document lists; models with more have none listed. About four printed pages. Chosen, not
-measured."""
 
 
 def report(
@@ -50,7 +45,7 @@ def report(
     check_output(output, model, ledger=ledger)
     fitted = load_model(model)
     book = None if ledger is None else opened_ledger(ledger, None, None)
-    known = Known(fitted.schema_, book, model, _estimates(fitted))
+    known = Known(fitted.schema_, book, model, estimates_of(fitted))
     output.write_text(write(release_facts(fitted.report_.to_dict(), known)), encoding="utf-8")
     hint(f"The report is in {output}.")
 
@@ -65,19 +60,3 @@ _FORMATS: dict[str, Callable[[dict[str, Any]], str]] = {
     ".json": _json,
     ".yaml": registry.entry,
 }
-
-
-def _estimates(model: Any) -> tuple[Line, ...]:
-    """Coefficients of one predictor, with their 90% intervals where the file has them."""
-    coef = np.atleast_2d(getattr(model, "coef_", np.empty((0, 0))))
-    if len(coef) != 1 or coef.shape[1] > MOST_LISTED:
-        return ()
-    names = [str(name) for name in model.get_feature_names_out()]
-    if len(names) != coef.shape[1]:  # interaction terms have no single name
-        return ()
-    try:
-        ends = model.coef_interval_.tolist()
-    except AttributeError:
-        return tuple(zip(names, coef[0].tolist(), strict=True))
-    shown = [pair if np.isfinite(pair).all() else ["not identified"] * 2 for pair in ends]
-    return tuple((name, value, *pair) for name, value, pair in zip(names, coef[0].tolist(), shown, strict=True))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from privfit.models.report import Report
 from privfit.privacy import PrivacyError
+from privfit.report.notebook import folded, fragment, table
 from privfit.summaries.figures import Figure, Figures
 
 KNOWN = {
@@ -206,8 +206,11 @@ class Evaluation:
         return f"<Evaluation of a {self.model}: {', '.join((*self.figures, *self.curves))}>"
 
     def _repr_html_(self) -> str:
-        tables = "".join(_html(lines) for lines in (self._lines(), self._confusion_lines()) if lines)
-        return f"{tables}{self.report._repr_html_()}"
+        (head, *figures), confusion = self._lines(), self._confusion_lines()
+        parts = [table(f"Evaluation of a {self.model}", head, figures)]
+        if confusion:
+            parts.append(table("Confusion matrix", confusion[0], confusion[1:]))
+        return fragment(*parts, folded("Privacy report", self.report._repr_html_()))
 
 
 def _plain(value: float) -> float | None:
@@ -236,9 +239,3 @@ def _aligned(lines: list[tuple[str, ...]]) -> str:
         ).rstrip()
         for line in lines
     )
-
-
-def _html(lines: list[tuple[str, ...]]) -> str:
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in lines[0])
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in line) + "</tr>" for line in lines[1:])
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

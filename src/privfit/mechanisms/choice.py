@@ -37,8 +37,8 @@ class Trials(ABC):
         return ()
 
     @abstractmethod
-    def divide(self, key: bytes) -> None:
-        """Divide the rows by a key, and meet every error that they hold."""
+    def divide(self, key: bytes) -> int:
+        """Divide the rows by a key, and meet every error that they hold; how many rows there are."""
 
     @abstractmethod
     def run(self, place: int, epsilon: float, seed: int) -> tuple[Any, int]:
@@ -107,7 +107,7 @@ class BestOf(Mechanism[Trials, ChoicePlan, Trials, tuple[int, Any]]):
 
     def read(self, rows: Rows, plan: ChoicePlan, problem: Trials, draws: Draws) -> Trials:
         """Divide the rows, and meet every error that they hold."""
-        problem.divide(np.packbits(draws.random_bits().ones(0, 256, 128)).tobytes())
+        rows.was_counted(problem.divide(np.packbits(draws.random_bits().ones(0, 256, 128)).tobytes()))
         return problem
 
     def draw(self, data: Trials, plan: ChoicePlan, draws: Draws) -> tuple[int, Any]:

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 
 from privfit.mechanisms import Release
 from privfit.mechanisms.base import AnyMechanism, Description, Mechanism, refuse_ledger
@@ -19,6 +18,7 @@ from privfit.models.inputs import PUBLIC, Input, fit_input, missing_target
 from privfit.models.left_out import stating_rows_left_out, using_rows
 from privfit.models.report import JSONObject, Report, filled_target_note, left_out_note, make_report, public_number
 from privfit.models.selectors import check_selector
+from privfit.models.shown import ShownModel
 from privfit.models.weights import WeightedTable, check_weights, with_weights
 from privfit.privacy import (
     Budget,
@@ -76,7 +76,7 @@ class MechanismChoice(Generic[MechanismT_co]):
         return cast("MechanismT_co", found)
 
 
-class PrivateModel(BaseEstimator, Generic[MechanismT, ProblemT, FitT]):  # type: ignore[misc]
+class PrivateModel(ShownModel, Generic[MechanismT, ProblemT, FitT]):
     """Base of all private estimators. A subclass is wiring: it names a mechanism, states a problem, keeps a fit.
 
     `fit` calls these methods of a subclass, in this order:

@@ -64,11 +64,12 @@ class SettingTrials(Trials):
         model.set_params(**{"schema": self._given.schema, "ledger": None, "random_state": None, **more})
         return model
 
-    def divide(self, key: bytes) -> None:
-        """Divide the rows, and read every cell, so that what it may refuse, it refuses now."""
+    def divide(self, key: bytes) -> int:
+        """Divide the rows, and read every cell, so that what it may refuse, it refuses now; how many rows there are."""
         for setting in self._settings:
             self._with(setting)._check_parameters(self._given.schema)
         self._parts = divided_once(self._given.table, self._given.schema, key, self.share)
+        return sum(part.n_rows or 0 for part in self._parts)
 
     def run(self, place: int, epsilon: float, seed: int) -> tuple[Any, int]:
         """A fitted model and its score; no model and the least score where it fails."""

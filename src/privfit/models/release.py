@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from privfit.privacy import Ledger, LedgerError
-from privfit.schema import Category, Column, Schema
+from privfit.schema import Schema, described
 from privfit.version import VERSION
 
 JSONObject = dict[str, Any]
@@ -18,6 +19,9 @@ Line = tuple[object, ...]
 
 NEWEST = 50
 """Entries of a ledger that a document lists: about one printed page. Totals are over all. Chosen, not measured."""
+MOST_LISTED = 200
+"""Coefficients that a document lists; models with more have none listed. About four printed pages. Chosen, not
+measured."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ def release_facts(report: JSONObject, known: Known) -> JSONObject:
     """The facts of a release. Notes, owners and names of tables in the ledger are left out: they may not be public."""
     facts: JSONObject = {"report": report, "version": VERSION, "estimates": known.estimates}
     if known.schema is not None:
-        facts["columns"] = tuple(_columns(known.schema))
+        facts["columns"] = tuple(described(known.schema))
     if known.model_file is not None:
         content = Path(known.model_file).read_bytes()
         facts |= {
@@ -46,21 +50,20 @@ def release_facts(report: JSONObject, known: Known) -> JSONObject:
     return facts
 
 
-def _columns(schema: Schema) -> Iterable[Line]:
-    for column in schema.features:
-        yield column.name, "feature", _values(column)
-    if schema.target is not None:
-        yield schema.target.name, "target", _values(schema.target)
-    if schema.person is not None:
-        yield schema.person, "person", "whose row it is; identifiers are not kept"
-    for one in schema.where:
-        bounds = ("any" if end is None else f"{end:g}" for end in (one.low, one.high))
-        yield one.name, "row filter", ", ".join(map(str, one.levels)) if one.levels else " to ".join(bounds)
-
-
-def _values(column: Column) -> str:
-    found = ", ".join(map(str, column.levels)) if isinstance(column, Category) else f"{column.low:g} to {column.high:g}"
-    return found if column.fill is None else f"{found}; missing values: {column.fill}"
+def estimates_of(model: Any) -> tuple[Line, ...]:
+    """Coefficients of one predictor, with their 90% intervals where the model has them."""
+    coef = np.atleast_2d(getattr(model, "coef_", np.empty((0, 0))))
+    if len(coef) != 1 or coef.shape[1] > MOST_LISTED:
+        return ()
+    names = [str(name) for name in model.get_feature_names_out()]
+    if len(names) != coef.shape[1]:  # interaction terms have no single name
+        return ()
+    try:
+        ends = model.coef_interval_.tolist()
+    except AttributeError:
+        return tuple(zip(names, coef[0].tolist(), strict=True))
+    shown = [pair if np.isfinite(pair).all() else ["not identified"] * 2 for pair in ends]
+    return tuple((name, value, *pair) for name, value, pair in zip(names, coef[0].tolist(), shown, strict=True))
 
 
 def _of_ledger(ledger: Ledger, receipt: JSONObject) -> JSONObject:

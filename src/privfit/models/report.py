@@ -11,6 +11,7 @@ from privfit.models.release import Known, release_facts
 from privfit.privacy import Amount, Event, Ledger
 from privfit.privacy.parts import Additive
 from privfit.report import html_page, markdown_page, registry
+from privfit.report.notebook import fragment, table
 from privfit.schema import Category, Column, Schema
 
 JSONObject = dict[str, Any]
@@ -223,11 +224,12 @@ class Report:
         """
         return registry.entry(release_facts(self.to_dict(), Known()))
 
-    def __str__(self) -> str:
+    def _lines(self) -> list[tuple[str, str]]:
+        """What the report says, as pairs of a name and a text."""
         neighbours = {"replace-one": "one person's row changes", "add-remove": "one person's row is there or not"}[
             self.adjacency
         ]
-        rows = [
+        return [
             ("mechanism", self.mechanism),
             ("epsilon", f"{self.epsilon:g}"),
             ("delta", f"{self.delta:g}"),
@@ -239,6 +241,9 @@ class Report:
             *(("note", note) for note in self.notes),
             *zip(("private", *[""] * len(self.cautions)), self._private_in_words(), strict=False),
         ]
+
+    def __str__(self) -> str:
+        rows = self._lines()
         width = max(len(name) for name, _ in rows)
         lines = [f"Privacy report of {self.model}", ""]
         return "\n".join([*lines, *(f"  {name:<{width}}  {text}" for name, text in rows)])
@@ -270,7 +275,7 @@ class Report:
         return ", ".join(parts)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{str(self).replace('&', '&amp;').replace('<', '&lt;')}</pre>"
+        return fragment(table(f"Privacy report of {self.model}", ("what", "value"), self._lines()))
 
 
 def make_report(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from privfit.planning.costs import Change
+from privfit.report.notebook import fragment, paragraph, table
 
 WIDTH = 80
 """Columns of a terminal that the text fits."""
@@ -218,6 +219,16 @@ class Plan:
         lines += [f"{'without noise':<{size}}  {self.reference:.3f}", "", *textwrap.wrap(self.recommendation, WIDTH)]
         return "\n".join([*lines, *self._notes()])
 
+    def _repr_html_(self) -> str:
+        names = dict.fromkeys(one.mechanism for one in self.forecasts)
+        found = {(one.mechanism, one.epsilon): _cell(one) for one in self.forecasts}
+        lines = [(name, *(found.get((name, epsilon), "") for epsilon in self.epsilons)) for name in names]
+        lines.append(("without noise", *[f"{self.reference:.3f}"] * len(self.epsilons)))
+        caption = f"{self.model}, {self.n_rows:,} rows, from the {self.source}: expected {self.measure}"
+        head = ("mechanism", *(f"epsilon {epsilon:g}" for epsilon in self.epsilons))
+        told = " ".join(self._told())
+        return fragment(table(caption, head, lines), paragraph(self.recommendation), paragraph(told))
+
     def _block(self, names: list[str], epsilons: list[float], size: int) -> list[str]:
         found = {(one.mechanism, one.epsilon): one for one in self.forecasts}
         head = f"{'epsilon':<{size}}" + "".join(f"{epsilon:>15g}" for epsilon in epsilons)
@@ -228,6 +239,10 @@ class Plan:
         ]
 
     def _notes(self) -> list[str]:
+        return ["", *(line for note in self._told() for line in textwrap.wrap(note, WIDTH))]
+
+    def _told(self) -> list[str]:
+        """How the forecasts were made, a sentence each."""
         notes = [f"Means and standard deviations over {self.repetitions} generated tables; nothing was spent."]
         if self.source == "schema":
             notes.append("Strength of effects is assumed, not known: a public sample makes the forecast better.")
@@ -236,8 +251,7 @@ class Plan:
                 f"Tables have {self.simulated_rows:,} rows, and epsilon is larger by {self.n_rows:,} over that: noise "
                 "depends on rows times epsilon."
             )
-        notes += [f"mechanism={name!r} is left out: it cannot fit this." for name in self.refused]
-        return ["", *(line for note in notes for line in textwrap.wrap(note, WIDTH))]
+        return notes + [f"mechanism={name!r} is left out: it cannot fit this." for name in self.refused]
 
 
 def _cell(forecast: Forecast) -> str:

@@ -228,17 +228,18 @@ class Rows:
         """One pass on workers: the sum of what is made of every partition; None where all rows are left out."""
         assert self._table.cluster is not None
         made = self._table.cluster.run(self._columns, self._positions, self._batch_rows, work, add)
-        self._counted(self._table.cluster.n_rows)
+        self.was_counted(self._table.cluster.n_rows)
         return made
 
     def persist(self, encode: Callable[[Iterator[Batch]], Iterator[Any]]) -> Persisted:
         """All rows, encoded and kept on workers."""
         assert self._table.cluster is not None
         kept = self._table.cluster.persist(self._columns, self._positions, self._batch_rows, encode)
-        self._counted(self._table.cluster.n_rows)
+        self.was_counted(self._table.cluster.n_rows)
         return kept
 
-    def _counted(self, rows: int | None) -> None:
+    def was_counted(self, rows: int | None) -> None:
+        """So many rows were read: at least one, and as many as before."""
         if not rows and not self.leaves_out:
             raise no_rows()
         if self.known_rows not in (None, rows):

@@ -1,6 +1,7 @@
 """Public knowledge about a table, and the geometry that it gives to every row."""
 
 from privfit.schema.columns import AUTO_KNOTS, DROP, MISSING, OTHER, Category, Column, Level, Numeric
+from privfit.schema.described import MOST_LEVELS, described
 from privfit.schema.errors import SchemaError
 from privfit.schema.filters import Condition
 from privfit.schema.geometry import CONSTANT, ZERO, Block, Gaps, Geometry, Norm, RowNorms, level_labels, make_block
@@ -11,6 +12,7 @@ __all__ = [
     "CONSTANT",
     "DROP",
     "MISSING",
+    "MOST_LEVELS",
     "OTHER",
     "ZERO",
     "Block",
@@ -25,6 +27,7 @@ __all__ = [
     "RowNorms",
     "Schema",
     "SchemaError",
+    "described",
     "level_labels",
     "make_block",
 ]

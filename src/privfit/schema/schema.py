@@ -8,9 +8,11 @@ from numbers import Integral
 from pathlib import Path
 from typing import ClassVar
 
+from privfit.report.notebook import fragment, table
 from privfit.schema import toml
 from privfit.schema.columns import Category, Column, Level, Numeric
 from privfit.schema.derived import box_target, check_names, checked_person, rebounded
+from privfit.schema.described import MOST_LEVELS, described
 from privfit.schema.errors import SchemaError
 from privfit.schema.filters import Condition, conditions
 from privfit.schema.geometry import geometry_of
@@ -318,6 +320,10 @@ class Schema:
 
     def __hash__(self) -> int:
         return hash(self._facts)
+
+    def _repr_html_(self) -> str:
+        lines = described(self, MOST_LEVELS)
+        return fragment(table("Schema: what is public", ("column", "role", "public values"), lines))
 
     @property
     def _facts(self) -> tuple[object, ...]:

@@ -14,6 +14,7 @@ from privfit.mechanisms.summaries.questions import Figures as Drawn
 from privfit.mechanisms.summaries.questions import Interval, Question, Summary, SummaryProblem
 from privfit.models.report import Report
 from privfit.privacy import Adjacency, Ledger, Seed
+from privfit.report.notebook import folded, fragment, table
 from privfit.schema import Category, Column, Numeric, Schema, SchemaError
 from privfit.statistics.quantiles import checked_quantile, fine_grid
 from privfit.summaries.columns import cell_labels
@@ -87,12 +88,22 @@ class TableDescription(dict[str, dict[str, Figure]]):
 
         return draw_description(self.to_dict()["columns"], path)
 
-    def __str__(self) -> str:
-        rows = [("column", "figure", "value", "90% interval")]
+    def _repr_html_(self) -> str:
+        head, *lines = self._lines()
+        return fragment(
+            table("Description of a table", head, lines), folded("Privacy report", self.report._repr_html_())
+        )
+
+    def _lines(self) -> list[tuple[str, ...]]:
+        rows: list[tuple[str, ...]] = [("column", "figure", "value", "90% interval")]
         for name, figures in self.items():
             for place, (key, one) in enumerate(figures.items()):
                 low, high = one.interval
                 rows.append((name if place == 0 else "", key, f"{one:,.6g}", f"{low:,.6g} to {high:,.6g}"))
+        return rows
+
+    def __str__(self) -> str:
+        rows = self._lines()
         widths = [max(len(row[place]) for row in rows) for place in range(3)]
         return "\n".join(
             f"{row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]:>{widths[2]}}  {row[3]}".rstrip() for row in rows

@@ -15,9 +15,12 @@ from privfit.privacy.ledger.check import Verification, check_receipt, verified
 from privfit.privacy.ledger.entries import Entry, Receipt, read_entry
 from privfit.privacy.ledger.file import FilePlace
 from privfit.report.ledger import draw_ledger
+from privfit.report.notebook import folded, fragment, table
 
 MOST_DRAWN = 500
 """Entries of a drawing: more cannot be distinguished on a page. Each costs a total, a millisecond at most."""
+MOST_LISTED = 10
+"""Entries that a notebook lists: less than a screen. Totals are over all. Chosen, not measured."""
 
 
 class LedgerReading:
@@ -188,6 +191,16 @@ class LedgerReading:
             "entries": [(entry.time, total) for entry, total in drawn],
         }
         return draw_ledger(facts, path)
+
+    def _repr_html_(self) -> str:
+        spent, left = self.spent, self.remaining
+        sums = [("budget", self.epsilon, self.delta), ("spent", spent.epsilon, spent.delta)]
+        newest = [(one.id, one.time, one.model, one.mechanism, one.epsilon) for one in self.entries(MOST_LISTED)]
+        head = ("entry", "time (UTC)", "model", "mechanism", "epsilon")
+        return fragment(
+            table(f"Ledger {self.name}", ("what", "epsilon", "delta"), [*sums, ("left", left.epsilon, left.delta)]),
+            folded(f"{self.n_entries:,} entries", table("The newest entries", head, newest)),
+        )
 
     def _running_totals(self) -> list[tuple[Entry, float]]:
         """Entries and the epsilon spent after each, at most MOST_DRAWN of them; the last one is among them."""
