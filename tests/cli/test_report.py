@@ -48,3 +48,18 @@ def test_coefficients_that_are_not_identified_are_called_so(run: Run, folder: Pa
     text = Path("twins.release.json").read_text(encoding="utf-8")
     assert "Infinity" not in text
     assert text.count('"not identified"') == 4
+
+
+def test_what_other_commands_printed_is_in_the_document(run: Run, folder: Path) -> None:
+    assert run(*FIT).exit_code == 0
+    found = run("evaluate", "model.json", "people.csv", "--epsilon", 0.5, "--json")
+    Path("found.json").write_text(found.stdout, encoding="utf-8")
+    result = run("report", "model.json", "--evaluation", "found.json", "--publisher", "City", "-o", "r.md", "--json")
+    assert json.loads(result.stdout) == {"output": "r.md", "format": "md"}
+    text = Path("r.md").read_text(encoding="utf-8")
+    assert "| Released by | City |" in text
+    assert "Evaluated on private rows, with epsilon 0.5" in text
+    wrong = run("report", "model.json", "--audit", "found.json", "-o", "other.md")
+    assert wrong.exit_code == 1
+    assert "privfit audit --json" in wrong.stderr
+    assert not Path("other.md").exists()

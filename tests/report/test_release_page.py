@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -46,7 +44,7 @@ def test_a_page_is_whole_and_needs_nothing_from_elsewhere(tmp_path: Path) -> Non
     names = [tag for tag, _ in page.tags]
     assert ("html", {"lang": "en"}) in page.tags
     assert names.count("h1") == 1
-    assert names.count("h2") == 8
+    assert names.count("h2") == 9
     assert not {"script", "img", "link", "iframe", "object", "form", "a"} & set(names)
     assert not [attrs for _, attrs in page.tags if {"src", "href", "style", "onload"} & set(attrs)]
     policy = next(attrs["content"] for _, attrs in page.tags if attrs.get("http-equiv") == "Content-Security-Policy")
@@ -81,15 +79,19 @@ def test_a_ledger_shows_prices_and_no_notes(tmp_path: Path) -> None:
         fitted().report_.to_html(ledger=ledger)
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
-def test_a_browser_shows_the_page(tmp_path: Path) -> None:
-    fitted().report_.to_html(tmp_path / "release.html")
-    flags = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking")
-    place = f"--user-data-dir={tmp_path / 'profile'}"
-    run = subprocess.run(
-        ["chromium", *flags, place, "--dump-dom", f"file://{tmp_path / 'release.html'}"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert "What is promised to one person" in run.stdout
+def test_an_evaluation_an_audit_and_the_publisher_are_in_the_page() -> None:
+    model = fitted()
+    X = np.linspace(-1, 1, 500).reshape(-1, 1)
+    found = pf.evaluate(model, X, X[:, 0] / 2, epsilon=70.0)
+    lines = [pf.audit.Finding("LinearRegression", "default", "replay", 0.5, 0.49, 120, "holds")]
+    audit = pf.audit.AuditResult((*lines, pf.audit.Finding("Ridge", "default", "order", None, None, 9, "violated")))
+    text = Page(model.report_.to_html(evaluation=found, audit=audit, publisher="City Hospital")).text
+    assert "City Hospital" in text
+    assert f"r2: {found.r2:.4g}" in text
+    assert "Evaluated on private rows, with epsilon 70" in text
+    assert "2 attacks were made" in text
+    assert "1 of them on LinearRegression. 1 refuted a claim" in text
+    seeded = pf.evaluate(model, X, X[:, 0] / 2, epsilon=0.7, random_state=1)
+    assert "NOT private" in model.report_.to_markdown(evaluation=seeded)
+    with pytest.raises(ValueError, match="of a Ridge"):
+        pf.Ridge(1.0, schema=model.schema_).fit(X, X[:, 0]).report_.to_html(evaluation=found)

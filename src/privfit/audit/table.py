@@ -63,7 +63,7 @@ class AuditResult:
         """Whether any claim is refuted."""
         return any(finding.violated for finding in self.findings)
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The result as plain values."""
         return {"violated": self.violated, "findings": [asdict(finding) for finding in self.findings]}
 

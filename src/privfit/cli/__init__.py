@@ -20,6 +20,7 @@ from privfit.cli.errors import in_one_sentence
 from privfit.cli.evaluate import evaluate
 from privfit.cli.extensions import Commands
 from privfit.cli.fit import fit
+from privfit.cli.itemsets import itemsets
 from privfit.cli.kaplan_meier import kaplan_meier
 from privfit.cli.ledger import group as ledger
 from privfit.cli.plan import plan
@@ -86,6 +87,7 @@ COMMANDS = (
     schema,
     bounds,
     describe,
+    itemsets,
     kaplan_meier,
     plan,
     fit,

@@ -9,9 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from privfit.cli.console import hint
+from privfit.cli.console import hint, print_json
 from privfit.cli.errors import CommandError
 from privfit.cli.ledger_options import opened_ledger
+from privfit.cli.options import AsJson
 from privfit.cli.output import check_output
 from privfit.models import load_model
 from privfit.models.release import Known, estimates_of, release_facts
@@ -24,6 +25,12 @@ def report(
     ledger: Annotated[
         str | None, typer.Option("--ledger", "-l", help="The ledger that paid: lists what else was spent.")
     ] = None,
+    evaluation: Annotated[
+        Path | None, typer.Option(metavar="JSON", help="What `privfit evaluate --json` printed about this model.")
+    ] = None,
+    audit: Annotated[Path | None, typer.Option(metavar="JSON", help="What `privfit audit --json` printed.")] = None,
+    publisher: Annotated[str, typer.Option(help="Who releases the model.")] = "",
+    as_json: AsJson = False,
 ) -> None:
     """Write a document about a release: what it promises, what it cost, how to verify it.
 
@@ -35,6 +42,7 @@ def report(
     Examples:
       privfit report model.json -o release.html
       privfit report model.json --ledger people.db -o release.md
+      privfit report model.json --evaluation found.json --publisher "City Hospital" -o release.html
     """
     write = _FORMATS.get(output.suffix.lower())
     if write is None:
@@ -42,12 +50,34 @@ def report(
             f"-o {output} has an ending that is not known. Give a name that ends with one of {', '.join(_FORMATS)}. "
             "Nothing was written."
         )
-    check_output(output, model, ledger=ledger)
+    check_output(output, model, evaluation, audit, ledger=ledger)
     fitted = load_model(model)
     book = None if ledger is None else opened_ledger(ledger, None, None)
-    known = Known(fitted.schema_, book, model, estimates_of(fitted))
+    known = Known(
+        fitted.schema_,
+        book,
+        model,
+        estimates_of(fitted),
+        None if evaluation is None else _read(evaluation, "figures", "privfit evaluate --json"),
+        None if audit is None else _read(audit, "findings", "privfit audit --json"),
+        publisher,
+    )
     output.write_text(write(release_facts(fitted.report_.to_dict(), known)), encoding="utf-8")
-    hint(f"The report is in {output}.")
+    if as_json:
+        print_json({"output": str(output), "format": output.suffix.lower().removeprefix(".")})
+    else:
+        hint(f"The report is in {output}.")
+
+
+def _read(path: Path, key: str, command: str) -> dict[str, Any]:
+    """What a command printed as JSON, which has this key."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or key not in found:
+        raise CommandError(f"{path} is not what `{command}` prints. Write it with `{command} > {path.name}`.")
+    return found
 
 
 def _json(facts: dict[str, Any]) -> str:

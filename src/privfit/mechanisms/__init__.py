@@ -32,6 +32,7 @@ from privfit.mechanisms.perturbation.tuning import TunedPerturbation
 from privfit.mechanisms.summaries.bounds import SelectedBounds
 from privfit.mechanisms.summaries.column_selection import ColumnChoice, ColumnSelection
 from privfit.mechanisms.summaries.crosstab import CrossCounts
+from privfit.mechanisms.summaries.itemsets import ItemsetSearch
 from privfit.mechanisms.summaries.questions import Summary
 from privfit.mechanisms.summaries.residuals import ResidualSums
 from privfit.mechanisms.summaries.survival import SurvivalCounts
@@ -67,6 +68,7 @@ __all__ = [
     "GeneticMechanism",
     "GridClusterer",
     "HybridClusterer",
+    "ItemsetSearch",
     "LinearFit",
     "LloydClusterer",
     "Mutate",

@@ -32,11 +32,23 @@ class Known:
     ledger: Ledger | None = None
     model_file: str | Path | None = None
     estimates: tuple[Line, ...] = ()
+    evaluation: JSONObject | None = None
+    """What `Evaluation.to_dict()` says of this model."""
+    audit: JSONObject | None = None
+    """What `AuditResult.to_dict()` says."""
+    publisher: str = ""
 
 
 def release_facts(report: JSONObject, known: Known) -> JSONObject:
     """The facts of a release. Notes, owners and names of tables in the ledger are left out: they may not be public."""
-    facts: JSONObject = {"report": report, "version": VERSION, "estimates": known.estimates}
+    facts: JSONObject = {
+        "report": report,
+        "version": VERSION,
+        "estimates": known.estimates,
+        "publisher": known.publisher,
+        "evaluation": _of_this_model(known.evaluation, report["model"]),
+        "audit": known.audit,
+    }
     if known.schema is not None:
         facts["columns"] = tuple(described(known.schema))
     if known.model_file is not None:
@@ -48,6 +60,16 @@ def release_facts(report: JSONObject, known: Known) -> JSONObject:
     if known.ledger is not None:
         facts |= _of_ledger(known.ledger, report["receipt"])
     return facts
+
+
+def _of_this_model(evaluation: JSONObject | None, model: str) -> JSONObject | None:
+    """The evaluation, which must be of a model of this kind."""
+    if evaluation is not None and evaluation["model"] != model:
+        raise ValueError(
+            f"The evaluation is of a {evaluation['model']}, and the report of a {model}. Give the evaluation of this "
+            "model, or none."
+        )
+    return evaluation
 
 
 def estimates_of(model: Any) -> tuple[Line, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from privfit.mechanisms.base import Description
 from privfit.models.release import Known, release_facts
@@ -22,6 +22,14 @@ WEAK_EPSILON = 10.0
 """Above this, a report calls the guarantee weak: e^10 is a factor of 22,000 on a probability. A larger limit would call
 more fits private without a qualification; a smaller one would qualify fits for which delta and composition matter more.
 A convention, not measured."""
+
+
+class Documented(Protocol):
+    """What goes into the document of a release as plain values: an evaluation, or an audit."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -174,7 +182,14 @@ class Report:
         return cls(**fields)
 
     def to_html(
-        self, path: str | Path | None = None, *, schema: Schema | None = None, ledger: Ledger | None = None
+        self,
+        path: str | Path | None = None,
+        *,
+        schema: Schema | None = None,
+        ledger: Ledger | None = None,
+        evaluation: Documented | None = None,
+        audit: Documented | None = None,
+        publisher: str = "",
     ) -> str:
         """Return a page about the release: one HTML file without scripts, which needs no network.
 
@@ -186,18 +201,32 @@ class Report:
             The public facts, `model.schema_`, to list.
         ledger : Ledger or None, default=None
             The ledger that paid, to list what else was spent.
+        evaluation : Evaluation or None, default=None
+            What `pf.evaluate` measured of this model.
+        audit : AuditResult or None, default=None
+            What `pf.audit.mechanisms` found.
+        publisher : str, default=""
+            Who releases the model.
 
         Returns
         -------
         str
             The page.
         """
-        text = html_page.page(release_facts(self.to_dict(), Known(schema, ledger)))
+        text = html_page.page(release_facts(self.to_dict(), _known(schema, ledger, evaluation, audit, publisher)))
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text
 
-    def to_markdown(self, *, schema: Schema | None = None, ledger: Ledger | None = None) -> str:
+    def to_markdown(
+        self,
+        *,
+        schema: Schema | None = None,
+        ledger: Ledger | None = None,
+        evaluation: Documented | None = None,
+        audit: Documented | None = None,
+        publisher: str = "",
+    ) -> str:
         """Return the same document as `to_html`, as Markdown.
 
         Parameters
@@ -206,13 +235,20 @@ class Report:
             The public facts, `model.schema_`, to list.
         ledger : Ledger or None, default=None
             The ledger that paid, to list what else was spent.
+        evaluation : Evaluation or None, default=None
+            What `pf.evaluate` measured of this model.
+        audit : AuditResult or None, default=None
+            What `pf.audit.mechanisms` found.
+        publisher : str, default=""
+            Who releases the model.
 
         Returns
         -------
         str
             The document.
         """
-        return markdown_page.markdown(release_facts(self.to_dict(), Known(schema, ledger)))
+        known = _known(schema, ledger, evaluation, audit, publisher)
+        return markdown_page.markdown(release_facts(self.to_dict(), known))
 
     def to_registry(self) -> str:
         """Return a draft entry for a public registry of deployments; what only the owner knows is null.
@@ -276,6 +312,18 @@ class Report:
 
     def _repr_html_(self) -> str:
         return fragment(table(f"Privacy report of {self.model}", ("what", "value"), self._lines()))
+
+
+def _known(
+    schema: Schema | None,
+    ledger: Ledger | None,
+    evaluation: Documented | None,
+    audit: Documented | None,
+    publisher: str,
+) -> Known:
+    measured = None if evaluation is None else evaluation.to_dict()
+    attacked = None if audit is None else audit.to_dict()
+    return Known(schema, ledger, evaluation=measured, audit=attacked, publisher=publisher)
 
 
 def make_report(

@@ -41,6 +41,11 @@ def shown(value: object) -> str:
     )
 
 
+def _time(text: str) -> str:
+    """A time of a ledger as people write it."""
+    return text.replace("T", " ").replace("+00:00", " UTC")
+
+
 def title(facts: Facts) -> str:
     """The title of the document."""
     return f"Privacy report of a release: {shown(facts['report']['model'])}"
@@ -55,6 +60,7 @@ def sections(facts: Facts) -> tuple[Section, ...]:
         _public(facts),
         _spent(facts),
         _not_protected(facts["report"]),
+        _checks(facts),
         _verify(facts),
         _questions(facts),
     )
@@ -93,7 +99,8 @@ def _release(facts: Facts) -> Section:
         ("Rows per person, at most", report["rows_per_person"]),
         ("Noise", report["noise"]),
         ("Released values", report["released_values"]),
-        ("Charged at", facts.get("time") or "not known: no ledger was given"),
+        ("Released by", facts.get("publisher") or "not stated"),
+        ("Charged at", _time(facts["time"]) if facts.get("time") else "not known: no ledger was given"),
         ("Model saved by", facts.get("saved_by") or "not known: no model file was given"),
         ("Report written by", f"privfit {facts['version']}"),
     ]
@@ -106,16 +113,61 @@ def _estimates(facts: Facts) -> Section:
     words = []
     if report["noise_deviation"] is not None:
         words.append(f"Noise on one released value has standard deviation {report['noise_deviation']:.4g}.")
+    words, points = [*words, _evaluated(facts.get("evaluation"))], _figures(facts.get("evaluation"))
     if not lines:
-        return Section(heading, (*words, "This document has no estimates with intervals."))
+        return Section(heading, ("This document has no estimates with intervals.", *words), points=points)
     with_intervals = any(len(line) > 2 for line in lines)
     head = ("coefficient", "value", "90% from", "to") if with_intervals else ("coefficient", "value")
-    words.append(
+    about = (
         "Intervals are for the noise and the sampling of people; a coefficient that noise hides is not identified."
         if with_intervals
         else "This model has no intervals: the mechanism releases nothing that they can be computed from."
     )
-    return Section(heading, tuple(words), grid=Grid("Coefficients", head, tuple(tuple(map(shown, a)) for a in lines)))
+    grid = Grid("Coefficients", head, tuple(tuple(map(shown, line)) for line in lines))
+    return Section(heading, (about, *words), points=points, grid=grid)
+
+
+def _evaluated(evaluation: Facts | None) -> str:
+    """On what and at which price an evaluation was made."""
+    if evaluation is None:
+        return "No evaluation on private rows was given."
+    report = evaluation["report"]
+    if not report["private"]:
+        return "Evaluated on private rows without noise that is secret. The figures are NOT private:"
+    return f"Evaluated on private rows, with epsilon {report['epsilon']:g} and 90% intervals:"
+
+
+def _figures(evaluation: Facts | None) -> tuple[str, ...]:
+    figures = {} if evaluation is None else evaluation["figures"]
+    return tuple(
+        f"{shown(name)}: {_known(one['value'])} ({' to '.join(map(_known, one['interval']))})"
+        for name, one in figures.items()
+    )
+
+
+def _known(value: float | None) -> str:
+    return "not known" if value is None else f"{value:.4g}"
+
+
+def _checks(facts: Facts) -> Section:
+    """What an audit found about this kind of model, as far as one was given."""
+    heading, audit, model = "Checks that were run", facts.get("audit"), facts["report"]["model"]
+    if audit is None:
+        return Section(heading, ("No audit was given. privfit audit attacks the mechanisms of this version.",))
+    findings = audit["findings"]
+    own = [one for one in findings if one["mechanism"] == model]
+    refuted = sum(one["verdict"] == "violated" for one in findings)
+    words = (
+        f"{len(findings)} attacks were made on mechanisms of privfit, {len(own)} of them on {shown(model)}. "
+        f"{refuted or 'None'} refuted a claim. An attack that fails is evidence, and not a proof.",
+        "Attacks use tables made from public facts, and read no private row.",
+    )
+    lines = tuple(
+        (*map(shown, (one["attack"], one["setting"], one["runs"])), _known(one["found"]), shown(one["verdict"]))
+        for one in own
+    )
+    grid = Grid(f"Attacks on {shown(model)}", ("attack", "setting", "runs", "found", "verdict"), lines)
+    return Section(heading, words, grid=grid if lines else None)
 
 
 def _public(facts: Facts) -> Section:
@@ -139,7 +191,10 @@ def _spent(facts: Facts) -> Section:
     ]
     if ledger["mixed"]:
         words.append("Entries have different adjacencies or rows per person: prices do not add up to one guarantee.")
-    lines = tuple(tuple(map(shown, line)) for line in ledger["entries"])
+    lines = tuple(
+        (shown(first), shown(_time(time)).removesuffix(" UTC"), *map(shown, rest))
+        for first, time, *rest in ledger["entries"]
+    )
     head = ("entry", "time (UTC)", "model", "epsilon", "delta")
     return Section(heading, tuple(words), grid=Grid("The newest entries", head, lines))
 

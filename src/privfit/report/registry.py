@@ -23,7 +23,7 @@ def _fields(facts: Facts) -> dict[str, Any]:
         "deployment": {
             "product": {
                 "name": shown(report["model"]),
-                "data_curators": None,
+                "data_curators": shown(facts["publisher"]) or None,
                 "intended_use": None,
                 "data_product_type": "Machine learning model",
                 "description": None,
