@@ -36,6 +36,7 @@ from privfit.mechanisms.summaries.crosstab import CrossCounts
 from privfit.mechanisms.summaries.itemsets import ItemsetSearch
 from privfit.mechanisms.summaries.questions import Summary
 from privfit.mechanisms.summaries.residuals import ResidualSums
+from privfit.mechanisms.summaries.survival import SurvivalCounts
 
 __all__ = [
     "BOOSTED_ROUNDS",
@@ -91,6 +92,7 @@ __all__ = [
     "SecondMoments",
     "SelectedBounds",
     "Summary",
+    "SurvivalCounts",
     "TunedPerturbation",
     "WithIntervals",
     "bootstrap",
