@@ -25,7 +25,10 @@ NORMS = {
     "linf": lambda moved: max(abs(int(move)) for move in moved),
     "permute-and-flip": lambda moved: max(moved) - min(moved),
     "exponential": lambda moved: max(moved) - min(moved),
+    "gaussian": lambda moved: math.sqrt(sum(int(move) ** 2 for move in moved)),
 }
+RHO = {"exponential": 1 / 8, "gaussian": 1 / 2}
+"""What a distance over its scale costs in zCDP, by the square of it."""
 PAIRS = 8
 ROWS = 12
 
@@ -57,8 +60,8 @@ def price(losses: list[float], calls: list[Call], ledger: pf.Ledger) -> tuple[fl
     (entry,) = ledger.entries()
     if not entry.event.rho:
         return sum(losses), entry.event.epsilon
-    assert all(call.kind == "exponential" for call in calls)
-    return sum(loss**2 / 8 for loss in losses), entry.event.rho
+    each = zip(losses, calls, strict=True)
+    return sum(RHO[call.kind] * loss**2 for loss, call in each), entry.event.rho
 
 
 def pairs(case: Case, adjacency: str) -> list[tuple[list[Any], list[Any]]]:

@@ -60,7 +60,12 @@ def _described(*columns: Any, **options: Any) -> Ask:
 GAPS = pf.Numeric("size", -3, 3, fill=0.5)
 SPEED = pf.Numeric("speed", 0, 1e6)
 ILL, KIND = pf.Category("ill", ["no", "yes"]), pf.Category("kind", ["a", "b", "c"])
+BASKET = tuple(pf.Category(name, [0, 1]) for name in ("bread", "milk", "salt"))
 COST = pf.Numeric("cost", 0, 100)
+
+
+YEARS = pf.Numeric("years", 0, 5, bins=[1, 2, 4], fill=0.5)
+DIED = pf.Category("died", ["no", "yes"])
 
 
 @cache
@@ -97,7 +102,24 @@ CASES = (
     Case("describe", pf.describe, "Summary", (INCOME, GAIN, SEX), _described(INCOME, GAIN, SEX)),
     Case("describe bins", pf.describe, "Summary", (BINNED, JOB), _described(BINNED, JOB, quantiles=(0.25, 0.75))),
     Case("levels", pf.levels, "Summary", (JOB,), _asked(pf.levels, JOB)),
+    Case("itemsets", pf.frequent_itemsets, "ItemsetSearch", BASKET, _asked(pf.frequent_itemsets, BASKET), {"k": 6}),
+    Case(
+        "itemsets delta",
+        pf.frequent_itemsets,
+        "ItemsetSearch",
+        (SEX, BINNED),
+        _asked(pf.frequent_itemsets, [SEX, BINNED]),
+        {"k": 9, "delta": 0.05},
+    ),
     Case("crosstab", pf.crosstab, "CrossCounts", (SEX, BINNED), _asked(pf.crosstab, [SEX, BINNED])),
+    Case("survival", pf.kaplan_meier, "SurvivalCounts", (AGE, DIED), _asked(pf.kaplan_meier, AGE, DIED)),
+    Case(
+        "survival by group",
+        pf.kaplan_meier,
+        "SurvivalCounts",
+        (YEARS, DIED, JOB),
+        lambda table, **more: pf.kaplan_meier(table, YEARS, DIED, by=JOB, **more),
+    ),
     Case(
         "evaluate two classes",
         pf.evaluate,

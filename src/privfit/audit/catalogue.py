@@ -111,6 +111,8 @@ def of_estimator(estimator: type[AnyModel], schema: Schema | None = None, seed: 
         if (chosen := _named(estimator, name)) is not None and chosen != usual:
             settings += [{"mechanism": name}]
             settings += [{"mechanism": name, "delta": 1e-6}] if name in ("output", "objective", "adassp") else []
+    if "intervals" in estimator().get_params() and isinstance(usual, ObjectivePerturbation):
+        settings += [{"intervals": True}, {"intervals": True, "delta": 1e-6, "rows_per_person": 2}]
     for setting in settings:
         blocks = setting.get("mechanism") == "sample-and-aggregate"
         made = Case(estimator.__name__, _maker(estimator, own, setting), own, setting, seed=seed, by_position=blocks)

@@ -13,12 +13,25 @@ from privfit.models import KMeans, LinearRegression, LogisticRegression
 from privfit.models.private import AnyModel
 from privfit.privacy import Adjacency, Ledger
 from privfit.schema import Category, Column, Numeric, Schema
-from privfit.summaries import bounds, count, crosstab, describe, histogram, levels, mean, quantile
+from privfit.summaries import (
+    bounds,
+    count,
+    crosstab,
+    describe,
+    frequent_itemsets,
+    histogram,
+    kaplan_meier,
+    levels,
+    mean,
+    quantile,
+)
 
 Asked = tuple[Callable[..., Any], str, tuple[Column, ...], tuple[Any, ...], Setting]
 """A function, what is asked in words, the columns of its tables, what it is given, and settings."""
 
 INCOME, DEBT = Numeric("income", 0, 1000), Numeric("debt", -1e6, 1e3)
+FLAGS = tuple(Category(name, [0, 1]) for name in "abc")
+TIME, DIED = Numeric("years", 0, 5, bins=4), Category("died", [0, 1])
 SEX, JOB = Category("sex", ["f", "m"]), Category("job", ["cook", "smith"], other=True)
 TABLE: tuple[Asked, ...] = (
     (count, "levels", (JOB,), (JOB, ["cook"]), {}),
@@ -33,8 +46,13 @@ TABLE: tuple[Asked, ...] = (
     (describe, "", (INCOME, SEX), (Schema([INCOME, SEX]),), {}),
     (describe, "", (INCOME, SEX), (Schema([INCOME, SEX]),), {"rows_per_person": 2}),
     (levels, "", (JOB,), (JOB,), {}),
+    (frequent_itemsets, "", (SEX, JOB), ([SEX, JOB],), {"k": 3}),
+    (frequent_itemsets, "", (SEX, JOB), ([SEX, JOB],), {"k": 3, "rows_per_person": 2}),
+    (frequent_itemsets, "flags", FLAGS, (FLAGS,), {"k": 5, "delta": 1e-6}),
     (bounds, "", (INCOME, DEBT), ({"income": INCOME, "debt": DEBT},), {}),
     (bounds, "", (INCOME, DEBT), ({"income": INCOME, "debt": DEBT},), {"delta": 1e-6}),
+    (kaplan_meier, "", (TIME, DIED), (TIME, "died"), {}),
+    (kaplan_meier, "", (TIME, DIED), (TIME, DIED), {"rows_per_person": 2}),
 )
 PUBLIC_ROWS = 200
 """Rows that a model is fitted to before it is evaluated: it is public, and any model will do."""
