@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 import privfit as pf
 from privfit import baselines
-from privfit.audit.attacks import Effort
+from privfit.audit.attacks import FULL, Effort
 from privfit.audit.catalogue import catalogue
 from privfit.audit.runner import attacks
 from privfit.summaries import FUNCTIONS
@@ -80,3 +80,11 @@ def test_a_drawing_has_a_place_for_every_case(tmp_path: Path) -> None:
 def test_an_unknown_name_is_refused() -> None:
     with pytest.raises(pf.PrivacyError, match="KMeans"):
         pf.audit.mechanisms(names=["nothing"])
+
+
+def test_a_full_audit_runs_every_name_often() -> None:
+    runs: dict[str, int] = {}
+    for case in catalogue(full=True):
+        runs[case.name] = runs.get(case.name, 0) + 2 * FULL.runs_of(case)
+    assert min(runs.values()) >= 20_000
+    assert FULL.runs_of(next(case for case in catalogue(full=True) if case.told == "defaults")) == 5000

@@ -4,40 +4,64 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import privfit as pf
-from privfit.audit.attacks import attack_density, attack_ledger, attack_order, attack_replay
+from privfit.audit.attacks import attack_black_box, attack_density, attack_ledger, attack_order, attack_replay
 from privfit.audit.cases import Case
-from privfit.audit.catalogue import of_estimator
+from privfit.audit.catalogue import catalogue, of_estimator
 from privfit.audit.precision import attack_precision
+from privfit.audit.rows import Neighbours, Row
 from privfit.audit.table import Finding
 from privfit.mechanisms.perturbation import objective, precision
-from tests.audit.mutants import FITS, FUNCTIONS, OBJECTIVES, Mutant, laplace
+from privfit.privacy import Adjacency
+from tests.audit.mutants import FIRST_ROWS, FITS, FUNCTIONS, OBJECTIVES, Mutant, laplace
 
+CASES = {case.key: case for case in catalogue()}
 PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
 
 
-def found(attack: str) -> Finding:
-    """What one attack finds on a linear regression."""
-    case = next(of_estimator(pf.LinearRegression))
+def first_of_rows(rows: Any) -> float:
+    """The first value of a block."""
+    return float(rows[0, 0])
+
+
+def by_position() -> tuple[Case, Neighbours]:
+    """Blocks of three rows in order begin with a 0; with one more row at the start, with a 1."""
+    schema = pf.Schema([pf.Numeric("u", 0, 1)])
+    mechanism = pf.SampleAndAggregate(blocks=8)
+
+    def make(adjacency: Adjacency, ledger: pf.Ledger, epsilon: float) -> pf.Aggregate:
+        given: dict[str, Any] = {"adjacency": adjacency, "ledger": ledger, "epsilon": epsilon, "expected_rows": 24}
+        return pf.Aggregate(first_of_rows, low=[0.0], high=[1.0], schema=schema, mechanism=mechanism, **given)
+
+    rows: tuple[Row, ...] = ((0.0,), (0.0,), (1.0,)) * 8
+    return Case("Aggregate", make, schema), Neighbours("one more", (), rows, ((1.0,), *rows), "add-remove")
+
+
+def found(attack: str, key: str = "LinearRegression (defaults)") -> Finding:
+    """What one attack finds on a case of the catalogue."""
+    if key == FIRST_ROWS:
+        return attack_black_box(*by_position(), runs=300)
+    case = CASES[key]
     pairs = case.pairs()
     if attack == "replay":
         return next(attack_replay(case, pairs, 0))
     return {"order": attack_order, "ledger": attack_ledger, "precision": attack_precision}[attack](case, pairs[0])
 
 
-@pytest.mark.parametrize("attack", ["replay", "order", "ledger", "precision"])
-def test_nothing_is_found_without_a_mutant(attack: str) -> None:
-    finding = found(attack)
+@pytest.mark.parametrize(("attack", "key"), sorted({(mutant.attack, mutant.case) for mutant in FITS}))
+def test_nothing_is_found_without_a_mutant(attack: str, key: str) -> None:
+    finding = found(attack, key)
     assert not finding.violated, finding.detail
 
 
 @pytest.mark.parametrize("mutant", FITS, ids=lambda mutant: mutant.name)
 def test_a_broken_fit_is_caught(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
     mutant.break_(monkeypatch)
-    assert found(mutant.attack).violated
+    assert found(mutant.attack, mutant.case).violated
 
 
 def densities(gaussian: bool = False) -> list[Finding]:

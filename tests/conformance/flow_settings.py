@@ -599,6 +599,28 @@ def of_absolute_penalties() -> Iterator[Setting]:
             )
 
 
+def of_intervals() -> Iterator[Setting]:
+    """Classes with what intervals need, with tiny and huge epsilons; after all others."""
+    many: list[tuple[Any, str, dict[str, Any]]] = [
+        (pf.LogisticRegression, "small", {"epsilon": 0.01}),
+        (pf.LogisticRegression, "gaps", {"epsilon": 1000.0, "numeric": "splines"}),
+        (pf.LogisticRegression, "levels", {"epsilon": 1.0, "rows_per_person": 2, "delta": 1e-6}),
+        (pf.LogisticRegression, "huge", {"epsilon": 1.0, "class_weight": {"a": 0.5}}),
+        (pf.LinearSVC, "wide", {"epsilon": 0.7}),
+        (pf.LinearSVC, "one", {"epsilon": 1000.0, "fit_intercept": False}),
+    ]
+    for place, (estimator, features, own) in enumerate(many):
+        parameters = {"intervals": True, **own}
+        adjacency = ADJACENCIES[place % 2]
+        yield _setting(
+            estimator, features, FEATURES[features], CLASSES, adjacency, parameters, may_refuse=True, after=_sure_of
+        )
+
+
+def _sure_of(model: Any) -> Any:
+    return model.coef_interval_, model.intercept_interval_, str(model.summary())
+
+
 def all_settings() -> list[Setting]:
     """Every setting."""
     parts = (
@@ -624,6 +646,7 @@ def all_settings() -> list[Setting]:
         of_searches,
         of_naive_bayes,
         of_amounts,
+        of_intervals,
         of_absolute_penalties,
     )
     return [setting for part in parts for setting in part()]

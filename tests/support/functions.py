@@ -64,6 +64,10 @@ BASKET = tuple(pf.Category(name, [0, 1]) for name in ("bread", "milk", "salt"))
 COST = pf.Numeric("cost", 0, 100)
 
 
+YEARS = pf.Numeric("years", 0, 5, bins=[1, 2, 4], fill=0.5)
+DIED = pf.Category("died", ["no", "yes"])
+
+
 @cache
 def fitted(estimator: Any, target: Any, **options: Any) -> Any:
     """A model of rows that are made up, as it is evaluated on others."""
@@ -108,6 +112,14 @@ CASES = (
         {"k": 9, "delta": 0.05},
     ),
     Case("crosstab", pf.crosstab, "CrossCounts", (SEX, BINNED), _asked(pf.crosstab, [SEX, BINNED])),
+    Case("survival", pf.kaplan_meier, "SurvivalCounts", (AGE, DIED), _asked(pf.kaplan_meier, AGE, DIED)),
+    Case(
+        "survival by group",
+        pf.kaplan_meier,
+        "SurvivalCounts",
+        (YEARS, DIED, JOB),
+        lambda table, **more: pf.kaplan_meier(table, YEARS, DIED, by=JOB, **more),
+    ),
     Case(
         "evaluate two classes",
         pf.evaluate,

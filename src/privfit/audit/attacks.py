@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 
 from privfit.audit.black_box import black_box
 from privfit.audit.cases import Case, spacious_ledger
@@ -31,13 +33,19 @@ class Effort:
     """Steps of the search for worse rows, for each adjacency."""
     every_setting: bool
     """Whether settings beside the defaults have black-box runs and all pairs as well."""
+    of_a_name: int = 0
+    """Black-box runs of all cases of a name together, at least."""
+
+    def runs_of(self, case: Case) -> int:
+        """Black-box runs of a case on each table."""
+        return max(self.runs, math.ceil(self.of_a_name * case.share / 2))
 
 
 QUICK = Effort(runs=60, steps=1, every_setting=False)
 """Black-box runs of a quick audit find gross violations alone; with 40 no outcome could refute epsilon 1. Trades power
 for time: chosen, not measured."""
-FULL = Effort(runs=1500, steps=40, every_setting=True)
-"""Chosen, not measured."""
+FULL = Effort(runs=60, steps=20, every_setting=True, of_a_name=20_000)
+"""The longest audit that ends within an hour on two cores. Chosen, not measured."""
 
 
 def fitted(case: Case, rows: RowMaker, pair: Neighbours, ledger: Ledger) -> tuple[Seen, Seen]:
@@ -142,23 +150,36 @@ def attack_order(case: Case, pair: Neighbours) -> Finding:
     found: dict[bytes, str] = {}
     with tempfile.TemporaryDirectory() as folder:
         for told, table in (*frames, *_elsewhere(frames[0][1], Path(folder))):
-            with noise_from(RecordingNoise(7)):
-                model = case.make(pair.adjacency, spacious_ledger(), case.epsilon).fit(table)
-            found.setdefault(shown_bits(model), told)
+            found.setdefault(_shown(case, pair, table), told)
     others = [told for told in found.values() if told != "as they are"]
     runs = len(frames) + len(ENGINES)
     return case.finding("order", (None, None), runs, f"bits depend on: {', '.join(others)}" if others else "")
 
 
-ENGINES = ("lazy", "Arrow", "Parquet", "narrow types")
+def _shown(case: Case, pair: Neighbours, table: object) -> bytes:
+    """The bits of a seeded fit; those of its error, where it has one."""
+    with noise_from(RecordingNoise(7)):
+        try:
+            return shown_bits(case.make(pair.adjacency, spacious_ledger(), case.epsilon).fit(table))
+        except Exception as error:
+            return f"{type(error).__name__}: {error}".encode()
+
+
+ENGINES = ("lazy", "Arrow", "a stream of batches of 3", "Parquet", "two files", "narrow types")
 
 
 def _elsewhere(table: pl.DataFrame, folder: Path) -> Iterator[tuple[str, Any]]:
     """The same rows for other engines, and in narrower types where these hold the same numbers."""
     yield "lazy", table.lazy()
-    yield "Arrow", table.to_arrow()
+    arrow = table.to_arrow()
+    yield "Arrow", arrow
+    yield "a stream of batches of 3", pa.RecordBatchReader.from_batches(arrow.schema, arrow.to_batches(3))
     table.write_parquet(folder / "table.parquet")
     yield "Parquet", folder / "table.parquet"
+    (files := folder / "files").mkdir()
+    table[:5].write_parquet(files / "1.parquet")
+    table[5:].write_parquet(files / "2.parquet")
+    yield "two files", files
     texts = [pl.col(name).cast(pl.Categorical) for name, kind in table.schema.items() if kind == pl.String]
     narrow = [
         pl.col(name).cast(pl.Float32)

@@ -76,6 +76,8 @@ class Case:
     thresholded: bool = False
     """Whether which draws count depends on which cells are empty: then the law of the output is the same for
     neighbours with the same noise, and not the output."""
+    share: float = 1.0
+    """Its share of the black-box runs of its name."""
     fits_inside: bool = False
     """Whether its noise is that of fits inside of it, whose scales its own event does not list."""
 

@@ -8,7 +8,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -31,6 +31,7 @@ from privfit.models import (
 )
 from privfit.models.named import CLASSIFIERS, LEAST_SQUARES
 from privfit.models.private import AnyModel
+from privfit.models.weights import WeightedFit
 from privfit.privacy import Adjacency, Ledger, PrivacyError
 from privfit.publish import ImportanceWeights
 from privfit.schema import Category, Column, Numeric, Schema
@@ -51,6 +52,7 @@ FEATURES: tuple[Column, ...] = (
 NUMBERS: tuple[Column, ...] = (Numeric("u", 0, 1), Numeric("v", -3, 9))
 ONE: tuple[Column, ...] = (Numeric("x", -1, 1),)
 CLASSES, NUMBER = Category("y", ["a", "b"]), Numeric("y", -5, 5)
+WEIGHT, MOST = Numeric("weight", 0, 2), {"max_weight": 2.0}
 ROUNDS, CANDIDATES = 2, 12
 """Of a genetic search: few, so that it is quick."""
 SYNTHETIC_ROWS = 50
@@ -60,7 +62,21 @@ SYNTHETIC_ROWS = 50
 def catalogue(schema: Schema | None = None, seed: int = 0, full: bool = False) -> list[Case]:
     """Every case, on built-in tables or on those of a schema, which some of them cannot take."""
     plain = list(_quick(schema, seed))
-    return plain if not full else [own for one in plain for own in _priced(one)]
+    cases = plain if not full else [own for one in plain for own in _priced(one)]
+    return [own for name in dict.fromkeys(case.name for case in cases) for own in _shared([*_named_so(cases, name)])]
+
+
+def _named_so(cases: list[Case], name: str) -> Iterator[Case]:
+    """The cases of a name; first the first one at epsilon 1."""
+    own = [case for case in cases if case.name == name]
+    yield from sorted(own, key=lambda case: case.epsilon != 1 or case.setting != own[0].setting)
+
+
+def _shared(cases: list[Case]) -> Iterator[Case]:
+    """Half of the runs of a name are its first case's, where they show most; the others share the rest."""
+    for place, case in enumerate(cases):
+        others = 0.5 / max(len(cases) - 1, 1)
+        yield replace(case, share=others if place else 1.0 if len(cases) == 1 else 0.5)
 
 
 def _rows(setting: Setting) -> int:
@@ -95,6 +111,8 @@ def of_estimator(estimator: type[AnyModel], schema: Schema | None = None, seed: 
         if (chosen := _named(estimator, name)) is not None and chosen != usual:
             settings += [{"mechanism": name}]
             settings += [{"mechanism": name, "delta": 1e-6}] if name in ("output", "objective", "adassp") else []
+    if "intervals" in estimator().get_params() and isinstance(usual, ObjectivePerturbation):
+        settings += [{"intervals": True}, {"intervals": True, "delta": 1e-6, "rows_per_person": 2}]
     for setting in settings:
         blocks = setting.get("mechanism") == "sample-and-aggregate"
         made = Case(estimator.__name__, _maker(estimator, own, setting), own, setting, seed=seed, by_position=blocks)
@@ -105,6 +123,33 @@ def of_estimator(estimator: type[AnyModel], schema: Schema | None = None, seed: 
         setting = {"rows_per_person": 2, "person": PERSON}
         make = _maker(estimator, with_persons, {"rows_per_person": 2})
         yield Case(estimator.__name__, make, with_persons, setting, seed=seed, rows_of_a_person=5)
+        yield from _of_some_rows(estimator, target, seed)
+
+
+def _of_some_rows(estimator: type[AnyModel], target: Column, seed: int) -> Iterator[Case]:
+    """With a filter that a person's row may fail, and with weights of rows, some of them beyond their bound."""
+    filtered = Schema(FEATURES, target, where={"age": (None, 60)})
+    yield Case(estimator.__name__, _maker(estimator, filtered, {}), filtered, {"where": "age"}, seed=seed)
+    if issubclass(estimator, WeightedFit):
+        rows, make = Schema((*FEATURES, WEIGHT), target), _maker(estimator, Schema(FEATURES, target), MOST)
+        yield Case(estimator.__name__, _weighted(make), rows, MOST, seed=seed)
+
+
+class Weighted:
+    """A fit that takes weights from a column of its table."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def fit(self, X: object, /) -> Self:
+        """Fit it, and show what it shows."""
+        self.model.fit(X, sample_weight=WEIGHT.name)
+        vars(self).update({name: value for name, value in vars(self.model).items() if name != "ledger"})
+        return self
+
+
+def _weighted(make: Maker) -> Maker:
+    return lambda adjacency, ledger, epsilon: Weighted(make(adjacency, ledger, epsilon))
 
 
 def _of_one_column(estimator: type[AnyModel], target: Column, seed: int) -> Iterator[Case]:

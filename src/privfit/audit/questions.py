@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from typing import Any, Self
 
 from privfit.audit.cases import EXPECTED, Case, Fits, Maker, Setting
@@ -12,13 +13,25 @@ from privfit.models import KMeans, LinearRegression, LogisticRegression
 from privfit.models.private import AnyModel
 from privfit.privacy import Adjacency, Ledger
 from privfit.schema import Category, Column, Numeric, Schema
-from privfit.summaries import bounds, count, crosstab, describe, frequent_itemsets, histogram, levels, mean, quantile
+from privfit.summaries import (
+    bounds,
+    count,
+    crosstab,
+    describe,
+    frequent_itemsets,
+    histogram,
+    kaplan_meier,
+    levels,
+    mean,
+    quantile,
+)
 
 Asked = tuple[Callable[..., Any], str, tuple[Column, ...], tuple[Any, ...], Setting]
 """A function, what is asked in words, the columns of its tables, what it is given, and settings."""
 
 INCOME, DEBT = Numeric("income", 0, 1000), Numeric("debt", -1e6, 1e3)
 FLAGS = tuple(Category(name, [0, 1]) for name in "abc")
+TIME, DIED = Numeric("years", 0, 5, bins=4), Category("died", [0, 1])
 SEX, JOB = Category("sex", ["f", "m"]), Category("job", ["cook", "smith"], other=True)
 TABLE: tuple[Asked, ...] = (
     (count, "levels", (JOB,), (JOB, ["cook"]), {}),
@@ -38,6 +51,8 @@ TABLE: tuple[Asked, ...] = (
     (frequent_itemsets, "flags", FLAGS, (FLAGS,), {"k": 5, "delta": 1e-6}),
     (bounds, "", (INCOME, DEBT), ({"income": INCOME, "debt": DEBT},), {}),
     (bounds, "", (INCOME, DEBT), ({"income": INCOME, "debt": DEBT},), {"delta": 1e-6}),
+    (kaplan_meier, "", (TIME, DIED), (TIME, "died"), {}),
+    (kaplan_meier, "", (TIME, DIED), (TIME, DIED), {"rows_per_person": 2}),
 )
 PUBLIC_ROWS = 200
 """Rows that a model is fitted to before it is evaluated: it is public, and any model will do."""
@@ -62,9 +77,9 @@ def questions(seed: int) -> Iterator[Case]:
     for function, what, columns, given, setting in TABLE:
         shown = {**({"of": what} if what else {}), **setting}
         yield _case(function, _question(function, given, setting), Schema(columns), shown, seed)
-    for what, model in (("classes", _logistic()), ("numbers", _linear()), ("clusters", _clusters())):
+    for what, (schema, _) in EVALUATED.items():
         for setting in ({}, {"rows_per_person": 2}) if what == "numbers" else ({},):
-            yield _case(evaluate, _evaluation(model, setting), model.schema_, {"of": what, **setting}, seed)
+            yield _case(evaluate, _evaluation(what, setting), schema, {"of": what, **setting}, seed)
 
 
 def _case(function: Callable[..., Any], make: Maker, schema: Schema, shown: Setting, seed: int) -> Case:
@@ -84,33 +99,29 @@ def _question(function: Callable[..., Any], given: Sequence[Any], setting: Setti
 
 # -- models that are evaluated -----------------------------------------------------------------------
 
+EVALUATED: dict[str, tuple[Schema, Callable[..., AnyModel]]] = {
+    "classes": (Schema((INCOME, SEX), Category("ill", ["no", "yes"])), LogisticRegression),
+    "numbers": (Schema((Numeric("age", 0, 100), SEX), INCOME), LinearRegression),
+    "clusters": (Schema((INCOME, Numeric("age", 0, 100))), partial(KMeans, 3)),
+}
 
-def _evaluation(model: AnyModel, setting: Setting) -> Maker:
+
+@cache
+def _public(what: str) -> AnyModel:
+    """A model that is evaluated, fitted to random rows of its schema."""
+    schema, estimator = EVALUATED[what]
+    rows = RowMaker(schema, 1)
+    return estimator(schema=schema, random_state=0).fit(
+        rows.frame(tuple(rows.random_row() for _ in range(PUBLIC_ROWS)))
+    )
+
+
+def _evaluation(what: str, setting: Setting) -> Maker:
     def ask(table: object, **terms: Any) -> Any:
-        return evaluate(model, table, **setting, **terms)
+        return evaluate(_public(what), table, **setting, **terms)
 
     def make(adjacency: Adjacency, ledger: Ledger, epsilon: float) -> Fits:
+        _public(what)  # with noise of its own
         return Question(ask, adjacency, ledger, epsilon)
 
     return make
-
-
-def _public(model: AnyModel, schema: Schema) -> AnyModel:
-    """The model, fitted to random rows of the schema."""
-    rows = RowMaker(schema, 1)
-    return model.fit(rows.frame(tuple(rows.random_row() for _ in range(PUBLIC_ROWS))))
-
-
-def _logistic() -> AnyModel:
-    schema = Schema((INCOME, SEX), Category("ill", ["no", "yes"]))
-    return _public(LogisticRegression(schema=schema, random_state=0), schema)
-
-
-def _linear() -> AnyModel:
-    schema = Schema((Numeric("age", 0, 100), SEX), INCOME)
-    return _public(LinearRegression(schema=schema, random_state=0), schema)
-
-
-def _clusters() -> AnyModel:
-    schema = Schema((INCOME, Numeric("age", 0, 100)))
-    return _public(KMeans(3, schema=schema, random_state=0), schema)

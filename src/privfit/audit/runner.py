@@ -123,7 +123,7 @@ def attacks(case: Case, effort: Effort) -> list[Finding]:
 def _attacks(case: Case, effort: Effort) -> Iterator[Finding]:
     pairs = case.pairs()
     if not case.setting or effort.every_setting:
-        yield attack_black_box(case, pairs[0], effort.runs)
+        yield attack_black_box(case, pairs[0], effort.runs_of(case))
     else:
         pairs = pairs[:: 2 if len(pairs) > 6 else 1][:5] + pairs[1:2]
     yield from attack_replay(case, pairs, effort.steps)

@@ -21,6 +21,7 @@ from privfit.cli.evaluate import evaluate
 from privfit.cli.extensions import Commands
 from privfit.cli.fit import fit
 from privfit.cli.itemsets import itemsets
+from privfit.cli.kaplan_meier import kaplan_meier
 from privfit.cli.ledger import group as ledger
 from privfit.cli.plan import plan
 from privfit.cli.predict import predict
@@ -81,8 +82,25 @@ def privfit(
     """
 
 
-for command in (demo, schema, bounds, describe, itemsets, plan, fit, evaluate, predict, report, publish, audit, doctor):
-    app.command(command.__name__, no_args_is_help=command not in (demo, audit, doctor))(in_one_sentence(command))
+COMMANDS = (
+    demo,
+    schema,
+    bounds,
+    describe,
+    itemsets,
+    kaplan_meier,
+    plan,
+    fit,
+    evaluate,
+    predict,
+    report,
+    publish,
+    audit,
+    doctor,
+)
+for command in COMMANDS:
+    name = command.__name__.replace("_", "-")
+    app.command(name, no_args_is_help=command not in (demo, audit, doctor))(in_one_sentence(command))
 
 app.add_typer(ledger, name="ledger")
 

@@ -15,6 +15,7 @@ from privfit.cli.fit_options import (
     DeltaOption,
     EpsilonOption,
     InteractionsOption,
+    IntervalsOption,
     JobsOption,
     KernelOption,
     L1RatioOption,
@@ -118,6 +119,7 @@ def fit(
     alpha: AlphaOption = None,
     l1_ratio: L1RatioOption = None,
     quantile: QuantileOption = None,
+    intervals: IntervalsOption = False,
     clusters: ClustersOption = None,
     components: ComponentsOption = None,
     interactions: InteractionsOption = None,
@@ -148,7 +150,8 @@ def fit(
     PrivacyParameters(Budget(epsilon, delta), adjacency.value, rows_per_person, expected_rows)  # or a refusal
     check_ledger_options(seed, ledger, ledger_epsilon, ledger_delta, note)
     own = _penalty(model, alpha, l1_ratio) | _of_points(model, clusters, components)
-    own |= _of_coefficients(model, no_intercept, numeric, mechanism) | _of_rest(model, interactions, quantile)
+    own |= _of_coefficients(model, no_intercept, numeric, mechanism, intervals)
+    own |= _of_rest(model, interactions, quantile)
     check_output(output, table, schema, ledger=ledger)
     facts = complete_schema(schema)
     _check_target(model, facts)
@@ -203,12 +206,15 @@ def _of_points(model: Model, clusters: int | None, components: int | None) -> di
     return {f"n_{name}": number for name, number in chosen.items()}
 
 
-def _of_coefficients(model: Model, no_intercept: bool, numeric: NumericStyle, mechanism: Mechanism) -> dict[str, Any]:
+def _of_coefficients(
+    model: Model, no_intercept: bool, numeric: NumericStyle, mechanism: Mechanism, intervals: bool
+) -> dict[str, Any]:
     """The options that models with coefficients have, where the model has them too."""
     given: dict[str, tuple[str, Any, Any]] = {
         "fit_intercept": ("--no-intercept", not no_intercept, True),
         "numeric": ("--numeric", numeric.value, "auto"),
         "mechanism": ("--mechanism", mechanism.value, "auto"),
+        "intervals": ("--intervals", intervals, False),
     }
     taken = ESTIMATORS[model]._get_param_names()
     for name, (option, value, usual) in given.items():

@@ -154,6 +154,14 @@ QuantileOption = Annotated[
         rich_help_panel=MODEL,
     ),
 ]
+IntervalsOption = Annotated[
+    bool,
+    typer.Option(
+        "--intervals",
+        help="Buy what intervals of coefficients and predictions need, with a part of epsilon.",
+        rich_help_panel=MODEL,
+    ),
+]
 L1RatioOption = Annotated[
     float | None,
     typer.Option(

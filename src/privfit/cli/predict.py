@@ -44,7 +44,10 @@ def predict(
         typer.Option("--keep", metavar="COLUMN", help="A column to carry along, as an id; can be given several times."),
     ] = None,
     intervals: Annotated[
-        bool, typer.Option("--intervals", help="Add the ends of the 90% interval of the mean of such rows.")
+        bool,
+        typer.Option(
+            "--intervals", help="Add the ends of the 90% interval of the mean, or the probability, of such rows."
+        ),
     ] = False,
     form: Annotated[Format, typer.Option("--format", help="What files in a folder are written as.")] = Format.parquet,
 ) -> None:

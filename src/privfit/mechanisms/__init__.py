@@ -29,12 +29,14 @@ from privfit.mechanisms.perturbation.output import OutputPerturbation
 from privfit.mechanisms.perturbation.problem import ERMFit, ERMProblem, PairTable
 from privfit.mechanisms.perturbation.regression import ObjectiveRegression, RegressionFit
 from privfit.mechanisms.perturbation.tuning import TunedPerturbation
+from privfit.mechanisms.perturbation.with_intervals import WithIntervals
 from privfit.mechanisms.summaries.bounds import SelectedBounds
 from privfit.mechanisms.summaries.column_selection import ColumnChoice, ColumnSelection
 from privfit.mechanisms.summaries.crosstab import CrossCounts
 from privfit.mechanisms.summaries.itemsets import ItemsetSearch
 from privfit.mechanisms.summaries.questions import Summary
 from privfit.mechanisms.summaries.residuals import ResidualSums
+from privfit.mechanisms.summaries.survival import SurvivalCounts
 
 __all__ = [
     "BOOSTED_ROUNDS",
@@ -90,7 +92,9 @@ __all__ = [
     "SecondMoments",
     "SelectedBounds",
     "Summary",
+    "SurvivalCounts",
     "TunedPerturbation",
+    "WithIntervals",
     "bootstrap",
     "clusterer",
 ]

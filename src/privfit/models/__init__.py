@@ -28,6 +28,7 @@ from privfit.models.search import GeneticSearch
 from privfit.models.select import SelectPrivate
 from privfit.models.shapes import Shape
 from privfit.models.streaming import prediction_batches
+from privfit.models.summary import CoefficientTable
 from privfit.models.svm import LinearSVC
 
 ESTIMATORS = (
@@ -127,6 +128,7 @@ __all__ = [
     "AdditiveClassifier",
     "AdditiveRegressor",
     "Aggregate",
+    "CoefficientTable",
     "ElasticNet",
     "FractionalRegressor",
     "FunctionalClassifier",

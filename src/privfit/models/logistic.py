@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from privfit.models._docs import documented
 from privfit.models.classes import ClassModel, log_probabilities
 from privfit.models.features import USUAL_COMPONENTS
 from privfit.models.inputs import predicting
+from privfit.models.intervals import ClassesWithIntervals
 from privfit.models.named import CLASSIFIERS, ERMMechanism
 from privfit.models.perturbed import PerturbedModel
 from privfit.models.report import JSONObject
@@ -29,7 +30,10 @@ Floats = NDArray[np.float64]
 
 @documented
 class LogisticRegression(
-    WeighedClasses, ClassModel[ERMMechanism, ERMProblem, ERMFit], PerturbedModel[ERMMechanism, ERMFit]
+    WeighedClasses,
+    ClassesWithIntervals,
+    ClassModel[ERMMechanism, ERMProblem, ERMFit],
+    PerturbedModel[ERMMechanism, ERMFit],
 ):
     """Logistic regression for two or more classes, fitted under differential privacy.
 
@@ -88,6 +92,7 @@ class LogisticRegression(
 
     _mechanisms = CLASSIFIERS
     _loss = LOGISTIC
+    _choices: ClassVar[dict[str, tuple[object, ...]]] = PerturbedModel._choices | ClassesWithIntervals._choices
 
     def __init__(
         self,
@@ -104,6 +109,7 @@ class LogisticRegression(
         n_components: int = USUAL_COMPONENTS,
         row_norm: float | None = None,
         interactions: int | str = "auto",
+        intervals: bool = False,
         rows_per_person: int = 1,
         expected_rows: int | None = None,
         max_weight: float | None = None,
@@ -135,9 +141,16 @@ class LogisticRegression(
         self.n_components = n_components
         self.row_norm = row_norm
         self.interactions = interactions
+        self.intervals = intervals
 
     def _instead(self) -> str:
         return "Use mechanism='objective', which fits any number of classes, or join classes in the schema."
+
+    def _predicted(self, scores: Floats) -> Floats:
+        return np.asarray(np.exp(self._log_probability(scores)), dtype=np.float64)
+
+    def _ratio_name(self) -> str:
+        return "odds ratio" if self._slopes is None else ""
 
     # -- probabilities -----------------------------------------------------------------------------
 

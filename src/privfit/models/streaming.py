@@ -78,7 +78,7 @@ def _intervals(model: Any, table: TableLike) -> Any:
     except AttributeError:
         pass
     raise DataError(
-        f"Intervals were asked of a {type(model).__name__} that has none. A linear regression by the functional "
-        "mechanism has them (--mechanism functional, or intervals=True), if it was saved with at most 50 coefficients. "
-        "Leave them out."
+        f"Intervals were asked of a {type(model).__name__} that has none. A linear model has them that was fitted with "
+        "intervals=True (--intervals), or a linear regression by the functional mechanism, if it was saved with at "
+        "most 50 coefficients. Leave them out."
     )

@@ -12,6 +12,7 @@ from privfit.models._docs import documented
 from privfit.models.classes import ClassModel
 from privfit.models.features import USUAL_COMPONENTS
 from privfit.models.inputs import PUBLIC
+from privfit.models.intervals import ClassesWithIntervals
 from privfit.models.named import WEIGHTS, ERMMechanism
 from privfit.models.perturbed import PerturbedModel
 from privfit.models.weights import WeighedClasses
@@ -20,7 +21,12 @@ from privfit.schema import Category, Schema
 
 
 @documented
-class LinearSVC(WeighedClasses, ClassModel[ERMMechanism, ERMProblem, ERMFit], PerturbedModel[ERMMechanism, ERMFit]):
+class LinearSVC(
+    WeighedClasses,
+    ClassesWithIntervals,
+    ClassModel[ERMMechanism, ERMProblem, ERMFit],
+    PerturbedModel[ERMMechanism, ERMFit],
+):
     """Support vector classification for two or more classes, fitted under differential privacy.
 
     More than two classes are fitted one against the rest, in one release.
@@ -64,7 +70,9 @@ class LinearSVC(WeighedClasses, ClassModel[ERMMechanism, ERMProblem, ERMFit], Pe
     True
     """
 
-    _choices: ClassVar[dict[str, tuple[object, ...]]] = PerturbedModel._choices | {"loss": ("huber", "hinge")}
+    _choices: ClassVar[dict[str, tuple[object, ...]]] = (
+        PerturbedModel._choices | ClassesWithIntervals._choices | {"loss": ("huber", "hinge")}
+    )
     _mechanisms = WEIGHTS
 
     def __init__(
@@ -83,6 +91,7 @@ class LinearSVC(WeighedClasses, ClassModel[ERMMechanism, ERMProblem, ERMFit], Pe
         gamma: float | str = "auto",
         n_components: int = USUAL_COMPONENTS,
         row_norm: float | None = None,
+        intervals: bool = False,
         rows_per_person: int = 1,
         expected_rows: int | None = None,
         max_weight: float | None = None,
@@ -115,11 +124,13 @@ class LinearSVC(WeighedClasses, ClassModel[ERMMechanism, ERMProblem, ERMFit], Pe
         self.gamma = gamma
         self.n_components = n_components
         self.row_norm = row_norm
+        self.intervals = intervals
 
     def _chosen_mechanism(self) -> ERMMechanism:
-        if self.loss == "hinge" and isinstance(self.mechanism, str) and self.mechanism == "auto":
+        if not self.intervals and self.loss == "hinge" and isinstance(self.mechanism, str) and self.mechanism == "auto":
             return PrivGene() if self._suits_privgene() else OutputPerturbation()
-        return super()._chosen_mechanism()
+        chosen: ERMMechanism = super()._chosen_mechanism()
+        return chosen
 
     def _suits_privgene(self) -> bool:
         """Whether PrivGene can fit this: two classes, and columns as bins or splines."""

@@ -3,7 +3,7 @@
 Read release.py first: the order of every function, from what a user gives to an answer with its report. Each function
 states a problem for a mechanism of mechanisms/summaries and says how the answer looks: bought.py (bounds),
 bought_levels.py (levels), columns.py (count, mean, quantile, histogram, crosstab), description.py (describe),
-itemsets.py (frequent_itemsets), figures.py (numbers with intervals).
+itemsets.py (frequent_itemsets), survival.py (kaplan_meier), figures.py (numbers with intervals).
 """
 
 from privfit.summaries.bought import BoughtBounds, bounds
@@ -12,6 +12,7 @@ from privfit.summaries.columns import count, crosstab, histogram, mean, quantile
 from privfit.summaries.description import TableDescription, describe
 from privfit.summaries.figures import Figure, Figures
 from privfit.summaries.itemsets import FrequentItemsets, frequent_itemsets
+from privfit.summaries.survival import SurvivalCurves, kaplan_meier
 
 __all__ = [
     "FUNCTIONS",
@@ -20,6 +21,7 @@ __all__ = [
     "Figure",
     "Figures",
     "FrequentItemsets",
+    "SurvivalCurves",
     "TableDescription",
     "bounds",
     "count",
@@ -27,10 +29,11 @@ __all__ = [
     "describe",
     "frequent_itemsets",
     "histogram",
+    "kaplan_meier",
     "levels",
     "mean",
     "quantile",
 ]
 
-FUNCTIONS = (bounds, count, mean, quantile, histogram, crosstab, describe, levels, frequent_itemsets)
+FUNCTIONS = (bounds, count, mean, quantile, histogram, crosstab, describe, levels, frequent_itemsets, kaplan_meier)
 """Every function that releases something: the conformance suite runs them because they are listed here."""

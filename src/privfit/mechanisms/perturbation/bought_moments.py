@@ -27,10 +27,10 @@ from privfit.schema import Geometry, RowNorms
 
 Floats = NDArray[np.float64]
 
-NOISE_SIZES = 1.0
+NOISE_SIZES = 0.5
 """A direction is identified where the bought Hessian is at least so many times as large as its noise can be (twice the
 standard deviation of an entry times the root of the number of directions). More calls more coefficients unidentified,
-less widens their intervals: python papers/experiments/coverage.py --objective."""
+less widens their intervals: python papers/experiments/coverage.py --models."""
 OTHER_DIRECTIONS = 0.02
 """A coefficient is not identified where more than this share of its squared length lies along directions that are
 not."""
@@ -81,10 +81,14 @@ class MomentPart:
             part = together
         return cls(geometry, part, level)
 
-    def drawn(self, design: CachedDesign, weights: Floats, respond: RowResponse, draws: Draws) -> Floats:
-        """The matrix with noise, for released weights and a response of rows that is from 0 to 1."""
+    def drawn(
+        self, design: CachedDesign, weights: Floats, respond: RowResponse, draws: Draws, power: int = 1
+    ) -> Floats:
+        """The matrix with noise, for released weights and a response of rows that is from 0 to 1; rows with weights
+        count by this power of them.
+        """
         rows, columns = distinct_places(self.geometry)
-        noisy = draws.add(response_moments(design, weights, respond)[rows, columns])
+        noisy = draws.add(response_moments(design, weights, respond, power)[rows, columns])
         found = np.zeros((self.geometry.n_columns, self.geometry.n_columns))
         found[rows, columns] = found[columns, rows] = noisy * (self.level / self.part.unit)
         return found
@@ -181,6 +185,14 @@ class Sandwich:
         along = self.directions @ vectors
         back = along[:, known] / values[known] @ along[:, known].T
         return back, along[:, ~known]
+
+    def typical_change(self, step: Floats) -> float:
+        """How far a step of the weights moves the predictor of a row: the root of the mean square, rows counting by
+        their curvature.
+        """
+        along = self.directions.T @ step
+        rows = float(np.diag(self.bread).max(initial=0.0))  # at least the largest mean square of a column
+        return math.sqrt(max(float(along @ self.bread @ along), 0.0) / max(rows, np.finfo(float).tiny))
 
     def debiased(self, weights: Floats, penalised: Floats) -> Floats:
         """Weights without the penalty whose gradient at them is `penalised`: one Newton step, where the Hessian is

@@ -23,6 +23,7 @@ from privfit.privacy.parts import Laplace
 from privfit.schema import AUTO_KNOTS, Norm, RowNorms
 
 if TYPE_CHECKING:
+    from privfit.mechanisms.perturbation.certainty import Certainty
     from privfit.mechanisms.perturbation.interaction_terms import InteractionTerms
     from privfit.mechanisms.perturbation.objective_noise import ObjectiveNoise
     from privfit.mechanisms.perturbation.penalty_matrix import PenaltyMatrix
@@ -285,6 +286,8 @@ class ERMFit:
     """What rows of each class counted, where that was bought."""
     most_weight: float = 1.0
     """The most that a row could count; `ridge` is beside a sum of rows that count at most 1."""
+    certainty: Certainty | None = None
+    """How sure the weights are, where that was bought."""
 
     def debiased(self, norms: RowNorms, has_intercept: bool, sd: float) -> ERMFit:
         """The fit with every block of columns stretched about its mean: undoes part of what ridge and noise did to it,

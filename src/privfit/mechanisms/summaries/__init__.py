@@ -10,6 +10,7 @@ Read them in this order:
 - residuals.py: sums of residuals and of a target, clipped to ranges that are bought.
 - crosstab.py: counts of the cells of several columns together.
 - itemsets.py: sets of items that many rows hold, chosen one after the other, and their counts.
+- survival.py: counts of events and censored times on a grid; survival_bands.py: the curves that follow from them.
 
 What is counted, and what one row can change, stands in statistics/ranges.py and statistics/quantiles.py; the proofs are
 in docs/proofs/bounds.md and docs/proofs/description.md. The functions that users call are in privfit/summaries/.

@@ -1,0 +1,122 @@
+"""Intervals of models that perturb an objective: how often they cover, what they say, and what is saved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import privfit as pf
+
+TRUTH = np.array([1.5, -1.0, 0.5, -0.5])
+"""Three slopes and the intercept."""
+CLASSES = pf.Schema.box(-1, 1, n_features=3, target=["no", "yes"])
+
+
+def columns(n_rows: int, correlation: float, rng: np.random.Generator) -> np.ndarray:
+    own = rng.standard_normal((n_rows, 3))
+    own[:, 1] = correlation * own[:, 0] + np.sqrt(1 - correlation**2) * own[:, 1]
+    return np.clip(own / 3, -1, 1)
+
+
+def classes(n_rows: int, correlation: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    x = columns(n_rows, correlation, rng)
+    probability = 1 / (1 + np.exp(-(x @ TRUTH[:3] + TRUTH[3])))
+    return x, np.where(rng.uniform(size=n_rows) < probability, "yes", "no")
+
+
+def ends_of(model: pf.LogisticRegression) -> np.ndarray:
+    return np.vstack([model.coef_interval_, model.intercept_interval_])
+
+
+@pytest.mark.parametrize(("correlation", "epsilon"), [(0.0, 0.5), (0.9, 2.0)])
+def test_every_coefficient_of_a_classifier_is_covered_as_often_as_claimed(correlation: float, epsilon: float) -> None:
+    hits = []
+    for seed in range(40):
+        x, y = classes(20_000, correlation, seed)
+        model = pf.LogisticRegression(epsilon, schema=CLASSES, intervals=True, random_state=seed).fit(x, y)
+        low, high = ends_of(model).T
+        hits.append((low <= TRUTH) & (high >= TRUTH))
+        if correlation == 0.0:
+            assert np.isfinite(high - low).all()
+    assert np.mean(hits, axis=0).min() >= 0.75  # 90% less three errors of 40 runs
+
+
+def test_noise_narrows_with_epsilon_and_hides_correlated_columns() -> None:
+    x, y = classes(20_000, 0.0, 0)
+    few, many = (pf.LogisticRegression(e, schema=CLASSES, intervals=True, random_state=0).fit(x, y) for e in (0.5, 5.0))
+    assert np.all(np.diff(few.coef_interval_) > np.diff(many.coef_interval_))
+    assert few.summary().noise_share[0] > 3 * many.summary().noise_share[0]
+    x[:, 1] = x[:, 0]
+    hidden = pf.LogisticRegression(1.0, schema=CLASSES, intervals=True, random_state=0).fit(x, y)
+    assert np.isinf(hidden.coef_interval_[:2]).all()
+    assert np.isfinite(hidden.coef_interval_[2]).all()
+    assert any("not identified" in note for note in hidden.report_.notes)
+    table = hidden.summary()
+    assert str(table).count("not identified") == 2
+    assert table.to_dict()["lines"][0]["interval"] is None
+    ends = hidden.predict_interval(x[:5])  # the sum of both is known
+    assert np.all(ends[:, 1] - ends[:, 0] < 0.3)
+
+
+def test_predictions_have_intervals_around_them() -> None:
+    x, y = classes(20_000, 0.5, 1)
+    model = pf.LogisticRegression(1.0, schema=CLASSES, intervals=True, random_state=1).fit(x, y)
+    ends, told = model.predict_interval(x[:50]), model.predict_proba(x[:50])[:, 1]
+    assert np.all((ends[:, 0] < told) & (told < ends[:, 1]))
+    assert np.all(np.diff(model.predict_interval(x[:50], 0.5)) < np.diff(ends))
+    true = 1 / (1 + np.exp(-(x[:50] @ TRUTH[:3] + TRUTH[3])))
+    assert np.mean((ends[:, 0] < true) & (true < ends[:, 1])) > 0.5
+    machine = pf.LinearSVC(1.0, schema=CLASSES, intervals=True, random_state=1).fit(x, y)
+    ends, score = machine.predict_interval(x[:50]), machine.decision_function(x[:50])
+    assert np.all((ends[:, 0] < score) & (score < ends[:, 1]))
+    with pytest.raises(pf.PrivacyError, match=r"confidence=1\.5"):
+        model.confidence_intervals(1.5)
+
+
+def test_a_summary_has_odds_ratios_and_says_what_it_is() -> None:
+    x, y = classes(20_000, 0.0, 2)
+    model = pf.LogisticRegression(1.0, schema=CLASSES, intervals=True, random_state=2).fit(x, y)
+    table = model.summary(0.95)
+    text = str(table)
+    assert "odds ratio" in text
+    assert "95% interval" in text
+    assert "NOT private" in text  # a seed was given
+    assert "p-values" in text
+    assert f"{np.exp(model.coef_[0, 0]):.4g}" in text
+    assert "<table>" in table._repr_html_()
+    assert "odds ratio" not in str(
+        pf.LinearSVC(1.0, schema=CLASSES, intervals=True, random_state=2).fit(x, y).summary()
+    )
+
+
+def test_levels_have_intervals_and_weights_of_classes_count() -> None:
+    rng = np.random.default_rng(3)
+    levels = rng.integers(0, 3, 30_000)
+    effects = np.array([-1.0, 0.0, 1.0])
+    y = (rng.uniform(size=30_000) < 1 / (1 + np.exp(-effects[levels]))).astype(int)
+    schema = pf.Schema([pf.Category("level", [0, 1, 2])], target=pf.Category("y", [0, 1]))
+    table = np.column_stack([levels, y])
+    model = pf.LogisticRegression(1.0, schema=schema, intervals=True, random_state=3).fit(table)
+    assert np.all((model.coef_interval_[:, 0] < effects) & (effects < model.coef_interval_[:, 1]))
+    halved = pf.LogisticRegression(
+        1.0, schema=schema, intervals=True, random_state=3, class_weight={0: 0.5, 1: 1.0}
+    ).fit(table)
+    low, high = halved.intercept_interval_
+    assert low < np.log(2) < high
+
+
+def test_a_saved_model_keeps_its_intervals(tmp_path: Path) -> None:
+    x, y = classes(5_000, 0.9, 4)
+    model = pf.LogisticRegression(0.5, schema=CLASSES, intervals=True, random_state=4).fit(x, y)
+    model.save(tmp_path / "model.json")
+    loaded = pf.load_model(tmp_path / "model.json")
+    assert isinstance(loaded, pf.LogisticRegression)
+    assert np.allclose(loaded.coef_interval_, model.coef_interval_, rtol=1e-6)
+    assert np.allclose(loaded.predict_interval(x[:9]), model.predict_interval(x[:9]), rtol=1e-6)
+    assert str(loaded.summary()) == str(model.summary())
+    plain = pf.LogisticRegression(0.5, schema=CLASSES, random_state=4).fit(x, y)
+    with pytest.raises(AttributeError, match="intervals=True"):
+        plain.summary()

@@ -1,0 +1,92 @@
+"""kaplan_meier: what it returns and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import privfit as pf
+
+RNG = np.random.default_rng(0)
+ROWS = 20_000
+ARM = RNG.choice(["old", "new"], ROWS)
+LIVES, WATCHED = RNG.exponential(np.where(ARM == "new", 4.0, 2.0)), RNG.uniform(0, 8, ROWS)
+TABLE = pl.DataFrame({"arm": ARM, "years": np.minimum(LIVES, WATCHED), "died": LIVES <= WATCHED}).with_columns(
+    status=pl.when("died").then(pl.lit("dead")).otherwise(pl.lit("alive"))
+)
+YEARS, BY = pf.Numeric("years", 0, 6), pf.Category("arm", ["old", "new"])
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_a_curve_for_each_group_is_near_the_truth(adjacency: str) -> None:
+    given: dict[str, Any] = {"epsilon": 1.0, "adjacency": adjacency, "random_state": 0}
+    curves = pf.kaplan_meier(TABLE, YEARS, "died", by=BY, **given)
+    assert curves.groups == ("old", "new")
+    assert curves.survival.shape == (2, 21)
+    assert curves.band.shape == curves.survival.interval.shape == (2, 21, 2)
+    truth = np.exp(-np.outer([1 / 2, 1 / 4], curves.times))
+    assert np.abs(np.asarray(curves.survival) - truth).max() < 0.05
+    assert np.asarray(curves.median) == pytest.approx(np.log(2) * np.array([2.0, 4.0]), abs=0.15)
+    ends = curves.median.interval
+    assert (ends[:, 0] < curves.median).all()
+    assert (ends[:, 1] > curves.median).all()
+
+
+def test_the_event_may_be_a_category() -> None:
+    given: dict[str, Any] = {"epsilon": 1.0, "random_state": 0}
+    status = pf.kaplan_meier(TABLE, YEARS, pf.Category("status", ["alive", "dead"]), **given)
+    named = pf.kaplan_meier(TABLE, YEARS, "died", **given)
+    np.testing.assert_array_equal(status.survival, named.survival)
+    np.testing.assert_array_equal(status.band, named.band)
+
+
+def test_bins_of_the_time_are_those_of_the_grid() -> None:
+    curves = pf.kaplan_meier(TABLE, pf.Numeric("years", 0, 6, bins=[1, 2, 4]), "died", epsilon=1.0, random_state=0)
+    assert curves.times.tolist() == [0, 1, 2, 4, 6]
+    assert curves.at_risk.shape == (4,)
+    assert curves.at_risk[0] == pytest.approx(ROWS)
+    assert float(curves.at(1.0)) == curves.survival[1]
+    assert curves.at([0.0, 7.0]).tolist() == pytest.approx([1.0, np.nan], nan_ok=True)
+
+
+def test_curves_print_and_are_ready_for_json(tmp_path: Any) -> None:
+    curves = pf.kaplan_meier(TABLE[:300], YEARS, "died", by=BY, epsilon=0.3, random_state=0)
+    told = json.loads(json.dumps(curves.to_dict(), allow_nan=False))
+    assert list(told["curves"]) == ["old", "new"]
+    assert "90% interval" in str(curves)
+    pytest.importorskip("matplotlib")
+    drawing = curves.plot(tmp_path / "curves.png")
+    assert "old" in drawing.alt
+    assert (tmp_path / "curves.png").stat().st_size > 0
+
+
+def test_a_ledger_pays_once_for_all_curves() -> None:
+    ledger = pf.Ledger(epsilon=1.0)
+    curves = pf.kaplan_meier(TABLE, YEARS, "died", by=BY, epsilon=0.4, ledger=ledger)
+    assert ledger.spent.epsilon == 0.4
+    assert ledger.entries()[0].model == "kaplan_meier"
+    assert curves.report.epsilon == 0.4
+    with pytest.raises(pf.BudgetExceeded):
+        pf.kaplan_meier(TABLE, YEARS, "died", epsilon=0.7, ledger=ledger)
+
+
+@pytest.mark.parametrize(
+    ("ask", "match"),
+    [
+        (lambda **more: pf.kaplan_meier(TABLE, "years", "died", **more), "Numeric"),
+        (lambda **more: pf.kaplan_meier(TABLE, YEARS, pf.Category("arm", ["a", "b", "c"]), **more), "two levels"),
+        (lambda **more: pf.kaplan_meier(TABLE, YEARS, pf.Numeric("died", 0, 1), **more), "two levels"),
+        (lambda **more: pf.kaplan_meier(TABLE, YEARS, "died", by="arm", **more), "Category"),
+        (lambda **more: pf.kaplan_meier(TABLE, YEARS, "status", **more), "status"),
+        (lambda **more: pf.kaplan_meier(TABLE, pf.Numeric("time", 0, 5), "died", **more), "time"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_and_charges_nothing(ask: Any, match: str) -> None:
+    ledger = pf.Ledger(epsilon=1.0)
+    with pytest.raises((pf.SchemaError, pf.DataError), match=match):
+        ask(epsilon=0.5, ledger=ledger)
+    assert ledger.spent.epsilon == 0
