@@ -55,7 +55,12 @@ def test_columns_that_are_not_there_or_of_the_wrong_kind_are_refused(run: Run, l
 
 def test_the_schema_says_which_rows_are_used(run: Run, lives: Path) -> None:
     rows = pl.DataFrame(
-        {"years": [5.0] * 400, "died": [0] * 400, "id": ["many"] * 300 + [f"p{i}" for i in range(100)], "age": [40] * 400}
+        {
+            "years": [5.0] * 400,
+            "died": [0] * 400,
+            "id": ["many"] * 300 + [f"p{i}" for i in range(100)],
+            "age": [40] * 400,
+        }
     )
     rows = rows.with_columns(pl.when(pl.int_range(400) >= 350).then(10).otherwise(pl.col("age")).alias("age"))
     rows.write_csv("lives.csv")
