@@ -209,20 +209,24 @@ def on_knots(block: Block, values: Values) -> Floats:
     """Where values lie among a block's knots: 0 at the first, 1 at the second, and so on; clipped to the bounds."""
     column = block.column
     assert isinstance(column, Numeric)
-    places = np.asarray(column.on_scale(within_bounds(column, values)), dtype=np.float64)
-    np.clip(places, 0.0, 1.0, out=places)
+    places = within_bounds(column, values)
+    if column.is_wide:
+        places = np.clip(column.on_scale(places), 0.0, 1.0)
+    else:  # as `on_scale`, in place: rounding is monotone, so that no place is beyond 0 and 1
+        places -= column.low
+        places /= column.high - column.low
     places *= len(block.edges) - 1
     return places
 
 
 def within_bounds(column: Numeric, values: Values) -> Floats:
     """A copy of values, clipped to a column's bounds, absent ones as the schema says."""
-    own = np.array(values, dtype=np.float64)
+    own = np.clip(np.asarray(values, dtype=np.float64), column.low, column.high)
     if np.isnan(np.max(own, initial=-np.inf)):  # a NaN is larger than all
         if column.fill is None:
             raise absent_values(column)
-        own[np.isnan(own)] = column.fill
-    return np.clip(own, column.low, column.high, out=own)
+        own[np.isnan(own)] = np.clip(column.fill, column.low, column.high)
+    return own
 
 
 def _replaced(

@@ -90,7 +90,7 @@ class Member:
         return self.levels - (self.block.kind == "spline-or-missing")
 
     def codes(self, values: Values) -> NDArray[np.intp] | Floats:
-        """The level of every row: a function of that row alone, to the bit.
+        """The level of every row, in an array of its own: a function of that row alone, to the bit.
 
         A logarithm's last place may depend on where in memory a value stands; comparing does not.
         """
@@ -226,9 +226,11 @@ class Layout:
                 line[:] = self.members[place].fine_cells(columns[place])
         levels = (member.codes(values) for member, values in zip(self.members, columns, strict=True))
         for position, (group, first) in enumerate(zip(self.groups, self.firsts, strict=False)):
-            joined = np.full(rows, float(first))
-            for member in group:
-                joined += next(levels) * member.stride
+            joined = next(levels).astype(np.float64, copy=False)  # of the first member, whose stride is 1
+            joined += first
+            for member in group[1:]:
+                own = next(levels)
+                joined += np.multiply(own, member.stride, out=own)
             codes[:, position] = joined
         return codes
 
