@@ -117,6 +117,7 @@ class AdditiveRegressor(
         adjacency: str = "replace-one",
         fit_intercept: bool = True,
         numeric: str = "auto",
+        interactions: int | str = "auto",
         monotone: Monotone | None = None,
         bands: bool = False,
         rows_per_person: int = 1,
@@ -143,6 +144,7 @@ class AdditiveRegressor(
             max_memory=max_memory,
         )
         self.max_weight = max_weight
+        self.interactions = interactions
         self.monotone = monotone
         self.bands = bands
 
@@ -161,14 +163,18 @@ class AdditiveRegressor(
             used, self._knots_used = automatic_numbers(parameters, columns, rows, REGRESSION_SLOPE_BELOW)
         self._numeric_used = used  # type: ignore[assignment]
         most = None if given.weights is None else given.weights.most
-        problem = QuadraticProblem(SQUARED, bool(self.fit_intercept), max_weight=most)
+        problem = QuadraticProblem(
+            SQUARED, bool(self.fit_intercept), max_weight=most, interactions=self.interactions
+        )
         return problem, mechanism.geometry(given.schema, problem, self._numeric_used)
 
     def _keep(self, result: AdditiveResult) -> None:
         coef, intercept = self._geometry.table_units(result.fit.weights, result.fit.intercept)
         block = self._geometry.target
         assert block is not None
-        self.coef_ = made_monotone(self._geometry, coef * block.unit, self.monotone or {})
+        curves = made_monotone(self._geometry, coef * block.unit, self.monotone or {})
+        self._pairs = tuple(table.columns for table in result.fit.pairs)
+        self.coef_ = np.concatenate([curves, *(table.scores * block.unit for table in result.fit.pairs)])
         self.intercept_ = intercept * block.unit + block.center
         assert result.fit.bands is not None
         half = result.fit.bands * block.unit

@@ -21,8 +21,9 @@ from privfit.mechanisms.perturbation.absolute_penalty import AbsolutePenalty, Sp
 from privfit.mechanisms.perturbation.base import NoiseKind
 from privfit.mechanisms.perturbation.defaults import MOMENTS_FROM, OBJECTIVE_FROM
 from privfit.mechanisms.perturbation.interaction_terms import integer_weights, score_bits
+from privfit.mechanisms.perturbation.number_terms import NumberTerms, planned_number_terms
 from privfit.mechanisms.perturbation.precision import minimised
-from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem
+from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem, PairTable
 from privfit.mechanisms.perturbation.regression_weights import TAPER, RegressionWeights
 from privfit.mechanisms.perturbation.shape_bands import (
     FOR_BANDS,
@@ -36,7 +37,7 @@ from privfit.mechanisms.perturbation.target_scale import ChosenScale, TargetScal
 from privfit.privacy import Budget, Draws, Event, PrivacyError, PrivacyParameters, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import Laplace, Part
-from privfit.rows import COUNT_UNIT, CachedDesign, Rows, sum_of_residuals, weighed_rows
+from privfit.rows import COUNT_UNIT, CachedDesign, Rows, is_alone, sum_of_residuals, weighed_rows
 from privfit.schema import Block, Geometry, RowNorms, Schema
 from privfit.solvers import Penalty
 
@@ -67,6 +68,8 @@ class RegressionPlan(ReleasePlan):
     """Steps of the residuals whose mean is the intercept: 2^bits to the width at which they are cut."""
     bands: Laplace | None = None
     """Of sums of curvatures, where bands of curves are asked for."""
+    terms: NumberTerms | None = None
+    """Interaction terms after the weights, if there are any."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,8 @@ class RegressionFit:
     """The weights in units of the threshold, where there was a penalty on absolute values."""
     rows: float = 0.0
     """The number of rows that alpha is per, where it is."""
+    pairs: tuple[PairTable, ...] = ()
+    """Interaction terms that count beside the weights."""
     gap: ClassVar[float] = 0.0
     """A minimum is certified."""
 
@@ -142,6 +147,7 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
     _for_intercept: ClassVar[Fraction] = FOR_INTERCEPT
     _kind: ClassVar[str] = "a regression"
     _has_bands: ClassVar[bool] = True
+    _has_terms: ClassVar[bool] = True
 
     def check(self) -> None:
         """Refuse parameters that mean nothing, before anything is read."""
@@ -191,10 +197,13 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
             )
         bands = curvature_part(facts) if self.bands else None
         parameters, (first, last) = facts.parameters, self._beside(problem)
-        beside = first + last + (FOR_BANDS if self.bands else 0)
+        terms = planned_number_terms(problem.interactions, facts) if self._has_terms else None
+        beside = first + last + (FOR_BANDS if self.bands else 0) + (0 if terms is None else terms.share)
         left = replace(parameters, budget=rounded_down(parameters.budget, 1 - beside))
         own, steps = replace(facts, parameters=left), self._weights(problem, facts)
         weights = steps.plan(own, self._erm(problem, facts))
+        if terms is not None:
+            weights = replace(weights, fine=any(map(is_alone, terms.menu)))
         scale = self._scale(facts, problem, weights)
         bits = score_bits(weights.gradients.norms.columns)
         if last and bits < 1:
@@ -207,9 +216,15 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
             weights.event.delta,
             adjacency=parameters.adjacency,
             rows_per_person=int(parameters.rows_per_person),
-            parts=(*scale.parts(), *weights.event.parts, *intercept, *(() if bands is None else (bands,))),
+            parts=(
+                *scale.parts(),
+                *weights.event.parts,
+                *(() if terms is None else terms.parts()),
+                *intercept,
+                *(() if bands is None else (bands,)),
+            ),
         )
-        return RegressionPlan(event, facts, scale, steps, replace(weights, facts=own), intercept, bits, bands)
+        return RegressionPlan(event, facts, scale, steps, replace(weights, facts=own), intercept, bits, bands, terms)
 
     def _beside(self, problem: QuadraticProblem) -> tuple[Fraction, Fraction]:
         """The shares of epsilon for what comes before the weights, and after them."""
@@ -272,6 +287,9 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
             sparse=sparse,
             rows=float(plan.facts.n_rows or 0),
         )
+        if plan.terms is not None:
+            pairs = plan.terms.at(centre, threshold).tables(data, weights * threshold, draws)
+            fit = replace(fit, pairs=pairs)
         if plan.intercept:
             fit = self._moved(fit, weights, data, plan, draws)
         if self.bands is None or not self._has_bands:
@@ -298,7 +316,8 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         """The fit moved by the noisy mean of the residuals it leaves."""
         width, most = min(INTERCEPT_WIDTH * fit.threshold, 1.0), 1 << plan.bits
         whole = integer_weights(weights * (fit.threshold / width), plan.bits)
-        sums = [sum_of_residuals(data, whole, fit.centre, width, plan.bits)]
+        added = [(table.columns, np.rint(table.scores / width * most).astype(np.int64)) for table in fit.pairs]
+        sums = [sum_of_residuals(data, whole, fit.centre, width, plan.bits, added)]
         if plan.facts.parameters.adjacency == "add-remove":
             sums.append(weighed_rows(data, -(-most // COUNT_SHARE)))
         noisy = draws.add(np.array(sums, dtype=np.int64))
