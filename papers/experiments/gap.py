@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -23,7 +24,7 @@ from privfit.schema import Category
 from privfit_papers.bench.classifiers import FIRST_SEED, Score, Split, split_at_random
 from privfit_papers.cli.classifiers import measured_tables
 
-METHODS = {
+METHODS: dict[str, dict[str, Any]] = {
     "default": {},
     "default, delta 1e-6": {"delta": 1e-6},
     "no interactions": {"interactions": 0},
@@ -66,9 +67,12 @@ def main() -> None:
         wrong, areas = (np.array([getattr(score, key) for score in peers]) for key in ("error", "auc"))
         print(f"\n{name}: boosting {wrong.mean():.4f} ({wrong.std():.4f}), area {areas.mean():.4f}", flush=True)
         for method in given.method or METHODS:
+            own = METHODS[method]
             for epsilon in given.epsilon or (0.1, 1.6, 4.0):
                 found = [
-                    split.score(LogisticRegression(epsilon, schema=schema, random_state=FIRST_SEED + k, **METHODS[method]))
+                    split.score(
+                        LogisticRegression(epsilon, schema=schema, random_state=FIRST_SEED + k, **METHODS[method])
+                    )
                     for k, split in enumerate(splits)
                 ]
                 error, area = (np.array([getattr(score, key) for score in found]) for key in ("error", "auc"))

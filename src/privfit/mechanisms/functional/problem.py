@@ -55,6 +55,8 @@ class QuadraticProblem:
     """Whether the length of the coefficients is calibrated, so that scores are log-odds."""
     interactions: int | str = 0
     """How many interaction terms are asked for, where a perturbed objective is minimised."""
+    apart: tuple[str, ...] = ()
+    """Names of columns that have no interaction terms."""
 
 
 @dataclass(frozen=True)

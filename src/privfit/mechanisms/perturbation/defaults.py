@@ -71,6 +71,10 @@ ONE_TERM_FROM, TWO_TERMS_FROM = 20_000, 40_000
 WORTH_BESIDE_GAUSSIAN = 2
 """Beside Gaussian noise pure steps cost less: half as many rows will do: classifiers.py --pairs --only delta."""
 
+FOUR_NUMBER_TERMS_FROM = 60_000
+"""The same from which on four terms pay for theirs in a regression, with fewer of them no better and with fewer rows
+none surely worth it: python papers/experiments/terms.py."""
+
 # -- the report ------------------------------------------------------------------------------------
 
 NOISE_LIMIT = 0.3

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from privfit.losses import LOGISTIC, ConvexLoss
 from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem, PairTable
-from privfit.privacy import Budget, Draws, PrivacyParameters, exact
+from privfit.privacy import Budget, Draws, PrivacyError, PrivacyParameters, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import Laplace, Part, RandomBits, Selection
 from privfit.rows import CachedDesign, DesignSubset, InteractionCells, Interactions, Pair
@@ -58,6 +58,8 @@ pairs with many cells do not win by noise alone. See docs/constants.md."""
 STEADY, FURTHEST = 3.0, 1.5
 """A Newton step is shortened where a curvature is below so many standard deviations of its noise, and is at most so
 long. See docs/constants.md."""
+MOST_INTERACTIONS = 20
+"""More interaction terms would share too little of epsilon to be measured."""
 OF_256 = 256
 """Rows are sampled so many times in 256: a byte of random bits for every row."""
 
@@ -261,6 +263,16 @@ class InteractionTerms:
     def _values(self, slopes: Floats, curvatures: Floats, sd: float) -> Floats:
         """What each cell adds to scores, from noisy sums."""
         return newton_step(slopes, curvatures, sd)
+
+
+def check_interactions(number: object) -> None:
+    """Refuse a number of interaction terms that means nothing."""
+    whole = isinstance(number, int | np.integer) and not isinstance(number, bool) and 0 <= number <= MOST_INTERACTIONS
+    if not whole and number != "auto":
+        raise PrivacyError(
+            f"interactions={number!r} was given; it is 'auto' or an integer from 0 to {MOST_INTERACTIONS}: how many "
+            "pairs of columns, or numbers by themselves, get a table. Use 'auto' if in doubt."
+        )
 
 
 def planned_terms(plan: ERMPlan, split: BudgetSplit) -> ERMPlan:
