@@ -70,9 +70,7 @@ def main() -> None:
             own = METHODS[method]
             for epsilon in given.epsilon or (0.1, 1.6, 4.0):
                 found = [
-                    split.score(
-                        LogisticRegression(epsilon, schema=schema, random_state=FIRST_SEED + k, **METHODS[method])
-                    )
+                    split.score(LogisticRegression(epsilon, schema=schema, random_state=FIRST_SEED + k, **own))
                     for k, split in enumerate(splits)
                 ]
                 error, area = (np.array([getattr(score, key) for score in found]) for key in ("error", "auc"))

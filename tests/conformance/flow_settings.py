@@ -621,6 +621,22 @@ def _sure_of(model: Any) -> Any:
     return model.coef_interval_, model.intercept_interval_, str(model.summary())
 
 
+def of_number_terms() -> Iterator[Setting]:
+    """Interaction terms of a regression, with tiny and huge epsilons, a delta, bands and a monotone curve."""
+    many: tuple[dict[str, Any], ...] = (
+        {"epsilon": 0.7, "interactions": 2},
+        {"epsilon": 0.01, "interactions": 1, "rows_per_person": 2},
+        {"epsilon": 1000.0, "interactions": 3, "delta": 1e-6},
+        {"epsilon": 3.0, "interactions": 1, "bands": True, "monotone": {GAPS[0].name: 1}},
+    )
+    for turn, own in enumerate(many):
+        parameters = {"numeric": "splines", "expected_rows": 40, **own}
+        adjacency = ADJACENCIES[turn % 2]
+        yield _setting(
+            pf.AdditiveRegressor, "gaps", GAPS, NUMBER, adjacency, parameters, thorough=turn < 2, may_refuse=True
+        )
+
+
 def all_settings() -> list[Setting]:
     """Every setting."""
     parts = (
@@ -648,6 +664,7 @@ def all_settings() -> list[Setting]:
         of_amounts,
         of_intervals,
         of_absolute_penalties,
+        of_number_terms,
     )
     return [setting for part in parts for setting in part()]
 

@@ -71,8 +71,9 @@ class AdditiveRegressor(
         columns is below 350, and splines with 8 knots from there on.
     interactions : int or 'auto'
         How many interaction terms are chosen privately and measured after the weights: tables for pairs of columns, and
-        for numbers in fine steps. "auto" is four where rows times epsilon (over `rows_per_person`) are 60,000 or more,
-        and none below or where the number of rows is not known.
+        for numbers in fine steps. "auto" is two where rows times epsilon (over `rows_per_person`) are 30,000 or more,
+        and four from 60,000 on; none below, where they are less than 1,000 per column, and where the number of rows is
+        not known.
     monotone : dict of str to int, or None
         Names of numeric columns whose curves are made to rise (1) or fall (-1), after the fit, at no cost. They have no
         interaction terms.

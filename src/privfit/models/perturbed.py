@@ -82,9 +82,9 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
 
     def _chosen_mechanism(self) -> ERMMechanismT:
         chosen: AnyMechanism = self._mechanisms.choose(self.mechanism, type(self).__name__)
-        number = self.interactions
-        if number is None:
+        if "interactions" not in self._get_param_names():
             return cast("ERMMechanismT", chosen)
+        number = cast("int | str", self.interactions)  # another one is refused with the mechanism's parameters
         if chosen.takes_interactions:
             named = not (isinstance(self.mechanism, str) and self.mechanism == "auto")
             return cast("ERMMechanismT", chosen if number == "auto" and named else chosen.with_interactions(number))

@@ -17,7 +17,11 @@ from numpy.typing import NDArray
 from privfit.losses import tapered_huber
 from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.functional.problem import QuadraticProblem
-from privfit.mechanisms.perturbation.defaults import FOUR_NUMBER_TERMS_FROM
+from privfit.mechanisms.perturbation.defaults import (
+    FOUR_NUMBER_TERMS_FROM,
+    TERMS_PER_COLUMN_FROM,
+    TWO_NUMBER_TERMS_FROM,
+)
 from privfit.mechanisms.perturbation.interaction_terms import (
     MOST_CELLS,
     MOST_CHOICES,
@@ -43,7 +47,7 @@ Floats = NDArray[np.float64]
 FOR_CHOICES, FOR_EACH_CHOICE, MOST_FOR_CHOICES = Fraction(4, 100), Fraction(2, 100), Fraction(12, 100)
 """What all choices have of epsilon: a fixed share, and more for each up to a limit. From the recipe in issue 23, not
 varied."""
-FOR_EACH_TABLE, MOST_FOR_TABLES = Fraction(4, 100), Fraction(32, 100)
+FOR_EACH_TABLE, MOST_FOR_TABLES = Fraction(6, 100), Fraction(32, 100)
 """What measuring the tables has: so much for each, up to a limit. More leaves less for the weights:
 papers/experiments/terms.py."""
 OF_THRESHOLD = 0.5
@@ -54,8 +58,9 @@ ENOUGH_ROWS = 1 << 18
 OF_SAMPLING = 0.4
 """The variance of a row's slope over its curvature, about: what sampling alone makes of a cell's sum of slopes. A
 normal residual with a standard deviation of the threshold has 0.36 over 0.68; wider ones more, narrower ones less."""
-FURTHEST = 3.0
-"""A cell moves predictions by at most so many thresholds of the terms. Chosen, not measured."""
+FURTHEST = 1.0
+"""A cell moves predictions by at most so many thresholds of the terms: where residuals are beyond, slopes are nearly
+the largest and curvatures nearly none, and a Newton step would be far too long. Chosen, not measured."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +125,7 @@ def planned_number_terms(facts: PublicFacts, problem: QuadraticProblem) -> Numbe
     apart = frozenset(places[name] for name in problem.apart)
     number, there = problem.interactions, n_candidates(geometry, apart)
     if number == "auto":
-        number = min(automatic_terms(parameters, facts.n_rows), there)
+        number = min(automatic_terms(parameters, facts.n_rows, len(geometry.blocks)), there)
     if not number:
         return None
     if int(number) > there:
@@ -157,10 +162,12 @@ def n_candidates(geometry: Geometry, apart: frozenset[int] = frozenset()) -> int
     return there if there <= MOST_CHOICES else 0
 
 
-def automatic_terms(parameters: PrivacyParameters, n_rows: int | None) -> int:
-    """How many interaction terms there are where nobody says."""
+def automatic_terms(parameters: PrivacyParameters, n_rows: int | None, columns: int) -> int:
+    """How many interaction terms there are where nobody says, with so many columns of the table."""
     signal = 0.0 if n_rows is None else n_rows * parameters.budget.epsilon / parameters.rows_per_person
-    return 4 if signal >= FOUR_NUMBER_TERMS_FROM else 0
+    if signal < TWO_NUMBER_TERMS_FROM or signal < TERMS_PER_COLUMN_FROM * columns:
+        return 0
+    return 4 if signal >= FOUR_NUMBER_TERMS_FROM else 2
 
 
 def in_steps(pairs: Sequence[PairTable], width: float, most: int) -> list[tuple[Pair, NDArray[np.int64]]]:
