@@ -51,3 +51,22 @@ def test_columns_that_are_not_there_or_of_the_wrong_kind_are_refused(run: Run, l
     wrong = run("kaplan-meier", "lives.csv", "-s", "lives.toml", "--time", "arm", "--event", "died", "-e", 1, *ledger)
     assert wrong.exit_code != 0
     assert not Path("new.db").exists()
+
+
+def test_the_schema_says_which_rows_are_used(run: Run, lives: Path) -> None:
+    rows = pl.DataFrame(
+        {
+            "years": [5.0] * 400,
+            "died": [0] * 400,
+            "id": ["many"] * 300 + [f"p{i}" for i in range(100)],
+            "age": [40] * 400,
+        }
+    )
+    rows = rows.with_columns(pl.when(pl.int_range(400) >= 350).then(10).otherwise(pl.col("age")).alias("age"))
+    rows.write_csv("lives.csv")
+    columns = [pf.Numeric("years", 0, 4, bins=4), pf.Category("died", [0, 1])]
+    pf.Schema(columns, person="id", where={"age": (18, 120)}).save("lives.toml")
+    start = ("kaplan-meier", "lives.csv", "--schema", "lives.toml", "--time", "years", "--epsilon", 1e6)
+    told = json.loads(run(*start, "--event", "died", "--rows-per-person", 2, "--json").stdout)
+    assert told["curves"]["all"]["at_risk"][0] == pytest.approx(52, abs=1)  # 2 of one person, and 50 grown-ups
+    assert any("person" in note for note in told["report"]["notes"])

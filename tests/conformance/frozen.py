@@ -1,13 +1,15 @@
 """Seeded results of every estimator and setting on generated tables, kept in a fixture: numbers that a change of how
 the library is built must not change.
 
-`python -m tests.conformance.frozen` writes the fixture anew; a change that moves numbers says why in its commit.
+`python -m tests.conformance.frozen new` adds results of new settings to the fixture. Without "new" it writes all of
+them anew; a change that moves numbers says why in its commit.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tests.conformance.control_flow import Setting
-from tests.conformance.flow_settings import all_settings
+from tests.conformance.flow_settings import families
 from tests.conformance.flow_tables import FORMS, family, public_table
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "frozen.json"
@@ -77,16 +79,25 @@ def _digest(value: Any) -> list[Any]:
 
 def named_settings() -> dict[str, Setting]:
     """All settings by their place and the estimator's name: how mechanisms print may change. Functions take no seed."""
-    seeded = [one for one in all_settings() if not isinstance(getattr(one.make, "func", None), type)]
-    return {f"{place} {one.name.partition('(')[0]}": one for place, one in enumerate(seeded)}
+    return {
+        f"{place} {one.name.partition('(')[0]}": one
+        for settings, first in families().items()
+        for place, one in enumerate((one for one in settings() if not is_function(one)), first)
+    }
 
 
-def main() -> None:
-    """Write the fixture."""
-    found = {name: frozen(setting, place) for place, (name, setting) in enumerate(named_settings().items())}
+def is_function(setting: Setting) -> bool:
+    return isinstance(getattr(setting.make, "func", None), type)
+
+
+def main(words: Sequence[str] = ()) -> None:
+    """Write the fixture: with "new", results of new settings beside those that are kept."""
+    kept = json.loads(FIXTURE.read_text(encoding="utf-8")) if "new" in words else {}
+    settings = named_settings()
+    found = {name: kept.get(name) or frozen(setting, int(name.split()[0])) for name, setting in settings.items()}
     lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in found.items()]
     FIXTURE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

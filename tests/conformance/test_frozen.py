@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.conformance.frozen import FIXTURE, frozen, named_settings
+from tests.conformance.flow_settings import all_settings
+from tests.conformance.frozen import FIXTURE, frozen, is_function, named_settings
 
 SETTINGS = named_settings()
 KEPT = json.loads(FIXTURE.read_text(encoding="utf-8"))
@@ -24,6 +25,11 @@ LEAST = 1e-12
 
 def test_every_setting_is_kept() -> None:
     assert list(SETTINGS) == list(KEPT)
+
+
+def test_no_two_settings_have_one_place() -> None:
+    places = [name.split()[0] for name in SETTINGS]
+    assert len(set(places)) == len(places) == sum(not is_function(one) for one in all_settings())
 
 
 @pytest.mark.parametrize("name", SETTINGS)

@@ -19,6 +19,7 @@ from privfit.mechanisms.perturbation.bought_moments import (
     free_directions,
     shown_coefficients,
 )
+from privfit.mechanisms.perturbation.certainty import Certainty, ellipse
 from privfit.mechanisms.perturbation.regression import ObjectiveRegression
 from privfit.privacy import Budget, PrivacyParameters
 from privfit.privacy.parts import KNorm, Laplace
@@ -162,3 +163,12 @@ def test_a_penalty_is_undone_and_directions_that_noise_hides_are_named() -> None
     covariance = exact.covariance(np.zeros((3, 3)), 4 * np.eye(3), np.zeros(3))
     assert np.allclose(covariance, 4 * np.linalg.inv(hessian) @ np.linalg.inv(hessian), rtol=1e-6)
     assert np.all(np.diag(noisy.covariance(-np.eye(3), np.eye(3), np.ones(3))) >= 0)
+
+
+def test_covariances_are_finite_where_noise_hides_every_row() -> None:
+    bread = np.array([[-300.0, 500.0], [500.0, -400.0]])  # no column has a positive sum, and one direction is known
+    sandwich = Sandwich(np.eye(2), bread, 50.0)
+    assert sandwich.inverse()[1].shape[1] == 1
+    known = Certainty.of(sandwich, np.ones(2), np.full(2, 1e4), np.eye(2), np.eye(2), 0.1, 1.0, 1.0)
+    assert np.isfinite(known.covariance).all()
+    assert ellipse(known.covariance).shape[1] > 0

@@ -11,7 +11,7 @@ import pytest
 
 import privfit as pf
 from privfit.mechanisms.choice import BestOf, Trials
-from privfit.privacy import Budget, Draws, Event, PrivacyError, PrivacyParameters, SeededNoise
+from privfit.privacy import Budget, Draws, Event, PrivacyError, PrivacyParameters, SeededNoise, exact
 from privfit.privacy.parts import RandomBits, Repeat
 from privfit.rows import Rows
 from privfit.tables import open_table
@@ -121,6 +121,15 @@ def test_few_share_epsilon_and_one_is_chosen(adjacency: str, scale: float) -> No
     (call,) = noise.calls
     assert call.kind == "permute-and-flip"
     assert call.scale == pytest.approx(scale)
+
+
+@pytest.mark.parametrize("candidates", [2, 3, 5])
+def test_the_epsilons_of_fits_never_add_up_to_more_than_the_price(candidates: int) -> None:
+    for hundredth in range(1, 200):
+        trials, epsilon = Fixed([0] * candidates), hundredth / 100
+        released(trials, RecordingNoise(0), epsilon=epsilon)
+        (each,) = {own for _, own in trials.runs}
+        assert exact(each) * min(candidates, 3) <= exact(epsilon)
 
 
 def test_what_is_not_proved_is_refused() -> None:

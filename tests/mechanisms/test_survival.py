@@ -175,3 +175,14 @@ def test_a_curve_ends_where_nobody_is_clearly_at_risk() -> None:
     assert np.isnan(found.survival.value[0, 1])
     assert (found.survival.low[0, 1], found.band[0][0, 1]) == (0.0, 0.0)
     assert found.survival.high[0, 1] <= found.survival.high[0, 0]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("n_rows", [None, 1])
+@pytest.mark.parametrize("size", [1e15, 4e18])
+def test_curves_follow_whatever_the_noise_was(size: float, n_rows: int | None) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        noisy = np.rint(rng.laplace(0, size / 8, 2 * 41))
+        found = SurvivalRelease(noisy, size / 8, 20).curves(n_rows)
+        assert np.all(found.survival.low <= found.survival.high)

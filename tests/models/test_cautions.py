@@ -11,7 +11,7 @@ import pytest
 
 import privfit as pf
 from privfit.baselines import NoPrivacy
-from privfit.models.report import WEAK_EPSILON
+from privfit.models.reporting import WEAK_EPSILON
 from privfit.privacy.ledger import ledger as ledger_module
 from tests.support.noise import RecordingNoise, ReplayingNoise
 

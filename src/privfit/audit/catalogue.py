@@ -30,8 +30,7 @@ from privfit.models import (
     SelectPrivate,
 )
 from privfit.models.named import CLASSIFIERS, LEAST_SQUARES
-from privfit.models.private import AnyModel
-from privfit.models.weights import WeightedFit
+from privfit.models.private import AnyModel, WeightedFit
 from privfit.privacy import Adjacency, Ledger, PrivacyError
 from privfit.publish import ImportanceWeights
 from privfit.schema import Category, Column, Numeric, Schema

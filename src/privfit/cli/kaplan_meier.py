@@ -59,7 +59,8 @@ def kaplan_meier(
 
     The time is a number in the schema, whose bounds are the ends of the curve; the
     event is a category of two levels, the second of which means that it happened, or
-    a number from 0 to 1. The ledger is charged before any noise is drawn.
+    a number from 0 to 1. Rows are used as the schema says, by its person column and
+    its filter. The ledger is charged before any noise is drawn.
 
     \b
     Examples:
@@ -71,8 +72,9 @@ def kaplan_meier(
     if figure is not None:
         check_output(figure, table, schema, ledger=ledger)
     facts = complete_schema(schema)
-    measured, happened = _column(facts, time), _column(facts, event)
-    group = None if by is None else _column(facts, by)
+    used = facts.of_used_rows()
+    measured, happened = _column(used, time), _column(used, event)
+    group = None if by is None else _column(used, by)
     if not isinstance(measured, Numeric):
         raise SchemaError(
             f"--time {time} was given, which is a category in the schema; a time is a number with public bounds. Name "
@@ -86,6 +88,7 @@ def kaplan_meier(
             measured,
             happened if isinstance(happened, Category) else happened.name,
             by=group,
+            schema=facts,
             epsilon=epsilon,
             ledger=book,
             adjacency=adjacency.value,

@@ -1,16 +1,8 @@
 """Losses: what a model minimises, and the constants that calibration needs of it."""
 
 from privfit.losses.amounts import PROPORTION, capped_mean
-from privfit.losses.bounded import (
-    LOGISTIC,
-    hinge,
-    is_ready_made,
-    robust,
-    smooth_hinge,
-    tapered_huber,
-    tempered_logistic,
-)
-from privfit.losses.convex import ConvexLoss
+from privfit.losses.bounded import hinge, robust, smooth_hinge, tapered_huber
+from privfit.losses.convex import LOGISTIC, ConvexLoss, is_ready_made, tempered_logistic
 from privfit.losses.pinball import smooth_pinball
 from privfit.losses.polynomial import LINKS, PolynomialLoss
 from privfit.losses.quadratic import SQUARED, QuadraticLoss, truncated_logistic

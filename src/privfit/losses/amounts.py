@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from privfit.losses.convex import ConvexLoss, is_positive
+from privfit.losses.checks import is_positive
+from privfit.losses.convex import ConvexLoss, ready_made
 
 START = 1.5
 """At a predictor of 0 the mean is the cap over e to this power: about where means are below a 98% point. Another value
@@ -30,10 +31,12 @@ class CappedMean:
     def _turn(self, z: Any) -> Any:
         return self.sharpness * (z - self.start)
 
+    @ready_made
     @np.errstate(all="ignore")
     def slope(self, z: Any, y: Any) -> Any:
         return expit(self._turn(z)) ** (1 / self.sharpness) - np.clip((y - self.zero) / self.cap, 0.0, 1.0)
 
+    @ready_made
     @np.errstate(all="ignore")
     def curvature(self, z: Any, y: Any) -> Any:
         turn = self._turn(z)
@@ -102,12 +105,14 @@ def capped_mean(
     )
 
 
+@ready_made
 @np.errstate(all="ignore")
 def proportion_slope(z: Any, y: Any) -> Any:
     """The slope of a logistic loss whose target is a proportion: the probability less (1 + y) / 2."""
     return expit(z) - (1 + y) / 2
 
 
+@ready_made
 @np.errstate(all="ignore")
 def proportion_curvature(z: Any, y: Any) -> Any:
     """Its curvature."""

@@ -1,94 +1,29 @@
-"""Ready-made convex losses with bounded slopes: logistic, tempered logistic, hinge, Huber and tapered Huber.
+"""Ready-made convex losses with bounded slopes: hinge, Huber and tapered Huber.
 
 Their functions are methods or stand in this file, so that losses can be pickled.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from privfit.losses.amounts import CappedMean, proportion_curvature, proportion_slope
-from privfit.losses.convex import ConvexLoss, Function, is_positive
-from privfit.losses.pinball import SmoothPinball
-
-
-def is_ready_made(function: Function) -> bool:
-    """Whether a slope or curvature is one of privfit's own.
-
-    Those never fail and keep to their bounds; others are called with a guard.
-
-    Parameters
-    ----------
-    function : callable
-        A slope or a curvature.
-
-    Returns
-    -------
-    bool
-        True for a function of privfit.
-
-    See Also
-    --------
-    ConvexLoss : What slopes and curvatures belong to.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from privfit.losses import LOGISTIC, is_ready_made
-    >>> is_ready_made(LOGISTIC.slope), is_ready_made(lambda z, y: z - y)
-    (True, False)
-    """
-    own = getattr(function, "__func__", function)
-    return any(own is ours for ours in _OWN_FUNCTIONS)
-
-
-def sigmoid(z: Any) -> Any:
-    """1 / (1 + e^-z), several times faster than a general one and as exact where slopes need it."""
-    with np.errstate(over="ignore"):
-        return 1.0 / (1.0 + np.exp(-np.asarray(z, dtype=np.float64)))
-
-
-@np.errstate(all="ignore")
-def _logistic_slope(z: Any, y: Any) -> Any:
-    return -y * sigmoid(-y * z)
-
-
-@np.errstate(all="ignore")
-def _logistic_curvature(z: Any, y: Any) -> Any:
-    return sigmoid(z) * sigmoid(-z)
-
-
-def _logistic_value(z: Any, y: Any) -> Any:
-    return np.logaddexp(0.0, -y * z)
-
-
-LOGISTIC = ConvexLoss(
-    slope=_logistic_slope,
-    curvature=_logistic_curvature,
-    most_slope=1.0,
-    most_curvature=0.25,
-    taper=1.0,
-    value=_logistic_value,
-    one_sided=True,
-    link="logistic",
-    name="logistic loss",
-    excess_at_zero=math.log(2.0),
-)
-"""log(1 + e^(-y z)). Its curvature is p (1 - p) where its slope is p: never more than what the slope leaves of 1."""
+from privfit.losses.checks import is_positive
+from privfit.losses.convex import ConvexLoss, ready_made
 
 
 @dataclass(frozen=True)
 class _SmoothHinge:
     width: float
 
+    @ready_made
     @np.errstate(all="ignore")
     def slope(self, z: Any, y: Any) -> Any:
         return -y * np.clip((1 + self.width - y * z) / (2 * self.width), 0.0, 1.0)
 
+    @ready_made
     @np.errstate(all="ignore")
     def curvature(self, z: Any, y: Any) -> Any:
         return np.where(np.abs(1 - y * z) <= self.width, 1 / (2 * self.width), 0.0)
@@ -172,10 +107,12 @@ def hinge() -> ConvexLoss:
 class _Robust:
     threshold: float
 
+    @ready_made
     @np.errstate(all="ignore")
     def slope(self, z: Any, y: Any) -> Any:
         return np.clip(z - y, -self.threshold, self.threshold)
 
+    @ready_made
     @np.errstate(all="ignore")
     def curvature(self, z: Any, y: Any) -> Any:
         return np.where(np.abs(z - y) <= self.threshold, 1.0, 0.0)
@@ -229,83 +166,6 @@ def robust(threshold: float) -> ConvexLoss:
 
 
 @dataclass(frozen=True)
-class _TemperedLogistic:
-    """Slopes are logistic above the margin `at`, where their size is `turn`, and approach the cap below it."""
-
-    cap: float
-    taper: float
-    turn: float
-    at: float
-
-    @np.errstate(all="ignore")
-    def slope(self, z: Any, y: Any) -> Any:
-        margin = y * z
-        logistic = sigmoid(-np.maximum(margin, self.at))
-        beyond = (self.cap - self.turn) * (1 - np.exp(self.taper * np.minimum(margin - self.at, 0.0)))
-        return -y * np.minimum(logistic + beyond, self.cap)
-
-    @np.errstate(all="ignore")
-    def curvature(self, z: Any, y: Any) -> Any:
-        margin = y * z
-        logistic = sigmoid(-np.maximum(margin, self.at))
-        beyond = self.taper * (self.cap - self.turn) * np.exp(self.taper * np.minimum(margin - self.at, 0.0))
-        return np.where(margin >= self.at, logistic * (1 - logistic), beyond)
-
-
-def tempered_logistic(cap: float, taper: float) -> ConvexLoss:
-    """The logistic loss with slopes that stay below `cap`.
-
-    It has the slopes of the logistic loss while these are allowed, then approaches the cap. With p the size of the
-    slope, the curvature is the smaller of p (1 - p) and taper (cap - p): it is self-bounded, so that it costs nothing
-    when the noise is calibrated. The smaller the cap, the smaller the noise; rows far on the wrong side then have
-    smaller gradients than in logistic regression. Probabilities follow from the slopes.
-
-    Parameters
-    ----------
-    cap : float
-        Largest slope.
-    taper : float
-        How quickly the curvature falls towards the cap.
-
-    Returns
-    -------
-    ConvexLoss
-        The loss.
-
-    See Also
-    --------
-    ObjectivePerturbation : Uses it by default.
-
-    Examples
-    --------
-    >>> from privfit.losses import tempered_logistic
-    >>> tempered_logistic(cap=0.5, taper=1.0).most_slope
-    0.5
-    """
-    if not (0 < cap <= 1 and taper >= 1):
-        raise ValueError(
-            f"The tempered logistic loss was given cap={cap!r} and taper={taper!r}; cap is above 0 and at most 1, "
-            "taper at least 1. Use 1 and 1 for the logistic loss."
-        )
-    if cap >= 1 - 1e-12:
-        return LOGISTIC
-    half = (1 + taper) / 2  # p (1 - p) = taper (cap - p) at the turn
-    turn = taper * cap / (half + math.sqrt(half**2 - taper * cap))
-    own = _TemperedLogistic(float(cap), float(taper), turn, math.log((1 - turn) / turn))
-    return ConvexLoss(
-        own.slope,
-        own.curvature,
-        own.cap,
-        0.25 if turn >= 0.5 else turn * (1 - turn),
-        own.taper,
-        one_sided=True,
-        link="slopes",
-        name=f"logistic loss with slopes up to {cap:.3g}",
-        excess_at_zero=math.log(2.0),  # its slopes are nowhere steeper than the logistic ones
-    )
-
-
-@dataclass(frozen=True)
 class _TaperedHuber:
     """The loss of a residual z - (y - centre) / threshold: its slope is the residual up to `knee`, then nears 1."""
 
@@ -323,11 +183,13 @@ class _TaperedHuber:
         size = np.abs(residual)
         return residual, np.minimum(size, self.knee), np.maximum(size - self.knee, 0.0)
 
+    @ready_made
     @np.errstate(all="ignore")
     def slope(self, z: Any, y: Any) -> Any:
         residual, within, beyond = self._residual(z, y)
         return np.copysign(np.minimum(within - np.expm1(-self.taper * beyond) / self.taper, 1.0), residual)
 
+    @ready_made
     @np.errstate(all="ignore")
     def curvature(self, z: Any, y: Any) -> Any:
         return np.exp(-self.taper * self._residual(z, y)[2])
@@ -386,11 +248,3 @@ def tapered_huber(taper: float = 2.0, centre: float = 0.0, threshold: float = 1.
         name="tapered Huber loss",
         excess_at_zero=2 / own.threshold,  # slopes of at most 1, on targets at most 2 from the centre
     )
-
-
-_OWN_FUNCTIONS = (
-    *(_logistic_slope, _logistic_curvature, proportion_slope, proportion_curvature),
-    *(kind.slope for kind in (_SmoothHinge, _Robust, _TemperedLogistic, _TaperedHuber, SmoothPinball, CappedMean)),
-    *(kind.curvature for kind in (_SmoothHinge, _Robust, _TemperedLogistic, _TaperedHuber, SmoothPinball, CappedMean)),
-)
-"""Compared by identity: a function that wraps one of these has its name and module, and is not one of them."""

@@ -217,3 +217,9 @@ def _least_excess(z: Floats, slope: Floats) -> float:
     falls = np.where(z[:-1] >= 0, np.maximum(-slope[1:], 0.0), 0.0)  # towards larger z
     rises = np.where(z[1:] <= 0, np.maximum(slope[:-1], 0.0), 0.0)  # towards smaller z
     return float(np.maximum((falls * width).sum(axis=0), (rises * width).sum(axis=0)).max())
+
+
+def is_positive(value: object) -> bool:
+    """Whether this is a finite number above zero."""
+    number = isinstance(value, int | float | np.floating | np.integer) and not isinstance(value, bool)
+    return number and bool(0 < value < math.inf)  # type: ignore[operator]

@@ -1,5 +1,5 @@
 """Convex losses of one linear predictor that state their Lipschitz constant and their smoothness: what perturbed
-objectives are calibrated from.
+objectives are calibrated from. The logistic ones stand here, others in files of their own.
 """
 
 from __future__ import annotations
@@ -7,15 +7,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from numbers import Real
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.losses.checks import check_on_grid, found_excess, found_smoothness, jumps
+from privfit.losses.checks import check_on_grid, found_excess, found_smoothness, is_positive, jumps
 
 Floats = NDArray[np.float64]
 Function = Callable[[Any, Any], Any]
+Marked = TypeVar("Marked")
 
 LINKS = ("identity", "logistic", "slopes")
 
@@ -100,15 +102,9 @@ class ConvexLoss:
     least_at_target: bool = False
 
     def __post_init__(self) -> None:
-        for name in (
-            "most_slope",
-            "most_curvature",
-            "taper",
-            "offset",
-            "smoothness",
-            "excess_at_zero",
-        ):  # as plain floats: calibration computes with them
-            if _is_number(value := getattr(self, name)):
+        # as plain floats: calibration computes with them
+        for name in ("most_slope", "most_curvature", "taper", "offset", "smoothness", "excess_at_zero"):
+            if isinstance(value := getattr(self, name), Real) and not isinstance(value, bool):
                 try:
                     object.__setattr__(self, name, float(value))
                 except OverflowError:
@@ -251,10 +247,154 @@ class ConvexLoss:
         )
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float | np.floating | np.integer) and not isinstance(value, bool)
+_OWN: list[object] = []  # compared by identity: what wraps one of these has its name and module, and is none of them
 
 
-def is_positive(value: object) -> bool:
-    """Whether this is a finite number above zero."""
-    return _is_number(value) and bool(0 < value < math.inf)  # type: ignore[operator]
+def ready_made(function: Marked) -> Marked:
+    """Mark a slope or a curvature of privfit's own, which never fails and keeps to its bounds."""
+    _OWN.append(function)
+    return function
+
+
+def is_ready_made(function: Function) -> bool:
+    """Whether a slope or curvature is one of privfit's own; others are called with a guard.
+
+    Parameters
+    ----------
+    function : callable
+        A slope or a curvature.
+
+    Returns
+    -------
+    bool
+        True for a function of privfit.
+
+    See Also
+    --------
+    ConvexLoss : What slopes and curvatures belong to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privfit.losses import LOGISTIC, is_ready_made
+    >>> is_ready_made(LOGISTIC.slope), is_ready_made(lambda z, y: z - y)
+    (True, False)
+    """
+    own = getattr(function, "__func__", function)
+    return any(own is ours for ours in _OWN)
+
+
+def sigmoid(z: Any) -> Any:
+    """1 / (1 + e^-z), several times faster than a general one and as exact where slopes need it."""
+    with np.errstate(over="ignore"):
+        return 1.0 / (1.0 + np.exp(-np.asarray(z, dtype=np.float64)))
+
+
+@ready_made
+@np.errstate(all="ignore")
+def _logistic_slope(z: Any, y: Any) -> Any:
+    return -y * sigmoid(-y * z)
+
+
+@ready_made
+@np.errstate(all="ignore")
+def _logistic_curvature(z: Any, y: Any) -> Any:
+    return sigmoid(z) * sigmoid(-z)
+
+
+def _logistic_value(z: Any, y: Any) -> Any:
+    return np.logaddexp(0.0, -y * z)
+
+
+LOGISTIC = ConvexLoss(
+    slope=_logistic_slope,
+    curvature=_logistic_curvature,
+    most_slope=1.0,
+    most_curvature=0.25,
+    taper=1.0,
+    value=_logistic_value,
+    one_sided=True,
+    link="logistic",
+    name="logistic loss",
+    excess_at_zero=math.log(2.0),
+)
+"""log(1 + e^(-y z)). Its curvature is p (1 - p) where its slope is p: never more than what the slope leaves of 1."""
+
+
+@dataclass(frozen=True)
+class _TemperedLogistic:
+    """Slopes are logistic above the margin `at`, where their size is `turn`, and approach the cap below it."""
+
+    cap: float
+    taper: float
+    turn: float
+    at: float
+
+    @ready_made
+    @np.errstate(all="ignore")
+    def slope(self, z: Any, y: Any) -> Any:
+        margin = y * z
+        logistic = sigmoid(-np.maximum(margin, self.at))
+        beyond = (self.cap - self.turn) * (1 - np.exp(self.taper * np.minimum(margin - self.at, 0.0)))
+        return -y * np.minimum(logistic + beyond, self.cap)
+
+    @ready_made
+    @np.errstate(all="ignore")
+    def curvature(self, z: Any, y: Any) -> Any:
+        margin = y * z
+        logistic = sigmoid(-np.maximum(margin, self.at))
+        beyond = self.taper * (self.cap - self.turn) * np.exp(self.taper * np.minimum(margin - self.at, 0.0))
+        return np.where(margin >= self.at, logistic * (1 - logistic), beyond)
+
+
+def tempered_logistic(cap: float, taper: float) -> ConvexLoss:
+    """The logistic loss with slopes that stay below `cap`.
+
+    It has the slopes of the logistic loss while these are allowed, then approaches the cap. With p the size of the
+    slope, the curvature is the smaller of p (1 - p) and taper (cap - p): it is self-bounded, so that it costs nothing
+    when the noise is calibrated. The smaller the cap, the smaller the noise; rows far on the wrong side then have
+    smaller gradients than in logistic regression. Probabilities follow from the slopes.
+
+    Parameters
+    ----------
+    cap : float
+        Largest slope.
+    taper : float
+        How quickly the curvature falls towards the cap.
+
+    Returns
+    -------
+    ConvexLoss
+        The loss.
+
+    See Also
+    --------
+    ObjectivePerturbation : Uses it by default.
+
+    Examples
+    --------
+    >>> from privfit.losses import tempered_logistic
+    >>> tempered_logistic(cap=0.5, taper=1.0).most_slope
+    0.5
+    """
+    if not (0 < cap <= 1 and taper >= 1):
+        raise ValueError(
+            f"The tempered logistic loss was given cap={cap!r} and taper={taper!r}; cap is above 0 and at most 1, "
+            "taper at least 1. Use 1 and 1 for the logistic loss."
+        )
+    if cap >= 1 - 1e-12:
+        return LOGISTIC
+    half = (1 + taper) / 2  # p (1 - p) = taper (cap - p) at the turn
+    turn = taper * cap / (half + math.sqrt(half**2 - taper * cap))
+    own = _TemperedLogistic(float(cap), float(taper), turn, math.log((1 - turn) / turn))
+    return ConvexLoss(
+        own.slope,
+        own.curvature,
+        own.cap,
+        0.25 if turn >= 0.5 else turn * (1 - turn),
+        own.taper,
+        one_sided=True,
+        link="slopes",
+        name=f"logistic loss with slopes up to {cap:.3g}",
+        excess_at_zero=math.log(2.0),  # its slopes are nowhere steeper than the logistic ones
+    )

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from privfit.losses.convex import ConvexLoss, is_positive
+from privfit.losses.checks import is_positive
+from privfit.losses.convex import ConvexLoss, ready_made
 
 
 @dataclass(frozen=True)
@@ -25,10 +26,12 @@ class SmoothPinball:
         """The residual, in units of the width."""
         return (z - (y - self.centre) / self.threshold) / self.width
 
+    @ready_made
     @np.errstate(all="ignore")
     def slope(self, z: Any, y: Any) -> Any:
         return expit(self._residual(z, y)) - self.quantile
 
+    @ready_made
     @np.errstate(all="ignore")
     def curvature(self, z: Any, y: Any) -> Any:
         residual = self._residual(z, y)

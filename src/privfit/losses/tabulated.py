@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.losses.amounts import CappedMean
-from privfit.losses.bounded import is_ready_made
-from privfit.losses.convex import ConvexLoss
+from privfit.losses.convex import ConvexLoss, is_ready_made
 
 Floats = NDArray[np.float64]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -103,7 +105,7 @@ class BestOf(Mechanism[Trials, ChoicePlan, Trials, tuple[int, Any]]):
             adjacency=parameters.adjacency,
             parts=(bits, RandomBits(purpose="seeds"), choice) if few else (bits, choice),
         )
-        return ChoicePlan(event, facts, float(each), scale, not few)
+        return ChoicePlan(event, facts, _rounded_down(each), scale, not few)
 
     def read(self, rows: Rows, plan: ChoicePlan, problem: Trials, draws: Draws) -> Trials:
         """Divide the rows, and meet every error that they hold."""
@@ -127,3 +129,9 @@ class BestOf(Mechanism[Trials, ChoicePlan, Trials, tuple[int, Any]]):
                 best, most = (place, fit), noisy
             if draws.stops():
                 return best
+
+
+def _rounded_down(epsilon: Fraction) -> float:
+    """A float that costs no more: so many of them together are not above the price."""
+    part = float(epsilon)
+    return part if exact(part) <= epsilon else math.nextafter(part, 0.0)

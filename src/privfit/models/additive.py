@@ -25,7 +25,7 @@ from privfit.models.named import ADDITIVE
 from privfit.models.pairs import pair_facts, restored_pairs
 from privfit.models.perturbed import ERMResult, automatic_numbers
 from privfit.models.pictures import drawn_shapes, maps_of
-from privfit.models.private import FitResult
+from privfit.models.private import FitResult, WeightedFit
 from privfit.models.report import JSONObject
 from privfit.models.shapes import (
     Bands,
@@ -38,7 +38,6 @@ from privfit.models.shapes import (
     restored_bands,
     shapes_of,
 )
-from privfit.models.weights import WeightedFit
 from privfit.privacy import Ledger, PrivacyParameters, Seed
 from privfit.privacy.parts import Additive
 from privfit.report.shapes import draw_shapes

@@ -21,8 +21,7 @@ from privfit.models._docs import documented
 from privfit.models.base import PrivateLinearModel
 from privfit.models.inputs import Input
 from privfit.models.named import ADDITIVE
-from privfit.models.private import FitResult
-from privfit.models.weights import WeightedFit
+from privfit.models.private import FitResult, WeightedFit
 from privfit.privacy import Ledger, PrivacyParameters, Seed
 from privfit.schema import AUTO_KNOTS, Block, Geometry, Schema
 from privfit.tables import TableLike

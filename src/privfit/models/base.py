@@ -19,7 +19,7 @@ from privfit.models.inputs import Input, predict_table, predicting
 from privfit.models.named import MomentMechanism
 from privfit.models.pairs import cell_names
 from privfit.models.pictures import draw_linear
-from privfit.models.private import FitT, MechanismChoice, MechanismT, PrivateModel, ProblemT
+from privfit.models.private import FitT, MechanismChoice, MechanismT, PrivateModel, ProblemT, WeightedFit
 from privfit.privacy import Ledger, PrivacyError, PrivacyParameters, Seed
 from privfit.rows import Pair, count_rows, linear_scores
 from privfit.schema import AUTO_KNOTS, Geometry, Schema
@@ -246,3 +246,17 @@ def public_rows(given: Input, parameters: PrivacyParameters) -> int | None:
 def _numbers(asked: str) -> Numbers:
     """How numbers enter least squares: as slopes where nobody says."""
     return "slope" if asked == "auto" else cast("Numbers", asked)
+
+
+class WeighedClasses(WeightedFit):
+    """A classifier whose rows and classes can have weights.
+
+    Parameters
+    ----------
+    class_weight : dict, 'balanced' or None
+        How much rows of each class count: public numbers by class, where a class that is not named counts 1; noise is
+        for the largest. "balanced" lets classes weigh alike, and buys noisy counts of them with 3% of epsilon. Weights
+        of rows multiply it.
+    """
+
+    class_weight: dict[Any, float] | str | None = None

@@ -14,17 +14,17 @@ from sklearn.utils import ClassifierTags, RegressorTags, Tags
 from sklearn.utils.metaestimators import available_if
 
 from privfit.losses import LOGISTIC, ConvexLoss, tempered_logistic
-from privfit.losses.convex import is_positive
+from privfit.losses.checks import is_positive
 from privfit.mechanisms import ERMFit, ERMProblem, Perturbation
 from privfit.mechanisms.base import AnyMechanism
 from privfit.models._docs import documented
+from privfit.models.base import WeighedClasses
 from privfit.models.classes import log_probabilities, predicted_class, public_classes
 from privfit.models.inputs import predicting
 from privfit.models.named import PERTURBATIONS
 from privfit.models.perturbed import PerturbedModel
 from privfit.models.private import FitResult
 from privfit.models.report import JSONObject
-from privfit.models.weights import WeighedClasses
 from privfit.privacy import Ledger, PrivacyError, Seed
 from privfit.schema import Category, Column, Numeric, Schema
 from privfit.tables import TableLike

@@ -230,10 +230,9 @@ class ModelWithIntervals(PrivateLinearModel[Any, Any, Any]):
 
     # -- what is kept --------------------------------------------------------------------------------
 
-    def _keep_certainty(self, certainty: Certainty | None, unit: float = 1.0) -> None:
+    def _keep_certainty(self, certainty: Certainty) -> None:
         """Keep how sure the weights are, in the units of the table."""
-        centred = bool(self.fit_intercept)
-        self._sure = None if certainty is None else ShownCertainty.of(certainty, self._geometry, centred, unit)
+        self._sure = ShownCertainty.of(certainty, self._geometry, bool(self.fit_intercept))
 
     def _known(self) -> ShownCertainty:
         check_is_fitted(self)
@@ -269,10 +268,8 @@ class ModelWithIntervals(PrivateLinearModel[Any, Any, Any]):
 class ClassesWithIntervals(ModelWithIntervals):
     """A classifier by a perturbed objective, with intervals where they are asked for."""
 
-    def _chosen_mechanism(self) -> Any:
-        """The mechanism, which buys matrices too where intervals are asked for."""
-        if not self.intervals:
-            return super()._chosen_mechanism()
+    def _buying_intervals(self) -> Any:
+        """The mechanism that buys matrices beside the weights."""
         if isinstance(asked := getattr(self, "class_weight", None), str):
             raise PrivacyError(
                 f"intervals=True was given with class_weight={asked!r}; intervals are for rows that count by public "
@@ -284,10 +281,6 @@ class ClassesWithIntervals(ModelWithIntervals):
             fit = chosen.with_loss_as_given()
             chosen = fit if terms in (None, "auto") else fit.with_interactions(terms)
         return WithIntervals(chosen)
-
-    def _keep(self, result: Any) -> None:
-        super()._keep(result)
-        self._keep_certainty(getattr(result.fit, "certainty", None))
 
 
 def normal_quantile(confidence: float) -> float:

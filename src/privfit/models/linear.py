@@ -28,9 +28,8 @@ from privfit.models._docs import documented
 from privfit.models.base import MomentModel, public_rows
 from privfit.models.inputs import Input, predict_table, predicting
 from privfit.models.named import LEAST_SQUARES, MomentMechanism
-from privfit.models.private import FitResult
+from privfit.models.private import FitResult, WeightedFit
 from privfit.models.report import JSONObject
-from privfit.models.weights import WeightedFit
 from privfit.privacy import Ledger, PrivacyError, PrivacyParameters, Seed
 from privfit.rows import linear_scores
 from privfit.schema import Schema

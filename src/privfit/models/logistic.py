@@ -13,6 +13,7 @@ from privfit.losses import LOGISTIC, tempered_logistic
 from privfit.mechanisms import ERMFit, ERMProblem
 from privfit.mechanisms.base import AnyMechanism
 from privfit.models._docs import documented
+from privfit.models.base import WeighedClasses
 from privfit.models.classes import ClassModel, log_probabilities
 from privfit.models.features import USUAL_COMPONENTS
 from privfit.models.inputs import predicting
@@ -20,7 +21,6 @@ from privfit.models.intervals import ClassesWithIntervals
 from privfit.models.named import CLASSIFIERS, ERMMechanism
 from privfit.models.perturbed import PerturbedModel
 from privfit.models.report import JSONObject
-from privfit.models.weights import WeighedClasses
 from privfit.privacy import Ledger, Seed
 from privfit.schema import Schema
 from privfit.tables import TableLike

@@ -12,6 +12,7 @@ from privfit.features import FourierFeatures, ShortenedRows
 from privfit.losses import LOGISTIC, ConvexLoss
 from privfit.mechanisms import BalancedPerturbation, ERMFit, ERMProblem, Perturbation
 from privfit.mechanisms.base import AnyMechanism, Description, Numbers
+from privfit.mechanisms.perturbation.certainty import Certainty
 from privfit.mechanisms.perturbation.defaults import NOISE_LIMIT, SLOPE_BELOW
 from privfit.mechanisms.perturbation.problem import Coupling, coupling_for
 from privfit.models.base import PrivateLinearModel
@@ -73,6 +74,8 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
     row_norm: float | None = None
     interactions: int | str | None = None
     """How many interaction terms were asked for; None for a model that has none."""
+    intervals: bool = False
+    """Whether intervals were asked for, of a model that has some (`ClassesWithIntervals`)."""
     coef_: Floats
     intercept_: Any  # a float for a number, an array for classes
     _features: FourierFeatures | None = None
@@ -81,6 +84,8 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
     _softmax: bool = False
 
     def _chosen_mechanism(self) -> ERMMechanismT:
+        if self.intervals:
+            return self._buying_intervals()
         chosen: AnyMechanism = self._mechanisms.choose(self.mechanism, type(self).__name__)
         if "interactions" not in self._get_param_names():
             return cast("ERMMechanismT", chosen)
@@ -94,6 +99,10 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
                 "perturbed objective. Use mechanism='auto' or 'objective'."
             )
         return cast("ERMMechanismT", chosen)
+
+    def _buying_intervals(self) -> ERMMechanismT:
+        """The mechanism, which buys what intervals are computed from too."""
+        raise NotImplementedError
 
     def _convex_loss(self, schema: Schema) -> ConvexLoss:
         """The loss, of a target scaled to [-1, 1] or of the classes -1 and 1."""
@@ -180,6 +189,13 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
         tempered = result.problem.loss == LOGISTIC and fit.loss != LOGISTIC
         self._slopes = (float(fit.loss.most_slope or 1), float(fit.loss.taper or 1)) if tempered else None
         self._softmax = fit.coupling == "softmax"
+        self.__dict__.pop("_sure", None)  # of an earlier fit
+        if fit.certainty is not None:
+            self._keep_certainty(fit.certainty)
+
+    def _keep_certainty(self, certainty: Certainty) -> None:
+        """Keep how sure the weights are, where that was bought."""
+        raise NotImplementedError
 
     def _keep_slopes(self, weights: Floats, rows: ShortenedRows) -> None:
         """Coefficients of rows whose norm is bounded."""

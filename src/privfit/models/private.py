@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, cast
 
 import numpy as np
@@ -16,7 +16,8 @@ from privfit.mechanisms import Release
 from privfit.mechanisms.base import AnyMechanism, Description, Mechanism, refuse_ledger
 from privfit.models.inputs import PUBLIC, Input, fit_input, missing_target
 from privfit.models.left_out import stating_rows_left_out, using_rows
-from privfit.models.report import JSONObject, Report, filled_target_note, left_out_note, make_report, public_number
+from privfit.models.report import JSONObject, Report
+from privfit.models.reporting import large_delta, public_number, report_of_fit
 from privfit.models.selectors import check_selector
 from privfit.models.shown import ShownModel
 from privfit.models.weights import WeightedTable, check_weights, with_weights
@@ -186,7 +187,7 @@ class PrivateModel(ShownModel, Generic[MechanismT, ProblemT, FitT]):
                 warn_of_running_total(ledger, self._frames)
             if self.adjacency == "replace-one" and public_rows and release.event.delta * public_rows > 1:
                 warnings.warn(
-                    _large_delta(release.event.delta, public_rows), PrivacyWarning, stacklevel=1 + self._frames
+                    large_delta(release.event.delta, public_rows), PrivacyWarning, stacklevel=1 + self._frames
                 )
         return self
 
@@ -309,32 +310,54 @@ class PrivateModel(ShownModel, Generic[MechanismT, ProblemT, FitT]):
         public_rows: int | None,
         ledger: Ledger | None,
     ) -> Report:
-        event, target = result.released.stated or result.released.event, self.schema_.target
-        if not result.released.private and not reasons:
-            reasons = ("the noise came from a source that is not secret",)
-        receipt = ledger.last_receipt if ledger is not None and self.ledger is not None else None
-        unlimited = ledger.spent if ledger is not None and self.ledger is None else None
-        public, described = self._public_facts(), self._described(result)
-        notes = list(described.notes)
-        if self.schema_.leaves_out:
-            notes.append(left_out_note(self.schema_, event))
-        if (most := getattr(result.problem, "max_weight", None)) is not None:
-            notes.append(f"weights of rows count up to {most:g}; they and their sum are private")
-        if target is not None and target.fill is not None and not target.drops:
-            notes.append(filled_target_note(target))
-        if self.delta and not event.delta:
-            notes.append("delta was not spent: this noise needs epsilon alone")
-        return make_report(
-            type(self).__name__,
-            event,
-            Description(described.repairs, tuple(notes)),
-            public=public,
-            reasons=reasons,
-            receipt={} if receipt is None else asdict(receipt),
-            public_rows=public_rows,
-            spent_without_ledger=unlimited,
-            enforced=self.schema_.person is not None,
-        )
+        """What the fit says of itself, from public facts."""
+        described, public = self._described(result), self._public_facts()
+        return report_of_fit(self, result, described, public, reasons, public_rows, ledger)
+
+
+class WeightedFit:
+    """A fit that takes weights of rows.
+
+    Parameters
+    ----------
+    max_weight : float or None
+        Public bound of `sample_weight`: larger weights count as this one, and noise grows with it. Needed where weights
+        are given.
+    """
+
+    max_weight: float | None
+    _frames: ClassVar[int] = 2
+
+    def fit(self, X: TableLike, y: ArrayLike | None = None, sample_weight: ArrayLike | str | None = None) -> Self:
+        """Fit the model on a table. The ledger is charged before any noise is drawn.
+
+        Parameters
+        ----------
+        X : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
+            The table: an array or sparse matrix, a pandas or polars frame or lazy query, anything that Arrow can
+            stream, a DuckDB relation, or the path or address of a file, a folder or a database (docs/engines.md).
+        y : array-like or None, default=None
+            The target, unless X has a column with the name of the schema's target.
+        sample_weight : array-like, str or None, default=None
+            How much each row counts: one number of at least 0 per row, or the name of a column of the table. Weights
+            are private and count up to `max_weight`.
+
+        Returns
+        -------
+        Self
+            The fitted model.
+
+        Raises
+        ------
+        DataError
+            If the table does not fit the schema, or a weight is negative or missing. Nothing is charged.
+        PrivacyError
+            If weights are given without `max_weight`, or to a mechanism that takes none. Nothing is read.
+        BudgetExceeded
+            If the ledger has less left than the fit costs. Nothing is charged and nothing is drawn.
+        """
+        table = X if sample_weight is None else WeightedTable(X, sample_weight)
+        return super().fit(table, y)  # type: ignore[misc,no-any-return]
 
 
 AnyModel = PrivateModel[Any, Any, Any]
@@ -369,10 +392,3 @@ def _unchanged_on_error(model: AnyModel) -> Iterator[None]:
         if target is None or not isinstance(error, MissingValues) or error.column != target.name:
             raise
     raise missing_target(target)
-
-
-def _large_delta(delta: float, n_rows: int) -> str:
-    return (
-        f"delta={delta:g} is more than one in {n_rows} rows: so large a probability of failure protects nobody in "
-        "particular. Use a delta far below one over the number of rows, such as 1e-6."
-    )

@@ -12,7 +12,7 @@ from sklearn.metrics import d2_pinball_score
 from sklearn.utils import Tags
 
 from privfit.losses import SQUARED
-from privfit.losses.convex import is_positive
+from privfit.losses.checks import is_positive
 from privfit.mechanisms import QuadraticProblem, RegressionFit
 from privfit.mechanisms.base import AnyMechanism
 from privfit.mechanisms.perturbation.quantile import QuantileObjective
@@ -20,8 +20,7 @@ from privfit.models._docs import documented
 from privfit.models.base import PrivateLinearModel
 from privfit.models.inputs import Input
 from privfit.models.named import ADDITIVE
-from privfit.models.private import FitResult
-from privfit.models.weights import WeightedFit
+from privfit.models.private import FitResult, WeightedFit
 from privfit.privacy import Ledger, PrivacyError, PrivacyParameters, Seed
 from privfit.schema import AUTO_KNOTS, Geometry, Schema
 from privfit.tables import TableLike

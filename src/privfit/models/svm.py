@@ -9,13 +9,13 @@ from privfit.losses import ConvexLoss, hinge, smooth_hinge
 from privfit.mechanisms import ERMFit, ERMProblem, OutputPerturbation, PrivGene
 from privfit.mechanisms.base import AnyMechanism
 from privfit.models._docs import documented
+from privfit.models.base import WeighedClasses
 from privfit.models.classes import ClassModel
 from privfit.models.features import USUAL_COMPONENTS
 from privfit.models.inputs import PUBLIC
 from privfit.models.intervals import ClassesWithIntervals
 from privfit.models.named import WEIGHTS, ERMMechanism
 from privfit.models.perturbed import PerturbedModel
-from privfit.models.weights import WeighedClasses
 from privfit.privacy import Ledger, Seed
 from privfit.schema import Category, Schema
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privfit.losses.convex import is_positive
+from privfit.losses.checks import is_positive
 from privfit.models.inputs import PUBLIC, Input
 from privfit.privacy import PrivacyError
 from privfit.rows import RowWeights
@@ -30,51 +30,6 @@ class WeightedTable:
 
     table: TableLike
     weights: ArrayLike | str
-
-
-class WeightedFit:
-    """A fit that takes weights of rows.
-
-    Parameters
-    ----------
-    max_weight : float or None
-        Public bound of `sample_weight`: larger weights count as this one, and noise grows with it. Needed where weights
-        are given.
-    """
-
-    max_weight: float | None
-    _frames: ClassVar[int] = 2
-
-    def fit(self, X: TableLike, y: ArrayLike | None = None, sample_weight: ArrayLike | str | None = None) -> Self:
-        """Fit the model on a table. The ledger is charged before any noise is drawn.
-
-        Parameters
-        ----------
-        X : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
-            The table: an array or sparse matrix, a pandas or polars frame or lazy query, anything that Arrow can
-            stream, a DuckDB relation, or the path or address of a file, a folder or a database (docs/engines.md).
-        y : array-like or None, default=None
-            The target, unless X has a column with the name of the schema's target.
-        sample_weight : array-like, str or None, default=None
-            How much each row counts: one number of at least 0 per row, or the name of a column of the table. Weights
-            are private and count up to `max_weight`.
-
-        Returns
-        -------
-        Self
-            The fitted model.
-
-        Raises
-        ------
-        DataError
-            If the table does not fit the schema, or a weight is negative or missing. Nothing is charged.
-        PrivacyError
-            If weights are given without `max_weight`, or to a mechanism that takes none. Nothing is read.
-        BudgetExceeded
-            If the ledger has less left than the fit costs. Nothing is charged and nothing is drawn.
-        """
-        table = X if sample_weight is None else WeightedTable(X, sample_weight)
-        return super().fit(table, y)  # type: ignore[misc,no-any-return]
 
 
 def check_weights(model: AnyModel, mechanism: object) -> None:
@@ -121,20 +76,6 @@ def with_weights(model: AnyModel, given: Input, weights: ArrayLike | str) -> Inp
     table = WithWeights(given.table, values, name)
     most = float(checked_bound(model.max_weight)) if model.max_weight is not None else _largest(values)
     return replace(given, table=table, weights=RowWeights(Numeric(name, 0.0, most), most, WEIGHT_LEVELS))
-
-
-class WeighedClasses(WeightedFit):
-    """A classifier whose rows and classes can have weights.
-
-    Parameters
-    ----------
-    class_weight : dict, 'balanced' or None
-        How much rows of each class count: public numbers by class, where a class that is not named counts 1; noise is
-        for the largest. "balanced" lets classes weigh alike, and buys noisy counts of them with 3% of epsilon. Weights
-        of rows multiply it.
-    """
-
-    class_weight: dict[Any, float] | str | None = None
 
 
 def takes_weights(mechanism: object) -> bool:

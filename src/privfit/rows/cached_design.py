@@ -88,6 +88,8 @@ class CachedDesign(CachedRows[Chunk]):
         by_class: Floats | None = None,
     ) -> None:
         self._geometry, self._layout, self._features = rows.geometry, Layout(rows.geometry), features
+        self._coded = self._layout if features is None else None
+        """The layout of rows that have codes; None for rows of features."""
         self._dense = self._layout.dense if features is None else attrgetter("numbers")
         super().__init__(rows, most_bytes)
         self._fine = fine and features is None
@@ -191,7 +193,7 @@ class CachedDesign(CachedRows[Chunk]):
 
     def _predictors(self, weights: Floats) -> Predictors:
         with one_blas_thread():
-            return Predictors.of(self._layout if self._features is None else None, weights)
+            return Predictors.of(self._coded, weights)
 
     def cells(self, weights: Floats, residuals: Residuals | None = None) -> InteractionCells:
         """The rows as cells of their columns, with the predictors of these weights: integers, few enough digits long
@@ -222,8 +224,7 @@ class CachedDesign(CachedRows[Chunk]):
 
     def _counted(self, most: int) -> CountedRows:
         """At most so many different rows, which no order of rows changes."""
-        layout = self._layout if self._features is None else None
-        hashed = RowHash.of(layout, len(self._layout.number_columns) if layout is not None else self.n_columns)
+        hashed = RowHash.of(self._coded, len(self._layout.number_columns) if self._coded else self.n_columns)
         return counted_rows(lambda task: self.total(task)[0], self.n_rows, hashed, max(1, most))
 
     def _sampled(self, found: CountedRows) -> SampledDesign:

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from privfit.mechanisms.base import STREAM_ROWS, AnyMechanism, Description, Release, refuse_ledger
-from privfit.models.report import Report, left_out_note, make_report, public_number
+from privfit.models.report import Report
+from privfit.models.reporting import left_out_note, make_report, public_number
 from privfit.privacy import (
     Adjacency,
     Budget,

@@ -14,7 +14,7 @@ from privfit.mechanisms.summaries.survival import SurvivalCounts, survival_grid
 from privfit.mechanisms.summaries.survival_bands import Curves, crossing
 from privfit.models.report import Report
 from privfit.privacy import Adjacency, Ledger, Seed
-from privfit.schema import Category, Column, Numeric, SchemaError
+from privfit.schema import Category, Column, Numeric, Schema, SchemaError
 from privfit.summaries.columns import _binned, _number, cell_labels
 from privfit.summaries.figures import Figures, as_figures
 from privfit.summaries.release import Terms, released
@@ -183,6 +183,7 @@ def kaplan_meier(
     event: str | Category,
     *,
     by: Column | None = None,
+    schema: Schema | None = None,
     epsilon: float,
     ledger: Ledger | None = None,
     adjacency: Adjacency = "replace-one",
@@ -211,6 +212,8 @@ def kaplan_meier(
         that it happened.
     by : Category, Numeric or None, default=None
         A column whose levels or bins have a curve each.
+    schema : Schema or None, default=None
+        Which rows are used, by its person column, its filter and a target that drops rows; None uses all rows.
     epsilon : float
         Privacy budget of all curves together.
     ledger : Ledger or None, default=None
@@ -255,10 +258,20 @@ def kaplan_meier(
     if by is not None:
         columns.append(_binned("kaplan_meier", by))
     terms = Terms(epsilon, 0.0, adjacency, rows_per_person, expected_rows, ledger, random_state)
-    answer = released("kaplan_meier", SurvivalCounts(), lambda _: None, table, columns, terms)
+    answer = released("kaplan_meier", SurvivalCounts(), lambda _: None, table, columns, terms, _rows_of(schema))
     groups = () if by is None else cell_labels(columns[2])
     times = np.array([grid.low, *grid.edges()])
     return _curves(times, answer.value.curves(answer.n_rows), groups, answer.report)
+
+
+def _rows_of(schema: object) -> Schema | None:
+    """The schema that says which rows are used, if there is one."""
+    if schema is None or isinstance(schema, Schema):
+        return schema
+    raise SchemaError(
+        f"kaplan_meier was given schema={type(schema).__name__}; it is a pf.Schema, whose person column and filter say "
+        "which rows are used, or None. Write schema=pf.Schema(columns, person='id'). Nothing was charged."
+    )
 
 
 def _time(time: object) -> Numeric:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.losses import LOGISTIC
-from privfit.losses.convex import is_positive
+from privfit.losses.checks import is_positive
 from privfit.mechanisms.base import Description, Mechanism, Numbers, PublicFacts
 from privfit.mechanisms.perturbation.gaussian_noise import MANY_ROWS_PER_PERSON
 from privfit.mechanisms.perturbation.objective_noise import PURE_KINDS, ObjectiveNoise

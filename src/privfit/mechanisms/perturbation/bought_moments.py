@@ -191,7 +191,7 @@ class Sandwich:
         their curvature.
         """
         along = self.directions.T @ step
-        rows = float(np.diag(self.bread).max(initial=0.0))  # at least the largest mean square of a column
+        rows = float(np.diag(self.bread).max(initial=self.noise))  # at least the largest mean square of a column
         return math.sqrt(max(float(along @ self.bread @ along), 0.0) / max(rows, np.finfo(float).tiny))
 
     def debiased(self, weights: Floats, penalised: Floats) -> Floats:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.losses import LOGISTIC, tempered_logistic
-from privfit.losses.convex import is_positive
+from privfit.losses.checks import is_positive
 from privfit.mechanisms.base import PublicFacts, Release
 from privfit.mechanisms.perturbation.base import Calibration, Perturbation, least_noise
 from privfit.mechanisms.perturbation.defaults import (

@@ -25,7 +25,7 @@ Integers = NDArray[np.int64]
 Columns = tuple[int, ...]
 Kind = Literal["laplace", "linf", "l2", "blocks", "gaussian"]
 
-PURE_KINDS = ("laplace", "linf", "l2", "mixed")
+PURE_KINDS = ("mixed", "laplace", "linf", "l2")
 NORMS: dict[str, tuple[Kind, Norm]] = {"laplace": ("laplace", "l1"), "linf": ("linf", "linf"), "l2": ("l2", "l2")}
 """The noise of a single draw over all columns, and the norm of gradients that it protects."""
 FINE = 38

@@ -327,10 +327,7 @@ def _usual_minimum(plan: ERMPlan, rows: CachedDesign, term: Floats) -> Minimum |
     slopes, curvatures = gradients.row_slopes, gradients.row_curvatures
     tolerance = precision.slack / 2 if precision.solves else OUTPUT_TOLERANCE * gradients.sensitivity["l2"]
     softmax = gradients.coupling == "softmax"
-
-    def more(weights: Floats) -> Floats | float:
-        return 0.0 if penalty is None else penalty.hessian(weights)
-
+    more: Callable[[Floats], Floats | float] = (lambda w: 0.0) if penalty is None else penalty.hessian
     try:
         many, sample = rows.hessian_rows, rows.sample()
         share = SAMPLE_TOLERANCE if sample.weight == 1 else 0.01 * math.sqrt(sample.weight / max(rows.n_rows, 1))

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.losses.convex import is_positive
+from privfit.losses.checks import is_positive
 from privfit.mechanisms.base import PublicFacts, Release
 from privfit.mechanisms.perturbation.base import Calibration, NoiseKind, Perturbation
 from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from privfit.losses.convex import is_positive
+from privfit.losses.checks import is_positive
 from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.perturbation.base import Calibration, NoiseKind
 from privfit.mechanisms.perturbation.output import OutputPerturbation

@@ -18,6 +18,8 @@ DRAWS = 400
 """Of the bootstrap of bands: more make their ends steadier and take longer. Chosen, not measured."""
 BANDS_SEED = 20281987404
 """No secret: the release is all there is. Long, so that it is nobody's random_state."""
+MOST_ROWS = 2.0**53
+"""Of the bootstrap: a noisy number of people can be larger than integers that are drawn."""
 CLEAR = 3.0
 """Curves end where the number of people at risk is below so many standard deviations of its noise, as other figures
 that are divided by a noisy count."""
@@ -43,8 +45,7 @@ class SurvivalRelease:
     @property
     def sd(self) -> float:
         """The standard deviation of the noise on a count."""
-        keep = np.exp(-1.0 / self.scale)
-        return float(np.sqrt(2.0 * keep) / (1.0 - keep))
+        return float(np.sqrt(2.0 * np.exp(-1.0 / self.scale)) / -np.expm1(-1.0 / self.scale))
 
     def spread(self, noisy: Floats, n_rows: int | None) -> Floats:
         """Counts with what they miss of a public number of rows spread over all of them: at-risk numbers are then the
@@ -83,7 +84,7 @@ class SurvivalRelease:
         """How far curves fall from the truth that they are made of, one line a draw: people are drawn from what the
         release makes plausible, and noise as it was drawn.
         """
-        plausible = on_simplex(self.noisy, max(float(n_rows or self.noisy.sum()), 1.0))
+        plausible = on_simplex(self.noisy, min(max(float(n_rows or self.noisy.sum()), 1.0), MOST_ROWS))
         rows = max(round(float(plausible.sum())), 1)
         generator = seeded_generator(BANDS_SEED)
         drawn = generator.multinomial(rows, plausible / plausible.sum(), size=DRAWS)
@@ -110,11 +111,15 @@ def _simultaneous(survival: Floats, errors: Floats, clear: NDArray[np.bool_]) ->
 
 
 def on_simplex(counts: Floats, total: float) -> Floats:
-    """The counts that are not negative, add up to a total, and are nearest to these."""
-    ordered = np.sort(counts)[::-1]
+    """The counts that are not negative, add up to a total, and are nearest to these; never fails.
+
+    They are measured from the largest: noise can be so large that a total is lost in its rounding.
+    """
+    below = counts - counts.max()
+    ordered = np.sort(below)[::-1]
     excess = (np.cumsum(ordered) - total) / np.arange(1, len(ordered) + 1)
     kept = int(np.flatnonzero(ordered > excess)[-1])
-    return np.asarray(np.maximum(counts - excess[kept], 0.0), dtype=np.float64)
+    return np.asarray(np.maximum(below - excess[kept], 0.0), dtype=np.float64)
 
 
 def crossing(times: Floats, survival: Floats, share: float) -> float:

@@ -291,8 +291,8 @@ class Ledger(LedgerReading):
         checked_text("mechanism", event.mechanism)
         for part in (*event.parts, *event.flat()):  # a repetition and what it repeats
             checked_text("purpose", part.purpose)
-        budget, cost = state.budget, event.cost
-        after = state.history.after(cost, stated_epsilon(cost), budget.epsilon, budget.delta, event.of_split)
+        budget, cost, of_split = state.budget, event.cost, event.of_split
+        after = state.history.after(cost, stated_epsilon(cost), budget.epsilon, budget.delta, of_split)
         epsilon, delta = after.total(budget.epsilon, budget.delta)
         if budget.epsilon < math.inf and (epsilon > exact(budget.epsilon) or delta > exact(budget.delta)):
             raise _refusal(state, event)
