@@ -545,6 +545,7 @@ def of_bands() -> Iterator[Setting]:
     """Curves with bands that are bought, with tiny and huge epsilons; after all others."""
     for turn, epsilon in enumerate((0.01, 0.7, 1000.0)):
         parameters = {"epsilon": epsilon, "bands": True, "numeric": "splines", "fit_intercept": turn > 0}
+        parameters |= {"interactions": 0}
         yield _setting(
             pf.AdditiveRegressor,
             "gaps",
