@@ -5,6 +5,7 @@ What is set in the environment is also for the workers of pytest-xdist and for p
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -68,3 +69,12 @@ def in_this_thread() -> Iterator[None]:
         for module in (guarded, partition):
             patched.setattr(module, "in_own_thread", lambda task: task(lambda: True))
         yield
+
+
+@pytest.fixture(scope="module")
+def collecting_costs_little() -> Iterator[None]:
+    """Garbage of a test is looked for among its own objects: functions of the user's own collect call after call."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()

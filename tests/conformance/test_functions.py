@@ -24,6 +24,8 @@ import privfit as pf
 from privfit.models import private
 from tests.support.noise import RecordingNoise, ReplayingNoise
 
+pytestmark = pytest.mark.usefixtures("collecting_costs_little")
+
 BAD = 7.25
 """The value that sets functions off. No row that is made up from the schema has it."""
 SCHEMA = pf.Schema.box(0, 10)

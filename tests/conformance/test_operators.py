@@ -14,6 +14,7 @@ import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,8 @@ from tests.conformance.control_flow import Setting
 from tests.conformance.flow_tables import FORMS, family
 from tests.conformance.test_control_flow import found_in
 from tests.conformance.test_functions import Hostile, LateError, Own
+
+pytestmark = pytest.mark.usefixtures("collecting_costs_little")
 
 Act = Callable[[Any, tuple[Any, ...]], Any]
 KEPT: list[Any] = []
@@ -211,9 +214,16 @@ def _searches(act: str, which: str) -> Setting:
 MODELS = {"two classes": _classes, "three classes": _many_classes, "clusters": _clusters, "search": _searches}
 
 
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("which", ["crossover", "mutate"])
-@pytest.mark.parametrize("act", ACTS)
+def all_acts() -> list[Any]:
+    """Every act with every model, as a crossover and as a mutation; in `make test` half of them, in turn."""
+    many = product(enumerate(ACTS), enumerate(["crossover", "mutate"]), enumerate(MODELS))
+    return [
+        pytest.param(act, which, model, marks=() if (i + j + k) % 2 == 0 else pytest.mark.slow)
+        for (i, act), (j, which), (k, model) in many
+    ]
+
+
+@pytest.mark.parametrize(("act", "which", "model"), all_acts())
 def test_neighbours_differ_in_nothing_but_noise_whatever_operators_do(
     act: str, which: str, model: str, tmp_path: Path
 ) -> None:

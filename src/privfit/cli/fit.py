@@ -150,11 +150,11 @@ def fit(
     PrivacyParameters(Budget(epsilon, delta), adjacency.value, rows_per_person, expected_rows)  # or a refusal
     check_ledger_options(seed, ledger, ledger_epsilon, ledger_delta, note)
     own = _penalty(model, alpha, l1_ratio) | _of_points(model, clusters, components)
-    own |= _of_coefficients(model, no_intercept, numeric, mechanism, intervals)
-    own |= _of_rest(model, interactions, quantile)
+    own |= _of_coefficients(model, no_intercept, numeric, mechanism, intervals) | _of_rest(
+        model, interactions, quantile
+    )
     check_output(output, table, schema, ledger=ledger)
-    facts = complete_schema(schema)
-    _check_target(model, facts)
+    facts = _checked_schema(model, schema)
     own |= _of_weights(model, weight, max_weight, class_weight, facts) | _of_margins(model, loss, kernel, row_norm)
     opened = _checked_table(table, facts.with_target(None) if model in WITHOUT_TARGET else facts)
     estimator = ESTIMATORS[model](
@@ -168,12 +168,20 @@ def fit(
         **own | {"n_jobs": n_jobs, "max_memory": max_memory},
     )
     estimator._check_parameters(facts)  # before a ledger is made
-    if ledger is not None:
-        check_new_budget(ledger, Budget(epsilon, delta), ledger_epsilon, ledger_delta or 0.0)
-        estimator.set_params(ledger=opened_ledger(ledger, ledger_epsilon, ledger_delta).with_note(note))
+    estimator.set_params(ledger=_paying_ledger(estimator, ledger, ledger_epsilon, ledger_delta, note))
     with counting_rows(f"Reading {shown_source(table)}", opened.n_rows):
         estimator.fit(opened, *((None, weight) if weight else ()))
     _saved_and_shown(estimator, output, as_json)
+
+
+def _paying_ledger(
+    estimator: Any, path: str | None, whole_epsilon: float | None, whole_delta: float | None, note: str
+) -> Ledger | None:
+    """The ledger that was asked for, made now if there is none, that the estimator's budget is charged to."""
+    if path is None:
+        return None
+    check_new_budget(path, Budget(estimator.epsilon, estimator.delta), whole_epsilon, whole_delta or 0.0)
+    return opened_ledger(path, whole_epsilon, whole_delta).with_note(note)
 
 
 def _penalty(model: Model, alpha: str | None, l1_ratio: float | None) -> dict[str, Any]:
@@ -279,9 +287,11 @@ def _checked_table(table: str, schema: Schema) -> OpenTable:
     return found
 
 
-def _check_target(model: Model, schema: Schema) -> None:
+def _checked_schema(model: Model, path: Path) -> Schema:
+    """The schema of this file, whose target is of the kind that the model predicts."""
+    schema = complete_schema(path)
     if model in WITHOUT_TARGET:
-        return
+        return schema
     numeric = model not in CLASSES
     needed = "a numeric column" if numeric else "a category"
     if schema.target is None:
@@ -295,6 +305,7 @@ def _check_target(model: Model, schema: Schema) -> None:
             f"--model {model} predicts {needed}, and the schema's target {schema.target.name!r} is of another type. "
             f"Use --model {other}, or correct the target in the schema. Nothing was charged."
         )
+    return schema
 
 
 def _saved_and_shown(estimator: Any, output: Path, as_json: bool) -> None:

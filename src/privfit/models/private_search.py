@@ -369,8 +369,7 @@ class PrivateSearch(MetaEstimatorMixin, _SearchModel):  # type: ignore[misc]
             raise PrivacyError(
                 f"PrivateSearch was given {len(found)} candidates of the parameters "
                 f"{sorted({name for one in found for name in one})}; it takes from 2 to {MOST_CANDIDATES}, of the "
-                f"parameters {sorted(known)}. What is promised ({', '.join(FIXED)}) is the same for all. Nothing was "
-                "charged."
+                f"parameters {sorted(known)}. The same for all is: {', '.join(FIXED)}. Nothing was charged."
             )
         return found
 
