@@ -1,4 +1,4 @@
-"""Generated tables of two classes, on which defaults of classifiers are chosen: see classifiers.py."""
+"""Generated tables of two classes, or of a number, on which defaults are chosen: see classifiers.py and terms.py."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from privfit.schema import Category, Column, Numeric, Schema
 KINDS = ("categories", "smooth numbers", "jumping numbers", "two-level columns", "mixture", "few straight numbers")
 TEST_ROWS = 20_000
 PAIRS_SEED = 1_000_000
+NUMBERS_SEED = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,11 @@ class Table:
         return len(self.schema.features)
 
 
-def make_table(seed: int, most_rows: int = 100_000, pairs: bool = False) -> Table:
+def make_table(seed: int, most_rows: int = 100_000, pairs: bool = False, number: bool = False) -> Table:
     """The table of this seed.
 
     Columns are correlated by one hidden factor; half of the tables have 5 to 25 percent in the second class. With
-    `pairs`, two pairs of columns interact.
+    `pairs`, two pairs of columns interact. With `number`, the target is one (`numbers_of`).
     """
     generator = seeded_generator(seed)
     kind = KINDS[seed % len(KINDS)]
@@ -56,11 +57,27 @@ def make_table(seed: int, most_rows: int = 100_000, pairs: bool = False) -> Tabl
         signal += effect * generator.exponential()
     if pairs:
         signal = unit(signal) + pair_effects(latents, seeded_generator(PAIRS_SEED + seed))
+    if number:
+        y, target = numbers_of(unit(signal), seeded_generator(NUMBERS_SEED + seed))
+        frame = pl.DataFrame({**data, "y": y})
+        return Table(kind, frame[:n], frame[n:], Schema(features, target=target))
     signal *= generator.uniform(0.7, 2.5) / signal.std()
     share = 0.5 if seed // len(KINDS) % 2 == 0 else generator.uniform(0.05, 0.25)
     y = generator.uniform(size=rows) < expit(signal + shift_to(share, signal))
     frame = pl.DataFrame({**data, "y": np.where(y, "yes", "no")})
     return Table(kind, frame[:n], frame[n:], Schema(features, target=Category("y", ["no", "yes"])))
+
+
+def numbers_of(signal: np.ndarray, generator: Any) -> tuple[np.ndarray, Numeric]:
+    """A target of which the signal explains 5% to 60%. Errors are normal or, of every other table, skewed and larger
+    where the target is high; bounds are 3 to 20 standard deviations from a middle that is off by up to one and a half.
+    """
+    explained, errors = generator.uniform(0.05, 0.6), generator.standard_normal(len(signal))
+    if generator.uniform() < 0.5:
+        errors = unit(np.exp(generator.uniform(0.5, 1.1) * errors)) * np.exp(0.3 * signal)
+    middle, half = generator.normal(0, 0.75), np.exp(generator.uniform(np.log(3), np.log(20)))
+    y = np.sqrt(explained) * signal + np.sqrt(1 - explained) * unit(errors)
+    return np.clip(y, middle - half, middle + half), Numeric("y", middle - half, middle + half)
 
 
 def pair_effects(latents: list[np.ndarray], generator: Any) -> np.ndarray:

@@ -545,6 +545,7 @@ def of_bands() -> Iterator[Setting]:
     """Curves with bands that are bought, with tiny and huge epsilons; after all others."""
     for turn, epsilon in enumerate((0.01, 0.7, 1000.0)):
         parameters = {"epsilon": epsilon, "bands": True, "numeric": "splines", "fit_intercept": turn > 0}
+        parameters |= {"interactions": 0}
         yield _setting(
             pf.AdditiveRegressor,
             "gaps",
@@ -621,6 +622,22 @@ def _sure_of(model: Any) -> Any:
     return model.coef_interval_, model.intercept_interval_, str(model.summary())
 
 
+def of_number_terms() -> Iterator[Setting]:
+    """Interaction terms of a regression, with tiny and huge epsilons, a delta, bands and a monotone curve."""
+    many: tuple[dict[str, Any], ...] = (
+        {"epsilon": 0.7, "interactions": 2},
+        {"epsilon": 0.01, "interactions": 1, "rows_per_person": 2},
+        {"epsilon": 1000.0, "interactions": 3, "delta": 1e-6},
+        {"epsilon": 3.0, "interactions": 1, "bands": True, "monotone": {GAPS[0].name: 1}},
+    )
+    for turn, own in enumerate(many):
+        parameters = {"numeric": "splines", "expected_rows": 40, **own}
+        adjacency = ADJACENCIES[turn % 2]
+        yield _setting(
+            pf.AdditiveRegressor, "gaps", GAPS, NUMBER, adjacency, parameters, thorough=turn < 2, may_refuse=True
+        )
+
+
 def families() -> dict[Callable[[], Iterable[Setting]], int]:
     """Families of settings, each with the place of its first: frozen results have the place as their name and seed.
 
@@ -652,6 +669,7 @@ def families() -> dict[Callable[[], Iterable[Setting]], int]:
         of_searches: 500,
         of_intervals: 600,
         of_absolute_penalties: 700,
+        of_number_terms: 900,
     }
 
 

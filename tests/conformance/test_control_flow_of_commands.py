@@ -15,12 +15,20 @@ from tests.conformance.flow_settings import CLASSES, CUBE, FEATURES, NUMBER
 from tests.conformance.flow_tables import ADVERSARIAL, FORMS, Row, family
 from tests.support.watched import Log
 
-COMMANDS = {
-    "linear": (pf.Schema(FEATURES["gaps"], NUMBER), []),
-    "ridge": (pf.Schema(FEATURES["small"], NUMBER), ["--adjacency", "add-remove"]),
-    "logistic": (pf.Schema(FEATURES["gaps"], CLASSES), []),
-    "svm": (pf.Schema(FEATURES["small"], CLASSES), ["--mechanism", "output", "--loss", "hinge"]),
-    "kmeans": (pf.Schema(CUBE), ["--clusters", "2", "--adjacency", "add-remove"]),
+FIT = ("fit", "-o", "model.json", "-m")
+COMMANDS: dict[str, tuple[pf.Schema, tuple[str, ...]]] = {
+    "linear": (pf.Schema(FEATURES["gaps"], NUMBER), (*FIT, "linear")),
+    "ridge": (pf.Schema(FEATURES["small"], NUMBER), (*FIT, "ridge", "--adjacency", "add-remove")),
+    "logistic": (pf.Schema(FEATURES["gaps"], CLASSES), (*FIT, "logistic")),
+    "svm": (pf.Schema(FEATURES["small"], CLASSES), (*FIT, "svm", "--mechanism", "output", "--loss", "hinge")),
+    "kmeans": (pf.Schema(CUBE), (*FIT, "kmeans", "--clusters", "2", "--adjacency", "add-remove")),
+    "intervals": (pf.Schema(FEATURES["gaps"], CLASSES), (*FIT, "logistic", "--intervals")),
+    "describe": (pf.Schema(FEATURES["gaps"]), ("describe",)),
+    "itemsets": (pf.Schema(FEATURES["levels"]), ("itemsets", "-k", "5", "--adjacency", "add-remove")),
+    "kaplan-meier": (
+        pf.Schema(FEATURES["gaps"], CLASSES),
+        ("kaplan-meier", "--time", "age", "--event", "y", "--by", "job"),
+    ),
 }
 KINDS = (
     1,
@@ -33,14 +41,15 @@ KINDS = (
 
 
 def ran(
-    model: str, schema: pf.Schema, options: list[str], rows: list[Row], form: str, folder: Path, told: Log | None
+    schema: pf.Schema, command: tuple[str, ...], rows: list[Row], form: str, folder: Path, told: Log | None
 ) -> tuple[Any, Log]:
-    """Everything that `privfit fit` shows and writes."""
+    """Everything that a command shows and writes."""
     folder.mkdir()
     table = FORMS[form](schema, rows, folder)
     schema.save(folder / "schema.toml")
-    arguments = ["fit", table, "-s", folder / "schema.toml", "-m", model, "-o", folder / "model.json", "-e", "1.0"]
-    arguments += ["--ledger", folder / "people.db", "--ledger-epsilon", "10", *options]
+    name, *options = (folder / word if word == "model.json" else word for word in command)
+    arguments = [name, table, "-s", folder / "schema.toml", "-e", "1.0", *options]
+    arguments += ["--ledger", folder / "people.db", "--ledger-epsilon", "10"]
     log, parts = Log(), {}
     with everything_said(parts), watched(log, told, len(rows), None, "add-remove" not in options):
         result = CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="privfit")
@@ -50,18 +59,17 @@ def ran(
     return masked(seen.replace(str(folder), "FOLDER")), log
 
 
-@pytest.mark.parametrize("model", list(COMMANDS))
-def test_commands_show_the_same_for_neighbours(model: str, tmp_path: Path) -> None:
-    schema, options = COMMANDS[model]
-    adjacency = "add-remove" if "add-remove" in options else "replace-one"
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_commands_show_the_same_for_neighbours(name: str, tmp_path: Path) -> None:
+    schema, command = COMMANDS[name]
+    adjacency = "add-remove" if "add-remove" in command else "replace-one"
     first: tuple[Any, Log] | None = None
     for kind in KINDS:
         one = family(schema, kind, 20, adjacency, 3, neighbours=1)
         for turn, rows in enumerate([one.rows, *one.neighbours]):
             told = None if first is None else first[1]
-            found = ran(
-                model, schema, options, rows, "csv" if len(model) % 2 else "parquet", tmp_path / f"{kind} {turn}", told
-            )
+            form = "csv" if len(name) % 2 else "parquet"
+            found = ran(schema, command, rows, form, tmp_path / f"{kind} {turn}", told)
             first = found if first is None else first
             assert found[0] == first[0], one.name
     assert first is not None

@@ -182,3 +182,97 @@ def test_bands_with_weights_are_refused_before_the_charge() -> None:
     with pytest.raises(pf.PrivacyError, match="bands=True was given with weights"):
         model.fit(data, sample_weight=np.ones(2000))
     assert ledger.spent == 0
+
+
+# -- interaction terms -----------------------------------------------------------------------------
+
+
+def crossed(rows: int = 30_000) -> pl.DataFrame:
+    """A number that depends on two columns together: no sum over columns explains it."""
+    rng = np.random.default_rng(3)
+    x, group = rng.uniform(-1, 1, rows), rng.integers(0, 3, rows)
+    y = np.sign(x) * np.array([1.0, -1.0, 0.0])[group] + rng.normal(0, 1.0, rows)
+    names = np.array(["a", "b", "c"])[group]
+    return pl.DataFrame({"x": x, "flat": rng.uniform(0, 10, rows), "group": names, "y": y})
+
+
+@pytest.fixture(scope="module")
+def with_terms() -> pf.AdditiveRegressor:
+    return pf.AdditiveRegressor(1.0, schema=NUMBER, random_state=1).fit(crossed())
+
+
+def test_a_pair_of_columns_that_interact_is_found(with_terms: pf.AdditiveRegressor) -> None:
+    data = crossed()
+    y = data["y"].to_numpy()
+    assert with_terms._pairs[0] == (0, 2)
+    assert with_terms.score(data.drop("y"), y) > 0.33  # of 0.4 at best
+    plain = pf.AdditiveRegressor(1.0, schema=NUMBER, interactions=0, random_state=1).fit(data)
+    assert plain.score(data.drop("y"), y) < 0.05
+    assert any("x x group" in note for note in with_terms.report_.to_dict()["notes"])
+    assert with_terms.feature_importances_[1] < with_terms.feature_importances_[[0, 2]].min() / 3
+
+
+def test_coefficients_of_cells_have_names_and_add_up_to_predictions(with_terms: pf.AdditiveRegressor) -> None:
+    names = list(with_terms.get_feature_names_out())
+    assert len(names) == len(set(names)) == len(with_terms.coef_)
+    assert "x_[-1, -0.732143) x group_a" in names
+    row = pl.DataFrame({"x": [-1.0], "flat": [0.0], "group": ["a"]})
+    shown = with_terms._geometry.feature_names
+    parts = [
+        float(with_terms.coef_[place])
+        for place, name in enumerate(names)
+        if name in (shown[0], shown[8], "group_a") or (place >= len(shown) and _is_in(name))
+    ]
+    assert with_terms.predict(row)[0] == pytest.approx(sum(parts) + with_terms.intercept_)
+
+
+def _is_in(name: str) -> bool:
+    """Whether x = -1, flat = 0 and group = a lie in this cell."""
+    here = {"x": ("x_[-1, ",), "flat": ("flat_[0, ",), "group": ("group_a",)}
+    return all(any(part.startswith(own) for many in here.values() for own in many) for part in name.split(" x "))
+
+
+def test_terms_survive_saving_and_are_drawn(with_terms: pf.AdditiveRegressor, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    with_terms.save(tmp_path / "model.json")
+    loaded = pf.load_model(tmp_path / "model.json")
+    data = crossed(500)
+    np.testing.assert_array_equal(loaded.predict(data), with_terms.predict(data))
+    assert loaded._pairs == with_terms._pairs
+    figure = with_terms.plot(tmp_path / "shapes.png")
+    titles = [axis.get_title() for axis in figure.axes]
+    assert "x by group" in titles
+
+
+def test_a_monotone_column_has_no_terms() -> None:
+    model = pf.AdditiveRegressor(1.0, schema=NUMBER, monotone={"x": 1}, random_state=1).fit(crossed())
+    assert model._pairs
+    assert not any(0 in pair for pair in model._pairs)
+    grid = pl.DataFrame({"x": np.linspace(-1, 1, 100), "flat": np.full(100, 3.0), "group": ["b"] * 100})
+    assert (np.diff(model.predict(grid)) >= -1e-9).all()
+
+
+def test_a_second_fit_without_terms_forgets_them() -> None:
+    model = pf.AdditiveRegressor(1.0, schema=NUMBER, random_state=1).fit(crossed())
+    assert model._pairs
+    model.set_params(interactions=0).fit(crossed())
+    assert model._pairs == ()
+    assert len(model.coef_) == len(model._geometry.feature_names)
+
+
+def test_terms_count_rows_by_their_weights() -> None:
+    data = crossed()
+    weights = np.where(data["group"].to_numpy() == "c", 0.0, 2.0)
+    model = pf.AdditiveRegressor(2.0, schema=NUMBER, max_weight=2.0, interactions=1, random_state=1)
+    model.fit(data, sample_weight=weights)
+    there = data.filter(pl.col("group") != "c")
+    assert model._pairs == ((0, 2),)
+    assert model.score(there.drop("y"), there["y"].to_numpy()) > 0.4  # of 0.5 at best
+
+
+def test_a_number_of_terms_that_means_nothing_charges_nothing() -> None:
+    ledger = pf.Ledger(epsilon=10.0)
+    for wrong in (-1, 21, None, "many"):
+        with pytest.raises(pf.PrivacyError, match="how many pairs of columns"):
+            fitted(interactions=wrong, ledger=ledger, random_state=None)
+    assert ledger.spent == 0

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import privfit as pf
+from privfit.audit.recording import RecordingNoise, noise_from
 
 RNG = np.random.default_rng(0)
 ROWS = 20_000
@@ -90,3 +91,41 @@ def test_what_cannot_be_asked_is_refused_and_charges_nothing(ask: Any, match: st
     with pytest.raises((pf.SchemaError, pf.DataError), match=match):
         ask(epsilon=0.5, ledger=ledger)
     assert ledger.spent.epsilon == 0
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_no_person_moves_counts_further_than_the_noise_is_for_however_many_rows_they_have(adjacency: Any) -> None:
+    columns, most, furthest = [pf.Numeric("years", 0, 4, bins=4), pf.Category("died", [0, 1])], 2, 0.0
+    schema, rng = pf.Schema(columns, person="id", where={"age": (18, None)}), np.random.default_rng(0)
+
+    def rows_of(person: str, many: int) -> pl.DataFrame:
+        return pl.DataFrame(
+            {
+                "years": rng.uniform(0, 5, many),
+                "died": rng.integers(0, 2, many),
+                "age": rng.choice([10.0, 40.0], many),
+                "id": [person] * many,
+            }
+        )
+
+    for _ in range(40):
+        others = pl.concat([rows_of(name, int(rng.integers(1, 5))) for name in "abc"])
+        calls = []
+        for one in (rows_of("x", 30), rows_of("y", int(rng.integers(1, 30)))):
+            noise = RecordingNoise(0)
+            with noise_from(noise):
+                pf.kaplan_meier(
+                    pl.concat([others, one]) if adjacency == "replace-one" or not calls else others,
+                    columns[0],
+                    "died",
+                    schema=schema,
+                    epsilon=1.0,
+                    adjacency=adjacency,
+                    rows_per_person=most,
+                    expected_rows=10,
+                )
+            calls.append(noise.calls[0])
+        apart = np.abs(calls[0].values - calls[1].values).sum() / calls[0].scale
+        assert apart <= 1.0
+        furthest = max(furthest, apart)
+    assert furthest == 1.0

@@ -233,7 +233,8 @@ def _of_coefficients(
 
 def _of_rest(model: Model, interactions: Any, quantile: float | None) -> dict[str, Any]:
     """Interaction terms and the quantile."""
-    found = _only(model, (Model.logistic, Model.additive_classifier), interactions=interactions)
+    with_terms = (Model.logistic, Model.additive_classifier, Model.additive_regressor)
+    found = _only(model, with_terms, interactions=interactions)
     return found | _only(model, (Model.quantile,), quantile=quantile)
 
 

@@ -180,8 +180,8 @@ ComponentsOption = Annotated[
 InteractionsOption = Annotated[
     int | None,
     typer.Option(
-        help="For logistic: how many tables for pairs of columns, or numbers in fine steps, are chosen privately; "
-        "0 for a sum over columns.",
+        help="For logistic and additive models: how many tables for pairs of columns, or numbers in fine steps, are "
+        "chosen privately; 0 for a sum over columns.",
         show_default="by a public rule",
         rich_help_panel=MODEL,
     ),

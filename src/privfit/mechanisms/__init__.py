@@ -27,7 +27,8 @@ from privfit.mechanisms.perturbation.base import Perturbation
 from privfit.mechanisms.perturbation.objective import ObjectivePerturbation
 from privfit.mechanisms.perturbation.output import OutputPerturbation
 from privfit.mechanisms.perturbation.problem import ERMFit, ERMProblem, PairTable
-from privfit.mechanisms.perturbation.regression import ObjectiveRegression, RegressionFit
+from privfit.mechanisms.perturbation.regression import ObjectiveRegression
+from privfit.mechanisms.perturbation.regression_fit import RegressionFit
 from privfit.mechanisms.perturbation.tuning import TunedPerturbation
 from privfit.mechanisms.perturbation.with_intervals import WithIntervals
 from privfit.mechanisms.summaries.bounds import SelectedBounds

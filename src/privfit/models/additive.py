@@ -22,6 +22,7 @@ from privfit.models.base import PrivateLinearModel, public_rows
 from privfit.models.inputs import Input
 from privfit.models.logistic import LogisticRegression
 from privfit.models.named import ADDITIVE
+from privfit.models.pairs import pair_facts, restored_pairs
 from privfit.models.perturbed import ERMResult, automatic_numbers
 from privfit.models.pictures import drawn_shapes, maps_of
 from privfit.models.private import FitResult, WeightedFit
@@ -34,7 +35,6 @@ from privfit.models.shapes import (
     bands_of,
     check_monotone,
     made_monotone,
-    plain_shapes,
     restored_bands,
     shapes_of,
 )
@@ -57,8 +57,9 @@ class AdditiveRegressor(
     """An additive model of a number, fitted under differential privacy.
 
     The prediction is a sum over columns: a curve for every number (linear B-splines with 8 knots), a value for every
-    level of a category. It is fitted by a perturbed objective as `LinearRegression` is, and cut to the bounds of the
-    target.
+    level of a category; and where rows and epsilon suffice of interaction terms, that is, tables for pairs of columns,
+    which are chosen privately. It is fitted by a perturbed objective as `LinearRegression` is, and cut to the bounds of
+    the target.
 
     Parameters
     ----------
@@ -67,8 +68,14 @@ class AdditiveRegressor(
     numeric : {'auto', 'slope', 'bins', 'splines'}
         Encoding of numeric columns that have no bins of their own. "auto" is "slope" where rows times epsilon over
         columns is below 350, and splines with 8 knots from there on.
+    interactions : int or 'auto'
+        How many interaction terms are chosen privately and measured after the weights: tables for pairs of columns, and
+        for numbers in fine steps. "auto" is two where rows times epsilon (over `rows_per_person`) are 30,000 or more,
+        and four from 60,000 on; none below, where they are less than 1,000 per column, and where the number of rows is
+        not known.
     monotone : dict of str to int, or None
-        Names of numeric columns whose curves are made to rise (1) or fall (-1), after the fit, at no cost.
+        Names of numeric columns whose curves are made to rise (1) or fall (-1), after the fit, at no cost. They have no
+        interaction terms.
     bands : bool
         Whether bands of curves are narrowed by sums over rows that are bought with 4% of epsilon. Without them bands
         allow for every table, also for one without a row at that value, and are wide.
@@ -76,8 +83,8 @@ class AdditiveRegressor(
     Attributes
     ----------
     shapes_ : dict of str to Shape
-        What each column adds to the prediction: a grid, the values there, and the lower and upper ends of 90% bands for
-        the noise alone.
+        What each column adds to the prediction: a grid, the values there without interaction terms, and the lower and
+        upper ends of 90% bands for the noise alone.
 
     See Also
     --------
@@ -116,6 +123,7 @@ class AdditiveRegressor(
         adjacency: str = "replace-one",
         fit_intercept: bool = True,
         numeric: str = "auto",
+        interactions: int | str = "auto",
         monotone: Monotone | None = None,
         bands: bool = False,
         rows_per_person: int = 1,
@@ -142,6 +150,7 @@ class AdditiveRegressor(
             max_memory=max_memory,
         )
         self.max_weight = max_weight
+        self.interactions = interactions
         self.monotone = monotone
         self.bands = bands
 
@@ -160,14 +169,22 @@ class AdditiveRegressor(
             used, self._knots_used = automatic_numbers(parameters, columns, rows, REGRESSION_SLOPE_BELOW)
         self._numeric_used = used  # type: ignore[assignment]
         most = None if given.weights is None else given.weights.most
-        problem = QuadraticProblem(SQUARED, bool(self.fit_intercept), max_weight=most)
+        problem = QuadraticProblem(
+            SQUARED,
+            bool(self.fit_intercept),
+            max_weight=most,
+            interactions=self.interactions,
+            apart=tuple(self.monotone or ()),
+        )
         return problem, mechanism.geometry(given.schema, problem, self._numeric_used)
 
     def _keep(self, result: AdditiveResult) -> None:
         coef, intercept = self._geometry.table_units(result.fit.weights, result.fit.intercept)
         block = self._geometry.target
         assert block is not None
-        self.coef_ = made_monotone(self._geometry, coef * block.unit, self.monotone or {})
+        curves = made_monotone(self._geometry, coef * block.unit, self.monotone or {})
+        self._pairs = tuple(table.columns for table in result.fit.pairs)
+        self.coef_ = np.concatenate([curves, *(table.scores * block.unit for table in result.fit.pairs)])
         self.intercept_ = intercept * block.unit + block.center
         assert result.fit.bands is not None
         half = result.fit.bands * block.unit
@@ -177,10 +194,11 @@ class AdditiveRegressor(
         self.coef_, self.intercept_ = coef, float(intercept[0])
 
     def _facts(self) -> JSONObject:
-        return band_facts(self._bands)
+        return band_facts(self._bands) | pair_facts(self._geometry, self._pairs)
 
     def _restore_facts(self, facts: JSONObject) -> None:
         self._bands = restored_bands(facts)
+        self._pairs = restored_pairs(self._geometry, facts, len(self.coef_))
 
     @property
     def shapes_(self) -> dict[str, Shape]:
@@ -207,8 +225,9 @@ class AdditiveRegressor(
         matplotlib.figure.Figure
             The drawing.
         """
-        shapes = plain_shapes(self.shapes_)
-        return draw_shapes({self._adds_to: shapes}, self._adds_to, path)
+        shapes = drawn_shapes(self._geometry, self.coef_, self._pairs, self.shapes_)
+        maps = maps_of(self._geometry, self.coef_, self._pairs)
+        return draw_shapes({self._adds_to: shapes}, self._adds_to, path, maps)
 
     def predict(self, X: TableLike) -> Floats:
         """Predict the target of every row, within its bounds.

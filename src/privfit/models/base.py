@@ -17,6 +17,7 @@ from privfit.models import saving
 from privfit.models.importances import column_importances
 from privfit.models.inputs import Input, predict_table, predicting
 from privfit.models.named import MomentMechanism
+from privfit.models.pairs import cell_names
 from privfit.models.pictures import draw_linear
 from privfit.models.private import FitT, MechanismChoice, MechanismT, PrivateModel, ProblemT, WeightedFit
 from privfit.privacy import Ledger, PrivacyError, PrivacyParameters, Seed
@@ -126,7 +127,8 @@ class PrivateLinearModel(PrivateModel[MechanismT, ProblemT, FitT]):
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """Return the names of the encoded columns, in the order of `coef_`.
 
-        A numeric column keeps its own name; a category has one column per level, called name_level.
+        A numeric column keeps its own name; a category has one column per level, called name_level; a cell of an
+        interaction has both names.
 
         Parameters
         ----------
@@ -139,7 +141,8 @@ class PrivateLinearModel(PrivateModel[MechanismT, ProblemT, FitT]):
             One name per encoded column.
         """
         check_is_fitted(self)
-        return np.array(self._geometry.feature_names, dtype=object)
+        names = np.array(self._geometry.feature_names, dtype=object)
+        return np.concatenate([names, *cell_names(self._geometry, self._pairs)])
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Draw the coefficients, with their intervals where the model has them. Needs the extra `plots`.

@@ -19,12 +19,12 @@ from privfit.models.base import PrivateLinearModel
 from privfit.models.features import USUAL_COMPONENTS, fourier_features, short_rows
 from privfit.models.inputs import Input, predict_table, predicting
 from privfit.models.named import PERTURBATIONS, ERMMechanism
+from privfit.models.pairs import pair_facts, restored_pairs
 from privfit.models.private import FitResult, MechanismChoice
 from privfit.models.report import JSONObject
-from privfit.models.saving import ModelFileError
 from privfit.models.weights import BALANCED, class_weights_of, takes_weights
 from privfit.privacy import PrivacyError, PrivacyParameters
-from privfit.rows import Interactions, Pair, count_rows, feature_scores
+from privfit.rows import count_rows, feature_scores
 from privfit.schema import AUTO_KNOTS, Category, Geometry, Numeric, Schema
 from privfit.tables import TableLike
 
@@ -87,9 +87,9 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
         if self.intervals:
             return self._buying_intervals()
         chosen: AnyMechanism = self._mechanisms.choose(self.mechanism, type(self).__name__)
-        number = self.interactions
-        if number is None:
+        if "interactions" not in self._get_param_names():
             return cast("ERMMechanismT", chosen)
+        number = cast("int | str", self.interactions)  # another one is refused with the mechanism's parameters
         if chosen.takes_interactions:
             named = not (isinstance(self.mechanism, str) and self.mechanism == "auto")
             return cast("ERMMechanismT", chosen if number == "auto" and named else chosen.with_interactions(number))
@@ -266,9 +266,7 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
         """
         features = self._features
         if features is None:
-            names = super().get_feature_names_out(input_features)
-            interactions = Interactions(self._geometry)
-            return np.concatenate([names, *(np.array(interactions.names(pair), dtype=object) for pair in self._pairs)])
+            return super().get_feature_names_out(input_features)
         return np.array([f"{wave}_{i}" for wave in ("cos", "sin") for i in range(features.pairs)], dtype=object)
 
     def _facts(self) -> JSONObject:
@@ -276,38 +274,13 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
         features = self._features
         if features is not None:
             return {"fourier": [features.columns, features.pairs, features.gamma, features.seed]}
-        pairs = self._pairs
-        interactions = Interactions(self._geometry)
-        return (
-            {"pairs": [list(pair) for pair in pairs], "cells": [interactions.n_cells(pair) for pair in pairs]}
-            if pairs
-            else {}
-        )
+        return pair_facts(self._geometry, self._pairs)
 
     def _restore_facts(self, facts: JSONObject) -> None:
         if "fourier" in facts:
             columns, pairs, gamma, seed = facts["fourier"]
             self._features = FourierFeatures(int(columns), int(pairs), float(gamma), int(seed))
-        self._pairs = self._checked_pairs(facts["pairs"], facts["cells"]) if "pairs" in facts else ()
-
-    def _checked_pairs(self, pairs: list[list[int]], cells: list[int]) -> tuple[Pair, ...]:
-        """The pairs of a model file, if they are those of its schema and coefficients."""
-        interactions = Interactions(self._geometry)
-        found = cast("tuple[Pair, ...]", tuple(map(tuple, pairs)))
-        known = {*interactions.pairs(len(self.coef_[0])), *interactions.alone()}
-        whole = all(isinstance(place, int) for pair in found for place in pair)
-        fitting = (
-            whole
-            and len(set(found)) == len(found)
-            and known.issuperset(found)
-            and [interactions.n_cells(pair) for pair in found] == cells
-        )
-        if not fitting or len(self._geometry.feature_names) + sum(cells) != len(self.coef_[0]):
-            raise ModelFileError(
-                "The tables of a model file do not go with its schema and coefficients. It was changed, or saved by "
-                "another version: fit again."
-            )
-        return found
+        self._pairs = restored_pairs(self._geometry, facts, len(self.coef_[0]))
 
 
 AnyPerturbedModel = PerturbedModel[Any, Any]

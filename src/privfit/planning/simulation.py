@@ -104,10 +104,10 @@ def score(model: Any, test: Frame, target: str | None) -> float:
 
 
 def without_noise(settings: Settings) -> Settings:
-    """The settings of the reference. A classifier is a sum over columns there: interaction terms are chosen by data,
-    and with generated rows, which have none, they would only overfit.
+    """The settings of the reference. Classifiers and additive models are sums over columns there: interaction terms are
+    chosen by data, and with generated rows, which have none, they would only overfit.
     """
-    if settings.model not in ("logistic", "additive-classifier"):
+    if settings.model not in ("logistic", "additive-classifier", "additive-regressor"):
         return settings
     return replace(settings, parameters={"interactions": 0, **settings.parameters})
 

@@ -30,6 +30,7 @@ from privfit.rows.target_sums import (
     weights_of_classes,
 )
 from privfit.rows.used_rows import used_rows
+from privfit.rows.worker_cells import Residuals
 from privfit.rows.workers import memory_bytes, one_blas_thread, thread_count
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "PlainRows",
     "Points",
     "PublicRows",
+    "Residuals",
     "RowWeights",
     "Rows",
     "SampledDesign",

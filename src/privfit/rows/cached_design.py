@@ -31,7 +31,7 @@ from privfit.rows.fixed_point import (
 from privfit.rows.interactions import InteractionCells
 from privfit.rows.layout import STEP, Layout
 from privfit.rows.rows import Rows
-from privfit.rows.worker_cells import ChunkCells, WorkerCells
+from privfit.rows.worker_cells import ChunkCells, Residuals, WorkerCells
 from privfit.rows.workers import Chunk, ChunkTask, Sums, in_order, one_blas_thread
 from privfit.tables import Arrays, Batch, DataError
 
@@ -195,11 +195,11 @@ class CachedDesign(CachedRows[Chunk]):
         with one_blas_thread():
             return Predictors.of(self._coded, weights)
 
-    def cells(self, weights: Floats) -> InteractionCells:
+    def cells(self, weights: Floats, residuals: Residuals | None = None) -> InteractionCells:
         """The rows as cells of their columns, with the predictors of these weights: integers, few enough digits long
-        that predictors are exact in floats (EXACT_BITS).
+        that predictors are exact in floats (EXACT_BITS); where the target is a number, with what they exceed it by.
         """
-        of_chunk = ChunkCells(self._layout, self._predictors(weights), self._fine)
+        of_chunk = self._of_chunk(weights, residuals)
         if self._kept is not None:
             return WorkerCells(self, of_chunk)
         chunks = self._every_chunk()
@@ -214,6 +214,9 @@ class CachedDesign(CachedRows[Chunk]):
             np.concatenate(fine) if self._fine else None,
             np.concatenate(shares) if self.weighted else None,
         )
+
+    def _of_chunk(self, weights: Floats, residuals: Residuals | None) -> ChunkCells:
+        return ChunkCells(self._layout, self._predictors(weights), self._fine, residuals)
 
     def sample(self) -> SampledDesign:
         """Rows of the whole table, as many as a solver can use to learn how the loss curves."""

@@ -145,12 +145,20 @@ class InteractionCells:
         """Let every row's score grow by what its cell has in a table."""
         self._scores = self._scores + table[self._numbers(pair)]
 
+    def sum_of_scores(self, most: int) -> int:
+        """The sum over rows of their scores, each cut at `most` in size; of a row with a weight, the whole part of
+        weight times that.
+        """
+        steps = np.clip(self._scores, -most, most)
+        return int((steps if self._weights is None else np.trunc(steps * self._weights).astype(np.int64)).sum())
+
     def sums(self, pairs: Sequence[Pair], responses: Integers, shift: int) -> list[Integers]:
         """For every pair, the sum over the rows of each of its cells of a response: integers, exact below 2^53.
 
         Of a row with a weight, the whole part of weight times response: no larger than the response.
 
-        `responses` has a line for either class, the first for rows on the negative side, and a column for each step of
+        `responses` has a line for either class, the first for rows on the negative side, or one line where the target
+        is a number, and a column for each step of
         2^shift of the score, the middle one for those from 0 on.
         """
         steps = np.clip((self._scores >> shift) + responses.shape[1] // 2, 0, responses.shape[1] - 1)

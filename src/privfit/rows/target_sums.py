@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,7 +12,8 @@ from numpy.typing import NDArray
 
 from privfit.rows.cached_design import CachedDesign
 from privfit.rows.fixed_point import Predictors
-from privfit.rows.interactions import COUNT_UNIT
+from privfit.rows.interactions import COUNT_UNIT, Pair
+from privfit.rows.worker_cells import ChunkCells, Residuals
 from privfit.rows.workers import Chunk, Sums
 
 Floats = NDArray[np.float64]
@@ -58,7 +60,14 @@ def _counts(grid: Floats, centre: float | None, _: int, chunk: Chunk) -> Sums:
     return [counts.astype(np.int64)]
 
 
-def sum_of_residuals(design: CachedDesign, weights: Floats, centre: float, width: float, bits: int) -> int:
+def sum_of_residuals(
+    design: CachedDesign,
+    weights: Floats,
+    centre: float,
+    width: float,
+    bits: int,
+    added: Sequence[tuple[Pair, Integers]] = (),
+) -> int:
     """The sum over rows of (target - centre) / width less the predictor, in steps of 2^-bits, each cut at 1 in size; of
     a row with a weight, the whole part of weight times that.
 
@@ -77,12 +86,17 @@ def sum_of_residuals(design: CachedDesign, weights: Floats, centre: float, width
         The unit of targets and predictors, and where residuals are cut.
     bits : int
         Logarithm of the steps to 1.
+    added : sequence of (pair, ndarray of int), default=()
+        Interaction terms: what every cell of a pair of columns adds to the predictor, in steps.
 
     Returns
     -------
     int
         The sum, in steps.
     """
+    if added:
+        of_chunk = design._of_chunk(weights, Residuals(centre, width, 1 << bits))
+        return -int(design.total(partial(_beside_terms, of_chunk, tuple(added), 1 << bits))[0])
     return int(design.total(partial(_residuals, design._predictors(weights), centre, width, 1 << bits))[0])
 
 
@@ -128,8 +142,7 @@ def _places(predictors: Predictors, centre: float, width: float, most: int, grid
 
 
 def _in_steps(predictors: Predictors, centre: float, width: float, most: int, chunk: Chunk) -> Floats:
-    predicted = np.floor(predictors(chunk)[:, 0])
-    return np.asarray(np.rint((chunk.target - centre) / width * most) - predicted, dtype=np.float64)
+    return Residuals(centre, width, most).steps(chunk.target) - np.floor(predictors(chunk)[:, 0])
 
 
 def _residuals(predictors: Predictors, centre: float, width: float, most: int, _: int, chunk: Chunk) -> Sums:
@@ -137,6 +150,12 @@ def _residuals(predictors: Predictors, centre: float, width: float, most: int, _
     if chunk.weights is not None:
         steps *= chunk.weights  # what is behind the point goes with the conversion
     return [steps.astype(np.int64).sum()]
+
+
+def _beside_terms(
+    of_chunk: ChunkCells, added: Sequence[tuple[Pair, Integers]], most: int, _: int, chunk: Chunk
+) -> Sums:
+    return [np.int64(of_chunk(chunk, added).sum_of_scores(most))]
 
 
 def weighed_rows(design: CachedDesign, unit: int) -> int:

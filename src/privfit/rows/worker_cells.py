@@ -23,20 +23,41 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
+class Residuals:
+    """What predictors are compared with where the target is a number: (target - centre) / width, in `most` steps to 1.
+
+    A row's depends on that row alone: it is rounded to a whole step.
+    """
+
+    centre: float
+    width: float
+    most: int
+
+    def steps(self, target: Floats) -> Floats:
+        """The targets of rows, in whole steps."""
+        return np.asarray(np.rint((target - self.centre) / self.width * self.most), dtype=np.float64)
+
+
+@dataclass(frozen=True)
 class ChunkCells:
-    """From a chunk to the cells of its rows, with the predictors of released weights."""
+    """From a chunk to the cells of its rows, with the predictors of released weights; or, where the target is a number,
+    with what predictors exceed it by, and all rows on one side.
+    """
 
     layout: Layout
     predictors: Predictors
     fine: bool
+    residuals: Residuals | None = None
 
     def arrays(
         self, chunk: Chunk
     ) -> tuple[NDArray[np.uint16], Integers, NDArray[np.bool_], NDArray[np.uint16] | None, Floats | None]:
         """Cells, scores, sides, fine cells and weights of the rows."""
-        scores = np.floor(self.predictors(chunk)[:, 0]).astype(np.int64)
+        scores, sides = np.floor(self.predictors(chunk)[:, 0]), chunk.target > 0
+        if self.residuals is not None:
+            scores, sides = scores - self.residuals.steps(chunk.target), np.zeros_like(sides)
         fine = np.concatenate(chunk.fine) if self.fine else None
-        return self.layout.cells(chunk), scores, chunk.target > 0, fine, chunk.weights
+        return self.layout.cells(chunk), scores.astype(np.int64), sides, fine, chunk.weights
 
     def __call__(self, chunk: Chunk, added: Sequence[tuple[Pair, Integers]]) -> InteractionCells:
         cells = InteractionCells(self.layout, *self.arrays(chunk))

@@ -53,6 +53,10 @@ class QuadraticProblem:
     """The bound of rows' weights, where they have some."""
     probabilities: bool = False
     """Whether the length of the coefficients is calibrated, so that scores are log-odds."""
+    interactions: int | str = 0
+    """How many interaction terms are asked for, where a perturbed objective is minimised."""
+    apart: tuple[str, ...] = ()
+    """Names of columns that have no interaction terms."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,8 @@ from privfit.mechanisms.base import USUAL_ROWS, Description, PublicFacts
 from privfit.mechanisms.functional.problem import QuadraticProblem
 from privfit.mechanisms.perturbation.interaction_terms import integer_weights
 from privfit.mechanisms.perturbation.problem import ERMPlan
-from privfit.mechanisms.perturbation.regression import ObjectiveRegression, RegressionFit, RegressionPlan
+from privfit.mechanisms.perturbation.regression import ObjectiveRegression, RegressionPlan
+from privfit.mechanisms.perturbation.regression_fit import RegressionFit
 from privfit.mechanisms.perturbation.regression_weights import RegressionWeights
 from privfit.mechanisms.perturbation.target_scale import (
     LEAST_THRESHOLD,
@@ -126,6 +127,7 @@ class ObjectiveAmounts(ObjectiveRegression):
     name = "objective log mean"
     _kind: ClassVar[str] = "a log mean"
     _has_bands: ClassVar[bool] = False
+    _has_terms: ClassVar[bool] = False
 
     def _weights(self, problem: QuadraticProblem, facts: PublicFacts | None = None) -> RegressionWeights:
         if facts is None or facts.geometry.target is None:
@@ -223,6 +225,7 @@ class ObjectiveProportions(ObjectiveRegression):
     name = "objective proportion"
     _kind: ClassVar[str] = "a logit mean"
     _has_bands: ClassVar[bool] = False
+    _has_terms: ClassVar[bool] = False
 
     def _weights(self, problem: QuadraticProblem, facts: PublicFacts | None = None) -> RegressionWeights:
         return ProportionWeights(noise=self.noise)

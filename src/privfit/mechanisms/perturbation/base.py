@@ -23,11 +23,18 @@ from privfit.mechanisms.base import Description, Mechanism, Numbers, PublicFacts
 from privfit.mechanisms.perturbation.gaussian_noise import MANY_ROWS_PER_PERSON
 from privfit.mechanisms.perturbation.objective_noise import PURE_KINDS, ObjectiveNoise
 from privfit.mechanisms.perturbation.precision import check_number
-from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem, Gradients, usual_curvature
+from privfit.mechanisms.perturbation.problem import (
+    ERMFit,
+    ERMPlan,
+    ERMProblem,
+    Gradients,
+    named_pairs,
+    usual_curvature,
+)
 from privfit.privacy import Draws, Event, PrivacyError, PrivacyParameters
 from privfit.privacy.event import MOST_SCALE, too_much_noise
 from privfit.privacy.parts import Additive
-from privfit.rows import CachedDesign, Rows, is_alone
+from privfit.rows import CachedDesign, Rows
 from privfit.schema import Gaps, Geometry, RowNorms, Schema
 
 Floats = NDArray[np.float64]
@@ -226,13 +233,9 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, CachedDesign, ERMFit]):
                 "column, to undo half of what ridge and noise did to them; this costs nothing"
             )
         if fit.pairs:
-            columns = [column.name for column in schema.features]
-            chosen = [
-                f"{columns[one]} in fine steps" if is_alone((one, other)) else f"{columns[one]} x {columns[other]}"
-                for one, other in (table.columns for table in fit.pairs)
-            ]
             notes.append(
-                f"adds tables of scores, chosen privately where the rest of the fit misses most: {', '.join(chosen)}"
+                "adds tables of scores, chosen privately where the rest of the fit misses most: "
+                f"{named_pairs(fit.pairs, schema)}"
             )
         if isinstance(self.ridge, float | int) and ridge > self.ridge * (1 + ROUNDED):
             notes.append(

@@ -71,6 +71,11 @@ ONE_TERM_FROM, TWO_TERMS_FROM = 20_000, 40_000
 WORTH_BESIDE_GAUSSIAN = 2
 """Beside Gaussian noise pure steps cost less: half as many rows will do: classifiers.py --pairs --only delta."""
 
+TWO_NUMBER_TERMS_FROM, FOUR_NUMBER_TERMS_FROM, TERMS_PER_COLUMN_FROM = 30_000, 60_000, 1_000
+"""The same from which on two and four terms pay for theirs in a regression; and per column of the table, below which
+none does: python papers/experiments/terms.py. Generated tables, in which pairs do interact, would have two from 20,000
+on; there the census and CPS wages lose .001 of R2 by them."""
+
 # -- the report ------------------------------------------------------------------------------------
 
 NOISE_LIMIT = 0.3

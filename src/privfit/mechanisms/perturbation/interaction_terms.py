@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from privfit.losses import LOGISTIC, ConvexLoss
 from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem, PairTable
-from privfit.privacy import Budget, Draws, PrivacyParameters, exact
+from privfit.privacy import Budget, Draws, PrivacyError, PrivacyParameters, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import Laplace, Part, RandomBits, Selection
-from privfit.rows import CachedDesign, DesignSubset, Interactions, Pair
+from privfit.rows import CachedDesign, DesignSubset, InteractionCells, Interactions, Pair
 from privfit.schema import Geometry
 
 Floats = NDArray[np.float64]
@@ -58,6 +58,8 @@ pairs with many cells do not win by noise alone. See docs/constants.md."""
 STEADY, FURTHEST = 3.0, 1.5
 """A Newton step is shortened where a curvature is below so many standard deviations of its noise, and is at most so
 long. See docs/constants.md."""
+MOST_INTERACTIONS = 20
+"""More interaction terms would share too little of epsilon to be measured."""
 OF_256 = 256
 """Rows are sampled so many times in 256: a byte of random bits for every row."""
 
@@ -67,15 +69,17 @@ class IntegerGradients:
     """The slopes and curvatures of a loss as integers, UNIT to 1, for every step of a score and both classes; and
     what one person can do to sums of them.
 
-    `changed` is how many rows leave or enter between neighbours.
+    `changed` is how many rows leave or enter between neighbours. Where the target is a number, `sides` has one value,
+    and scores are what predictors exceed the target by.
     """
 
     loss: ConvexLoss
     changed: int
+    sides: tuple[float, ...] = (-1.0, 1.0)
 
     def _table(self, function: Any, most: float, unit: int = UNIT) -> Integers:
         middles = (np.arange(MOST_STEPS) - MOST_STEPS // 2 + 0.5) / (1 << STEP_BITS)
-        lines = [np.rint(function(middles, np.full(MOST_STEPS, side)) * unit) for side in (-1.0, 1.0)]
+        lines = [np.rint(function(middles, np.full(MOST_STEPS, side)) * unit) for side in self.sides]
         whole = max(math.ceil(most * unit), 1)
         return np.asarray(np.clip(np.stack(lines), -whole, whole), dtype=np.int64)
 
@@ -239,7 +243,7 @@ class InteractionTerms:
         if self.samples:
             sample = DesignSubset(design, draws.random_bits().ones(0, design.n_rows, self.of_256))
         bits, own = score_bits(len(weights)), self.gradients
-        cells = sample.cells(integer_weights(weights, bits))
+        cells = self._cells(sample, integer_weights(weights, bits), bits)
         left, found = list(self.menu), []
         for _ in range(self.split.pairs):
             both = cells.sums_and_counts(left, own.slopes, bits - STEP_BITS)
@@ -247,10 +251,28 @@ class InteractionTerms:
             sums = [cells.sums([pair], responses, bits - STEP_BITS)[0] for responses in (own.slopes, own.curvatures)]
             slopes, curvatures = np.split(draws.add(np.concatenate(sums), at_most=True), 2)
             sd = math.sqrt(2.0) * self.table_scale / own.curvature_unit
-            table = newton_step(slopes / UNIT, curvatures / own.curvature_unit, sd)
+            table = self._values(slopes / UNIT, curvatures / own.curvature_unit, sd)
             found.append(PairTable(pair, table))
             cells.add(pair, np.rint(table * (1 << bits)).astype(np.int64))
         return tuple(found)
+
+    def _cells(self, sample: CachedDesign, weights: Floats, bits: int) -> InteractionCells:
+        """The rows that are looked at, with their scores in steps of 2^-bits."""
+        return sample.cells(weights)
+
+    def _values(self, slopes: Floats, curvatures: Floats, sd: float) -> Floats:
+        """What each cell adds to scores, from noisy sums."""
+        return newton_step(slopes, curvatures, sd)
+
+
+def check_interactions(number: object) -> None:
+    """Refuse a number of interaction terms that means nothing."""
+    whole = isinstance(number, int | np.integer) and not isinstance(number, bool) and 0 <= number <= MOST_INTERACTIONS
+    if not whole and number != "auto":
+        raise PrivacyError(
+            f"interactions={number!r} was given; it is 'auto' or an integer from 0 to {MOST_INTERACTIONS}: how many "
+            "pairs of columns, or numbers by themselves, get a table. Use 'auto' if in doubt."
+        )
 
 
 def planned_terms(plan: ERMPlan, split: BudgetSplit) -> ERMPlan:

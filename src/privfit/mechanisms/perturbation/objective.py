@@ -27,6 +27,7 @@ from privfit.mechanisms.perturbation.interaction_terms import (
     MOST_CELLS,
     MOST_CHOICES,
     BudgetSplit,
+    check_interactions,
     enough_rows,
     menu_for,
     planned_terms,
@@ -56,8 +57,6 @@ from privfit.schema import Geometry, RowNorms
 
 Floats = NDArray[np.float64]
 
-MOST_INTERACTIONS = 20
-"""More interaction terms would share too little of epsilon to be measured."""
 CALIBRATIONS = ("tight", "paper")
 PRINTED_2008 = (
     "calibration='paper' of objective perturbation: the proof of 2008 leaves out the curvature of one row, and the "
@@ -153,16 +152,7 @@ class ObjectivePerturbation(Perturbation):
                 f"steepest={self.steepest!r} was given; it is 'auto' or above 0 and at most 1, the logistic loss. Use "
                 "'auto' if in doubt."
             )
-        number = self.interactions
-        whole = (
-            isinstance(number, int | np.integer) and not isinstance(number, bool) and 0 <= number <= MOST_INTERACTIONS
-        )
-        if not whole and number != "auto":
-            raise PrivacyError(
-                f"interactions={self.interactions!r} was given; it is 'auto' or an integer from 0 to "
-                f"{MOST_INTERACTIONS}: how many pairs of columns, or numbers by themselves, get a table. Use 'auto' if "
-                "in doubt."
-            )
+        check_interactions(self.interactions)
         if self.calibration not in CALIBRATIONS:
             raise PrivacyError(
                 f"calibration={self.calibration!r} was given; it is one of {CALIBRATIONS}. Use 'tight' if in doubt."

@@ -5,7 +5,7 @@ is read (`ERMPlan`), and what a fit is (`ERMFit`): shared by all mechanisms that
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
@@ -20,7 +20,7 @@ from privfit.mechanisms.base import ReleasePlan
 from privfit.mechanisms.perturbation.defaults import LEAST_STRETCH, MOST_STRETCH, SOFTMAX_FROM, UNDONE
 from privfit.privacy.guarded import guarded_values
 from privfit.privacy.parts import Laplace
-from privfit.schema import AUTO_KNOTS, Norm, RowNorms
+from privfit.schema import AUTO_KNOTS, Norm, RowNorms, Schema
 
 if TYPE_CHECKING:
     from privfit.mechanisms.perturbation.certainty import Certainty
@@ -263,6 +263,13 @@ class PairTable:
 
     columns: tuple[int, int]
     scores: Floats
+
+
+def named_pairs(pairs: Sequence[PairTable], schema: Schema) -> str:
+    """The columns of interaction terms, in words."""
+    names = [column.name for column in schema.features]
+    told = [(table.columns, [names[place] for place in table.columns]) for table in pairs]
+    return ", ".join(f"{both[0]} in fine steps" if pair[0] == pair[1] else " x ".join(both) for pair, both in told)
 
 
 @dataclass(frozen=True)

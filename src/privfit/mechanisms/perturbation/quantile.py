@@ -20,9 +20,9 @@ from privfit.mechanisms.functional.problem import QuadraticProblem
 from privfit.mechanisms.perturbation.interaction_terms import integer_weights
 from privfit.mechanisms.perturbation.regression import (
     ObjectiveRegression,
-    RegressionFit,
     RegressionPlan,
 )
+from privfit.mechanisms.perturbation.regression_fit import RegressionFit
 from privfit.mechanisms.perturbation.regression_weights import RegressionWeights
 from privfit.mechanisms.perturbation.target_scale import CENTRES, EDGES, MOST_BEYOND
 from privfit.privacy import Draws, PrivacyParameters
@@ -85,6 +85,7 @@ class QuantileObjective(ObjectiveRegression):
     _for_intercept: ClassVar[Fraction] = FOR_QUANTILE
     _kind: ClassVar[str] = "a quantile regression"
     _has_bands: ClassVar[bool] = False
+    _has_terms: ClassVar[bool] = False
 
     def _weights(self, problem: QuadraticProblem, facts: PublicFacts | None = None) -> QuantileWeights:
         return QuantileWeights(noise=self.noise, quantile=self.quantile)

@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 
 from privfit.mechanisms.base import USUAL_ROWS, Description, Mechanism, Numbers, PublicFacts, Release, ReleasePlan
 from privfit.mechanisms.functional.problem import QuadraticProblem
-from privfit.mechanisms.perturbation.absolute_penalty import AbsolutePenalty, SparseWeights
+from privfit.mechanisms.perturbation.absolute_penalty import AbsolutePenalty
 from privfit.mechanisms.perturbation.base import NoiseKind
 from privfit.mechanisms.perturbation.defaults import MOMENTS_FROM, OBJECTIVE_FROM
 from privfit.mechanisms.perturbation.interaction_terms import integer_weights, score_bits
+from privfit.mechanisms.perturbation.number_terms import NumberTerms, in_steps, planned_number_terms
 from privfit.mechanisms.perturbation.precision import minimised
-from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem
+from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem, named_pairs
+from privfit.mechanisms.perturbation.regression_fit import RegressionFit, check_rows, with_shown_penalty
 from privfit.mechanisms.perturbation.regression_weights import TAPER, RegressionWeights
 from privfit.mechanisms.perturbation.shape_bands import (
     FOR_BANDS,
@@ -36,9 +38,8 @@ from privfit.mechanisms.perturbation.target_scale import ChosenScale, TargetScal
 from privfit.privacy import Budget, Draws, Event, PrivacyError, PrivacyParameters, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import Laplace, Part
-from privfit.rows import COUNT_UNIT, CachedDesign, Rows, sum_of_residuals, weighed_rows
-from privfit.schema import Block, Geometry, RowNorms, Schema
-from privfit.solvers import Penalty
+from privfit.rows import COUNT_UNIT, CachedDesign, Rows, is_alone, sum_of_residuals, weighed_rows
+from privfit.schema import Geometry, RowNorms, Schema
 
 Floats = NDArray[np.float64]
 
@@ -67,31 +68,8 @@ class RegressionPlan(ReleasePlan):
     """Steps of the residuals whose mean is the intercept: 2^bits to the width at which they are cut."""
     bands: Laplace | None = None
     """Of sums of curvatures, where bands of curves are asked for."""
-
-
-@dataclass(frozen=True)
-class RegressionFit:
-    """Weights of the encoded columns without the constant, and the intercept, where half the target's range is 1."""
-
-    weights: Floats
-    intercept: float
-    centre: float
-    threshold: float
-    ridge: float
-    shift: float = 0.0
-    """The noisy mean of the residuals that the weights leave, which is part of the intercept."""
-    contrast_ridge: float = 0.0
-    """The penalty on effects by the public rule: on contrasts of blocks and on single columns."""
-    bands: Floats | None = None
-    """Half the width of a 90% band of what every encoded column adds about the mean of its block: noise alone."""
-    penalty: tuple[Floats, Floats] | None = None
-    """What multiplied |c_j| and c_j^2 / 2, per column shown, where there was a penalty."""
-    sparse: SparseWeights | None = None
-    """The weights in units of the threshold, where there was a penalty on absolute values."""
-    rows: float = 0.0
-    """The number of rows that alpha is per, where it is."""
-    gap: ClassVar[float] = 0.0
-    """A minimum is certified."""
+    terms: NumberTerms | None = None
+    """Interaction terms after the weights, if there are any."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +120,7 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
     _for_intercept: ClassVar[Fraction] = FOR_INTERCEPT
     _kind: ClassVar[str] = "a regression"
     _has_bands: ClassVar[bool] = True
+    _has_terms: ClassVar[bool] = True
 
     def check(self) -> None:
         """Refuse parameters that mean nothing, before anything is read."""
@@ -183,7 +162,7 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
     def plan(self, facts: PublicFacts, problem: QuadraticProblem) -> RegressionPlan:
         """Noise for the weights in units of a threshold that is not known yet, and what is bought beside them."""
         if problem.penalty is not None:
-            _check_rows(problem.penalty, facts, problem)
+            check_rows(problem.penalty, facts, problem)
         if self.bands and problem.max_weight is not None:
             raise PrivacyError(
                 "bands=True was given with weights of rows; bands are bought without weights only. Leave one of them "
@@ -191,10 +170,13 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
             )
         bands = curvature_part(facts) if self.bands else None
         parameters, (first, last) = facts.parameters, self._beside(problem)
-        beside = first + last + (FOR_BANDS if self.bands else 0)
+        terms = planned_number_terms(facts, problem) if self._has_terms else None
+        beside = first + last + (FOR_BANDS if self.bands else 0) + (0 if terms is None else terms.share)
         left = replace(parameters, budget=rounded_down(parameters.budget, 1 - beside))
         own, steps = replace(facts, parameters=left), self._weights(problem, facts)
         weights = steps.plan(own, self._erm(problem, facts))
+        if terms is not None:
+            weights = replace(weights, fine=any(map(is_alone, terms.menu)))
         scale = self._scale(facts, problem, weights)
         bits = score_bits(weights.gradients.norms.columns)
         if last and bits < 1:
@@ -207,9 +189,15 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
             weights.event.delta,
             adjacency=parameters.adjacency,
             rows_per_person=int(parameters.rows_per_person),
-            parts=(*scale.parts(), *weights.event.parts, *intercept, *(() if bands is None else (bands,))),
+            parts=(
+                *scale.parts(),
+                *weights.event.parts,
+                *(() if terms is None else terms.parts()),
+                *intercept,
+                *(() if bands is None else (bands,)),
+            ),
         )
-        return RegressionPlan(event, facts, scale, steps, replace(weights, facts=own), intercept, bits, bands)
+        return RegressionPlan(event, facts, scale, steps, replace(weights, facts=own), intercept, bits, bands, terms)
 
     def _beside(self, problem: QuadraticProblem) -> tuple[Fraction, Fraction]:
         """The shares of epsilon for what comes before the weights, and after them."""
@@ -272,6 +260,9 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
             sparse=sparse,
             rows=float(plan.facts.n_rows or 0),
         )
+        if plan.terms is not None:
+            pairs = plan.terms.at(centre, threshold).tables(data, weights * threshold, draws)
+            fit = replace(fit, pairs=pairs)
         if plan.intercept:
             fit = self._moved(fit, weights, data, plan, draws)
         if self.bands is None or not self._has_bands:
@@ -298,7 +289,8 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         """The fit moved by the noisy mean of the residuals it leaves."""
         width, most = min(INTERCEPT_WIDTH * fit.threshold, 1.0), 1 << plan.bits
         whole = integer_weights(weights * (fit.threshold / width), plan.bits)
-        sums = [sum_of_residuals(data, whole, fit.centre, width, plan.bits)]
+        added = in_steps(fit.pairs, width, most)
+        sums = [sum_of_residuals(data, whole, fit.centre, width, plan.bits, added)]
         if plan.facts.parameters.adjacency == "add-remove":
             sums.append(weighed_rows(data, -(-most // COUNT_SHARE)))
         noisy = draws.add(np.array(sums, dtype=np.int64))
@@ -308,7 +300,7 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
 
     def solve(self, release: Release[RegressionFit], geometry: Geometry, problem: QuadraticProblem) -> RegressionFit:
         """The released weights, with what the levels and splines have in common in the intercept."""
-        fit, weights = self._with_penalty(release.value, geometry, problem), release.value.weights.copy()
+        fit, weights = with_shown_penalty(release.value, geometry, problem), release.value.weights.copy()
         intercept, sparse = fit.intercept, fit.sparse
         if geometry.intercept:
             bands = None if fit.bands is None else fit.bands[1:]
@@ -320,27 +312,6 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
             weights[start:stop] -= mean
             intercept += mean
         return replace(fit, weights=weights, intercept=intercept)
-
-    def _with_penalty(self, fit: RegressionFit, geometry: Geometry, problem: QuadraticProblem) -> RegressionFit:
-        """The fit with the penalty on every coefficient that is shown, where there is one: beside half the sum of
-        squared errors, in the units of the table.
-        """
-        penalty, target = problem.penalty, geometry.target
-        if penalty is None:
-            return fit
-        assert target is not None
-        absolute, squared, times = [], [], problem.max_weight or 1.0
-        for block in geometry.blocks:
-            strength = 0.0 if fit.sparse is None else float(fit.sparse.strengths[block.start])
-            unit = _coefficient_unit(block)
-            size = 0.5 if block.kind == "sign" else math.sqrt(unit)
-            rule = strength * size * target.unit * fit.threshold, fit.contrast_ridge * unit
-            if penalty.alpha != "auto":
-                alpha = float(penalty.alpha) * (1.0 if penalty.ridge else fit.rows) / times
-                rule = alpha * penalty.l1_ratio, alpha * (1 - penalty.l1_ratio)
-            absolute += [rule[0] * times] * len(block.labels)
-            squared += [rule[1] * times] * len(block.labels)
-        return replace(fit, penalty=(np.array(absolute), np.array(squared)))
 
     def describe(self, fit: RegressionFit, schema: Schema, geometry: Geometry) -> Description:
         """The threshold, and what was done after the weights."""
@@ -355,33 +326,11 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
                 "the intercept was moved by the noisy mean of what the weights leave, so that predictions have the "
                 "target's mean"
             )
+        if fit.pairs:
+            notes.append(f"adds interaction terms, chosen privately by residuals: {named_pairs(fit.pairs, schema)}")
         return Description(
             {"kind": "ridge", "ridge": fit.ridge, "threshold": fit.threshold * target.unit}, tuple(notes)
         )
-
-
-def _check_rows(penalty: Penalty, facts: PublicFacts, problem: QuadraticProblem) -> None:
-    """Refuse an alpha that is per row where nobody knows how many rows there are, or how much they weigh."""
-    if penalty.ridge or penalty.alpha == "auto":
-        return
-    if facts.n_rows is None:
-        raise PrivacyError(
-            f"alpha={penalty.alpha!r} was given with mechanism='objective' and a private number of rows, which alpha "
-            "is a penalty per row of. Give a public guess, expected_rows=..., or use alpha='auto' or "
-            "mechanism='functional'. Nothing was charged."
-        )
-    if problem.max_weight is not None:
-        raise PrivacyError(
-            f"alpha={penalty.alpha!r} was given with mechanism='objective' and weights of rows, whose sum is private "
-            "and which alpha is a penalty per unit of. Use alpha='auto' or mechanism='functional'. Nothing was charged."
-        )
-
-
-def _coefficient_unit(block: Block) -> float:
-    """What a penalty on a squared weight is on the squared coefficients that it is shown as."""
-    if block.kind == "slope":
-        return block.unit**2
-    return 0.5 if block.kind == "sign" else 1.0
 
 
 def perturbs_objective(parameters: PrivacyParameters, n_rows: int | None, geometry: Geometry) -> bool:

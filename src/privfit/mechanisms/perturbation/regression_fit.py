@@ -1,0 +1,93 @@
+"""What a regression by a perturbed objective is, and the penalty that its coefficients are shown to have had."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.mechanisms.base import PublicFacts
+from privfit.mechanisms.functional.problem import QuadraticProblem
+from privfit.mechanisms.perturbation.absolute_penalty import SparseWeights
+from privfit.mechanisms.perturbation.problem import PairTable
+from privfit.privacy import PrivacyError
+from privfit.schema import Block, Geometry
+from privfit.solvers import Penalty
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RegressionFit:
+    """Weights of the encoded columns without the constant, and the intercept, where half the target's range is 1."""
+
+    weights: Floats
+    intercept: float
+    centre: float
+    threshold: float
+    ridge: float
+    shift: float = 0.0
+    """The noisy mean of the residuals that the weights leave, which is part of the intercept."""
+    contrast_ridge: float = 0.0
+    """The penalty on effects by the public rule: on contrasts of blocks and on single columns."""
+    bands: Floats | None = None
+    """Half the width of a 90% band of what every encoded column adds about the mean of its block: noise alone."""
+    penalty: tuple[Floats, Floats] | None = None
+    """What multiplied |c_j| and c_j^2 / 2, per column shown, where there was a penalty."""
+    sparse: SparseWeights | None = None
+    """The weights in units of the threshold, where there was a penalty on absolute values."""
+    rows: float = 0.0
+    """The number of rows that alpha is per, where it is."""
+    pairs: tuple[PairTable, ...] = ()
+    """Interaction terms that count beside the weights."""
+    gap: ClassVar[float] = 0.0
+    """A minimum is certified."""
+
+
+def with_shown_penalty(fit: RegressionFit, geometry: Geometry, problem: QuadraticProblem) -> RegressionFit:
+    """The fit with the penalty on every coefficient that is shown, where there is one: beside half the sum of
+    squared errors, in the units of the table.
+    """
+    penalty, target = problem.penalty, geometry.target
+    if penalty is None:
+        return fit
+    assert target is not None
+    absolute, squared, times = [], [], problem.max_weight or 1.0
+    for block in geometry.blocks:
+        strength = 0.0 if fit.sparse is None else float(fit.sparse.strengths[block.start])
+        unit = coefficient_unit(block)
+        size = 0.5 if block.kind == "sign" else math.sqrt(unit)
+        rule = strength * size * target.unit * fit.threshold, fit.contrast_ridge * unit
+        if penalty.alpha != "auto":
+            alpha = float(penalty.alpha) * (1.0 if penalty.ridge else fit.rows) / times
+            rule = alpha * penalty.l1_ratio, alpha * (1 - penalty.l1_ratio)
+        absolute += [rule[0] * times] * len(block.labels)
+        squared += [rule[1] * times] * len(block.labels)
+    return replace(fit, penalty=(np.array(absolute), np.array(squared)))
+
+
+def check_rows(penalty: Penalty, facts: PublicFacts, problem: QuadraticProblem) -> None:
+    """Refuse an alpha that is per row where nobody knows how many rows there are, or how much they weigh."""
+    if penalty.ridge or penalty.alpha == "auto":
+        return
+    if facts.n_rows is None:
+        raise PrivacyError(
+            f"alpha={penalty.alpha!r} was given with mechanism='objective' and a private number of rows, which alpha "
+            "is a penalty per row of. Give a public guess, expected_rows=..., or use alpha='auto' or "
+            "mechanism='functional'. Nothing was charged."
+        )
+    if problem.max_weight is not None:
+        raise PrivacyError(
+            f"alpha={penalty.alpha!r} was given with mechanism='objective' and weights of rows, whose sum is private "
+            "and which alpha is a penalty per unit of. Use alpha='auto' or mechanism='functional'. Nothing was charged."
+        )
+
+
+def coefficient_unit(block: Block) -> float:
+    """What a penalty on a squared weight is on the squared coefficients that it is shown as."""
+    if block.kind == "slope":
+        return block.unit**2
+    return 0.5 if block.kind == "sign" else 1.0
