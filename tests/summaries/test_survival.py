@@ -129,3 +129,11 @@ def test_no_person_moves_counts_further_than_the_noise_is_for_however_many_rows_
         assert apart <= 1.0
         furthest = max(furthest, apart)
     assert furthest == 1.0
+
+
+def test_a_schema_of_other_columns_or_of_another_type_is_refused() -> None:
+    for schema, told in (("lives.toml", "it is a pf.Schema"), (pf.Schema([YEARS]), "without the column 'died'")):
+        ledger = pf.Ledger(epsilon=1.0)
+        with pytest.raises(pf.SchemaError, match=told):
+            pf.kaplan_meier(TABLE, YEARS, "died", schema=schema, epsilon=1.0, ledger=ledger)  # type: ignore[arg-type]
+        assert ledger.spent == 0

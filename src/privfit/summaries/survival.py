@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -213,7 +214,8 @@ def kaplan_meier(
     by : Category, Numeric or None, default=None
         A column whose levels or bins have a curve each.
     schema : Schema or None, default=None
-        Which rows are used, by its person column, its filter and a target that drops rows; None uses all rows.
+        Which rows are used, by its person column, its filter and a target that drops rows; None uses all rows. It
+        lists the time, the event and the group.
     epsilon : float
         Privacy budget of all curves together.
     ledger : Ledger or None, default=None
@@ -257,21 +259,30 @@ def kaplan_meier(
     columns: list[Column] = [grid, event_column("kaplan_meier", event)]
     if by is not None:
         columns.append(_binned("kaplan_meier", by))
+    declared = _rows_of(schema, columns)
     terms = Terms(epsilon, 0.0, adjacency, rows_per_person, expected_rows, ledger, random_state)
-    answer = released("kaplan_meier", SurvivalCounts(), lambda _: None, table, columns, terms, _rows_of(schema))
+    answer = released("kaplan_meier", SurvivalCounts(), lambda _: None, table, columns, terms, declared)
     groups = () if by is None else cell_labels(columns[2])
     times = np.array([grid.low, *grid.edges()])
     return _curves(times, answer.value.curves(answer.n_rows), groups, answer.report)
 
 
-def _rows_of(schema: object) -> Schema | None:
-    """The schema that says which rows are used, if there is one."""
-    if schema is None or isinstance(schema, Schema):
-        return schema
-    raise SchemaError(
-        f"kaplan_meier was given schema={type(schema).__name__}; it is a pf.Schema, whose person column and filter say "
-        "which rows are used, or None. Write schema=pf.Schema(columns, person='id'). Nothing was charged."
-    )
+def _rows_of(schema: object, columns: Sequence[Column]) -> Schema | None:
+    """The schema that says which rows are used, if there is one: of a person, by all that is read of them."""
+    if schema is None:
+        return None
+    if not isinstance(schema, Schema):
+        raise SchemaError(
+            f"kaplan_meier was given schema={type(schema).__name__}; it is a pf.Schema, whose person column and filter "
+            "say which rows are used, or None. Write schema=pf.Schema(columns, person='id'). Nothing was charged."
+        )
+    listed = {column.name for column in schema.columns}
+    if missing := [column.name for column in columns if column.name not in listed]:
+        raise SchemaError(
+            f"kaplan_meier was given a schema without the column {missing[0]!r}, which it reads. Rows of a person are "
+            "chosen by what the schema lists: list the time, the event and the group there. Nothing was charged."
+        )
+    return schema
 
 
 def _time(time: object) -> Numeric:
