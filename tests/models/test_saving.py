@@ -246,6 +246,10 @@ CHANGES: dict[str, Any] = {
     "facts that are a text": lambda d: d.update(facts="slopes"),
     "slopes that are none": lambda d: d["facts"].update(slopes=[1]),
     "pairs that are none": lambda d: d["facts"].update(pairs=[[0, 7]], cells=[4]),
+    "intervals that are none": lambda d: d["facts"].update(certainty={"sampling": 1, "added": 1, "identified": True}),
+    "a long certainty": lambda d: d["facts"].update(
+        certainty={"sampling": [[1.0] * 9] * 9, "added": [[1.0] * 9] * 9, "identified": [True] * 9}
+    ),
     "huge features of a kernel": lambda d: d["facts"].update(fourier=[10**6, 10**6, 1.0, 0]),
 }
 
@@ -285,3 +289,25 @@ def test_made_up_rows_are_the_ends_and_the_middle_of_public_ranges() -> None:
     numbers, codes = made_up_rows(schema)
     assert numbers.tolist() == [-1e308, -4.5e307, 1e307]
     assert codes.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {},
+        {"coef_interval": [["a", "b"], [0, 1], [0, 1]], "intercept_interval": [0, 1]},
+        {"coef_interval": [[0, 1]], "intercept_interval": [0, 1]},
+        {"bootstrap": {"draws": [[1.0]], "variance": 1.0}},
+    ],
+)
+def test_intervals_and_penalties_that_do_not_fit_are_refused(facts: dict[str, Any], tmp_path) -> None:
+    schema = pf.Schema.box(-1, 1, target=(-1, 1))
+    X = np.random.default_rng(0).uniform(-1, 1, (100, 2))
+    path = tmp_path / "model.json"
+    pf.Lasso(5.0, alpha=0.1, schema=schema, random_state=0).fit(X, X[:, 0]).save(path)
+
+    def change(document: dict[str, Any]) -> None:
+        document["facts"] = {} if not facts else document["facts"] | facts
+
+    rewrite(path, change)
+    refusal(path)

@@ -27,6 +27,7 @@ from privfit.mechanisms.perturbation.regression import perturbs_objective
 from privfit.models._docs import documented
 from privfit.models.base import MomentModel, public_rows
 from privfit.models.inputs import Input, predict_table, predicting
+from privfit.models.model_files import ModelFileError
 from privfit.models.named import LEAST_SQUARES, MomentMechanism
 from privfit.models.private import FitResult, WeightedFit
 from privfit.models.report import JSONObject
@@ -332,11 +333,16 @@ class LinearRegression(WeightedFit, RegressorMixin, MomentModel[MomentMechanism,
     def _restore_facts(self, facts: JSONObject) -> None:
         if "coef_interval" in facts:
             ends = [[-np.inf, np.inf] if own is None else own for own in facts["coef_interval"]]
-            self._saved_intervals = (np.array(ends).reshape(len(self.coef_), 2), np.array(facts["intercept_interval"]))
+            self._saved_intervals = (
+                np.array(ends, dtype=np.float64).reshape(len(self.coef_), 2),
+                np.array(facts["intercept_interval"], dtype=np.float64).reshape(2),
+            )
         if "bootstrap" in facts:
             own = facts["bootstrap"]
             draws = np.array(own["draws"], dtype=np.float64)
             known = np.array(own.get("identified", [True] * len(self.coef_)), dtype=np.bool_)
+            if draws.shape != (len(draws), len(known) + 1) or known.shape != self.coef_.shape:
+                raise ModelFileError("The draws of intervals in a model file do not go with its coefficients.")
             self._bootstrap = Bootstrap(draws[:, :-1], draws[:, -1], float(own["variance"]), known)
 
     def _errors(self) -> tuple[Floats, Floats]:

@@ -145,8 +145,7 @@ def _restore(document: JSONObject, kinds: dict[str, type[AnyModel]]) -> AnyModel
     elif "coef" in document:
         _restore_weights(model, schema, document)
     model.report_ = Report.from_dict(document["report"])
-    if document.get("facts"):
-        model._restore_facts(document["facts"])
+    model._restore_facts(document.get("facts", {}))
     model.n_features_in_ = len(schema.features)
     model._strict_names, model._by_position = bool(document["strict_names"]), bool(document.get("by_position", False))
     _restore_names(model, document)

@@ -33,6 +33,7 @@ def try_out(model: AnyModel) -> None:
                 _check_length(ask(rows), 3)
         for name in _ATTRIBUTES:
             getattr(model, name, None)
+        model._html_repr()
     if hasattr(model, "get_feature_names_out"):
         _check_coefficients(model, len(model.get_feature_names_out()))
     model.report_.to_markdown()

@@ -170,8 +170,8 @@ class FileRecords(Records):
 
     def budget(self) -> Sequence[Row]:
         """The rows of the budget. Refuses a file that some other program has put into WAL mode, which the file itself
-        keeps: charges would sit in a second file, which a copy or a backup of the ledger leaves behind. In a
-        transaction nobody can change it any more.
+        keeps: charges would sit in a second file, which a copy or a backup of the ledger leaves behind; and one with
+        triggers or views. In a transaction nobody can change it any more.
         """
         rows = self.connection.execute("SELECT * FROM budget LIMIT 2").fetchall()
         (mode,) = self.connection.execute("PRAGMA journal_mode").fetchone()
@@ -180,6 +180,12 @@ class FileRecords(Records):
                 f"The ledger {self.name!r} has the journal mode {mode!r}, which another program has set, and it needs "
                 "'delete': otherwise charges are kept in another file. Nothing was charged or released. Set it back: "
                 f'sqlite3 {self.name} "PRAGMA journal_mode=delete".'
+            )
+        programs = "SELECT 1 FROM sqlite_master WHERE type NOT IN ('table', 'index') LIMIT 1"
+        if self.connection.execute(programs).fetchone():  # a trigger could take away the entry that is written
+            raise LedgerError(
+                f"The ledger {self.name!r} has triggers or views, which another program has put there and which could "
+                "change entries. Nothing was charged or released. Restore the file."
             )
         return rows
 
