@@ -27,7 +27,6 @@ from privfit.mechanisms.perturbation.regression import perturbs_objective
 from privfit.models._docs import documented
 from privfit.models.base import MomentModel, public_rows
 from privfit.models.inputs import Input, predict_table, predicting
-from privfit.models.model_files import ModelFileError
 from privfit.models.named import LEAST_SQUARES, MomentMechanism
 from privfit.models.private import FitResult, WeightedFit
 from privfit.models.report import JSONObject
@@ -341,8 +340,6 @@ class LinearRegression(WeightedFit, RegressorMixin, MomentModel[MomentMechanism,
             own = facts["bootstrap"]
             draws = np.array(own["draws"], dtype=np.float64)
             known = np.array(own.get("identified", [True] * len(self.coef_)), dtype=np.bool_)
-            if draws.shape != (len(draws), len(known) + 1) or known.shape != self.coef_.shape:
-                raise ModelFileError("The draws of intervals in a model file do not go with its coefficients.")
             self._bootstrap = Bootstrap(draws[:, :-1], draws[:, -1], float(own["variance"]), known)
 
     def _errors(self) -> tuple[Floats, Floats]:

@@ -33,6 +33,9 @@ def try_out(model: AnyModel) -> None:
                 _check_length(ask(rows), 3)
         for name in _ATTRIBUTES:
             getattr(model, name, None)
+        if getattr(model, "_bootstrap", None) is not None:
+            model.confidence_intervals(0.5)
+            _check_length(model.predict_interval(rows), 3)
         model._html_repr()
     if hasattr(model, "get_feature_names_out"):
         _check_coefficients(model, len(model.get_feature_names_out()))
