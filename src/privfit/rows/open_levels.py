@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import cast
-
-import polars as pl
 
 from privfit.rows.rows import BATCH_ROWS, Rows
 from privfit.rows.workers import numbered_pieces
 from privfit.schema.columns import EXACT_WHOLE
 from privfit.tables import Batch, DataError
-from privfit.tables.open_levels import other_kind
+from privfit.tables.open_levels import counted_levels, other_kind
 
 OpenCounts = dict[str | float, int]
 
@@ -53,9 +50,7 @@ def _partition_counts(_: int, batches: Iterator[Batch]) -> OpenCounts | None:
 def _counted(batches: Iterator[Batch]) -> OpenCounts:
     counts: OpenCounts = {}
     for batch in batches:
-        held = cast(pl.Series, batch[0]).drop_nulls()
-        found = held.alias("level").value_counts(name="rows")
-        counts = _joined(counts, dict(zip(found["level"].to_list(), found["rows"].to_list(), strict=True)))
+        counts = _joined(counts, counted_levels(batch[0]))
     return counts
 
 

@@ -50,6 +50,12 @@ def open_series(series: pl.Series, column: Column) -> Values:
     raise other_kind(column)
 
 
+def counted_levels(values: Values) -> dict[str | float, int]:
+    """How many cells each level has, missing ones left out."""
+    found = cast(pl.Series, values).drop_nulls().alias("level").value_counts(name="rows")
+    return dict(zip(found["level"].to_list(), found["rows"].to_list(), strict=True))
+
+
 def other_kind(column: Column) -> DataError:
     """The error for cells that cannot be levels."""
     return DataError(
