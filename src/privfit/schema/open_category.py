@@ -11,7 +11,7 @@ from privfit.schema.columns import OTHER, Category, checked_name
 class OpenCategory(Category):
     """A column that is read to find its levels, which are private until they are released.
 
-    Of its own levels it knows none, so that nothing can be encoded by it: every value would be "other".
+    No level is known, so that nothing can be encoded by it: every value would be "other".
     """
 
     def __post_init__(self) -> None:
