@@ -15,8 +15,9 @@ SQLite never locks, so both kinds do not meet.
 - Readers take it too: while the locks of a writer are lost, its journal looks like one that a killed process left, and
   a reader would undo it.
 
-Used on Linux, where Python has these locks and the layout of their request is known. Elsewhere, and on file systems
-without them, SQLite's own locks are all there is; docs/sharp-edges.md says what must not be done then.
+Used on Linux, where Python has these locks and the layout of their request is known; file systems that lie about them
+are refused (file_systems.py). Elsewhere, and on file systems without them, SQLite's own locks are all there is;
+docs/sharp-edges.md says what must not be done then.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from pathlib import Path
 from privfit.privacy.errors import LedgerError
 from privfit.privacy.ledger.chain import NEWEST, VERSION, State, appended
 from privfit.privacy.ledger.entries import COLUMNS, STATED, Damaged, Row, StateRow, Value, read_event
+from privfit.privacy.ledger.file_systems import check_locks
 from privfit.privacy.ledger.making import DURABLE, TABLES, make_file
 from privfit.privacy.ledger.place import Place, Records, Snapshot, replaced
 
@@ -312,6 +314,8 @@ def _lock(path: Path, seconds: float) -> int:
         while True:  # a call that blocks could not be interrupted
             try:
                 _request(descriptor, kind)
+                if kind == fcntl.F_WRLCK:
+                    check_locks(path, descriptor, lambda second: _request(second, fcntl.F_WRLCK))
                 return descriptor
             except OSError as error:
                 if error.errno in _NOT_HERE:
