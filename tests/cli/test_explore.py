@@ -174,7 +174,7 @@ def opened(browser: Any, address: str) -> Iterator[Any]:
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", lambda one: complaints.extend([one.url] * (not one.url.startswith(address))))
         page.goto(address)
-        page.wait_for_selector("#told:not(:empty)", timeout=60_000)
+        page.wait_for_selector("#words:not(:empty)", timeout=60_000)
         page.wait_for_selector("#curve .scatterlayer path.js-line", timeout=60_000)
         return page
 
@@ -196,19 +196,19 @@ def until(page: Any, holds: Callable[[], bool]) -> None:
 @pytest.mark.parametrize(("slider", "key"), [("rows", "ArrowLeft"), ("columns", "End"), ("bounds", "ArrowRight")])
 def test_the_curve_follows_a_slider(opened: Any, slider: str, key: str) -> None:
     page = opened(DESK)
-    curve, words, stood = page.evaluate(CURVE), page.inner_text("#told"), page.inner_text(f"#{slider}-told")
+    curve, words, stood = page.evaluate(CURVE), page.inner_text("#words"), page.inner_text(f"#{slider}-value")
     page.focus(f"#{slider}")
     page.keyboard.press(key)
-    until(page, lambda: page.evaluate(CURVE) != curve and page.inner_text("#told") != words)
-    assert page.inner_text(f"#{slider}-told") != stood
+    until(page, lambda: page.evaluate(CURVE) != curve and page.inner_text("#words") != words)
+    assert page.inner_text(f"#{slider}-value") != stood
 
 
 def test_moving_epsilon_with_the_mouse_moves_the_mark(opened: Any) -> None:
     page = opened(DESK)
     box = page.locator("#epsilon").bounding_box()
     page.mouse.click(box["x"] + 3, box["y"] + box["height"] / 2)
-    until(page, lambda: page.inner_text("#told").startswith("At epsilon 0.05 "))
-    assert page.inner_text("#epsilon-told") == "0.05"
+    until(page, lambda: page.inner_text("#words").startswith("At epsilon 0.05 "))
+    assert page.inner_text("#epsilon-value") == "0.05"
 
 
 @pytest.mark.parametrize("width", [PHONE, DESK])

@@ -34,16 +34,16 @@ class Slider:
     title: str
     values: tuple[float, ...]
     start: int
-    told: Callable[[float], str] = "{:,.10g}".format
+    shown: Callable[[float], str] = "{:,.10g}".format
 
     def drawn(self) -> Any:
         """The slider, a browser's own, with its title and the value that it stands at."""
         last = len(self.values) - 1
         knob = dcc.Input(id=self.key, type="range", min=0, max=last, step=1, value=self.start, className="range")
         ends = html.Div(
-            [html.Span(self.told(self.values[0])), html.Span(self.told(self.values[last]))], className="ends"
+            [html.Span(self.shown(self.values[0])), html.Span(self.shown(self.values[last]))], className="ends"
         )
-        title = html.Label([f"{self.title}: ", html.Output(id=f"{self.key}-told")], htmlFor=self.key)
+        title = html.Label([f"{self.title}: ", html.Output(id=f"{self.key}-value")], htmlFor=self.key)
         return html.Div([title, knob, ends])
 
 
@@ -78,8 +78,8 @@ class Page:
         epsilon, rows, columns, bounds = moved
         asked = self.schema, self.model, int(rows), int(columns), bounds
         curve, here = planned(*asked, EPSILONS), planned(*asked, (epsilon,))
-        told = (one.told(value) for one, value in zip(self.sliders, moved, strict=True))
-        return picture(curve, here), in_words(here), *told
+        shown = (one.shown(value) for one, value in zip(self.sliders, moved, strict=True))
+        return picture(curve, here), in_words(here), *shown
 
 
 @lru_cache(maxsize=KEPT_PLANS)
@@ -150,7 +150,7 @@ def in_words(plan: Plan) -> str:
 
 STYLE = """
 body { font: 17px/1.5 system-ui, sans-serif; color: #222; margin: 0 auto; max-width: 1100px; padding: 1rem; }
-h1 { font-size: 1.5rem; margin: 0 0 1rem; } label, .told { font-weight: 600; } .told { min-height: 3em; }
+h1 { font-size: 1.5rem; margin: 0 0 1rem; } label, .words { font-weight: 600; } .words { min-height: 3em; }
 .facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(300px, 1fr)); gap: 1rem 3rem; }
 .range, .range input { width: 100%; border: 0; padding: 0; } .range input { accent-color: #0072B2; }
 .ends { display: flex; justify-content: space-between; font-size: 0.9rem; }
@@ -173,9 +173,9 @@ def made_app(page: Page, hosts: Sequence[str]) -> Dash:
         enable_mcp=False,
     )
     app.layout = _layout(page)
-    told = [Output(f"{one.key}-told", "children") for one in page.sliders]
+    shown = [Output(f"{one.key}-value", "children") for one in page.sliders]
     moved = [Input(one.key, "value") for one in page.sliders]
-    app.callback(Output("curve", "figure"), Output("told", "children"), *told, *moved)(page.answer)
+    app.callback(Output("curve", "figure"), Output("words", "children"), *shown, *moved)(page.answer)
     app.server.before_request(lambda: _refuse_others(hosts))
     policy = _policy(app)
     app.server.after_request(lambda response: _with_policy(response, policy))
@@ -193,7 +193,7 @@ def _layout(page: Page) -> Any:
             html.H1(f"What will a private fit give? Model: {page.model}"),
             html.Div([one.drawn() for one in page.sliders], className="facts"),
             dcc.Graph(id="curve", config={"displayModeBar": False, "staticPlot": True}),
-            html.P(id="told", className="told", role="status"),
+            html.P(id="words", className="words", role="status"),
             html.P(note),
         ]
     )

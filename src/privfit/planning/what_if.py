@@ -20,8 +20,9 @@ REPETITIONS = 3
 KEPT_TABLES = 16
 """Generated tables that are kept for the next question: moving epsilon or a bound makes no table anew."""
 LEVELS = 4
+"""Levels of a category of a supposed table. Chosen, not measured."""
 EVERY = 3
-"""Of a supposed table: every third column is a category of four levels."""
+"""Every third column of a supposed table is a category. Chosen, not measured."""
 
 
 def supposed_schema(columns: int, model: str) -> Schema:
@@ -55,8 +56,8 @@ def what_if(schema: Schema, n_rows: int, *, model: str, epsilon: Sequence[float]
         forecast("auto", one, [table.score(settings, believed, "auto", one) for table in tables]) for one in epsilon
     )
     source, rows = "schema", settings.simulated_rows
-    told = measure(schema, model)
-    return Plan(model, n_rows, rows, REPETITIONS, source, told, reference, forecasts, (), epsilon[0], {})
+    what = measure(schema, model)
+    return Plan(model, n_rows, rows, REPETITIONS, source, what, reference, forecasts, (), epsilon[0], {})
 
 
 @lru_cache(maxsize=KEPT_TABLES)
