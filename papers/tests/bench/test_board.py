@@ -164,13 +164,13 @@ def test_scores_are_scikit_learns() -> None:
     assert np.isfinite(scores("classes", np.zeros(300), truth)["log_loss"])
 
 
-def test_a_difference_counts_when_chance_would_rarely_make_one_as_large() -> None:
+def test_a_difference_counts_when_equal_methods_would_rarely_have_one_as_large() -> None:
     first, second = np.array([0.2, 0.21, 0.19, 0.22]), np.array([0.3, 0.29, 0.31, 0.33])
     found = Difference.of(first, second, more_is_better=False)
     assert found.mean == pytest.approx(0.1025)
     gains = second - first
     by_hand = gains.mean() / np.sqrt((1 / 4 + 0.2 / 0.8) * gains.var(ddof=1))
-    assert found.chance == pytest.approx(2 * student.sf(by_hand, 3))
+    assert found.p_value == pytest.approx(2 * student.sf(by_hand, 3))
     assert found.verdict == "ahead"
     assert Difference.of(first, second, more_is_better=True).verdict == "behind"
     assert Difference.of(first, first, more_is_better=True).verdict == "level"

@@ -102,8 +102,8 @@ def _introduction(command: str) -> str:
         "levels, and the same epsilon; those that need a delta have 1e-6, and are compared with privfit with that "
         "delta, the others with privfit without one. Each peer has its defaults and an environment of its own. Cells "
         "are the mean ± the standard deviation over splits, then the worst split. ▲ is significantly ahead of privfit "
-        "with the same promise, ▼ significantly behind, where chance would make such a mean of paired differences in "
-        f"fewer than {100 * LEVEL:g} of 100 cases, with the variance of Nadeau and Bengio for splits that share rows. "
+        "with the same promise, ▼ significantly behind, where the p-value of the mean of paired differences is below "
+        f"{LEVEL:g}, with the variance of Nadeau and Bengio for splits that share rows. "
         "Noise is seeded, test rows are looked at: nothing here is a private release."
     )
 
@@ -117,12 +117,12 @@ def _ahead(lines: Sequence[Line]) -> list[str]:
     ]
     if not found:
         return [wrapped(f"Nowhere: in none of {cells} comparisons has a private method of others a better mean.")]
-    told += ["| table | measure | epsilon | method | by | chance |", "|---|---|---|---|---|---|"]
+    told += ["| table | measure | epsilon | method | by | p-value |", "|---|---|---|---|---|---|"]
     for line, measure in found:
         difference = line.differences[measure]
         told.append(
             f"| {line.table} | {TITLES[measure]} | {line.epsilon:g} | {line.method.name} | {-difference.mean:.4g} | "
-            f"{difference.chance:.2g} |"
+            f"{difference.p_value:.2g} |"
         )
     return told
 

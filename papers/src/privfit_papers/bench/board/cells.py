@@ -32,7 +32,7 @@ class Cell:
 
     @property
     def ask(self) -> dict[str, Any]:
-        """What its peer is told."""
+        """What its peer is asked."""
         delta = DELTA if self.method.promise == "delta" else 0.0
         return {"method": self.method.asked, "epsilon": self.epsilon, "delta": delta, "seed": FIRST_SEED + self.split}
 

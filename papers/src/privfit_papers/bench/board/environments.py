@@ -59,7 +59,7 @@ def _make(environment: Environment, folder: Path) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """The last error that pip told, without addresses."""
+    """The last error of pip, without addresses."""
     told = getattr(error, "stderr", None) or ""
     lines = [line.strip() for line in str(told).splitlines() if "error" in line.lower() and "://" not in line]
     return (lines[-1] if lines else type(error).__name__)[:160]

@@ -19,7 +19,7 @@ Verdict = Literal["ahead", "level", "behind"]
 LEAST_CHANCE = 1e-15
 """Where a method is sure and wrong, its log-loss is cut here, as scikit-learn's is."""
 LEVEL = 0.05
-"""A difference counts where chance would make one as large less often than this."""
+"""A difference counts where its probability between methods that are equally good is below this."""
 MEASURES: dict[str, dict[str, bool]] = {
     "classes": {"error": False, "auc": True, "log_loss": False},
     "numbers": {"r2": True, "rmse": False},
@@ -69,15 +69,15 @@ class Spread:
 
 @dataclass(frozen=True)
 class Difference:
-    """The mean of paired differences over splits, above 0 where the first is better, and how often chance alone would
-    make one as large.
+    """The mean of paired differences over splits, above 0 where the first is better, and the probability of one as
+    large between methods that are equally good.
 
     Splits share rows, so that their differences are not independent: the variance is that of Nadeau and Bengio
     (Machine Learning 52, 2003), (1 / splits + test rows / rows to fit on) times that of one difference.
     """
 
     mean: float
-    chance: float
+    p_value: float
     splits: int
 
     @classmethod
@@ -94,6 +94,6 @@ class Difference:
     @property
     def verdict(self) -> Verdict:
         """Whether the first is ahead of the second."""
-        if self.chance >= LEVEL:
+        if self.p_value >= LEVEL:
             return "level"
         return "ahead" if self.mean > 0 else "behind"

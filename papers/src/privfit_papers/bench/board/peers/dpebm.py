@@ -1,4 +1,4 @@
-"""DP-EBM: the additive models of interpret, with their defaults, told all bounds that the schema has."""
+"""DP-EBM: the additive models of interpret, with their defaults, given all bounds that the schema has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""diffprivlib: its models with their defaults, told all bounds that the schema has."""
+"""diffprivlib: its models with their defaults, given all bounds that the schema has."""
 
 from __future__ import annotations
 
