@@ -36,6 +36,9 @@ def board(
     method: Annotated[
         list[str] | None, typer.Option("--method", "-m", help="Part of the name of a method. Repeat for more.")
     ] = None,
+    without: Annotated[
+        list[str] | None, typer.Option("--without", help="Part of the name of a method to leave out. Repeat for more.")
+    ] = None,
     splits: Annotated[int, typer.Option(min=1, help="Random 80/20 splits, one fit of each on every split.")] = 10,
     epsilon: Annotated[
         list[float] | None, typer.Option("--epsilon", "-e", help="Repeat for more. Default: 0.1, 0.4, 1.6, 4.")
@@ -60,7 +63,7 @@ def board(
     """
     epsilons = tuple(epsilon or (QUICK_EPSILONS if quick else EPSILONS))
     splits, rows = (min(splits, QUICK_SPLITS), rows or QUICK_ROWS) if quick else (splits, rows)
-    kept, chosen = Board(work, longest, install), _methods(method)
+    kept, chosen = Board(work, longest, install), _methods(method, without)
     lines: list[Line] = []
     notes: list[str] = []
     for one in _tables(folder, table or (QUICK_TABLES if quick else tuple(READERS)), csv, schema):
@@ -76,7 +79,12 @@ def board(
             stdout().print(_shown(own, measure))
     if page is not None and lines:
         named: dict[str, Sequence[object]] = {"csv": [csv.name] if csv else [], "table": table or []}
-        named |= {"method": method or [], "epsilon": epsilon or [], "rows": [rows] if rows and not quick else []}
+        named |= {
+            "method": method or [],
+            "without": without or [],
+            "epsilon": epsilon or [],
+            "rows": [rows] if rows and not quick else [],
+        }
         command = _command(named, splits, quick)
         hint(f"The page is {board_page(lines, command, notes, page)}.")
     if as_json:
@@ -85,13 +93,14 @@ def board(
         stdout().print(f"Somebody else has a better mean than privfit in {len(ahead_of_us(lines))} comparisons.")
 
 
-def _methods(parts: list[str] | None) -> list[Method]:
-    """The methods whose names have one of these parts."""
-    unknown = [part for part in parts or () if not any(part in one.name for one in METHODS)]
+def _methods(wanted: list[str] | None, without: list[str] | None) -> list[Method]:
+    """The methods whose names have one of these parts, and none of those."""
+    unknown = [part for part in (*(wanted or ()), *(without or ())) if not any(part in one.name for one in METHODS)]
     if unknown:
         names = ", ".join(one.name for one in METHODS)
-        raise typer.BadParameter(f"{', '.join(unknown)} is in none of: {names}.", param_hint="--method")
-    return [one for one in METHODS if not parts or any(part in one.name for part in parts)]
+        raise typer.BadParameter(f"{', '.join(unknown)} is in none of: {names}.", param_hint="--method, --without")
+    left = [one for one in METHODS if not any(part in one.name for part in without or ())]
+    return [one for one in left if not wanted or any(part in one.name for part in wanted)]
 
 
 def _tables(folder: Path | None, names: Sequence[str], csv: Path | None, schema: Path | None) -> Iterator[BoardTable]:

@@ -27,7 +27,7 @@ OWN = Environment("own", "own")
 PLAIN = Environment("plain", "plain")
 DIFFPRIVLIB = Environment("diffprivlib", "dpl", ("diffprivlib==0.6.6", "scikit-learn==1.7.2"))
 DP_EBM = Environment("dp-ebm", "dpebm", ("interpret-core==0.7.8",))
-DPMM = Environment("dpmm", "synthetic", ("dpmm==0.1.9", "scikit-learn==1.7.2", "pandas==2.3.3"))
+DPMM = Environment("dpmm", "synthetic", ("dpmm==0.1.9",))
 DP_XGBOOST = Environment("dp-xgboost", "dpxgb", ("dp-xgboost==0.2.10", "numpy==1.26.4", "scipy==1.13.1"))
 
 Promise = Literal["pure", "delta", "none"]

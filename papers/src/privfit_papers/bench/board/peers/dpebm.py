@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from interpret.glassbox import DPExplainableBoostingClassifier, DPExplainableBoostingRegressor
+from interpret.privacy import DPExplainableBoostingClassifier, DPExplainableBoostingRegressor
 
 from .serve import Ask, Floats, Split, serve
 

@@ -26,7 +26,7 @@ def tuned(split: Split, ask: Ask) -> Floats:
 
 def bayes(split: Split, ask: Ask) -> Floats:
     """Naive Bayes with normal densities, levels by their places."""
-    return _probabilities(models.GaussianNB(ask.epsilon, bounds=_bounds(split), random_state=ask.seed), split)
+    return _probabilities(models.GaussianNB(epsilon=ask.epsilon, bounds=_bounds(split), random_state=ask.seed), split)
 
 
 def forest(split: Split, ask: Ask) -> Floats:
