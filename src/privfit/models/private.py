@@ -145,7 +145,7 @@ class PrivateModel(ShownModel, Generic[MechanismT, ProblemT, FitT]):
             sampler = noise_source(self.random_state)
             if reasons:
                 refuse_ledger(self.ledger, reasons)
-            given = fit_input(self, X.table if isinstance(X, WeightedTable) else X, y, mechanism.many_classes)
+            given = self._given(X.table if isinstance(X, WeightedTable) else X, y, mechanism)
             declared = given.schema
             if weights is not None:
                 given = with_weights(self, given, weights)
@@ -196,6 +196,10 @@ class PrivateModel(ShownModel, Generic[MechanismT, ProblemT, FitT]):
     def _chosen_mechanism(self) -> MechanismT:
         """The mechanism."""
         raise NotImplementedError
+
+    def _given(self, X: TableLike, y: ArrayLike | None, mechanism: MechanismT) -> Input:
+        """The table and its schema."""
+        return fit_input(self, X, y, mechanism.many_classes)
 
     def _prepared(self, given: Input, mechanism: MechanismT) -> Input:
         """The table and its schema as this model uses them."""
