@@ -105,6 +105,7 @@ class CoxRegression(PrivateLinearModel[ObjectiveHazards, HazardProblem, HazardFi
 
     fit_intercept = False  # no parameter: the constant is part of the baseline
     _target = "ignored"
+    _input = staticmethod(survival_input)
     _choices: ClassVar[dict[str, tuple[object, ...]]] = {"numeric": ("auto", "slope", "bins", "splines")}
 
     def __init__(
@@ -198,9 +199,6 @@ class CoxRegression(PrivateLinearModel[ObjectiveHazards, HazardProblem, HazardFi
     def _check_parameters(self, schema: Schema) -> None:
         super()._check_parameters(schema)
         columns_of(self.time, self.event, schema)
-
-    def _given(self, X: TableLike, y: ArrayLike | None, mechanism: ObjectiveHazards) -> Input:
-        return survival_input(self, X, y)
 
     def _prepared(self, given: Input, mechanism: ObjectiveHazards) -> Input:
         return signed_input(given, *self._columns(given.schema))

@@ -99,6 +99,8 @@ class PrivateModel(ShownModel, Generic[MechanismT, ProblemT, FitT]):
     """Whether a selector of columns that calls `fit` is checked before the charge."""
     _frames: ClassVar[int] = 1
     """How many calls the steps of a fit are away from the user's line, which warnings name."""
+    _input: ClassVar[Callable[..., Input]] = staticmethod(fit_input)
+    """The table and the schema of a fit."""
     _strict_names = False
     _by_position = False
     _public_array = False
@@ -145,7 +147,7 @@ class PrivateModel(ShownModel, Generic[MechanismT, ProblemT, FitT]):
             sampler = noise_source(self.random_state)
             if reasons:
                 refuse_ledger(self.ledger, reasons)
-            given = self._given(X.table if isinstance(X, WeightedTable) else X, y, mechanism)
+            given = self._input(self, X.table if isinstance(X, WeightedTable) else X, y, mechanism.many_classes)
             declared = given.schema
             if weights is not None:
                 given = with_weights(self, given, weights)
@@ -196,10 +198,6 @@ class PrivateModel(ShownModel, Generic[MechanismT, ProblemT, FitT]):
     def _chosen_mechanism(self) -> MechanismT:
         """The mechanism."""
         raise NotImplementedError
-
-    def _given(self, X: TableLike, y: ArrayLike | None, mechanism: MechanismT) -> Input:
-        """The table and its schema."""
-        return fit_input(self, X, y, mechanism.many_classes)
 
     def _prepared(self, given: Input, mechanism: MechanismT) -> Input:
         """The table and its schema as this model uses them."""

@@ -58,7 +58,7 @@ def columns_of(time: object, event: object, schema: Schema) -> tuple[Numeric, Ca
     return measured, happened
 
 
-def survival_input(model: Any, X: TableLike, y: ArrayLike | None) -> Input:
+def survival_input(model: Any, X: TableLike, y: ArrayLike | None, many_classes: bool) -> Input:
     """The table with a schema of all that is read of it: features, time and event. Sets n_features_in_, and
     feature_names_in_ for named columns.
     """
