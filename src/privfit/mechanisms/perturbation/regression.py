@@ -301,16 +301,48 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         return replace(fit, shift=shift, intercept=fit.centre + shift)
 
     def for_intervals(self) -> Self:
-        """The form that intervals are bought for."""
+        """Return the form that intervals are bought for.
+
+        Returns
+        -------
+        Self
+            The mechanism.
+        """
         return self
 
     def answers(self, loss: ConvexLoss, plan: RegressionPlan) -> TabulatedLoss:
-        """What rows count in the Hessian and in the second moments of gradients, for weights of this loss."""
+        """Return what rows count in the Hessian and in the second moments of gradients.
+
+        Parameters
+        ----------
+        loss : ConvexLoss
+            The loss that weights were fitted to.
+        plan : RegressionPlan
+            The plan of the fit.
+
+        Returns
+        -------
+        TabulatedLoss
+            Curvatures and squared slopes.
+        """
         return tables_of(loss)
 
     def noise_on_level(self, fit: RegressionFit, plan: RegressionPlan, rows: float) -> float:
-        """The standard deviation of the noise on the move of the intercept, in units of the weights; rows count so
-        much together by their curvature.
+        """Return the standard deviation of the noise on the move of the intercept, in units of the weights.
+
+        Parameters
+        ----------
+        fit : RegressionFit
+            The fit.
+        plan : RegressionPlan
+            Its plan.
+        rows : float
+            How much rows count together by their curvature.
+
+        Returns
+        -------
+        float
+            The standard deviation.
         """
         noise = plan.intercept[-1]
         assert isinstance(noise, Laplace)
