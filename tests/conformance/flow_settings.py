@@ -722,11 +722,8 @@ def families() -> dict[Callable[[], Iterable[Setting]], int]:
         of_intervals: 600,
         of_absolute_penalties: 700,
         of_number_terms: 900,
-<<<<<<< HEAD
-        of_hazards: 1000,
-=======
         of_regression_intervals: 1000,
->>>>>>> main
+        of_hazards: 1100,
     }
 
 
