@@ -9,6 +9,7 @@ from privfit.rows.interactions import COUNT_UNIT, InteractionCells, Interactions
 from privfit.rows.kernels import Kernel
 from privfit.rows.level_counts import count_levels
 from privfit.rows.margins import MarginRows, losses_of
+from privfit.rows.open_levels import OpenCounts, count_open_levels
 from privfit.rows.paired_levels import count_paired_levels
 from privfit.rows.partition import PartitionedRows
 from privfit.rows.plain import PlainRows
@@ -19,6 +20,7 @@ from privfit.rows.response_moments import MOMENT_UNIT, response_moments
 from privfit.rows.row_weights import RowWeights
 from privfit.rows.rows import Rows, count_rows, on_progress, report_progress
 from privfit.rows.sides import one_against_rest
+from privfit.rows.survival_times import SQUARE_STEPS, SignedTimes, count_by_target, signed_target, sum_of_squares
 from privfit.rows.target_sums import (
     AMOUNT_STEPS,
     SCORE_UNIT,
@@ -38,6 +40,7 @@ __all__ = [
     "COUNT_UNIT",
     "MOMENT_UNIT",
     "SCORE_UNIT",
+    "SQUARE_STEPS",
     "AmountSums",
     "CachedDesign",
     "CellGrid",
@@ -47,6 +50,7 @@ __all__ = [
     "Interactions",
     "Kernel",
     "MarginRows",
+    "OpenCounts",
     "Pair",
     "PartRows",
     "PartitionedRows",
@@ -57,9 +61,12 @@ __all__ = [
     "RowWeights",
     "Rows",
     "SampledDesign",
+    "SignedTimes",
     "cell_geometry",
+    "count_by_target",
     "count_cells",
     "count_levels",
+    "count_open_levels",
     "count_paired_levels",
     "count_residuals_up_to",
     "count_rows",
@@ -81,7 +88,9 @@ __all__ = [
     "report_progress",
     "response_moments",
     "scaled_points",
+    "signed_target",
     "sum_of_residuals",
+    "sum_of_squares",
     "thread_count",
     "used_rows",
     "weighed_rows",
