@@ -1,4 +1,4 @@
-"""Time that is told in whole periods: what can be learned from when a fit ends, made small."""
+"""Time in whole periods: what can be learned from when a fit ends, made small."""
 
 from __future__ import annotations
 
