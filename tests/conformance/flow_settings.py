@@ -618,6 +618,26 @@ def of_intervals() -> Iterator[Setting]:
         )
 
 
+def of_regression_intervals() -> Iterator[Setting]:
+    """Log means, proportions and quantiles with what intervals need, with tiny and huge epsilons; after all others."""
+    many: list[tuple[Any, str, dict[str, Any]]] = [
+        (pf.PoissonRegressor, "small", {"epsilon": 0.01}),
+        (pf.PoissonRegressor, "gaps", {"epsilon": 1000.0, "numeric": "splines", "expected_rows": 40}),
+        (pf.GammaRegressor, "levels", {"epsilon": 1.0, "rows_per_person": 2, "delta": 1e-6}),
+        (pf.GammaRegressor, "one", {"epsilon": 1000.0, "fit_intercept": False, "expected_rows": 40}),
+        (pf.FractionalRegressor, "huge", {"epsilon": 1.0}),
+        (pf.FractionalRegressor, "wide", {"epsilon": 1000.0}),
+        (pf.QuantileRegressor, "gaps", {"epsilon": 1000.0, "quantile": 0.9}),
+        (pf.QuantileRegressor, "small", {"epsilon": 0.7, "expected_rows": 40}),
+    ]
+    for place, (estimator, features, own) in enumerate(many):
+        parameters = {"intervals": True, **own}
+        adjacency = ADJACENCIES[place % 2]
+        yield _setting(
+            estimator, features, FEATURES[features], NUMBER, adjacency, parameters, may_refuse=True, after=_sure_of
+        )
+
+
 def _sure_of(model: Any) -> Any:
     return model.coef_interval_, model.intercept_interval_, str(model.summary())
 
@@ -636,6 +656,38 @@ def of_number_terms() -> Iterator[Setting]:
         yield _setting(
             pf.AdditiveRegressor, "gaps", GAPS, NUMBER, adjacency, parameters, thorough=turn < 2, may_refuse=True
         )
+
+
+SURVIVAL = [pf.Category("event", [0, 1])]
+"""Beside features: what a time is that of."""
+
+
+def of_hazards() -> Iterator[Setting]:
+    """Log hazard ratios, with tiny and huge epsilons, a delta, several rows a person, few and many bins of time."""
+    many: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("small", {"epsilon": 0.7}),
+        ("gaps", {"epsilon": 0.01, "rows_per_person": 2}),
+        ("levels", {"epsilon": 1000.0, "time": pf.Numeric("y", 0, 5, bins=2)}),
+        ("gaps", {"epsilon": 3.0, "numeric": "splines", "delta": 1e-6}),
+        ("wide", {"epsilon": 1.0, "time": pf.Numeric("y", -5, 5, bins=100), "expected_rows": 40}),
+        ("huge", {"epsilon": 1.0, "time": pf.Numeric("y", -1e9, 1e-9)}),
+    )
+    for turn, (features, own) in enumerate(many):
+        yield _setting(
+            pf.CoxRegression,
+            features,
+            [*FEATURES[features], *SURVIVAL],
+            NUMBER,
+            ADJACENCIES[turn % 2],
+            {"time": "y", **own},
+            thorough=turn < 2,
+            may_refuse=True,
+            after=_survival_of,
+        )
+
+
+def _survival_of(model: Any) -> Any:
+    return model.hazard_ratios_, model.times_, model.baseline_survival_, model.baseline_band_
 
 
 def families() -> dict[Callable[[], Iterable[Setting]], int]:
@@ -670,6 +722,8 @@ def families() -> dict[Callable[[], Iterable[Setting]], int]:
         of_intervals: 600,
         of_absolute_penalties: 700,
         of_number_terms: 900,
+        of_regression_intervals: 1000,
+        of_hazards: 1100,
     }
 
 
@@ -692,6 +746,8 @@ def known_mechanisms() -> set[str]:
 NOT_PRIVATE = {"AsItIs", "Noiseless"}
 """Of NoPrivacy and Truncated, which refuse every ledger."""
 INSIDE = {
-    *("NoisyMinimum", "RegressionWeights", "QuantileWeights", "AmountWeights", "ProportionWeights", "_WeightsBeside"),
+    *("NoisyMinimum", "RegressionWeights", "QuantileWeights", "AmountWeights", "ProportionWeights", "HazardWeights"),
+    "_WeightsBeside",
 }
-"""Steps of DensityRatio, of ObjectiveRegression and its kinds, and of PairedPerturbation, which have settings."""
+"""Steps of DensityRatio, of ObjectiveRegression and its kinds, of ObjectiveHazards, and of PairedPerturbation, which
+have settings."""

@@ -24,11 +24,14 @@ from privfit.mechanisms.genetic.search import GeneticMechanism, Search
 from privfit.mechanisms.histograms.class_sums import NaiveBayes
 from privfit.mechanisms.perturbation.balanced import BalancedPerturbation
 from privfit.mechanisms.perturbation.base import Perturbation
+from privfit.mechanisms.perturbation.cox import HazardProblem, ObjectiveHazards
+from privfit.mechanisms.perturbation.hazard_fit import HazardFit
 from privfit.mechanisms.perturbation.objective import ObjectivePerturbation
 from privfit.mechanisms.perturbation.output import OutputPerturbation
 from privfit.mechanisms.perturbation.problem import ERMFit, ERMProblem, PairTable
 from privfit.mechanisms.perturbation.regression import ObjectiveRegression
 from privfit.mechanisms.perturbation.regression_fit import RegressionFit
+from privfit.mechanisms.perturbation.regression_intervals import RegressionIntervals
 from privfit.mechanisms.perturbation.tuning import TunedPerturbation
 from privfit.mechanisms.perturbation.with_intervals import WithIntervals
 from privfit.mechanisms.summaries.bounds import SelectedBounds
@@ -69,12 +72,15 @@ __all__ = [
     "GeneticCentres",
     "GeneticMechanism",
     "GridClusterer",
+    "HazardFit",
+    "HazardProblem",
     "HybridClusterer",
     "ItemsetSearch",
     "LinearFit",
     "LloydClusterer",
     "Mutate",
     "NaiveBayes",
+    "ObjectiveHazards",
     "ObjectivePerturbation",
     "ObjectiveRegression",
     "OutputPerturbation",
@@ -86,6 +92,7 @@ __all__ = [
     "PrivGene",
     "QuadraticProblem",
     "RegressionFit",
+    "RegressionIntervals",
     "Release",
     "ResidualSums",
     "SampleAndAggregate",

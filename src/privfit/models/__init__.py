@@ -10,12 +10,14 @@ from privfit.models.additive import AdditiveClassifier, AdditiveRegressor
 from privfit.models.aggregate import Aggregate
 from privfit.models.amounts import FractionalRegressor, GammaRegressor, PoissonRegressor
 from privfit.models.classes import ClassModel
+from privfit.models.cox import CoxRegression
 from privfit.models.erm import ERM
 from privfit.models.general import FunctionalClassifier, FunctionalRegressor
 from privfit.models.holdout import Holdout, holdout
 from privfit.models.kmeans import KMeans
 from privfit.models.linear import LinearRegression
 from privfit.models.logistic import LogisticRegression
+from privfit.models.model_files import ModelFileError
 from privfit.models.naive_bayes import GaussianNB
 from privfit.models.pca import PCA
 from privfit.models.penalised import ElasticNet, Lasso, Ridge
@@ -23,7 +25,6 @@ from privfit.models.private import AnyModel
 from privfit.models.private_search import PrivateSearch
 from privfit.models.quantile import QuantileRegressor
 from privfit.models.report import Report
-from privfit.models.saving import ModelFileError
 from privfit.models.search import GeneticSearch
 from privfit.models.select import SelectPrivate
 from privfit.models.shapes import Shape
@@ -51,7 +52,7 @@ ESTIMATORS = (
 
 
 LOADABLE: dict[str, type[AnyModel]] = {
-    estimator.__name__: estimator for estimator in (*ESTIMATORS, KMeans, PCA, GaussianNB)
+    estimator.__name__: estimator for estimator in (*ESTIMATORS, KMeans, PCA, GaussianNB, CoxRegression)
 }
 """The classes that may be in a saved model, by name. Baselines add theirs."""
 
@@ -75,6 +76,7 @@ SavedModel = (
     | KMeans
     | PCA
     | GaussianNB
+    | CoxRegression
     | ClassModel[Any, Any, Any]
 )
 """What `load_model` returns. ClassModel stands for the baselines that can be saved: they are in a package above this
@@ -129,6 +131,7 @@ __all__ = [
     "AdditiveRegressor",
     "Aggregate",
     "CoefficientTable",
+    "CoxRegression",
     "ElasticNet",
     "FractionalRegressor",
     "FunctionalClassifier",
