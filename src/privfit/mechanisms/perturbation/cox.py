@@ -303,8 +303,8 @@ def plausible_square(noisy: float, sd: float, usual: float) -> float:
     """
     logs = np.linspace(-WIDEST, WIDEST, FINE_STEPS)
     tried = float(np.clip(usual, 1e-6, 16.0)) * np.exp(logs)
-    with np.errstate(all="ignore"):
-        far = np.nan_to_num((noisy - tried) / max(sd, 1e-12), nan=0.0, posinf=1e100, neginf=-1e100) ** 2 + logs**2
+    held = float(np.clip(np.nan_to_num(noisy, nan=usual), -1e9, 1e9))
+    far = ((held - tried) / max(sd, 1e-9)) ** 2 + logs**2
     weights = np.exp(-(far - far.min()) / 2)
     return float(np.clip(weights @ tried / weights.sum(), 1e-6, 16.0))
 
