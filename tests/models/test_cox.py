@@ -189,7 +189,7 @@ def test_a_saved_model_predicts_the_same(tmp_path: Path) -> None:
         ({"schema": pf.Schema(FEATURES, target=pf.Numeric("pay", 0, 1))}, "'pay'"),
         ({"schema": pf.Schema([STATUS])}, "without features"),
         ({"schema": None}, "no schema"),
-        ({"time": pf.Numeric("years", 0, 5, bins=5001)}, "at most 5,000"),
+        ({"time": pf.Numeric("years", 0, 5, bins=501)}, "at most 500"),
     ],
 )
 def test_what_means_nothing_is_refused_before_a_charge(given: dict[str, Any], words: str) -> None:

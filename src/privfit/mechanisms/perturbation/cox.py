@@ -52,8 +52,8 @@ USUAL_PART = 0.5
 WIDEST, FINE_STEPS = 4.0, 1_601
 """How far, as a logarithm, a squared spread may lie from the usual one, and how finely that is tried: half a percent of
 it."""
-MOST_BINS = 5_000
-"""The most bins of time: their counts are repeated in memory for bands."""
+MOST_BINS = 500
+"""The most bins of time: a calibration goes over all of them a thousand times, which takes seconds then."""
 
 
 @dataclass(frozen=True)
