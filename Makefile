@@ -2,9 +2,10 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+CORE := $(VENV)/.core
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint types check docs hooks bench reproduce audit faults clean
+.PHONY: help demo test lint types check docs hooks bench reproduce audit faults fuzz clean
 
 help:
 	@echo "make demo    fit a private model on generated census data"
@@ -18,14 +19,20 @@ help:
 	@echo "make reproduce  every figure of the five papers, quickly (minutes)"
 	@echo "make audit   the long statistical attacks"
 	@echo "make faults  kills, races, full disks and flipped bits against ledgers (hours; FAULTS=\"--kills 500\")"
+	@echo "make fuzz    hostile schemas, models, ledgers, tables and command lines (FUZZ=\"models --seconds 600\")"
 
-$(READY): pyproject.toml papers/pyproject.toml
+# What somebody who tries it needs: less than tests and the site do.
+$(CORE): pyproject.toml
 	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[plots,explore]"
+	@touch $(CORE)
+
+$(READY): $(CORE) pyproject.toml papers/pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]" --editable ./papers
 	@touch $(READY)
 
-demo: $(READY)
+demo: $(CORE)
 	$(BIN)/privfit demo
 
 test: $(READY)
@@ -59,6 +66,10 @@ audit: $(READY)
 
 faults: $(READY)
 	$(BIN)/python -m tests.faults $(FAULTS)
+
+fuzz: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[fuzz]"
+	$(BIN)/python -m tests.fuzz $(FUZZ)
 
 clean:
 	rm -rf $(VENV) build dist docs/_build docs/api docs/gallery docs/tutorials .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
