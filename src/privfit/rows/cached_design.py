@@ -188,7 +188,8 @@ class CachedDesign(CachedRows[Chunk]):
         if not float(np.abs(weights).max(initial=0.0)) <= LONGEST:
             return np.full(weights.shape, np.nan)
         with one_blas_thread():
-            one_pass = GradientPass(self._predictors(weights), respond, most_slope, slope_unit(most_slope), self.n_rows)
+            predictors, unit = Predictors.of(self._coded, weights), slope_unit(most_slope)
+            one_pass = GradientPass(predictors, respond, most_slope, unit, self.n_rows)
             return one_pass.total(self.total(one_pass.on_chunk)[0])
 
     def _predictors(self, weights: Floats) -> Predictors:

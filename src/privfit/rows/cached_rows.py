@@ -31,10 +31,9 @@ from privfit.rows.workers import (
     added,
     in_order,
     kept_bytes,
-    numbered_pieces,
     one_blas_thread,
 )
-from privfit.tables import NOT_CHARGED, ArrayFile, Arrays, Batch, DataError, Persisted
+from privfit.tables import NOT_CHARGED, ArrayFile, Arrays, Batch, DataError, Persisted, numbered_pieces
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

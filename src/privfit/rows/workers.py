@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from privfit.privacy import PrivacyError
-from privfit.tables import Batch
+from privfit.tables import Batch, numbered_pieces
 
 Chunks = TypeVar("Chunks")
 Given = TypeVar("Given")
@@ -205,14 +205,6 @@ def added_up(parts: Iterable[Sums]) -> Sums | None:
     for part in parts:
         total = part if total is None else added(total, part)
     return total
-
-
-def numbered_pieces(batches: Iterator[Batch], size: int, first: int = 0) -> Iterator[tuple[int, Batch]]:
-    """Pieces of at most so many rows, each with the number of its first row."""
-    for batch in batches:
-        for start in range(0, len(batch[0]), size):
-            yield first + start, [column[start : start + size] for column in batch]
-        first += len(batch[0])
 
 
 @dataclass(frozen=True)
