@@ -181,11 +181,17 @@ class Asked(Exception):
     """Carries the mechanism that a fit asks for a release, and what it is given."""
 
 
+def mechanism_of(model: Any) -> Any:
+    """What a fit asks for its release: the chosen mechanism, after counts of classes where these shall weigh alike."""
+    chosen = model._chosen_mechanism()
+    return model._weighed(chosen) if hasattr(model, "_weighed") else chosen
+
+
 def of_every_mechanism() -> dict[str, Any]:
     """One setting a mechanism, by its name."""
     found: dict[str, Any] = {}
     for setting in all_settings():
-        found.setdefault(type(setting.model(None)._chosen_mechanism()).__name__, setting)
+        found.setdefault(type(mechanism_of(setting.model(None))).__name__, setting)
     return found
 
 
@@ -211,7 +217,7 @@ def asked_by_a_fit(setting: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, 
 
     model = setting.model(pf.Ledger(epsilon=1e7, delta=0.5))
     with monkeypatch.context() as patched:
-        patched.setattr(type(model._chosen_mechanism()), "release", release)
+        patched.setattr(type(mechanism_of(model)), "release", release)
         with pytest.raises(Asked) as asked:
             setting.fit(model, some_rows(setting.schema))
     return asked.value.args
@@ -220,7 +226,7 @@ def asked_by_a_fit(setting: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, 
 def test_every_mechanism_is_among_them() -> None:
     used: set[str] = set()
     for setting in EVERY.values():
-        used |= {kind.__name__ for kind in type(setting.model(None)._chosen_mechanism()).__mro__}
+        used |= {kind.__name__ for kind in type(mechanism_of(setting.model(None))).__mro__}
     assert known_mechanisms() - used == set()
 
 

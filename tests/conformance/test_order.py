@@ -17,7 +17,9 @@ from tests.conformance.frozen import LENGTH, frozen, named_settings
 SETTINGS = named_settings()
 QUICK = 4
 """One setting in so many is tried in `make test`, and all of them in `make audit`."""
-BY_POSITION = ("alpha=select", "TunedPerturbation", "regularisation=tune", "ggregat", "LaplacePublisher")
+BY_POSITION = (
+    *("alpha=select", "TunedPerturbation", "regularisation=tune", "ggregat", "LaplacePublisher", "PrivateSearch"),
+)
 """Fits that draw random bits for every row, or hand out rows one by one: the order of rows is part of their seed."""
 
 
