@@ -152,7 +152,7 @@ class ObjectivePerturbation(Perturbation):
                 f"steepest={self.steepest!r} was given; it is 'auto' or above 0 and at most 1, the logistic loss. Use "
                 "'auto' if in doubt."
             )
-        if self.interactions != "auto":
+        if self.interactions not in ("auto", 0):
             check_interactions(self.interactions)
         if self.calibration not in CALIBRATIONS:
             raise PrivacyError(
