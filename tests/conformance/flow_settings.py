@@ -618,6 +618,26 @@ def of_intervals() -> Iterator[Setting]:
         )
 
 
+def of_regression_intervals() -> Iterator[Setting]:
+    """Log means, proportions and quantiles with what intervals need, with tiny and huge epsilons; after all others."""
+    many: list[tuple[Any, str, dict[str, Any]]] = [
+        (pf.PoissonRegressor, "small", {"epsilon": 0.01}),
+        (pf.PoissonRegressor, "gaps", {"epsilon": 1000.0, "numeric": "splines", "expected_rows": 40}),
+        (pf.GammaRegressor, "levels", {"epsilon": 1.0, "rows_per_person": 2, "delta": 1e-6}),
+        (pf.GammaRegressor, "one", {"epsilon": 1000.0, "fit_intercept": False, "expected_rows": 40}),
+        (pf.FractionalRegressor, "huge", {"epsilon": 1.0}),
+        (pf.FractionalRegressor, "wide", {"epsilon": 1000.0}),
+        (pf.QuantileRegressor, "gaps", {"epsilon": 1000.0, "quantile": 0.9}),
+        (pf.QuantileRegressor, "small", {"epsilon": 0.7, "expected_rows": 40}),
+    ]
+    for place, (estimator, features, own) in enumerate(many):
+        parameters = {"intervals": True, **own}
+        adjacency = ADJACENCIES[place % 2]
+        yield _setting(
+            estimator, features, FEATURES[features], NUMBER, adjacency, parameters, may_refuse=True, after=_sure_of
+        )
+
+
 def _sure_of(model: Any) -> Any:
     return model.coef_interval_, model.intercept_interval_, str(model.summary())
 
@@ -670,6 +690,7 @@ def families() -> dict[Callable[[], Iterable[Setting]], int]:
         of_intervals: 600,
         of_absolute_penalties: 700,
         of_number_terms: 900,
+        of_regression_intervals: 1000,
     }
 
 

@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[pf.Schema, tuple[str, ...]]] = {
     "svm": (pf.Schema(FEATURES["small"], CLASSES), (*FIT, "svm", "--mechanism", "output", "--loss", "hinge")),
     "kmeans": (pf.Schema(CUBE), (*FIT, "kmeans", "--clusters", "2", "--adjacency", "add-remove")),
     "intervals": (pf.Schema(FEATURES["gaps"], CLASSES), (*FIT, "logistic", "--intervals")),
+    "rate ratios": (pf.Schema(FEATURES["small"], NUMBER), (*FIT, "poisson", "--intervals")),
     "describe": (pf.Schema(FEATURES["gaps"]), ("describe",)),
     "itemsets": (pf.Schema(FEATURES["levels"]), ("itemsets", "-k", "5", "--adjacency", "add-remove")),
     "kaplan-meier": (

@@ -169,6 +169,6 @@ def test_covariances_are_finite_where_noise_hides_every_row() -> None:
     bread = np.array([[-300.0, 500.0], [500.0, -400.0]])  # no column has a positive sum, and one direction is known
     sandwich = Sandwich(np.eye(2), bread, 50.0)
     assert sandwich.inverse()[1].shape[1] == 1
-    known = Certainty.of(sandwich, np.ones(2), np.full(2, 1e4), np.eye(2), np.eye(2), 0.1, 1.0, 1.0)
+    known = Certainty.of(sandwich, np.ones(2), np.full(2, 1e4), np.eye(2), 1.0, np.eye(2), 0.1, np.eye(2), 1.0)
     assert np.isfinite(known.covariance).all()
     assert ellipse(known.covariance).shape[1] > 0

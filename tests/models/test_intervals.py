@@ -108,6 +108,93 @@ def test_levels_have_intervals_and_weights_of_classes_count() -> None:
     assert low < np.log(2) < high
 
 
+SLOPES = np.array([0.8, -0.5, 0.3, 0.5])
+"""Of log means, logits of proportions and quantiles; the intercept last."""
+
+
+def numbers(model: type, n_rows: int, correlation: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Columns, a target of the kind that a model is for, and the coefficients that its intervals are for."""
+    rng = np.random.default_rng(seed)
+    x = columns(n_rows, correlation, rng)
+    line = x @ SLOPES[:3] + SLOPES[3]
+    if model is pf.QuantileRegressor:  # skewed errors whose size depends on the first column
+        high = np.log(5.0)  # the quantile .8 of exponential errors
+        return x, line + rng.exponential(1.0, n_rows) * (1 + 0.5 * x[:, 0]), SLOPES + high * np.array([0.5, 0, 0, 1])
+    if model is pf.FractionalRegressor:
+        share = 1 / (1 + np.exp(-line))
+        return x, 8 * rng.beta(2 * share, 2 * (1 - share)), SLOPES
+    drawn = rng.poisson(np.exp(line)) if model is pf.PoissonRegressor else rng.gamma(2, np.exp(line) / 2)
+    return x, drawn.astype(float), SLOPES
+
+
+NUMBERS = [pf.PoissonRegressor, pf.GammaRegressor, pf.FractionalRegressor, pf.QuantileRegressor]
+
+
+def sure(model: type, epsilon: float, seed: int, x: np.ndarray, y: np.ndarray, **own: object) -> pf.PoissonRegressor:
+    schema = pf.Schema.box(-1, 1, n_features=3, target=(0, 8 if model is pf.FractionalRegressor else 60))
+    own |= {"quantile": 0.8} if model is pf.QuantileRegressor else {}
+    return model(epsilon, schema=schema, intervals=True, random_state=seed, **own).fit(x, y)
+
+
+@pytest.mark.parametrize("model", NUMBERS)
+@pytest.mark.parametrize(("correlation", "epsilon"), [(0.0, 2.0), (0.9, 4.0)])
+def test_every_coefficient_of_a_regression_is_covered_as_often_as_claimed(
+    model: type, correlation: float, epsilon: float
+) -> None:
+    known, hits = [], []
+    for seed in range(40):
+        x, y, truth = numbers(model, 20_000, correlation, seed)
+        low, high = ends_of(sure(model, epsilon, seed, x, y)).T
+        known.append(np.isfinite(high))
+        hits.append((low <= truth) & (high >= truth))
+    found, covered = np.array(known), np.array(hits)
+    assert found[:, 2:].mean() > 0.9
+    rates = [covered[found[:, j], j].mean() for j in range(4) if found[:, j].sum() >= 20]
+    assert min(rates) >= 0.75  # 90% less three errors of 40 runs
+
+
+@pytest.mark.parametrize("model", NUMBERS)
+def test_a_regression_says_how_sure_it_is_and_keeps_it(model: type, tmp_path: Path) -> None:
+    x, y, _ = numbers(model, 20_000, 0.0, 7)
+    fitted = sure(model, 3.0, 7, x, y)
+    ends, told = fitted.predict_interval(x[:50]), fitted.predict(x[:50])
+    assert np.all((ends[:, 0] < told) & (told < ends[:, 1]))
+    names = {pf.FractionalRegressor: "odds ratio", pf.QuantileRegressor: "noise"}
+    assert names.get(model, "rate ratio") in str(fitted.summary())
+    assert any("a quarter of epsilon" in note for note in fitted.report_.notes)
+    fitted.save(tmp_path / "model.json")
+    loaded = pf.load_model(tmp_path / "model.json")
+    assert isinstance(loaded, model)
+    assert np.allclose(loaded.coef_interval_, fitted.coef_interval_, rtol=1e-6)
+    assert str(loaded.summary()) == str(fitted.summary())
+    again = sure(model, 3.0, 7, x, y)
+    again.set_params(intervals=False).fit(x, y)
+    with pytest.raises(AttributeError, match="intervals=True"):
+        again.summary()
+
+
+@pytest.mark.parametrize("model", NUMBERS)
+def test_without_an_intercept_and_with_weights_there_are_intervals(model: type) -> None:
+    x, y, truth = numbers(model, 20_000, 0.0, 9)
+    weighed = sure(model, 4.0, 9, x, y, max_weight=2.0).fit(x, y, sample_weight=np.full(len(x), 2.0))
+    low, high = ends_of(weighed).T
+    assert np.all((low - 0.1 < truth) & (truth < high + 0.1))
+    plain = sure(model, 4.0, 9, x, y, fit_intercept=False)
+    assert plain.intercept_ == 0
+    assert np.isfinite(plain.coef_interval_).all()
+    assert "intercept" not in plain.summary().names
+
+
+def test_columns_that_are_the_same_are_not_identified() -> None:
+    x, y, _ = numbers(pf.PoissonRegressor, 20_000, 0.0, 8)
+    x[:, 1] = x[:, 0]
+    fitted = sure(pf.PoissonRegressor, 2.0, 8, x, y)
+    assert np.isinf(fitted.coef_interval_[:2]).all()
+    assert str(fitted.summary()).count("not identified") == 2
+    ends = fitted.predict_interval(x[:20])
+    assert np.isfinite(ends).all()
+
+
 def test_a_saved_model_keeps_its_intervals(tmp_path: Path) -> None:
     x, y = classes(5_000, 0.9, 4)
     model = pf.LogisticRegression(0.5, schema=CLASSES, intervals=True, random_state=4).fit(x, y)

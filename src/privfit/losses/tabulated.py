@@ -6,7 +6,7 @@ then depend on the order of rows. Differences, products with signs, and reading 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,7 @@ class Axis:
 @dataclass(frozen=True)
 class Response:
     """A function of rows from 0 to 1, from a table: what stands there, or with an `amount` the square of the difference
-    between that and the amount (y - zero) / unit, cut to [0, 1].
+    between that and the amount (y - zero) / unit, cut to [0, 1], over `most` and at most 1.
 
     Guarantee: docs/proofs/bought-moments.md, Lemma 1.
     """
@@ -52,6 +52,7 @@ class Response:
     axis: Axis
     table: Floats
     amount: tuple[float, float] | None = None
+    most: float = 1.0
 
     def __call__(self, scores: Floats, target: Floats) -> Floats:
         """The answer of every row."""
@@ -62,7 +63,7 @@ class Response:
             return found
         zero, unit = self.amount
         apart = found - np.clip((target - zero) / unit, 0.0, 1.0)
-        return np.asarray(apart * apart, dtype=np.float64)
+        return np.asarray(np.minimum(apart * apart / self.most, 1.0), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,21 @@ class TabulatedLoss:
         if amount is None:
             slopes = np.clip(slopes**2, 0.0, 1.0)
         return cls(Response(axis, curvatures), curved, Response(axis, slopes, amount), steep**2)
+
+    def up_to(self, largest: float) -> TabulatedLoss:
+        """The same of a mean less an amount, with curvatures cut at this and squared slopes at its square: less noise
+        where larger ones are rare.
+        """
+        curved, square = min(self.most_curvature, largest), min(largest, 1.0) ** 2
+        curvature = replace(self.curvature, table=np.minimum(self.curvature.table * (self.most_curvature / curved), 1))
+        return TabulatedLoss(curvature, curved, replace(self.square, most=square), self.most_square * square)
+
+
+def tables_of(loss: ConvexLoss) -> TabulatedLoss:
+    """The tables of a loss that is known to have some."""
+    found = TabulatedLoss.of(loss)
+    assert found is not None
+    return found
 
 
 def _structure(loss: ConvexLoss) -> tuple[Axis, float, tuple[float, float] | None]:

@@ -29,6 +29,7 @@ from privfit.mechanisms.perturbation.output import OutputPerturbation
 from privfit.mechanisms.perturbation.problem import ERMFit, ERMProblem, PairTable
 from privfit.mechanisms.perturbation.regression import ObjectiveRegression
 from privfit.mechanisms.perturbation.regression_fit import RegressionFit
+from privfit.mechanisms.perturbation.regression_intervals import RegressionIntervals
 from privfit.mechanisms.perturbation.tuning import TunedPerturbation
 from privfit.mechanisms.perturbation.with_intervals import WithIntervals
 from privfit.mechanisms.summaries.bounds import SelectedBounds
@@ -86,6 +87,7 @@ __all__ = [
     "PrivGene",
     "QuadraticProblem",
     "RegressionFit",
+    "RegressionIntervals",
     "Release",
     "ResidualSums",
     "SampleAndAggregate",

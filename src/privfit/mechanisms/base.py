@@ -99,6 +99,8 @@ class Mechanism(ABC, Generic[Problem, PlanT, Data, Value]):
     """Whether interaction terms can be added to its fit."""
     takes_weights: ClassVar[bool] = False
     """Whether rows can have weights."""
+    weighs_intervals: ClassVar[bool] = False
+    """Whether they can where intervals are asked for."""
     takes_splines: ClassVar[bool] = False
     """Whether numbers can enter least squares as splines."""
 

@@ -16,10 +16,13 @@ from privfit.losses import SQUARED
 from privfit.mechanisms import QuadraticProblem, RegressionFit
 from privfit.mechanisms.base import AnyMechanism
 from privfit.mechanisms.perturbation.amounts import ObjectiveAmounts, ObjectiveProportions
+from privfit.mechanisms.perturbation.base import NoiseKind
 from privfit.mechanisms.perturbation.regression import ObjectiveRegression
+from privfit.mechanisms.perturbation.regression_intervals import RegressionIntervals
 from privfit.models._docs import documented
 from privfit.models.base import PrivateLinearModel
 from privfit.models.inputs import Input
+from privfit.models.intervals import ModelWithIntervals
 from privfit.models.named import ADDITIVE
 from privfit.models.private import FitResult, WeightedFit
 from privfit.privacy import Ledger, PrivacyParameters, Seed
@@ -27,7 +30,8 @@ from privfit.schema import AUTO_KNOTS, Block, Geometry, Schema
 from privfit.tables import TableLike
 
 Floats = NDArray[np.float64]
-Result = FitResult[ObjectiveRegression, QuadraticProblem, RegressionFit]
+Fits = ObjectiveRegression | RegressionIntervals
+Result = FitResult[Fits, QuadraticProblem, RegressionFit]
 
 LEAST_MEAN = 1e-12
 """Means are predicted as at least this share of the target's upper bound: a deviance needs positive ones."""
@@ -36,7 +40,7 @@ LEAST_MEAN = 1e-12
 class GeneralisedLinearModel(
     WeightedFit,
     RegressorMixin,  # type: ignore[misc]
-    PrivateLinearModel[ObjectiveRegression, QuadraticProblem, RegressionFit],
+    ModelWithIntervals,
 ):
     """Base of the models whose mean is a function of the linear predictor.
 
@@ -46,6 +50,10 @@ class GeneralisedLinearModel(
         "auto" is "objective". Of an `ObjectiveRegression` the kind of noise is taken.
     numeric : {'auto', 'slope', 'bins', 'splines'}
         Encoding of numeric columns that have no bins of their own. "auto" is "slope".
+    intervals : bool
+        Whether intervals of coefficients and predictions will be asked for. True spends a quarter of epsilon on two
+        matrices that they are computed from, undoes the shrinkage of the coefficients where noise allows, and lets a
+        log mean level off farther above what is usual: less bias and more noise.
 
     Attributes
     ----------
@@ -56,7 +64,7 @@ class GeneralisedLinearModel(
         The intercept of the transformed mean.
     """
 
-    _choices: ClassVar[dict[str, tuple[object, ...]]] = PrivateLinearModel._choices
+    _choices: ClassVar[dict[str, tuple[object, ...]]] = PrivateLinearModel._choices | ModelWithIntervals._choices
     _mechanisms = ADDITIVE
 
     def __init__(
@@ -69,6 +77,7 @@ class GeneralisedLinearModel(
         adjacency: str = "replace-one",
         fit_intercept: bool = True,
         numeric: str = "auto",
+        intervals: bool = False,
         rows_per_person: int = 1,
         expected_rows: int | None = None,
         max_weight: float | None = None,
@@ -93,9 +102,18 @@ class GeneralisedLinearModel(
             max_memory=max_memory,
         )
         self.max_weight = max_weight
+        self.intervals = intervals
+
+    def _chosen_mechanism(self) -> Fits:
+        fit = self._fitting(ADDITIVE.choose(self.mechanism, type(self).__name__).noise)
+        return RegressionIntervals(fit.for_intervals()) if self.intervals else fit
+
+    def _fitting(self, noise: NoiseKind) -> ObjectiveRegression:
+        """How weights are fitted, with this kind of noise."""
+        raise NotImplementedError
 
     def _encoded(
-        self, mechanism: ObjectiveRegression, given: Input, parameters: PrivacyParameters
+        self, mechanism: Fits, given: Input, parameters: PrivacyParameters
     ) -> tuple[QuadraticProblem, Geometry]:
         self._numeric_used = "slope" if self.numeric == "auto" else self.numeric  # type: ignore[assignment]
         self._knots_used = AUTO_KNOTS
@@ -106,6 +124,9 @@ class GeneralisedLinearModel(
     def _keep(self, result: Result) -> None:
         coef, intercept = self._geometry.table_units(result.fit.weights, result.fit.intercept)
         self.coef_, self.intercept_ = coef, intercept
+        self.__dict__.pop("_sure", None)  # of an earlier fit
+        if result.fit.certainty is not None:
+            self._keep_certainty(result.fit.certainty)
 
     def _restore(self, coef: Floats, intercept: Floats) -> None:
         self.coef_, self.intercept_ = coef, float(intercept[0])
@@ -132,6 +153,9 @@ class GeneralisedLinearModel(
 
     def _means(self, scores: Floats) -> Floats:
         raise NotImplementedError
+
+    def _predicted(self, scores: Floats) -> Floats:
+        return self._means(scores)
 
     def score(self, X: TableLike, y: ArrayLike, sample_weight: Any = None) -> float:
         """Return the share of the deviance of the mean that the predictions explain, D2.
@@ -174,9 +198,11 @@ class LogMeanRegressor(GeneralisedLinearModel):
     def _adds_to(self) -> str:
         return f"{super()._adds_to}, as a logarithm of its mean"
 
-    def _chosen_mechanism(self) -> ObjectiveRegression:
-        noise = ADDITIVE.choose(self.mechanism, type(self).__name__).noise
+    def _fitting(self, noise: NoiseKind) -> ObjectiveRegression:
         return ObjectiveAmounts(noise=noise, least_cap=self._least_cap)
+
+    def _ratio_name(self) -> str:
+        return "rate ratio"
 
     def _keep(self, result: Result) -> None:
         super()._keep(result)
@@ -219,7 +245,7 @@ class PoissonRegressor(LogMeanRegressor):
     public rule, as far as privacy and noise need it.
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove;
-    docs/proofs/amount-objective.md, Theorem 2.
+    docs/proofs/amount-objective.md, Theorem 2, and docs/proofs/bought-moments.md, Theorem 3, with intervals.
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
 
     Examples
@@ -258,7 +284,7 @@ class GammaRegressor(LogMeanRegressor):
     public rule, as far as privacy and noise need it.
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove;
-    docs/proofs/amount-objective.md, Theorem 2.
+    docs/proofs/amount-objective.md, Theorem 2, and docs/proofs/bought-moments.md, Theorem 3, with intervals.
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
 
     Examples
@@ -295,7 +321,7 @@ class FractionalRegressor(GeneralisedLinearModel):
     There is no `alpha`: coefficients are shrunk by a public rule, as far as privacy and noise need it.
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove;
-    docs/proofs/amount-objective.md, Theorem 2.
+    docs/proofs/amount-objective.md, Theorem 2, and docs/proofs/bought-moments.md, Theorem 3, with intervals.
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
 
     References
@@ -319,8 +345,11 @@ class FractionalRegressor(GeneralisedLinearModel):
     def _adds_to(self) -> str:
         return f"{super()._adds_to}, as log-odds of its mean"
 
-    def _chosen_mechanism(self) -> ObjectiveRegression:
-        return ObjectiveProportions(noise=ADDITIVE.choose(self.mechanism, type(self).__name__).noise)
+    def _fitting(self, noise: NoiseKind) -> ObjectiveRegression:
+        return ObjectiveProportions(noise=noise)
+
+    def _ratio_name(self) -> str:
+        return "odds ratio"
 
     def _means(self, scores: Floats) -> Floats:
         block = self._block()

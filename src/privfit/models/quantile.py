@@ -16,9 +16,11 @@ from privfit.losses.checks import is_positive
 from privfit.mechanisms import QuadraticProblem, RegressionFit
 from privfit.mechanisms.base import AnyMechanism
 from privfit.mechanisms.perturbation.quantile import QuantileObjective
+from privfit.mechanisms.perturbation.regression_intervals import RegressionIntervals
 from privfit.models._docs import documented
 from privfit.models.base import PrivateLinearModel
 from privfit.models.inputs import Input
+from privfit.models.intervals import ModelWithIntervals
 from privfit.models.named import ADDITIVE
 from privfit.models.private import FitResult, WeightedFit
 from privfit.privacy import Ledger, PrivacyError, PrivacyParameters, Seed
@@ -26,14 +28,15 @@ from privfit.schema import AUTO_KNOTS, Geometry, Schema
 from privfit.tables import TableLike
 
 Floats = NDArray[np.float64]
-QuantileResult = FitResult[QuantileObjective, QuadraticProblem, RegressionFit]
+Fits = QuantileObjective | RegressionIntervals
+QuantileResult = FitResult[Fits, QuadraticProblem, RegressionFit]
 
 
 @documented
 class QuantileRegressor(
     WeightedFit,
     RegressorMixin,  # type: ignore[misc]
-    PrivateLinearModel[QuantileObjective, QuadraticProblem, RegressionFit],
+    ModelWithIntervals,
 ):
     """A linear model of a quantile, fitted under differential privacy.
 
@@ -48,6 +51,9 @@ class QuantileRegressor(
         "auto" is "objective". Of an `ObjectiveRegression` the kind of noise is taken.
     numeric : {'auto', 'slope', 'bins', 'splines'}
         Encoding of numeric columns that have no bins of their own. "auto" is "slope".
+    intervals : bool
+        Whether intervals of coefficients and predictions will be asked for. True spends a quarter of epsilon on two
+        matrices that they are computed from, and undoes the shrinkage of the coefficients where noise allows.
 
     See Also
     --------
@@ -59,7 +65,7 @@ class QuantileRegressor(
     There is no `alpha`: coefficients are shrunk by a public rule, as far as privacy and noise need it.
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with a delta, replace-one or add-remove;
-    docs/proofs/quantile-objective.md, Theorem 1.
+    docs/proofs/quantile-objective.md, Theorem 1, and docs/proofs/bought-moments.md, Theorem 3, with intervals.
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
 
     Examples
@@ -73,7 +79,7 @@ class QuantileRegressor(
     True
     """
 
-    _choices: ClassVar[dict[str, tuple[object, ...]]] = PrivateLinearModel._choices
+    _choices: ClassVar[dict[str, tuple[object, ...]]] = PrivateLinearModel._choices | ModelWithIntervals._choices
     _mechanisms = ADDITIVE
 
     def __init__(
@@ -87,6 +93,7 @@ class QuantileRegressor(
         adjacency: str = "replace-one",
         fit_intercept: bool = True,
         numeric: str = "auto",
+        intervals: bool = False,
         rows_per_person: int = 1,
         expected_rows: int | None = None,
         max_weight: float | None = None,
@@ -112,17 +119,19 @@ class QuantileRegressor(
         )
         self.max_weight = max_weight
         self.quantile = quantile
+        self.intervals = intervals
 
-    def _chosen_mechanism(self) -> QuantileObjective:
+    def _chosen_mechanism(self) -> Fits:
         if not (is_positive(self.quantile) and self.quantile < 1):
             raise PrivacyError(
                 f"quantile={self.quantile!r} was given; it is a number above 0 and below 1. Use 0.5 for the median."
             )
         chosen = ADDITIVE.choose(self.mechanism, type(self).__name__)
-        return QuantileObjective(noise=chosen.noise, quantile=float(self.quantile))
+        fit = QuantileObjective(noise=chosen.noise, quantile=float(self.quantile))
+        return RegressionIntervals(fit.for_intervals()) if self.intervals else fit
 
     def _encoded(
-        self, mechanism: QuantileObjective, given: Input, parameters: PrivacyParameters
+        self, mechanism: Fits, given: Input, parameters: PrivacyParameters
     ) -> tuple[QuadraticProblem, Geometry]:
         self._numeric_used = "slope" if self.numeric == "auto" else self.numeric  # type: ignore[assignment]
         self._knots_used = AUTO_KNOTS
@@ -136,6 +145,9 @@ class QuantileRegressor(
         assert block is not None
         self.coef_ = coef * block.unit
         self.intercept_ = intercept * block.unit + block.center
+        self.__dict__.pop("_sure", None)  # of an earlier fit
+        if result.fit.certainty is not None:
+            self._keep_certainty(result.fit.certainty, block.unit * result.fit.threshold)
 
     def _restore(self, coef: Floats, intercept: Floats) -> None:
         self.coef_, self.intercept_ = coef, float(intercept[0])

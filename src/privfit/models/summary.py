@@ -51,7 +51,8 @@ class CoefficientTable:
 
     See Also
     --------
-    LogisticRegression : `model.summary()` makes one.
+    LogisticRegression : `model.summary()` makes one, of odds ratios.
+    PoissonRegressor : One of rate ratios.
 
     Examples
     --------

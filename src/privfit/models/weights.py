@@ -48,10 +48,10 @@ def check_weights(model: AnyModel, mechanism: object) -> None:
             "objectives do. Use mechanism='auto', with the tight calibration and without alpha='select'. Nothing was "
             "charged."
         )
-    if getattr(model, "intervals", False) is True:
+    if getattr(model, "intervals", False) is True and not getattr(mechanism, "weighs_intervals", False):
         raise PrivacyError(
-            f"sample_weight was given to {name} with intervals=True; intervals are for rows that count alike. Leave "
-            "out one of the two. Nothing was charged."
+            f"sample_weight was given to {name} with intervals=True; intervals from released moments are for rows "
+            "that count alike. Leave out one of the two, or use a perturbed objective. Nothing was charged."
         )
 
 

@@ -27,7 +27,7 @@ from privfit.schema import Geometry, RowNorms
 
 Floats = NDArray[np.float64]
 
-NOISE_SIZES = 0.5
+NOISE_SIZES = 0.75
 """A direction is identified where the bought Hessian is at least so many times as large as its noise can be (twice the
 standard deviation of an entry times the root of the number of directions). More calls more coefficients unidentified,
 less widens their intervals: python papers/experiments/coverage.py --models."""
@@ -171,6 +171,16 @@ class Sandwich:
         return cls(directions, directions.T @ matrix @ directions, noise)
 
     @property
+    def whole(self) -> Floats:
+        """The Hessian over all columns."""
+        return np.asarray(self.directions @ self.bread @ self.directions.T, dtype=np.float64)
+
+    def curvature_of(self, weights: Floats) -> float:
+        """The sum over rows of the curvature times the square of what these weights predict."""
+        along = self.directions.T @ weights
+        return float(along @ self.bread @ along)
+
+    @property
     def noise_size(self) -> float:
         """How large the noise on the Hessian can be in any direction."""
         return 2 * self.noise * math.sqrt(len(self.bread))
@@ -199,6 +209,17 @@ class Sandwich:
         identified.
         """
         return weights + self.inverse()[0] @ penalised
+
+    def steadied(self, meat: Floats, noise: float) -> Floats:
+        """Second moments of gradients, drawn towards a multiple of the Hessian as far as noise of this standard
+        deviation on an entry explains how they differ: with small signals an eigenvalue is noise for the most part.
+        """
+        own = self.directions.T @ meat @ self.directions
+        size = max(float(np.sum(own * self.bread)), 0.0) / max(float(np.sum(self.bread**2)), np.finfo(float).tiny)
+        like = size * self.bread
+        apart = float(np.sum((own - like) ** 2))
+        explained = min(len(own) ** 2 * noise**2 / apart, 1.0) if apart > 0 else 1.0
+        return np.asarray(self.directions @ (like + (1 - explained) * (own - like)) @ self.directions.T)
 
     def covariance(self, meat: Floats, noise: Floats, penalised: Floats) -> Floats:
         """The covariance of debiased weights: rows are a sample, with this second moment of their gradients; the

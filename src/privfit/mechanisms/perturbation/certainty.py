@@ -3,18 +3,56 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit.mechanisms.perturbation.bought_moments import Sandwich
+from privfit.schema import Geometry, RowNorms
 
 Floats = NDArray[np.float64]
 
 SECOND_ORDER = 0.5
 """A Newton step that undoes a penalty is wrong by about so much of itself, times how far it moves predictors and how
 quickly the curvature changes: Taylor's formula. It widens intervals and moves nothing."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """An intercept that was moved after the weights, so that predictions have a released mean or quantile.
+
+    Parameters
+    ----------
+    ones : weights whose predictor is 1 for every row.
+    sd : the standard deviation of the noise on the move, in units of the weights.
+    """
+
+    ones: Floats
+    sd: float
+
+    @classmethod
+    def of(cls, geometry: Geometry, sandwich: Sandwich, noise: Callable[[float], float]) -> Level | None:
+        """From what the noise on the move is where rows count so much together by their curvature; None where noise
+        hides that.
+        """
+        ones = np.zeros(geometry.n_columns)
+        if geometry.intercept:
+            ones[0] = 1.0
+        else:
+            blocks = RowNorms.of(geometry).blocks
+            for start, stop in blocks:
+                ones[start:stop] = 1 / len(blocks)
+        rows = sandwich.curvature_of(ones)
+        return cls(ones, noise(rows)) if rows > 2 * sandwich.noise * float(ones @ ones) else None
+
+    def kept(self, sandwich: Sandwich) -> Floats:
+        """The matrix by which errors of the weights enter where a move of the intercept follows them: what rows have in
+        common is measured anew.
+        """
+        along = self.ones @ sandwich.whole
+        return np.asarray(np.eye(len(self.ones)) - np.outer(self.ones, along) / sandwich.curvature_of(self.ones))
 
 
 @dataclass(frozen=True)
@@ -43,24 +81,32 @@ class Certainty:
         released: Floats,
         penalised: Floats,
         meat: Floats,
+        meat_sd: float,
         noise: Floats,
         certificate_sd: float,
-        ridge: float,
+        penalty: Floats,
         taper: float,
+        level: Level | None = None,
     ) -> Certainty:
-        """From released weights, the gradient of their penalty, the noisy second moments of gradients, the covariance
-        of the noise in the objective, and what the noise of the certificate adds to each weight.
+        """From released weights, the gradient of their penalty, the second moments of gradients with noise of this
+        standard deviation, the covariance of the noise in the objective, what the noise of the certificate adds to each
+        weight, the second derivative of the penalty, and how the intercept was moved, if it was.
 
         Guarantee: post-processing; docs/proofs/bought-moments.md, after Theorem 2.
         """
         back, hidden = sandwich.inverse()
         step = back @ penalised
+        meat = sandwich.steadied(meat, meat_sd)
         sampling = sandwich.covariance(meat, np.zeros_like(noise), np.zeros_like(penalised))
         both = sandwich.covariance(np.zeros_like(meat), noise, penalised) + certificate_sd**2 * np.eye(len(released))
         off = SECOND_ORDER * taper * sandwich.typical_change(step)
         shrinkage = off**2 * np.outer(step, step)
         if hidden.shape[1]:
-            shrinkage = shrinkage + _of_hidden(hidden, released, noise, ridge)
+            shrinkage = shrinkage + _of_hidden(hidden, released, noise, penalty)
+        if level is not None:
+            kept = level.kept(sandwich)
+            step, shrinkage = kept @ step, kept @ shrinkage @ kept.T
+            both = kept @ both @ kept.T + level.sd**2 * np.outer(level.ones, level.ones)
         return cls(released + step, sampling, both, shrinkage, sandwich)
 
     @property
@@ -84,13 +130,14 @@ class Certainty:
         )
 
 
-def _of_hidden(hidden: Floats, released: Floats, noise: Floats, ridge: float) -> Floats:
+def _of_hidden(hidden: Floats, released: Floats, noise: Floats, penalty: Floats) -> Floats:
     """What weights may be along hidden directions, for predictions: as large as along the others, with the noise that
-    the ridge alone holds back.
+    the penalty alone holds back.
     """
     across = released - hidden @ (hidden.T @ released)
     size = float(across @ across) / max(len(released) - hidden.shape[1], 1)
-    inner = size * np.eye(hidden.shape[1]) + hidden.T @ noise @ hidden / ridge**2
+    held = np.linalg.inv(hidden.T @ penalty @ hidden)
+    inner = size * np.eye(hidden.shape[1]) + held @ hidden.T @ noise @ hidden @ held
     return np.asarray(hidden @ inner @ hidden.T, dtype=np.float64)
 
 

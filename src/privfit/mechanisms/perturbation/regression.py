@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.losses import ConvexLoss
+from privfit.losses.tabulated import TabulatedLoss, tables_of
 from privfit.mechanisms.base import USUAL_ROWS, Description, Mechanism, Numbers, PublicFacts, Release, ReleasePlan
 from privfit.mechanisms.functional.problem import QuadraticProblem
 from privfit.mechanisms.perturbation.absolute_penalty import AbsolutePenalty
@@ -297,6 +299,54 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         rows = float(plan.facts.n_rows or 0) if len(noisy) == 1 else float(noisy[1]) / -(-most // COUNT_SHARE)
         shift = width * float(np.clip(noisy[0] / (most * max(rows, 1.0)), -1.0, 1.0))
         return replace(fit, shift=shift, intercept=fit.centre + shift)
+
+    def for_intervals(self) -> Self:
+        """Return the form that intervals are bought for.
+
+        Returns
+        -------
+        Self
+            The mechanism.
+        """
+        return self
+
+    def answers(self, loss: ConvexLoss, plan: RegressionPlan) -> TabulatedLoss:
+        """Return what rows count in the Hessian and in the second moments of gradients.
+
+        Parameters
+        ----------
+        loss : ConvexLoss
+            The loss that weights were fitted to.
+        plan : RegressionPlan
+            The plan of the fit.
+
+        Returns
+        -------
+        TabulatedLoss
+            Curvatures and squared slopes.
+        """
+        return tables_of(loss)
+
+    def noise_on_level(self, fit: RegressionFit, plan: RegressionPlan, rows: float) -> float:
+        """Return the standard deviation of the noise on the move of the intercept, in units of the weights.
+
+        Parameters
+        ----------
+        fit : RegressionFit
+            The fit.
+        plan : RegressionPlan
+            Its plan.
+        rows : float
+            How much rows count together by their curvature.
+
+        Returns
+        -------
+        float
+            The standard deviation.
+        """
+        noise = plan.intercept[-1]
+        assert isinstance(noise, Laplace)
+        return min(INTERCEPT_WIDTH, 1 / fit.threshold) * noise.sd / float(plan.facts.n_rows or max(rows, 1.0))
 
     def solve(self, release: Release[RegressionFit], geometry: Geometry, problem: QuadraticProblem) -> RegressionFit:
         """The released weights, with what the levels and splines have in common in the intercept."""

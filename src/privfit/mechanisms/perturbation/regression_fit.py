@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.functional.problem import QuadraticProblem
 from privfit.mechanisms.perturbation.absolute_penalty import SparseWeights
+from privfit.mechanisms.perturbation.certainty import Certainty
 from privfit.mechanisms.perturbation.problem import PairTable
 from privfit.privacy import PrivacyError
 from privfit.schema import Block, Geometry
@@ -43,8 +44,15 @@ class RegressionFit:
     """The number of rows that alpha is per, where it is."""
     pairs: tuple[PairTable, ...] = ()
     """Interaction terms that count beside the weights."""
+    certainty: Certainty | None = None
+    """How sure the weights are, in units of `unit`, where that was bought."""
     gap: ClassVar[float] = 0.0
     """A minimum is certified."""
+
+    @property
+    def unit(self) -> float:
+        """The unit of weights in the objective."""
+        return self.threshold
 
 
 def with_shown_penalty(fit: RegressionFit, geometry: Geometry, penalty: Penalty, times: float) -> RegressionFit:

@@ -166,7 +166,7 @@ class AmountScale:
 
     `zero` is where the amount is 0 on the target's scale from -1 to 1, `top` the largest amount in units of it, `unit`
     what 1 means there. Caps are `stretch` times what is chosen, at least `least`, in the units of the target, and at
-    most the top.
+    most the top unless they may be `beyond_top`.
 
     Guarantee: docs/proofs/amount-objective.md, Lemma 2.
     """
@@ -178,6 +178,7 @@ class AmountScale:
     purpose: str = "cap of amounts"
     stretch: float = 1.0
     least: float = 0.0
+    beyond_top: bool = False
 
     @classmethod
     def planned(
@@ -196,7 +197,8 @@ class AmountScale:
     def drawn(self, design: CachedDesign, draws: Draws) -> tuple[float, float]:
         """Zero, and a small cap that no more than the wanted share of rows are above."""
         chosen = self.stretch * self.top * float(THRESHOLDS[draws.select(self.scores(design))])
-        return self.zero, min(max(chosen, self.least / self.unit), self.top)
+        most = self.top * max(self.stretch, 1.0) if self.beyond_top else self.top
+        return self.zero, min(max(chosen, self.least / self.unit), most)
 
     def scores(self, design: CachedDesign) -> list[int]:
         """Those of every cap: how many rows are above it."""

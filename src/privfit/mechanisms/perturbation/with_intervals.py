@@ -73,7 +73,7 @@ class WithIntervals(Mechanism[ERMProblem, IntervalPlan, CachedDesign, CertainFit
     name = "with intervals"
     solves = "erm"
     many_classes = True  # so that the plan says what intervals are for
-    takes_weights = True
+    takes_weights = weighs_intervals = True
 
     def check(self) -> None:
         """Refuse what releases no minimum of a perturbed objective, before anything is read."""
@@ -161,5 +161,7 @@ def certainty_of(plan: Any, weights: ERMPlan, released: Floats, bread: Floats, m
     sandwich = Sandwich.of(weights.facts.geometry, bread, plan.bread.sd)
     noise = weights.noise.covariance()
     penalised = weights.penalised(released[:, None])[:, 0]
-    taper = weights.gradients.loss.taper or 1.0
-    return Certainty.of(sandwich, released, penalised, meat, noise, weights.certificate.sd, weights.ridge, taper)
+    taper, penalty = weights.gradients.loss.taper or 1.0, weights.penalty_hessian(released[:, None])
+    return Certainty.of(
+        sandwich, released, penalised, meat, plan.meat.sd, noise, weights.certificate.sd, penalty, taper
+    )
