@@ -105,13 +105,8 @@ def test_a_fit_is_traced_from_its_entry_to_the_sampler(tmp_path: Path) -> None:
 
 
 MOST = {
-<<<<<<< HEAD
     "LogisticRegression": (257, 31, 109, 6),
     "LinearRegression": (314, 43, 150, 7),
-=======
-    "LogisticRegression": (261, 32, 116, 6),
-    "LinearRegression": (325, 46, 160, 7),
->>>>>>> main
 }
 """Functions, files, changes of file, frames to the sampler. To be lowered with what is reached. A sampler that rejects
 more or less varies the first and the third by one or two. Both take weights of rows and hand them on: one function and
