@@ -349,7 +349,10 @@ def test_components_and_naive_bayes_are_fitted_and_used_from_files(run: Run, fol
         (("-m", "kmeans", "--no-intercept"), "--no-intercept was given with --model kmeans"),
         (("-m", "pca", "--mechanism", "functional"), "--mechanism was given with --model pca"),
         (("-m", "kmeans", "--components", 2), "only pca can have it"),
-        (("-m", "linear", "--interactions", 1), "only logistic and additive-classifier and additive-regressor can have it"),
+        (
+            ("-m", "linear", "--interactions", 1),
+            "only logistic and additive-classifier and additive-regressor can have it",
+        ),
         (("-m", "linear", "--loss", "hinge"), "only svm can have it"),
         (("-m", "ridge", "--kernel", "rbf"), "only logistic and svm can have it"),
         (("-m", "kmeans", "--row-norm", 1.0), "--row-norm 1.0 was given"),
