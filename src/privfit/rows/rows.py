@@ -7,7 +7,6 @@ is the base of all that is read many times.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial, reduce
@@ -215,8 +214,8 @@ class Rows:
         if self.on_workers:
             found = self.run(PartitionSum(task, size, firsts), added)
             return task((0, self._no_rows())) if found is None else found
-        with one_blas_thread(), ThreadPoolExecutor(self.threads) as pool:
-            return reduce(added, in_order(pool, task, self.pieces(size), 4 * self.threads))
+        with one_blas_thread():
+            return reduce(added, in_order(self.threads, task, self.pieces(size), 4 * self.threads))
 
     # -- on the workers of a cluster ---------------------------------------------------------------
 
