@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -130,3 +131,9 @@ def test_a_fit_enters_no_more_code_than_it_did(name: str, reached: dict[str, tup
     assert all(own <= most for own, most in zip(reached[name], MOST[name], strict=True)), (
         f"{reached[name]}, at most {MOST[name]}: `python tools/trace_fit.py --list` names the functions in order"
     )
+
+
+def test_no_tool_hides_a_package() -> None:
+    """The documentation's build and the tools themselves look here first for what they import."""
+    names = {path.stem for path in TOOLS.glob("*.py")}
+    assert names & (set(sys.stdlib_module_names) | set(packages_distributions())) == set()
