@@ -334,7 +334,10 @@ class LinearRegression(WeightedFit, RegressorMixin, MomentModel[MomentMechanism,
     def _restore_facts(self, facts: JSONObject) -> None:
         if "coef_interval" in facts:
             ends = [[-np.inf, np.inf] if own is None else own for own in facts["coef_interval"]]
-            self._saved_intervals = (np.array(ends), np.array(facts["intercept_interval"]))
+            self._saved_intervals = (
+                np.array(ends, dtype=np.float64).reshape(len(self.coef_), 2),
+                np.array(facts["intercept_interval"], dtype=np.float64).reshape(2),
+            )
         if "bootstrap" in facts:
             own = facts["bootstrap"]
             draws = np.array(own["draws"], dtype=np.float64)
