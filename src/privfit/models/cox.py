@@ -220,8 +220,10 @@ class CoxRegression(ModelWithIntervals):
         super()._check_parameters(schema)
         columns_of(self.time, self.event, schema)
 
-    def _prepared(self, given: Input, mechanism: ObjectiveHazards) -> Input:
-        return signed_input(given, *self._columns(given.schema))
+    def _settled(
+        self, mechanism: ObjectiveHazards, given: Input, parameters: PrivacyParameters
+    ) -> tuple[ObjectiveHazards, Input]:
+        return mechanism, signed_input(given, *self._columns(given.schema))
 
     def _columns(self, schema: Schema) -> tuple[Numeric, Category]:
         return columns_of(self.time, self.event, schema)
