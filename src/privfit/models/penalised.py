@@ -142,9 +142,11 @@ class _Penalised(LinearRegression):
             return PenaltySelection(MOMENTS.choose(self.mechanism, type(self).__name__), self._candidates())
         return PENALISED.choose(self.mechanism, type(self).__name__)
 
-    def _settled(self, mechanism: MomentMechanism, given: Input, parameters: PrivacyParameters) -> MomentMechanism:
+    def _settled(
+        self, mechanism: MomentMechanism, given: Input, parameters: PrivacyParameters
+    ) -> tuple[MomentMechanism, Input]:
         """A penalty is applied to released moments."""
-        return mechanism
+        return mechanism, given
 
     def _candidates(self) -> tuple[Penalty, ...]:
         """The penalties that alpha="select" chooses among: the alphas given, or multiples of the automatic one."""
