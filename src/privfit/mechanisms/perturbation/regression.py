@@ -36,7 +36,7 @@ from privfit.mechanisms.perturbation.shape_bands import (
     curvature_sums,
     half_widths,
 )
-from privfit.mechanisms.perturbation.target_scale import ChosenScale, TargetScale
+from privfit.mechanisms.perturbation.target_scale import CLIPPING_PER_NOISE, ChosenScale, TargetScale
 from privfit.privacy import Budget, Draws, Event, PrivacyError, PrivacyParameters, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import Laplace, Part
@@ -53,6 +53,13 @@ INTERCEPT_WIDTH = 3.0
 more noise. papers/experiments/regression.py."""
 LARGEST_STEP = 2.0**61
 """Weights on their lattice are cut here, so that they are 64-bit integers with noise on them."""
+COVERING_BEYOND = 0.05 / CLIPPING_PER_NOISE
+"""For intervals the threshold is a multiple of what about 5% of the targets lie beyond."""
+COVERING_STRETCH, LEAST_COVERING_STRETCH = 0.04, 2.0
+"""That multiple: so much times the root of rows times epsilon per column, and at least two. More means less bias where
+errors are skewed and more noise."""
+ANSWERS_UP_TO = 2.0
+"""Residuals count, for the second moments of gradients, up to so many times the threshold before it is multiplied."""
 COUNT_SHARE = 4
 """Where the number of rows is private, one in so many parts of the intercept's noise is for a count."""
 
@@ -90,6 +97,9 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
     bands : bool or None, default=None
         Whether sums of curvatures are bought with 4% of epsilon, taken from the weights, so that bands of curves are
         narrower. None computes no bands, for models that show no curves.
+    covering : bool, default=False
+        Whether residuals count up to so much more that clipping them leaves little bias beside the noise, which is
+        larger: for intervals.
 
     See Also
     --------
@@ -115,6 +125,7 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
 
     noise: NoiseKind = "auto"
     bands: bool | None = None
+    covering: bool = False
 
     name = "objective regression"
     solves = "regression"
@@ -211,7 +222,10 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         """What is chosen before the weights: where the target lies, and its unit."""
         rows, centre = facts.n_rows or USUAL_ROWS, FOR_CENTRE if problem.fit_intercept else Fraction(0)
         noise = self._noise_on_predictions(weights.sd, weights.gradients.norms, rows)
-        return TargetScale.planned(facts.parameters, rows, noise, centre, FOR_THRESHOLD)
+        if not self.covering:
+            return TargetScale.planned(facts.parameters, rows, noise, centre, FOR_THRESHOLD)
+        chosen = TargetScale.planned(facts.parameters, rows, COVERING_BEYOND, centre, FOR_THRESHOLD)
+        return replace(chosen, stretch=max(COVERING_STRETCH * math.sqrt(signal_of(facts)), LEAST_COVERING_STRETCH))
 
     def _noise_on_predictions(self, sd: float, norms: RowNorms, rows: int) -> float:
         """Per unit of threshold: what clipping is weighed against."""
@@ -301,12 +315,12 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         return replace(fit, shift=shift, intercept=fit.centre + shift)
 
     def for_intervals(self) -> Self:
-        """The form that intervals are bought for."""
-        return self
+        """The form that intervals are bought for: with less bias and more noise."""
+        return replace(self, covering=True)
 
     def answers(self, loss: ConvexLoss, plan: RegressionPlan) -> TabulatedLoss:
         """What rows count in the Hessian and in the second moments of gradients, for weights of this loss."""
-        return tables_of(loss)
+        return tables_of(loss).up_to(min(ANSWERS_UP_TO / plan.scale.stretch, 1.0))
 
     def noise_on_level(self, fit: RegressionFit, plan: RegressionPlan, rows: float) -> float:
         """The standard deviation of the noise on the move of the intercept, in units of the weights; rows count so
@@ -357,6 +371,12 @@ def perturbs_objective(parameters: PrivacyParameters, n_rows: int | None, geomet
     """
     signal = (n_rows or 0) * parameters.budget.epsilon / parameters.rows_per_person
     return OBJECTIVE_FROM <= signal < MOMENTS_FROM * geometry.n_columns * geometry.l2**4
+
+
+def signal_of(facts: PublicFacts) -> float:
+    """Rows times epsilon, per column of the schema: how far effects stand out from noise, from public facts."""
+    rows, parameters = facts.n_rows or USUAL_ROWS, facts.parameters
+    return rows * parameters.budget.epsilon / (int(parameters.rows_per_person) * facts.geometry.l2**2)
 
 
 def rounded_down(budget: Budget, share: Fraction) -> Budget:

@@ -124,6 +124,13 @@ class RegressionWeights(ObjectivePerturbation):
             plan, gradients=gradients, ridge=ridge, penalty=penalty, precision=precision, certificate=certificate
         )
 
+    def wanted(self, geometry: Geometry) -> Floats | None:
+        """The Hessian of the penalty that the user has asked for, if that is on squares alone."""
+        if not self.alpha:
+            return None
+        matrix = PenaltyMatrix.of_coefficients(geometry, self.alpha, self.scaled)
+        return matrix.hessian(np.zeros((geometry.n_columns, 1)))
+
     def _with_absolute(
         self, quadratic: PenaltyMatrix, geometry: Geometry, noise: ObjectiveNoise, threshold: float, rows: int
     ) -> PenaltyMatrix:

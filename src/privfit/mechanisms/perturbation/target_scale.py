@@ -45,6 +45,10 @@ LARGER_COSTS, MOST_LARGER_COSTS = 0.5, 0.25
 over the whole grid. Less chooses thresholds that are too large more often, more such that are too small."""
 
 
+WHOLE_RANGE = 2.0
+"""No two targets are farther apart, so that no threshold needs to be larger."""
+
+
 class ChosenScale(Protocol):
     """What is chosen of the target before weights are fitted."""
 
@@ -76,7 +80,7 @@ class TargetScale:
     """The plan of choosing a centre, if there is one, and a threshold.
 
     About `rows` rows are expected: a public number or a guess. `beyond` of PARTS_OF_ONE of the rows may lie beyond the
-    threshold. `centre` and `threshold` are their epsilons.
+    threshold, which is then multiplied by `stretch`. `centre` and `threshold` are their epsilons.
 
     Guarantee: docs/proofs/regression-objective.md, Lemmas 1 and 2.
     """
@@ -86,6 +90,7 @@ class TargetScale:
     beyond: int
     centre: Fraction | None
     threshold: Fraction
+    stretch: float = 1.0
 
     @classmethod
     def planned(
@@ -122,7 +127,8 @@ class TargetScale:
         centre = 0.0
         if self.centre is not None:
             centre = float(CENTRES[draws.select(self.centre_scores(design))])
-        return centre, float(THRESHOLDS[draws.select(self.threshold_scores(design, centre))])
+        chosen = float(THRESHOLDS[draws.select(self.threshold_scores(design, centre))])
+        return centre, min(self.stretch * chosen, max(WHOLE_RANGE, chosen))
 
     def centre_scores(self, design: CachedDesign) -> list[int]:
         """Minus the number of rows by which those on one side of a cell are more than all others."""
