@@ -12,6 +12,7 @@ HEAVY = (
     "duckdb",
     "matplotlib",
     "typer",
+    "dash",
     "dask",
     "pyspark",
     "sklearn.feature_selection",

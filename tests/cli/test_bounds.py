@@ -6,6 +6,7 @@ import json
 import tomllib
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import privfit as pf
@@ -87,9 +88,50 @@ def test_without_ranges_all_numbers_are_bought(run: Run, folder: Path) -> None:
     assert all(column["low"] == -column["high"] for column in numbers)
 
 
+def test_a_draft_has_the_levels_that_were_bought_and_says_so(run: Run, folder: Path) -> None:
+    pf.Ledger("people.db", epsilon=2.0, delta=1e-3)
+    drugs = ["aspirin"] * 600 + ["ibuprofen"] * 300 + ["a rare one"] * 2
+    rows = {"drug": drugs, "town": ["x"] * 902, "name": [f"n{place}" for place in range(902)], "age": [40] * 902}
+    pl.DataFrame(rows).write_csv("drugs.csv")
+    options = ("--buy-levels", 1.0, "--delta", 1e-5, "--levels-of", "drug", "--levels-of", "town")
+    bounds = ("--buy-bounds", 0.5, "--range", "age=0:150")
+    result = run("schema", "drugs.csv", *options, *bounds, "-l", "people.db", "-o", "d.toml")
+    assert result.exit_code == 0, result.stderr
+    assert "Bought: 2 levels of drug." in result.stderr
+    first, second, *_ = (text := Path("d.toml").read_text()).splitlines()
+    assert first.startswith('# Bought, not known: the bounds of "age"')
+    assert second.startswith(
+        '# Bought, not known: levels of "drug", "town" that many rows have. Epsilon 1, delta 1e-05'
+    )
+    assert "a rare one" not in text
+    columns = {column["name"]: column for column in tomllib.loads(text)["feature"]}
+    assert (columns["drug"]["levels"], columns["drug"]["other"]) == (["aspirin", "ibuprofen"], True)
+    assert columns["name"]["levels"] == ["?"]
+    spent = pf.Ledger("people.db").spent
+    assert (spent.epsilon, spent.delta) == (pytest.approx(1.5), pytest.approx(1e-5))
+    again = run("schema", "drugs.csv", *options, "-l", "people.db", "--json")
+    assert again.exit_code != 0  # 0.5 is left
+    assert pf.Ledger("people.db").n_entries == 3
+
+
+def test_without_names_levels_of_all_categories_are_bought(run: Run, folder: Path) -> None:
+    result = run("schema", "people.csv", "--buy-levels", 50.0, "--delta", 1e-5, "--json")
+    assert result.exit_code == 0, result.stderr
+    told = json.loads(result.stdout)
+    categories = [column for column in tomllib.loads(told["schema"])["feature"] if column["type"] == "category"]
+    assert {column["name"] for column in categories} == told["levels"].keys()
+    assert any("other" in column for column in categories)
+
+
 @pytest.mark.parametrize(
     "options",
     [
+        ("--buy-levels", 0.5),
+        ("--delta", 1e-6),
+        ("--levels-of", "sex"),
+        ("--buy-levels", 0.5, "--delta", 1e-6, "--levels-of", "wealth", "-l", "new.db", "--ledger-epsilon", 1),
+        ("--buy-levels", 0.5, "--delta", 1e-6, "-l", "new.db", "--ledger-epsilon", 1),
+        ("--buy-levels", 0.5, "--delta", 1e-6, "--check", "linear.toml"),
         ("--range", "income=0:5"),
         ("--ledger", "new.db", "--ledger-epsilon", 1),
         ("--buy-bounds", 0.5, "--check", "linear.toml"),

@@ -183,6 +183,8 @@ def test_doctor_reads_every_engine_that_needs_no_server(
     assert states["Parquet files"] == states["scipy sparse"] == states["folders"] == "works"
     assert states["Dask frames"] == ("works" if find_spec("distributed") else "missing")
     assert states["PostgreSQL"] == ("installed" if find_spec("adbc_driver_postgresql") else "missing")
+    for extra, module in (("drawings", "matplotlib"), ("privfit explore", "dash"), ("the site", "sphinx_gallery")):
+        assert states[extra] == ("installed" if find_spec(module) else "missing")
     assert "works" in run("doctor").stdout
 
 

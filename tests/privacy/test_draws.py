@@ -12,6 +12,7 @@ from privfit.privacy.draws import RandomIntegers
 from privfit.privacy.parts import (
     Additive,
     DiscreteGaussian,
+    HeldThreshold,
     KNorm,
     Laplace,
     Part,
@@ -154,6 +155,7 @@ ASKED = {
     "choices": lambda draws: draws.select_each([[1, 2], [1]]),
     "a pattern": lambda draws: draws.pattern([CHAIN]),
     "cells": lambda draws: draws.passing([3, 4], 2),
+    "held cells": lambda draws: draws.passing_held([3, 4]),
     "random bits": lambda draws: draws.random_bits(),
     "random integers": lambda draws: draws.random_integers(),
     "accept": lambda draws: draws.accept(),
@@ -165,6 +167,7 @@ FITTING = {
     KNorm(norm="l2", size=3, scale=2.0): {"noise"},
     Selection(rule="exponential", scale=2.0): {"a choice", "choices", "a pattern"},
     Threshold(size=9, scale=2.0, threshold=5): {"cells"},
+    HeldThreshold(size=9, scale=2.0, threshold=5): {"held cells"},
     RandomBits(): {"random bits", "random integers"},
 }
 

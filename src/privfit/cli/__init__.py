@@ -18,6 +18,7 @@ from privfit.cli.describe import describe
 from privfit.cli.doctor import doctor
 from privfit.cli.errors import in_one_sentence
 from privfit.cli.evaluate import evaluate
+from privfit.cli.explore import explore
 from privfit.cli.extensions import Commands
 from privfit.cli.fit import fit
 from privfit.cli.itemsets import itemsets
@@ -90,6 +91,7 @@ COMMANDS = (
     itemsets,
     kaplan_meier,
     plan,
+    explore,
     fit,
     evaluate,
     predict,
@@ -100,7 +102,7 @@ COMMANDS = (
 )
 for command in COMMANDS:
     name = command.__name__.replace("_", "-")
-    app.command(name, no_args_is_help=command not in (demo, audit, doctor))(in_one_sentence(command))
+    app.command(name, no_args_is_help=command not in (demo, explore, audit, doctor))(in_one_sentence(command))
 
 app.add_typer(ledger, name="ledger")
 

@@ -1,4 +1,4 @@
-"""`privfit doctor`: which sources can be read here, what is missing for the others, and a short check of each."""
+"""`privfit doctor`: which sources can be read here, a short check of each, and which other extras are installed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LEAST_JAVA = 17
 
 @dataclass(frozen=True)
 class Engine:
-    """A kind of source, the distributions that read it, and how to make one for a check."""
+    """A kind of source, or a use of an extra: its distributions, and for a source how to make one for a check."""
 
     name: str
     needs: dict[str, str]
@@ -45,7 +45,7 @@ class Engine:
     extra: str = ""
     make: Callable[[pl.DataFrame, Path], Any] | None = None
     told: str = ""
-    """What a check would need that is not here: a server."""
+    """What a check would need that is not here, a server; or what an extra is for."""
     machine: Callable[[], str] = str
     """What is missing of the machine, beside distributions; nothing if all is there."""
 
@@ -156,7 +156,25 @@ ENGINES = (
     Engine("s3://, gs://, az://", {"pyarrow": "pyarrow"}, told="needs a store"),
     Engine("https://", {"fsspec": "fsspec", "aiohttp": "aiohttp"}, "objects", told="needs a server"),
     Engine("fsspec addresses", {"fsspec": "fsspec"}, "objects", make=_fsspec),
+    Engine("drawings", {"matplotlib": "matplotlib"}, "plots", told="for .plot() and --figure"),
+    Engine("privfit explore", {"dash": "dash"}, "explore", told="a page on this machine"),
+    Engine(
+        "the site",
+        {
+            "sphinx": "sphinx",
+            "pydata_sphinx_theme": "pydata-sphinx-theme",
+            "myst_parser": "myst-parser",
+            "numpydoc": "numpydoc",
+            "sphinx_gallery": "sphinx-gallery",
+            "sphinx_design": "sphinx-design",
+            "sphinx_copybutton": "sphinx-copybutton",
+            "matplotlib": "matplotlib",
+        },
+        "docs",
+        told="for make docs",
+    ),
 )
+"""Sources, and what the other extras are for."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +188,7 @@ class Finding:
 
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False) -> None:
-    """Say which sources can be read here, and check each.
+    """Say which sources can be read here, and check each; and which other extras are here.
 
     Every check makes a small table, reads it and compares sums. Sources that
     need a server are looked up and not tried. Exit code 1 means that something
@@ -185,12 +203,12 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print the resul
     if as_json:
         print_json({"engines": [finding.__dict__ for finding in findings]})
     else:
-        lines = Lines("source", "state", "detail")
+        lines = Lines("for", "state", "detail")
         for finding in findings:
             lines.add_row(finding.engine, finding.state, finding.detail)
         stdout().print(lines)
         if any(finding.state == "missing" for finding in findings):
-            hint("What is missing is needed only for its own sources.")
+            hint("What is missing is needed only for its own line.")
     if any(finding.state == "fails" for finding in findings):
         raise typer.Exit(FAILED)
 

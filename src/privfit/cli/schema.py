@@ -16,14 +16,16 @@ from privfit.cli.options import (
     SOURCES,
     Adjacency,
     AdjacencyOption,
+    DeltaOption,
     ExpectedRowsOption,
+    LedgerDeltaOption,
     LedgerEpsilonOption,
     LedgerOption,
     RowsPerPersonOption,
     shown_source,
 )
 from privfit.cli.output import check_output
-from privfit.cli.schema_bounds import Purchase
+from privfit.cli.schema_purchase import Purchase
 from privfit.schema import Category, Column, Numeric, Schema, SchemaError
 from privfit.schema.toml import value_text
 from privfit.tables import NUMBER_OF_A_DATE, Table, draft_schema, open_table, settled_box
@@ -63,8 +65,21 @@ def schema(
             "from -1e9 to 1e9.",
         ),
     ] = None,
+    buy_levels: Annotated[
+        float | None,
+        typer.Option(
+            metavar="EPSILON",
+            help="Buy levels that many rows have, with this epsilon and --delta, and write them down.",
+        ),
+    ] = None,
+    levels_of: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Buy levels of this column alone. Repeat for more. Default: all categories."),
+    ] = None,
+    delta: DeltaOption = 0.0,
     ledger: LedgerOption = None,
     ledger_epsilon: LedgerEpsilonOption = None,
+    ledger_delta: LedgerDeltaOption = None,
     rows_per_person: RowsPerPersonOption = 1,
     adjacency: AdjacencyOption = Adjacency.replace_one,
     expected_rows: ExpectedRowsOption = None,
@@ -84,21 +99,36 @@ def schema(
       privfit schema people.csv --target income -o schema.toml
       privfit schema people.csv --buy-bounds 0.05 --range income=0:1e7 \\
           --ledger budget.db -o schema.toml
+      privfit schema people.csv --buy-levels 0.1 --delta 1e-6 \\
+          --levels-of drug --ledger budget.db -o schema.toml
       privfit schema --check schema.toml people.csv
     """
     purchase = None
-    if buy_bounds is not None:
-        purchase = Purchase(buy_bounds, range_ or (), ledger, ledger_epsilon, adjacency, rows_per_person, expected_rows)
-    elif range_ or ledger is not None or ledger_epsilon is not None:
-        raise CommandError(
-            "--range or --ledger was given without --buy-bounds; nothing else here costs anything. Say how much to "
-            "spend: --buy-bounds 0.05."
+    if buy_bounds is not None or buy_levels is not None:
+        purchase = Purchase(
+            buy_bounds,
+            buy_levels,
+            delta,
+            range_ or (),
+            levels_of or (),
+            ledger,
+            ledger_epsilon,
+            ledger_delta,
+            adjacency,
+            rows_per_person,
+            expected_rows,
         )
+    elif ledger is not None or ledger_epsilon is not None or ledger_delta is not None:
+        raise CommandError(
+            "--ledger was given without --buy-bounds or --buy-levels; nothing else here costs anything. Say how much "
+            "to spend: --buy-bounds 0.05."
+        )
+    _check_purchase(bool(range_), buy_bounds, bool(levels_of) or delta > 0, buy_levels, delta)
     if check is not None:
         if target is not None or output is not None or purchase is not None:
             raise CommandError(
-                "--check was given with --target, -o or --buy-bounds, which are for drafting. Leave them out, or leave "
-                "out --check."
+                "--check was given with --target, -o, --buy-bounds or --buy-levels, which are for drafting. Leave them "
+                "out, or leave out --check."
             )
         _check(check, table, as_json)
     elif table is None:
@@ -107,6 +137,23 @@ def schema(
         )
     else:
         _draft(table, target, output, as_json, purchase)
+
+
+def _check_purchase(
+    has_ranges: bool, for_bounds: float | None, has_levels: bool, for_levels: float | None, delta: float
+) -> None:
+    """Options that say what to buy go with those that say how much to spend."""
+    if has_ranges and for_bounds is None:
+        raise CommandError("--range was given without --buy-bounds. Say how much to spend: --buy-bounds 0.05.")
+    if has_levels and for_levels is None:
+        raise CommandError(
+            "--levels-of or --delta was given without --buy-levels. Say how much to spend: --buy-levels 0.1."
+        )
+    if for_levels is not None and not delta:
+        raise CommandError(
+            "--buy-levels was given without --delta: that a level exists which nobody has listed may reveal a person. "
+            "Give a delta far below one over the number of rows, such as --delta 1e-6."
+        )
 
 
 def complete_schema(path: Path) -> Schema:
@@ -153,11 +200,10 @@ def _draft(
             )
     text, told = draft_schema(table, target), dict[str, Any]()
     if purchase is not None:
-        text, bought, book = purchase.made(table, text)
-        told = {"bounds": {name: list(pair) for name, pair in bought.items()}, "report": bought.report.to_dict()}
-        told["ledger"] = None if book is None else ledger_facts(book)
-        for name, (low, high) in bought.items():
-            hint(f"Bought: {name} from {low:.10g} to {high:.10g}.")
+        text, bought = purchase.made(table, text)
+        told = bought.to_dict() | {"ledger": None if bought.ledger is None else ledger_facts(bought.ledger)}
+        for line in bought.lines():
+            hint(f"Bought: {line}.")
     if output is not None:
         output.write_text(text, encoding="utf-8")
     if as_json:

@@ -124,7 +124,9 @@ class GeneralisedLinearModel(
     def _keep(self, result: Result) -> None:
         coef, intercept = self._geometry.table_units(result.fit.weights, result.fit.intercept)
         self.coef_, self.intercept_ = coef, intercept
-        self._keep_certainty(result.fit.certainty)
+        self.__dict__.pop("_sure", None)  # of an earlier fit
+        if result.fit.certainty is not None:
+            self._keep_certainty(result.fit.certainty)
 
     def _restore(self, coef: Floats, intercept: Floats) -> None:
         self.coef_, self.intercept_ = coef, float(intercept[0])

@@ -230,13 +230,9 @@ class ModelWithIntervals(PrivateLinearModel[Any, Any, Any]):
 
     # -- what is kept --------------------------------------------------------------------------------
 
-    def _keep_certainty(self, certainty: Certainty | None, unit: float = 1.0) -> None:
-        """Keep how sure the weights are, in the units of the table, where that was bought; `unit` is that of the
-        predictor.
-        """
-        self.__dict__.pop("_sure", None)  # of an earlier fit
-        if certainty is not None:
-            self._sure = ShownCertainty.of(certainty, self._geometry, bool(self.fit_intercept), unit)
+    def _keep_certainty(self, certainty: Certainty, unit: float = 1.0) -> None:
+        """Keep how sure the weights are, in the units of the table; `unit` is that of the predictor."""
+        self._sure = ShownCertainty.of(certainty, self._geometry, bool(self.fit_intercept), unit)
 
     def _known(self) -> ShownCertainty:
         check_is_fitted(self)

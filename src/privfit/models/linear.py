@@ -23,7 +23,7 @@ from privfit.mechanisms import (
 )
 from privfit.mechanisms.base import AnyMechanism
 from privfit.mechanisms.functional.intervals import Bootstrap
-from privfit.mechanisms.perturbation.regression import perturbs_objective
+from privfit.mechanisms.perturbation.regression_fit import perturbs_objective
 from privfit.models._docs import documented
 from privfit.models.base import MomentModel, public_rows
 from privfit.models.inputs import Input, predict_table, predicting

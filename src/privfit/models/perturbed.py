@@ -189,10 +189,13 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
         tempered = result.problem.loss == LOGISTIC and fit.loss != LOGISTIC
         self._slopes = (float(fit.loss.most_slope or 1), float(fit.loss.taper or 1)) if tempered else None
         self._softmax = fit.coupling == "softmax"
-        self._keep_certainty(fit.certainty)
+        self.__dict__.pop("_sure", None)  # of an earlier fit
+        if fit.certainty is not None:
+            self._keep_certainty(fit.certainty)
 
-    def _keep_certainty(self, certainty: Certainty | None) -> None:
-        """Keep how sure the weights are, where that was bought, by a model that has intervals."""
+    def _keep_certainty(self, certainty: Certainty) -> None:
+        """Keep how sure the weights are, where that was bought."""
+        raise NotImplementedError
 
     def _keep_slopes(self, weights: Floats, rows: ShortenedRows) -> None:
         """Coefficients of rows whose norm is bounded."""

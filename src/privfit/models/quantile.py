@@ -145,7 +145,9 @@ class QuantileRegressor(
         assert block is not None
         self.coef_ = coef * block.unit
         self.intercept_ = intercept * block.unit + block.center
-        self._keep_certainty(result.fit.certainty, block.unit * result.fit.threshold)
+        self.__dict__.pop("_sure", None)  # of an earlier fit
+        if result.fit.certainty is not None:
+            self._keep_certainty(result.fit.certainty, block.unit * result.fit.threshold)
 
     def _restore(self, coef: Floats, intercept: Floats) -> None:
         self.coef_, self.intercept_ = coef, float(intercept[0])

@@ -10,12 +10,13 @@ import numpy as np
 
 from privfit.planning.costs import changes, measured_changes
 from privfit.planning.generated import Source
-from privfit.planning.result import Forecast, Plan
+from privfit.planning.result import Forecast, Plan, forecast
 from privfit.planning.simulation import MODELS, NO_NOISE, Repetition, Settings, Step, without_noise
 from privfit.privacy import Budget, PrivacyError
 from privfit.schema import Category, Numeric, Schema, SchemaError
 from privfit.tables import TableLike
 
+CLASSIFIERS = ("logistic", "svc", "additive-classifier")
 Progress = Callable[[int, int], None]
 
 
@@ -109,7 +110,7 @@ def plan(
     reference = float(np.mean([one.score(without_noise(settings), settled, "auto", NO_NOISE) for one in tables]))
     step()
     forecasts = tuple(
-        _forecast(name, one, [table.score(settings, settled, name, one) for table in tables], step)
+        _counted(forecast(name, one, [table.score(settings, settled, name, one) for table in tables]), step)
         for name in names
         for one in epsilons
     )
@@ -119,7 +120,7 @@ def plan(
         settings.simulated_rows,
         len(tables),
         "schema" if public is None else "public sample",
-        _measure(settled, model),
+        measure(settled, model),
         reference,
         forecasts,
         measured_changes(settled, settings, tables, middle, step) if costs else (),
@@ -128,10 +129,9 @@ def plan(
     )
 
 
-def _forecast(mechanism: str, epsilon: float, scores: list[float], step: Step) -> Forecast:
+def _counted(made: Forecast, step: Step) -> Forecast:
     step()
-    spread = float(np.std(scores, ddof=1)) if len(scores) > 1 else 0.0
-    return Forecast(mechanism, epsilon, float(np.mean(scores)), spread)
+    return made
 
 
 def _counter(steps: int, progress: Progress | None) -> Step:
@@ -170,7 +170,7 @@ def checked_schema(schema: object, model: str) -> Schema:
     settled = settled.of_used_rows()
     if model == "kmeans":
         return settled.with_target(None)
-    wanted = Category if model in ("logistic", "svc", "additive-classifier") else Numeric
+    wanted = Category if model in CLASSIFIERS else Numeric
     if not isinstance(settled.target, wanted):
         raise SchemaError(
             f"The plan is for {model}, which predicts a {wanted.__name__} target, and the schema has "
@@ -185,7 +185,8 @@ def _check_counts(**counts: object) -> None:
             raise PrivacyError(f"{name}={value!r} was given; it is an integer of at least 1. Give a count.")
 
 
-def _measure(schema: Schema, model: str) -> str:
+def measure(schema: Schema, model: str) -> str:
+    """What a score of this model is."""
     if model == "kmeans":
         return "explained share of the scaled variance"
     return "share of right classes" if isinstance(schema.target, Category) else "R^2"

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from privfit.planning.costs import Change
 from privfit.report.notebook import fragment, paragraph, table
@@ -38,6 +41,12 @@ class Forecast:
     epsilon: float
     score: float
     deviation: float
+
+
+def forecast(mechanism: str, epsilon: float, scores: Sequence[float]) -> Forecast:
+    """The mean and the standard deviation of the scores of repetitions."""
+    spread = float(np.std(scores, ddof=1)) if len(scores) > 1 else 0.0
+    return Forecast(mechanism, epsilon, float(np.mean(scores)), spread)
 
 
 @dataclass(frozen=True)

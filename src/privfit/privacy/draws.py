@@ -20,12 +20,22 @@ from numpy.typing import NDArray
 
 from privfit.privacy.errors import PrivacyError
 from privfit.privacy.event import Event
-from privfit.privacy.parts import Additive, KNorm, Laplace, Part, RandomBits, Repeat, Selection, Threshold
+from privfit.privacy.parts import (
+    Additive,
+    HeldThreshold,
+    KNorm,
+    Laplace,
+    Part,
+    RandomBits,
+    Repeat,
+    Selection,
+    Threshold,
+)
 from privfit.privacy.samplers.norms import Source
 from privfit.privacy.samplers.patterns import Chain
 from privfit.privacy.samplers.selection import KeyedBits
 from privfit.privacy.samplers.sources import Sampler
-from privfit.privacy.samplers.threshold import laplace, lifted
+from privfit.privacy.samplers.threshold import laplace, lifted, passing_held
 
 Integers = NDArray[np.int64]
 Kind = TypeVar("Kind", bound=Part)
@@ -137,10 +147,18 @@ class Draws:
         """
         with self._whole():
             part = self._next(Threshold)
+            if isinstance(part, HeldThreshold):
+                raise self._wrong("cells that hold no rows", part)
             values = np.zeros(max(draws, len(counts)), dtype=np.int64)
             values[: len(counts)] = np.fromiter(counts, dtype=np.int64, count=len(counts))
             noisy = laplace(self._sampler, values, part.scale).tolist()
             return noisy, lifted(part.size, part.threshold, part.scale, self._sampler)
+
+    def passing_held(self, counts: Sequence[int]) -> dict[int, int]:
+        """The places of the counts that pass the threshold, with their noisy counts."""
+        with self._whole():
+            part = self._next(HeldThreshold)
+            return passing_held(counts, part.size, part.threshold, part.scale, self._sampler)
 
     def random_bits(self) -> KeyedBits:
         """A keyed stream of random bits, for every row some."""

@@ -255,6 +255,17 @@ class Threshold(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
+class HeldThreshold(Threshold):
+    """Which cells that hold rows have a noisy count of at least `threshold`, with that count.
+
+    Cells without rows never pass, whatever they are called: what that reveals costs the event's delta. `size` is the
+    most cells that can hold rows, or a guess where that is private.
+    """
+
+    kind: ClassVar[str] = "held-threshold"
+
+
+@dataclass(frozen=True, kw_only=True)
 class RandomBits(Part):
     """Randomness that hides nothing by itself and costs nothing: which rows form a part, how candidates mutate."""
 
@@ -296,7 +307,17 @@ class Repeat(Part):
 
 KINDS: dict[str, type[Part]] = {
     kind.kind: kind
-    for kind in (Laplace, DiscreteGaussian, RoundedGaussian, KNorm, Selection, Threshold, RandomBits, Repeat)
+    for kind in (
+        Laplace,
+        DiscreteGaussian,
+        RoundedGaussian,
+        KNorm,
+        Selection,
+        Threshold,
+        HeldThreshold,
+        RandomBits,
+        Repeat,
+    )
 }
 
 

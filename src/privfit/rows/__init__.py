@@ -9,6 +9,7 @@ from privfit.rows.interactions import COUNT_UNIT, InteractionCells, Interactions
 from privfit.rows.kernels import Kernel
 from privfit.rows.level_counts import count_levels
 from privfit.rows.margins import MarginRows, losses_of
+from privfit.rows.open_levels import OpenCounts, count_open_levels
 from privfit.rows.paired_levels import count_paired_levels
 from privfit.rows.partition import PartitionedRows
 from privfit.rows.plain import PlainRows
@@ -47,6 +48,7 @@ __all__ = [
     "Interactions",
     "Kernel",
     "MarginRows",
+    "OpenCounts",
     "Pair",
     "PartRows",
     "PartitionedRows",
@@ -60,6 +62,7 @@ __all__ = [
     "cell_geometry",
     "count_cells",
     "count_levels",
+    "count_open_levels",
     "count_paired_levels",
     "count_residuals_up_to",
     "count_rows",

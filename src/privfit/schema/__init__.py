@@ -5,6 +5,7 @@ from privfit.schema.described import MOST_LEVELS, described
 from privfit.schema.errors import SchemaError
 from privfit.schema.filters import Condition
 from privfit.schema.geometry import CONSTANT, ZERO, Block, Gaps, Geometry, Norm, RowNorms, level_labels, make_block
+from privfit.schema.open_category import OpenCategory
 from privfit.schema.schema import Schema
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "Level",
     "Norm",
     "Numeric",
+    "OpenCategory",
     "RowNorms",
     "Schema",
     "SchemaError",

@@ -36,7 +36,8 @@ EXACT_WHOLE = 1 << 53
 """Numbers of this size are no longer distinguished exactly in floats."""
 
 
-def _checked_name(name: object) -> str:
+def checked_name(name: object) -> str:
+    """A column's name, if it can be one."""
     if not isinstance(name, str) or not name:
         raise SchemaError(
             f"A column was given the name {name!r}; a name is a non-empty text. Write, for example, Numeric('age', "
@@ -105,7 +106,7 @@ class Numeric:
     """The knots of this column as splines where nobody says how many."""
 
     def __post_init__(self) -> None:
-        _checked_name(self.name)
+        checked_name(self.name)
         self._check_bounds()
         object.__setattr__(self, "low", float(self.low))
         object.__setattr__(self, "high", float(self.high))
@@ -318,7 +319,7 @@ class Category:
     """Whether the levels are texts; otherwise they are numbers."""
 
     def __post_init__(self) -> None:
-        _checked_name(self.name)
+        checked_name(self.name)
         levels = self._checked_levels()
         if self.other and OTHER not in levels:
             levels = (*levels, OTHER)

@@ -24,7 +24,7 @@ from privfit.privacy import (
     warn_of_running_total,
 )
 from privfit.rows import Rows, used_rows
-from privfit.schema import Category, Column, Schema, SchemaError
+from privfit.schema import Category, Column, Numeric, OpenCategory, Schema, SchemaError
 from privfit.tables import DataError, Table, TableLike, open_table
 
 SEEDED = "random_state is set, so that the noise can be repeated and subtracted"
@@ -192,8 +192,8 @@ def _report(
 
 
 def _ranges_and_levels(schema: Schema) -> tuple[str, ...]:
-    categories = sum(isinstance(column, Category) for column in schema.columns)
-    numbers = len(schema.columns) - categories
+    numbers = sum(isinstance(column, Numeric) for column in schema.columns)
+    categories = sum(isinstance(column, Category) and not isinstance(column, OpenCategory) for column in schema.columns)
     facts = [f"the range given for {numbers} number{'s' * (numbers != 1)}"] if numbers else []
     if categories:
         facts.append(f"levels of {categories} categor{'ies' if categories != 1 else 'y'}")

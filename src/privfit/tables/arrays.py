@@ -9,10 +9,11 @@ from numbers import Real
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.schema import Category, Column, Numeric
+from privfit.schema import Category, Column, Numeric, OpenCategory
 from privfit.tables.errors import DataError, wrong_type
 from privfit.tables.identifiers import PersonColumn, hashed_array
 from privfit.tables.kept_columns import KeptColumn, kept_array
+from privfit.tables.open_levels import open_array
 from privfit.tables.table import (
     ABSENT,
     UNKNOWN,
@@ -91,6 +92,8 @@ def column_values(values: Array, column: Column) -> Values:
         return kept_array(values, column.name)
     if isinstance(column, PersonColumn):
         return hashed_array(values, column)
+    if isinstance(column, OpenCategory):
+        return open_array(values, column)
     if values.dtype.kind in "biuf":
         with np.errstate(over="ignore"):  # a warning would reveal a single huge value
             numbers = values.astype(np.float64, copy=False)

@@ -9,11 +9,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from privfit.schema import Category, Column, Numeric
+from privfit.schema import Category, Column, Numeric, OpenCategory
 from privfit.tables.csv_lines import count_records, separator_of
 from privfit.tables.errors import DataError, wrong_type
 from privfit.tables.identifiers import PersonColumn, hashed_series
 from privfit.tables.kept_columns import KeptColumn, kept_series
+from privfit.tables.open_levels import open_series
 from privfit.tables.polars_tables import chosen_columns, query_batches
 from privfit.tables.table import ABSENT, UNKNOWN, Batch, FileTable, Values, codes_of_numbers, quietly, text_codes
 
@@ -89,6 +90,8 @@ def csv_values(series: pl.Series, column: Column) -> Values:
         return kept_series(series, column.name)
     if isinstance(column, PersonColumn):
         return hashed_series(series.set(series.is_in(MISSING_TEXTS), None), column)
+    if isinstance(column, OpenCategory):
+        return open_series(series.set(series.is_in(MISSING_TEXTS), None), column)
     listed = column.levels if isinstance(column, Category) else ()
     strings = series.set(series.is_in([text for text in MISSING_TEXTS if text not in listed]), None)
     if isinstance(column, Numeric):

@@ -17,18 +17,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from privfit.schema import Category, Column, Numeric
+from privfit.schema import Category, Column, Numeric, OpenCategory
 from privfit.tables.errors import DataError, changed_file, unreadable, wrong_type
 from privfit.tables.identifiers import PersonColumn, hashed_series
 from privfit.tables.kept_columns import KeptColumn, kept_series
 from privfit.tables.names import reads_like_a_cell
+from privfit.tables.open_levels import open_series
 from privfit.tables.spool import Spool
 
 if TYPE_CHECKING:
@@ -298,9 +299,10 @@ def record_batches(
 
 def arrow_values(array: pa.Array, column: Column) -> Values:
     """One column of a record batch as numbers or as positions of levels."""
-    if isinstance(array, pa.DictionaryArray) and isinstance(column, Category) and column.is_text:
+    listed = isinstance(column, Category) and column.is_text and not isinstance(column, OpenCategory)
+    if isinstance(array, pa.DictionaryArray) and listed:
         if len(array.dictionary) <= len(array) and is_text(array.type.value_type):
-            return _dictionary_codes(array, column)
+            return _dictionary_codes(array, cast(Category, column))
         array = array.dictionary_decode()
     return series_values(pl.Series(column.name, array), column)
 
@@ -330,6 +332,8 @@ def series_values(series: pl.Series, column: Column) -> Values:
         return kept_series(series, column.name)
     if isinstance(column, PersonColumn):
         return hashed_series(series, column)
+    if isinstance(column, OpenCategory):
+        return open_series(series, column)
     dtype = series.dtype
     if series.null_count() == len(series):  # nothing is there, and nothing is of every kind
         return (

@@ -6,8 +6,10 @@ Read them in this order:
   can change, stands here.
 - filtered_sample.py: the cells whose noisy count passes a threshold, without ever listing the empty ones, and a
   priority sample of them (Filter-Priority).
+- open_levels.py: the levels of a column that nobody has listed, where a threshold makes that safe, at a delta.
 - class_counts.py: noisy counts of the classes of a target.
 - noisy_values.py: every value of a table with noise of its own.
 
-The estimators are in publish/ and baselines/; the proofs in docs/proofs/histograms.md.
+The estimators are in publish/ and baselines/; the proofs in docs/proofs/histograms.md and
+docs/proofs/open-levels.md.
 """

@@ -23,8 +23,8 @@ from privfit.mechanisms.base import USUAL_ROWS, Description, PublicFacts
 from privfit.mechanisms.functional.problem import QuadraticProblem
 from privfit.mechanisms.perturbation.interaction_terms import integer_weights
 from privfit.mechanisms.perturbation.problem import ERMPlan
-from privfit.mechanisms.perturbation.regression import ObjectiveRegression, RegressionPlan, signal_of
-from privfit.mechanisms.perturbation.regression_fit import RegressionFit
+from privfit.mechanisms.perturbation.regression import ObjectiveRegression, RegressionPlan
+from privfit.mechanisms.perturbation.regression_fit import RegressionFit, signal_of
 from privfit.mechanisms.perturbation.regression_weights import RegressionWeights
 from privfit.mechanisms.perturbation.target_scale import (
     LEAST_THRESHOLD,

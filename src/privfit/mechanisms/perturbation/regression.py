@@ -21,12 +21,17 @@ from privfit.mechanisms.base import USUAL_ROWS, Description, Mechanism, Numbers,
 from privfit.mechanisms.functional.problem import QuadraticProblem
 from privfit.mechanisms.perturbation.absolute_penalty import AbsolutePenalty
 from privfit.mechanisms.perturbation.base import NoiseKind
-from privfit.mechanisms.perturbation.defaults import MOMENTS_FROM, OBJECTIVE_FROM
 from privfit.mechanisms.perturbation.interaction_terms import integer_weights, score_bits
 from privfit.mechanisms.perturbation.number_terms import NumberTerms, in_steps, planned_number_terms
 from privfit.mechanisms.perturbation.precision import minimised
 from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem, named_pairs
-from privfit.mechanisms.perturbation.regression_fit import RegressionFit, check_rows, with_shown_penalty
+from privfit.mechanisms.perturbation.regression_fit import (
+    RegressionFit,
+    check_rows,
+    rounded_down,
+    signal_of,
+    with_shown_penalty,
+)
 from privfit.mechanisms.perturbation.regression_weights import TAPER, RegressionWeights
 from privfit.mechanisms.perturbation.shape_bands import (
     FOR_BANDS,
@@ -315,16 +320,48 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         return replace(fit, shift=shift, intercept=fit.centre + shift)
 
     def for_intervals(self) -> Self:
-        """The form that intervals are bought for: with less bias and more noise."""
+        """Return the form that intervals are bought for: with less bias and more noise.
+
+        Returns
+        -------
+        Self
+            The mechanism.
+        """
         return replace(self, covering=True)
 
     def answers(self, loss: ConvexLoss, plan: RegressionPlan) -> TabulatedLoss:
-        """What rows count in the Hessian and in the second moments of gradients, for weights of this loss."""
+        """Return what rows count in the Hessian and in the second moments of gradients.
+
+        Parameters
+        ----------
+        loss : ConvexLoss
+            The loss that weights were fitted to.
+        plan : RegressionPlan
+            The plan of the fit.
+
+        Returns
+        -------
+        TabulatedLoss
+            Curvatures and squared slopes.
+        """
         return tables_of(loss).up_to(min(ANSWERS_UP_TO / plan.scale.stretch, 1.0))
 
     def noise_on_level(self, fit: RegressionFit, plan: RegressionPlan, rows: float) -> float:
-        """The standard deviation of the noise on the move of the intercept, in units of the weights; rows count so
-        much together by their curvature.
+        """Return the standard deviation of the noise on the move of the intercept, in units of the weights.
+
+        Parameters
+        ----------
+        fit : RegressionFit
+            The fit.
+        plan : RegressionPlan
+            Its plan.
+        rows : float
+            How much rows count together by their curvature.
+
+        Returns
+        -------
+        float
+            The standard deviation.
         """
         noise = plan.intercept[-1]
         assert isinstance(noise, Laplace)
@@ -363,24 +400,3 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         return Description(
             {"kind": "ridge", "ridge": fit.ridge, "threshold": fit.threshold * target.unit}, tuple(notes)
         )
-
-
-def perturbs_objective(parameters: PrivacyParameters, n_rows: int | None, geometry: Geometry) -> bool:
-    """Whether "auto" fits a regression by a perturbed objective and not by moments, from public facts; by moments where
-    the number of rows is not known.
-    """
-    signal = (n_rows or 0) * parameters.budget.epsilon / parameters.rows_per_person
-    return OBJECTIVE_FROM <= signal < MOMENTS_FROM * geometry.n_columns * geometry.l2**4
-
-
-def signal_of(facts: PublicFacts) -> float:
-    """Rows times epsilon, per column of the schema: how far effects stand out from noise, from public facts."""
-    rows, parameters = facts.n_rows or USUAL_ROWS, facts.parameters
-    return rows * parameters.budget.epsilon / (int(parameters.rows_per_person) * facts.geometry.l2**2)
-
-
-def rounded_down(budget: Budget, share: Fraction) -> Budget:
-    """A share of epsilon, and all of delta."""
-    whole = exact(budget.epsilon) * share
-    part = float(whole)
-    return Budget(part if exact(part) <= whole else math.nextafter(part, 0.0), budget.delta)

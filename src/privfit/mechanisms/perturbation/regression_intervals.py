@@ -13,8 +13,8 @@ from privfit.mechanisms.base import Description, Mechanism, Numbers, PublicFacts
 from privfit.mechanisms.functional.problem import QuadraticProblem
 from privfit.mechanisms.perturbation.bought_moments import MomentPart, Sandwich
 from privfit.mechanisms.perturbation.certainty import Certainty, Level
-from privfit.mechanisms.perturbation.regression import ObjectiveRegression, RegressionPlan, rounded_down
-from privfit.mechanisms.perturbation.regression_fit import RegressionFit
+from privfit.mechanisms.perturbation.regression import ObjectiveRegression, RegressionPlan
+from privfit.mechanisms.perturbation.regression_fit import RegressionFit, rounded_down
 from privfit.mechanisms.perturbation.with_intervals import FOR_BREAD, FOR_MEAT
 from privfit.privacy import Draws, Event, PrivacyError, PrivacyParameters, exact
 from privfit.rows import CachedDesign, Rows

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,10 @@ WHOLE_RANGE = 2.0
 class ChosenScale(Protocol):
     """What is chosen of the target before weights are fitted."""
 
+    @property
+    def stretch(self) -> float:
+        """What multiplies the choice."""
+
     def parts(self) -> tuple[Part, ...]:
         """What is drawn."""
 
@@ -65,6 +69,7 @@ class KnownScale:
 
     centre: float = 0.0
     unit: float = 1.0
+    stretch: ClassVar[float] = 1.0
 
     def parts(self) -> tuple[Part, ...]:
         """Nothing is drawn."""

@@ -6,6 +6,7 @@ cells as a binomial number says. Both are drawn exactly, for any number of cells
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 
 import numpy as np
@@ -42,6 +43,26 @@ def lifted(n_cells: int, threshold: int, scale: float, noise: Sampler) -> dict[i
     cells = distinct(binomial(n_cells, threshold, scale, noise), n_cells, noise)
     more = laplace(noise, np.zeros(len(cells), dtype=np.int64), scale).tolist()
     return {cell: min(threshold + above, MOST_COUNT) for cell, above in zip(cells, more, strict=True) if above >= 0}
+
+
+def passing_held(counts: Sequence[int], most: int, threshold: int, scale: float, noise: Sampler) -> dict[int, int]:
+    """The places of the counts, each of at least 1, that noise of their own brings to the threshold, and their noisy
+    values. How many counts there are does not show in what is drawn, if they add up to `most` at most.
+
+    Counts up to half of the threshold are many, and few of them pass: those whose noise is large enough for any of them
+    to pass are drawn at once, as of `most` empty cells. The others are noised one by one, as many as there can be.
+
+    Guarantee: exact law; docs/proofs/open-levels.md, Lemma 2.
+    """
+    half = threshold // 2
+    large = [place for place, count in enumerate(counts) if count > half]
+    small = [place for place, count in enumerate(counts) if count <= half]
+    values = np.zeros(max(most // (half + 1), len(large)), dtype=np.int64)
+    values[: len(large)] = [counts[place] for place in large]
+    passed = dict(zip(large, laplace(noise, values, scale).tolist(), strict=False))
+    lucky = lifted(max(most, len(small), 1), threshold - half, scale, noise)
+    passed |= {small[cell]: counts[small[cell]] + own for cell, own in lucky.items() if cell < len(small)}
+    return {place: value for place, value in sorted(passed.items()) if value >= threshold}
 
 
 def laplace(noise: Sampler, values: Integers, scale: float) -> Integers:
