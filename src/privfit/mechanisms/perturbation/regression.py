@@ -59,12 +59,10 @@ more noise. papers/experiments/regression.py."""
 LARGEST_STEP = 2.0**61
 """Weights on their lattice are cut here, so that they are 64-bit integers with noise on them."""
 COVERING_BEYOND = 0.05 / CLIPPING_PER_NOISE
-"""For intervals the threshold is a multiple of what about 5% of the targets lie beyond."""
-COVERING_STRETCH, LEAST_COVERING_STRETCH = 0.04, 2.0
-"""That multiple: so much times the root of rows times epsilon per column, and at least two. More means less bias where
-errors are skewed and more noise."""
-ANSWERS_UP_TO = 2.0
-"""Residuals count, for the second moments of gradients, up to so many times the threshold before it is multiplied."""
+COVERING_STRETCH, LEAST_COVERING_STRETCH, ANSWERS_UP_TO = 0.04, 2.0, 2.0
+"""For intervals the threshold is a multiple of what about 5% of the targets lie beyond: so much times the root of rows
+times epsilon per column, and at least two. More means less bias where errors are skewed and more noise. For the second
+moments of gradients residuals count up to so many times what is multiplied. Chosen; coverage.py --models measures."""
 COUNT_SHARE = 4
 """Where the number of rows is private, one in so many parts of the intercept's noise is for a count."""
 
