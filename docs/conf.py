@@ -13,6 +13,7 @@ sys.path[:0] = [str(DOCS / "_extensions"), str(DOCS.parent / "tools")]
 import privfit  # noqa: E402
 
 os.environ["MPLBACKEND"] = "agg"
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or workers start whatever python3 is on the path
 os.environ["PYTHONWARNINGS"] = "ignore"  # of examples, in processes of their own: fits without a ledger warn
 
 project = "privfit"

@@ -6,7 +6,8 @@ The table is in a cluster, and too large to bring to one machine. The fit sends 
 partition sends one small array of integers back, and noise is drawn in the process that you run. Rows stay where they
 are.
 
-This page runs where Java is installed. On a cluster of your own, install privfit on the workers too.
+This page runs where Java is installed. On a cluster of your own, install privfit on the workers too, and name their
+Python in ``PYSPARK_PYTHON``: without it, Spark starts whatever ``python3`` is on the path.
 """
 
 from tempfile import TemporaryDirectory

@@ -349,7 +349,10 @@ def test_components_and_naive_bayes_are_fitted_and_used_from_files(run: Run, fol
         (("-m", "kmeans", "--no-intercept"), "--no-intercept was given with --model kmeans"),
         (("-m", "pca", "--mechanism", "functional"), "--mechanism was given with --model pca"),
         (("-m", "kmeans", "--components", 2), "only pca can have it"),
-        (("-m", "linear", "--interactions", 1), "only logistic and additive-classifier can have it"),
+        (
+            ("-m", "linear", "--interactions", 1),
+            "only logistic and additive-classifier and additive-regressor can have it",
+        ),
         (("-m", "linear", "--loss", "hinge"), "only svm can have it"),
         (("-m", "ridge", "--kernel", "rbf"), "only logistic and svm can have it"),
         (("-m", "kmeans", "--row-norm", 1.0), "--row-norm 1.0 was given"),
@@ -441,3 +444,21 @@ def test_weights_that_mean_nothing_are_refused(run: Run, folder: Path, options, 
     assert result.exit_code != 0
     assert told in " ".join(result.stderr.split())
     assert not Path("model.json").exists()
+
+
+def test_log_hazards_are_fitted_from_a_time_and_an_event(run: Run, folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    x, watched = rng.uniform(-1, 1, 4000), rng.uniform(0, 6, 4000)
+    lives = rng.exponential(2 * np.exp(-x))
+    pl.DataFrame({"x": x, "years": np.minimum(lives, watched), "died": (lives <= watched).astype(int)}).write_csv(
+        "t.csv"
+    )
+    schema = pf.Schema([pf.Numeric("x", -1, 1), pf.Numeric("years", 0, 5)])
+    schema.save("t.toml")
+    fit = ("fit", "t.csv", "--schema", "t.toml", "--model", "cox", "-e", 5, "-o", "model.json")
+    assert run(*fit, "--time", "years", "--event", "died").exit_code == 0
+    model = pf.load_model("model.json")
+    assert model.coef_[0] == pytest.approx(1.0, abs=0.2)
+    assert "public bounds" in run(*fit, "--time", "days", "--event", "died").stderr
+    assert "only cox" in run(*LINEAR, "-e", 1, "--time", "years", "-o", "model.json").stderr
+    assert "--no-intercept" in run(*fit, "--time", "years", "--event", "died", "--no-intercept").stderr

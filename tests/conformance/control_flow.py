@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 import privfit as pf
-from privfit.models import inputs, private
+from privfit.models import inputs, private, survival_input
 from privfit.summaries import release
 from tests.support.watched import Log, WatchedLedger, WatchedNoise, watch_table
 
@@ -333,6 +333,7 @@ class _writer:
 def watched(log: Log, told: Log | None, n_rows: int, source: Any, counts_rows: bool) -> Iterator[None]:
     """The real wiring, with the noise source and the private table watched."""
     kept = private.noise_source, inputs.open_table, release.noise_source, release.open_table
+    survival = survival_input.open_table
     first = [True]
 
     def opened(table: Any) -> Any:
@@ -342,8 +343,9 @@ def watched(log: Log, told: Log | None, n_rows: int, source: Any, counts_rows: b
 
     noise = WatchedNoise(log, told, source, counts_rows)
     private.noise_source = release.noise_source = lambda random_state: noise  # type: ignore[assignment,return-value]
-    inputs.open_table = release.open_table = opened
+    inputs.open_table = release.open_table = survival_input.open_table = opened
     try:
         yield
     finally:
         private.noise_source, inputs.open_table, release.noise_source, release.open_table = kept
+        survival_input.open_table = survival

@@ -661,6 +661,38 @@ def of_number_terms() -> Iterator[Setting]:
         )
 
 
+SURVIVAL = [pf.Category("event", [0, 1])]
+"""Beside features: what a time is that of."""
+
+
+def of_hazards() -> Iterator[Setting]:
+    """Log hazard ratios, with tiny and huge epsilons, a delta, several rows a person, few and many bins of time."""
+    many: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("small", {"epsilon": 0.7}),
+        ("gaps", {"epsilon": 0.01, "rows_per_person": 2}),
+        ("levels", {"epsilon": 1000.0, "time": pf.Numeric("y", 0, 5, bins=2)}),
+        ("gaps", {"epsilon": 3.0, "numeric": "splines", "delta": 1e-6}),
+        ("wide", {"epsilon": 1.0, "time": pf.Numeric("y", -5, 5, bins=100), "expected_rows": 40}),
+        ("huge", {"epsilon": 1.0, "time": pf.Numeric("y", -1e9, 1e-9)}),
+    )
+    for turn, (features, own) in enumerate(many):
+        yield _setting(
+            pf.CoxRegression,
+            features,
+            [*FEATURES[features], *SURVIVAL],
+            NUMBER,
+            ADJACENCIES[turn % 2],
+            {"time": "y", **own},
+            thorough=turn < 2,
+            may_refuse=True,
+            after=_survival_of,
+        )
+
+
+def _survival_of(model: Any) -> Any:
+    return model.hazard_ratios_, model.times_, model.baseline_survival_, model.baseline_band_
+
+
 def families() -> dict[Callable[[], Iterable[Setting]], int]:
     """Families of settings, each with the place of its first: frozen results have the place as their name and seed.
 
@@ -694,6 +726,7 @@ def families() -> dict[Callable[[], Iterable[Setting]], int]:
         of_absolute_penalties: 700,
         of_number_terms: 900,
         of_regression_intervals: 1000,
+        of_hazards: 1100,
     }
 
 
@@ -716,6 +749,8 @@ def known_mechanisms() -> set[str]:
 NOT_PRIVATE = {"AsItIs", "Noiseless"}
 """Of NoPrivacy and Truncated, which refuse every ledger."""
 INSIDE = {
-    *("NoisyMinimum", "RegressionWeights", "QuantileWeights", "AmountWeights", "ProportionWeights", "_WeightsBeside"),
+    *("NoisyMinimum", "RegressionWeights", "QuantileWeights", "AmountWeights", "ProportionWeights", "HazardWeights"),
+    "_WeightsBeside",
 }
-"""Steps of DensityRatio, of ObjectiveRegression and its kinds, and of PairedPerturbation, which have settings."""
+"""Steps of DensityRatio, of ObjectiveRegression and its kinds, of ObjectiveHazards, and of PairedPerturbation, which
+have settings."""

@@ -166,6 +166,12 @@ def test_second_moments_are_drawn_to_the_hessian_where_they_are_noise() -> None:
     assert np.isfinite(Sandwich(np.eye(3), np.zeros((3, 3)), 1.0).steadied(skewed, 1.0)).all()
 
 
+def test_a_quantile_is_fitted_as_without_intervals() -> None:
+    own = QuantileObjective(quantile=0.9)
+    assert own.for_intervals() == own  # a wider corner would move the quantile
+    assert ObjectiveRegression().for_intervals() != ObjectiveRegression()
+
+
 def test_what_has_no_intervals_is_refused() -> None:
     with pytest.raises(pf.PrivacyError, match="without bands"):
         RegressionIntervals(replace(ObjectiveRegression(), bands=True)).check()

@@ -72,7 +72,7 @@ def test_numbers_and_distributions(scoring: str | None, ledger: pf.Ledger) -> No
     ("parameters", "words"),
     [
         ({"candidates": [{"mechanism": "output"}]}, "1 candidates"),
-        ({"candidates": {"epsilon": [1.0, 2.0]}}, "What is promised"),
+        ({"candidates": {"epsilon": [1.0, 2.0]}}, "The same for all is: epsilon"),
         ({"candidates": {"nothing": [1.0, 2.0]}}, "of the parameters"),
         ({"candidates": {"mechanism": ["output", "?"]}}, "mechanism='\\?'"),
         ({"model": pf.KMeans(2, schema=pf.Schema(COLUMNS))}, "predicts a target"),

@@ -14,6 +14,7 @@ from privfit.cli.fit_options import (
     ComponentsOption,
     DeltaOption,
     EpsilonOption,
+    EventOption,
     InteractionsOption,
     IntervalsOption,
     JobsOption,
@@ -34,6 +35,7 @@ from privfit.cli.fit_options import (
     RowNormOption,
     SchemaFile,
     Seed,
+    TimeOption,
     WeightOption,
 )
 from privfit.cli.ledger_options import check_ledger_options, check_new_budget, opened_ledger
@@ -56,6 +58,7 @@ from privfit.models import (
     PCA,
     AdditiveClassifier,
     AdditiveRegressor,
+    CoxRegression,
     ElasticNet,
     FractionalRegressor,
     GammaRegressor,
@@ -89,12 +92,13 @@ ESTIMATORS: dict[Model, Any] = {
     Model.poisson: PoissonRegressor,
     Model.gamma: GammaRegressor,
     Model.fractional: FractionalRegressor,
+    Model.cox: CoxRegression,
     Model.kmeans: KMeans,
     Model.pca: PCA,
 }
 CLASSES = (Model.logistic, Model.svm, Model.additive_classifier, Model.naive_bayes)
 WITHOUT_TARGET = (Model.kmeans, Model.pca)
-ONE_WAY = (Model.pca, Model.naive_bayes)
+ONE_WAY = (Model.pca, Model.naive_bayes, Model.cox)
 """Models that one mechanism fits, and whose rows have no weights."""
 
 
@@ -119,6 +123,8 @@ def fit(
     alpha: AlphaOption = None,
     l1_ratio: L1RatioOption = None,
     quantile: QuantileOption = None,
+    time: TimeOption = None,
+    event: EventOption = None,
     intervals: IntervalsOption = False,
     clusters: ClustersOption = None,
     components: ComponentsOption = None,
@@ -153,6 +159,7 @@ def fit(
     own |= _of_coefficients(model, no_intercept, numeric, mechanism, intervals) | _of_rest(
         model, interactions, quantile
     )
+    own |= _only(model, (Model.cox,), time=time, event=event)
     check_output(output, table, schema, ledger=ledger)
     facts = _checked_schema(model, schema)
     own |= _of_weights(model, weight, max_weight, class_weight, facts) | _of_margins(model, loss, kernel, row_norm)
@@ -290,7 +297,7 @@ def _checked_table(table: str, schema: Schema) -> OpenTable:
 def _checked_schema(model: Model, path: Path) -> Schema:
     """The schema of this file, whose target is of the kind that the model predicts."""
     schema = complete_schema(path)
-    if model in WITHOUT_TARGET:
+    if model in WITHOUT_TARGET or model is Model.cox:
         return schema
     numeric = model not in CLASSES
     needed = "a numeric column" if numeric else "a category"

@@ -29,6 +29,7 @@ class Model(StrEnum):
     poisson = "poisson"
     gamma = "gamma"
     fractional = "fractional"
+    cox = "cox"
     kmeans = "kmeans"
     pca = "pca"
 
@@ -151,6 +152,21 @@ QuantileOption = Annotated[
     typer.Option(
         "--quantile",
         help="The quantile that a quantile regression predicts; 0.5, the median, if not given.",
+        rich_help_panel=MODEL,
+    ),
+]
+TimeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--time", metavar="NAME", help="The number in the schema that is the time of cox.", rich_help_panel=MODEL
+    ),
+]
+EventOption = Annotated[
+    str | None,
+    typer.Option(
+        "--event",
+        metavar="NAME",
+        help="The category, or column of 0 and 1, that says whether it is the time of an event.",
         rich_help_panel=MODEL,
     ),
 ]

@@ -24,6 +24,8 @@ from privfit.mechanisms.genetic.search import GeneticMechanism, Search
 from privfit.mechanisms.histograms.class_sums import NaiveBayes
 from privfit.mechanisms.perturbation.balanced import BalancedPerturbation
 from privfit.mechanisms.perturbation.base import Perturbation
+from privfit.mechanisms.perturbation.cox import HazardProblem, ObjectiveHazards
+from privfit.mechanisms.perturbation.hazard_fit import HazardFit
 from privfit.mechanisms.perturbation.objective import ObjectivePerturbation
 from privfit.mechanisms.perturbation.output import OutputPerturbation
 from privfit.mechanisms.perturbation.problem import ERMFit, ERMProblem, PairTable
@@ -70,12 +72,15 @@ __all__ = [
     "GeneticCentres",
     "GeneticMechanism",
     "GridClusterer",
+    "HazardFit",
+    "HazardProblem",
     "HybridClusterer",
     "ItemsetSearch",
     "LinearFit",
     "LloydClusterer",
     "Mutate",
     "NaiveBayes",
+    "ObjectiveHazards",
     "ObjectivePerturbation",
     "ObjectiveRegression",
     "OutputPerturbation",

@@ -10,6 +10,7 @@ from privfit.models.additive import AdditiveClassifier, AdditiveRegressor
 from privfit.models.aggregate import Aggregate
 from privfit.models.amounts import FractionalRegressor, GammaRegressor, PoissonRegressor
 from privfit.models.classes import ClassModel
+from privfit.models.cox import CoxRegression
 from privfit.models.erm import ERM
 from privfit.models.general import FunctionalClassifier, FunctionalRegressor
 from privfit.models.holdout import Holdout, holdout
@@ -51,7 +52,7 @@ ESTIMATORS = (
 
 
 LOADABLE: dict[str, type[AnyModel]] = {
-    estimator.__name__: estimator for estimator in (*ESTIMATORS, KMeans, PCA, GaussianNB)
+    estimator.__name__: estimator for estimator in (*ESTIMATORS, KMeans, PCA, GaussianNB, CoxRegression)
 }
 """The classes that may be in a saved model, by name. Baselines add theirs."""
 
@@ -75,6 +76,7 @@ SavedModel = (
     | KMeans
     | PCA
     | GaussianNB
+    | CoxRegression
     | ClassModel[Any, Any, Any]
 )
 """What `load_model` returns. ClassModel stands for the baselines that can be saved: they are in a package above this
@@ -129,6 +131,7 @@ __all__ = [
     "AdditiveRegressor",
     "Aggregate",
     "CoefficientTable",
+    "CoxRegression",
     "ElasticNet",
     "FractionalRegressor",
     "FunctionalClassifier",

@@ -78,7 +78,7 @@ def fit_input(model: AnyModel, X: TableLike, y: ArrayLike | None, many_classes: 
     if isinstance(model.schema, str) and model.schema == PUBLIC:
         given = replace(_public_input(model, X, y), selector=selector)
         return _with_sorted_classes(model, given, many_classes) if model._is_classifier else given
-    settled = model.schema if isinstance(model.schema, Schema) else _loaded_schema(model, model.schema)
+    settled = model.schema if isinstance(model.schema, Schema) else loaded_schema(model, model.schema)
     if model._target == "ignored":
         settled, y = settled.with_target(None), None
     if "sklearn.pipeline" in sys.modules:  # the same
@@ -223,7 +223,7 @@ def missing_target(target: Column) -> DataError:
 # -- a schema given by the user --------------------------------------------------------------------
 
 
-def _loaded_schema(model: AnyModel, schema: object) -> Schema:
+def loaded_schema(model: AnyModel, schema: object) -> Schema:
     if isinstance(schema, str) and schema.lower() == PUBLIC:
         raise SchemaError(
             f"schema={schema!r} was given. If the table itself is public, write schema='public', in small letters."

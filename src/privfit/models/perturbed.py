@@ -280,7 +280,7 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
         if "fourier" in facts:
             columns, pairs, gamma, seed = facts["fourier"]
             self._features = FourierFeatures(int(columns), int(pairs), float(gamma), int(seed))
-        self._pairs = restored_pairs(self._geometry, facts, len(self.coef_[0]))
+        self._pairs = restored_pairs(self._geometry, facts, np.atleast_2d(self.coef_).shape[1])
 
 
 AnyPerturbedModel = PerturbedModel[Any, Any]

@@ -99,6 +99,8 @@ class PrivateModel(ShownModel, Generic[MechanismT, ProblemT, FitT]):
     """Whether a selector of columns that calls `fit` is checked before the charge."""
     _frames: ClassVar[int] = 1
     """How many calls the steps of a fit are away from the user's line, which warnings name."""
+    _input: ClassVar[Callable[..., Input]] = staticmethod(fit_input)
+    """The table and the schema of a fit."""
     _strict_names = False
     _by_position = False
     _public_array = False
@@ -145,7 +147,7 @@ class PrivateModel(ShownModel, Generic[MechanismT, ProblemT, FitT]):
             sampler = noise_source(self.random_state)
             if reasons:
                 refuse_ledger(self.ledger, reasons)
-            given = fit_input(self, X.table if isinstance(X, WeightedTable) else X, y, mechanism.many_classes)
+            given = self._input(self, X.table if isinstance(X, WeightedTable) else X, y, mechanism.many_classes)
             declared = given.schema
             if weights is not None:
                 given = with_weights(self, given, weights)

@@ -20,6 +20,7 @@ from privfit.rows.response_moments import MOMENT_UNIT, response_moments
 from privfit.rows.row_weights import RowWeights
 from privfit.rows.rows import Rows, count_rows, on_progress, report_progress
 from privfit.rows.sides import one_against_rest
+from privfit.rows.survival_times import SQUARE_STEPS, SignedTimes, count_by_target, signed_target, sum_of_squares
 from privfit.rows.target_sums import (
     AMOUNT_STEPS,
     SCORE_UNIT,
@@ -39,6 +40,7 @@ __all__ = [
     "COUNT_UNIT",
     "MOMENT_UNIT",
     "SCORE_UNIT",
+    "SQUARE_STEPS",
     "AmountSums",
     "CachedDesign",
     "CellGrid",
@@ -59,7 +61,9 @@ __all__ = [
     "RowWeights",
     "Rows",
     "SampledDesign",
+    "SignedTimes",
     "cell_geometry",
+    "count_by_target",
     "count_cells",
     "count_levels",
     "count_open_levels",
@@ -84,7 +88,9 @@ __all__ = [
     "report_progress",
     "response_moments",
     "scaled_points",
+    "signed_target",
     "sum_of_residuals",
+    "sum_of_squares",
     "thread_count",
     "used_rows",
     "weighed_rows",

@@ -17,6 +17,7 @@ from privfit_papers.bench import accuracy as accuracy_bench
 from privfit_papers.bench import data
 from privfit_papers.bench import speed as speed_bench
 from privfit_papers.bench.genetic import against_naive
+from privfit_papers.cli.board import board
 from privfit_papers.cli.bounds import bounds
 from privfit_papers.cli.classifiers import classifiers
 from privfit_papers.cli.clusters import clusters
@@ -145,6 +146,7 @@ def speed(
     stdout().print(table)
 
 
+group.command()(in_one_sentence(board))
 group.command()(in_one_sentence(bounds))
 group.command()(in_one_sentence(description))
 group.command()(in_one_sentence(regularised))

@@ -67,7 +67,7 @@ def _markdown(shown: Sequence[Shown], introduction: str, folder: Path) -> str:
     lines = [
         "# The five papers, reproduced",
         "",
-        _wrapped(introduction),
+        wrapped(introduction),
         "",
         "| paper | " + " | ".join(MARKS) + " |",
         "|---" * (len(MARKS) + 1) + "|",
@@ -81,7 +81,7 @@ def _markdown(shown: Sequence[Shown], introduction: str, folder: Path) -> str:
         )
     for figures in _by_paper(shown).values():
         paper = figures[0].paper
-        lines += ["", f"## {paper.title}", "", _wrapped(paper.citation)]
+        lines += ["", f"## {paper.title}", "", wrapped(paper.citation)]
         for one in figures:
             lines += [
                 "",
@@ -89,7 +89,7 @@ def _markdown(shown: Sequence[Shown], introduction: str, folder: Path) -> str:
                 "",
                 f"![{one.heading}]({one.picture.relative_to(folder).as_posix()})",
                 "",
-                _wrapped(one.note),
+                wrapped(one.note),
                 "",
             ]
             lines += [f"`privfit reproduce {paper.name} --figure {one.figure.number}`", ""]
@@ -104,7 +104,8 @@ def _line(text: str, verdict: Verdict) -> str:
     return f"| {_cell(text)} | {outcome} | {_cell(verdict.printed)} | {_cell(verdict.number)} |"
 
 
-def _wrapped(text: str) -> str:
+def wrapped(text: str) -> str:
+    """A paragraph of a page, in lines of the usual length."""
     return textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False)
 
 

@@ -1,0 +1,209 @@
+"""Cox regression: near the truth and the plain fit, whatever the table is; its baseline, its file and its refusals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import privfit as pf
+
+EFFECTS = np.array([0.8, -0.5])
+TIME = pf.Numeric("years", 0, 5)
+
+
+def rows(n: int = 20_000, seed: int = 0) -> pl.DataFrame:
+    """Hazards of 0.4 e^(0.8 x - 0.5 z + 0.4 [arm is new]), watched for up to six years."""
+    rng = np.random.default_rng(seed)
+    X, arm = rng.uniform(-1, 1, (n, 2)), rng.choice(["old", "new", "none"], n, p=[0.5, 0.3, 0.2])
+    lives = rng.exponential(2.5 * np.exp(-X @ EFFECTS - 0.4 * (arm == "new")))
+    watched = rng.uniform(0, 6, n)
+    status = np.where(lives <= watched, "dead", "alive")
+    return pl.DataFrame({"x": X[:, 0], "arm": arm, "z": X[:, 1], "years": np.minimum(lives, watched), "status": status})
+
+
+FEATURES = [pf.Numeric("x", -1, 1), pf.Category("arm", ["old", "new", "none"]), pf.Numeric("z", -1, 1)]
+STATUS = pf.Category("status", ["alive", "dead"])
+TABLE = rows()
+
+
+def fitted(table: Any = TABLE, epsilon: float = 1.0, **given: Any) -> pf.CoxRegression:
+    parameters = {"schema": pf.Schema(FEATURES), "time": TIME, "event": STATUS, "random_state": 0, **given}
+    return pf.CoxRegression(epsilon, **parameters).fit(table)
+
+
+def check(model: pf.CoxRegression, off: float = 0.12) -> None:
+    names = list(model.get_feature_names_out())
+    coef = dict(zip(names, model.coef_, strict=True))
+    assert coef["x"] == pytest.approx(0.8, abs=off)
+    assert coef["z"] == pytest.approx(-0.5, abs=off)
+    assert coef["arm_new"] - coef["arm_old"] == pytest.approx(0.4, abs=off)
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("numeric", ["auto", "slope"])
+def test_log_ratios_are_near_the_truth(adjacency: str, numeric: str) -> None:
+    model = fitted(adjacency=adjacency, numeric=numeric)
+    check(model)
+    np.testing.assert_allclose(model.hazard_ratios_, np.exp(model.coef_))
+
+
+def test_with_much_budget_they_are_those_of_the_population() -> None:
+    check(fitted(rows(100_000, 1), 100.0), off=0.03)
+
+
+def test_a_delta_and_splines_are_taken() -> None:
+    model = fitted(numeric="splines", delta=1e-6)
+    scores = model.predict(TABLE)
+    linear = TABLE["x"].to_numpy() * 0.8 - 0.5 * TABLE["z"].to_numpy()
+    assert np.corrcoef(scores, linear)[0, 1] > 0.85
+
+
+def test_the_baseline_belongs_to_average_scores() -> None:
+    model = fitted(epsilon=10.0)
+    scores = model.predict(TABLE)
+    assert scores.mean() == pytest.approx(0.0, abs=0.03)
+    assert (model.times_[0], model.times_[-1], len(model.times_)) == (0.0, 5.0, 21)
+    truth = 0.8 * TABLE["x"].to_numpy() - 0.5 * TABLE["z"].to_numpy() + 0.4 * (TABLE["arm"] == "new").to_numpy()
+    alive = np.exp(-0.4 * model.times_[:, None] * np.exp(truth)).mean(axis=1)
+    np.testing.assert_allclose(model.predict_survival(TABLE).mean(axis=0), alive, atol=0.02)
+    assert np.all(model.baseline_band_[:, 0] <= model.baseline_survival_)
+    assert np.all(model.baseline_survival_ <= model.baseline_band_[:, 1])
+    own = model.predict_survival(TABLE[:3], [0.0, 1.1, 7.0])
+    assert own.shape == (3, 3)
+    np.testing.assert_allclose(own[:, 0], 1.0)
+    assert np.isnan(own[:, 2]).all()
+
+
+def test_bins_of_the_time_are_those_of_the_grid() -> None:
+    model = fitted(time=pf.Numeric("years", 0, 5, bins=[1, 2, 4]))
+    assert model.times_.tolist() == [0, 1, 2, 4, 5]
+    check(model)
+
+
+# -- tables ----------------------------------------------------------------------------------------
+
+
+def test_schemas_may_list_time_and_event_by_name(tmp_path: Path) -> None:
+    listed = pf.Schema([FEATURES[0], STATUS, *FEATURES[1:]], target=TIME)
+    expected = fitted().coef_
+    for schema in (listed, pf.Schema([TIME, *listed.features])):
+        np.testing.assert_array_equal(fitted(schema=schema, time="years", event="status").coef_, expected)
+    listed.save(tmp_path / "schema.toml")
+    found = fitted(schema=str(tmp_path / "schema.toml"), time="years", event="status")
+    np.testing.assert_array_equal(found.coef_, expected)
+    assert found.n_features_in_ == 3
+    assert list(found.feature_names_in_) == ["x", "arm", "z"]
+
+
+def test_arrays_have_time_and_event_last() -> None:
+    names, died = ["x", "z", "years"], (TABLE["status"] == "dead").to_numpy()
+    array = np.column_stack([TABLE.select(names).to_numpy(), died])
+    model = fitted(array, schema=pf.Schema([FEATURES[0], FEATURES[2]]), event="died")
+    np.testing.assert_allclose(model.coef_, EFFECTS, atol=0.12)
+    assert model.predict(array[:5, :2]).shape == (5,)
+    with pytest.raises(pf.DataError, match="x, z, years, died"):
+        fitted(array[:, :3], schema=pf.Schema([FEATURES[0], FEATURES[2]]), event="died")
+
+
+def test_every_way_to_read_a_table_has_the_same_bits(tmp_path: Path) -> None:
+    import duckdb
+
+    path, small = tmp_path / "people.parquet", TABLE[:3000]
+    small.write_parquet(path)
+    expected = fitted(small).coef_
+    for table in (str(path), small.to_pandas(), small.to_arrow(), duckdb.from_arrow(small.to_arrow()), small.lazy()):
+        np.testing.assert_array_equal(fitted(table).coef_, expected)
+    np.testing.assert_array_equal(fitted(small.sample(fraction=1, shuffle=True, seed=1)).coef_, expected)
+
+
+def test_rows_of_a_person_and_filters_are_kept_to() -> None:
+    several = TABLE.with_columns(pl.Series("id", np.arange(TABLE.height) // 2))
+    schema = pf.Schema(FEATURES, person="id", where={"x": (-0.9, None)})
+    model = fitted(several, epsilon=4.0, schema=schema, rows_per_person=1)
+    assert model.report_.person_column
+    check(model, off=0.2)
+
+
+def test_times_and_events_that_are_missing_follow_the_schema() -> None:
+    gaps = TABLE.with_columns(pl.when(pl.int_range(pl.len()) < 5).then(None).otherwise(pl.col("years")).alias("years"))
+    ledger = pf.Ledger(epsilon=1.0)
+    with pytest.raises(pf.DataError, match="years"):
+        fitted(gaps, ledger=ledger, random_state=None)
+    assert ledger.remaining == 1.0
+    check(fitted(gaps, time=pf.Numeric("years", 0, 5, fill=2.5)))
+
+
+# -- the release -----------------------------------------------------------------------------------
+
+
+def test_all_parts_are_one_entry_of_the_ledger() -> None:
+    ledger = pf.Ledger(epsilon=1.0)
+    model = fitted(epsilon=0.6, ledger=ledger, random_state=None)
+    (entry,) = ledger.entries()
+    assert entry.epsilon == 0.6
+    parts = model.report_.to_dict()["event"]["parts"]
+    purposes = [part.get("purpose") for part in parts]
+    assert purposes[0] == "events and censored times"
+    assert purposes[-1] == "squared scores"
+    assert len(parts) == 4
+    with pytest.raises(pf.BudgetExceeded):
+        fitted(epsilon=0.6, ledger=ledger, random_state=None)
+
+
+def test_nothing_is_so_small_that_it_fails() -> None:
+    for table in (TABLE[:1], TABLE[:2], TABLE.filter(pl.col("status") == "alive")[:50]):
+        for epsilon in (1e-3, 1.0, 1e3):
+            model = fitted(table, epsilon)
+            assert np.isfinite(model.coef_).all()
+            survival = model.predict_survival(TABLE[:5])
+            assert np.all(np.isnan(survival) | ((survival >= 0) & (survival <= 1)))
+
+
+def test_a_saved_model_predicts_the_same(tmp_path: Path) -> None:
+    model = fitted(time=pf.Numeric("years", 0, 5, bins=[1, 2, 4]))
+    model.save(tmp_path / "model.json")
+    loaded = pf.load_model(tmp_path / "model.json")
+    assert isinstance(loaded, pf.CoxRegression)
+    np.testing.assert_array_equal(loaded.predict(TABLE), model.predict(TABLE))
+    np.testing.assert_array_equal(loaded.predict_survival(TABLE[:9]), model.predict_survival(TABLE[:9]))
+    np.testing.assert_array_equal(loaded.baseline_band_, model.baseline_band_)
+    assert loaded.time == model.time
+    assert loaded.event == STATUS
+    again = loaded.set_params(random_state=0).fit(TABLE)
+    np.testing.assert_array_equal(again.coef_, model.coef_)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"time": "years"}, "public bounds"),
+        ({"time": STATUS}, "public bounds"),
+        ({"event": TIME}, "two levels"),
+        ({"event": pf.Category("status", ["a", "b", "c"])}, "two levels"),
+        ({"event": "years"}, "time and as event"),
+        ({"schema": pf.Schema.box(-1, 1)}, "n_features"),
+        ({"schema": pf.Schema(FEATURES, target=pf.Numeric("pay", 0, 1))}, "'pay'"),
+        ({"schema": pf.Schema([STATUS])}, "without features"),
+        ({"schema": None}, "no schema"),
+        ({"time": pf.Numeric("years", 0, 5, bins=5001)}, "at most 5,000"),
+    ],
+)
+def test_what_means_nothing_is_refused_before_a_charge(given: dict[str, Any], words: str) -> None:
+    ledger = pf.Ledger(epsilon=1.0)
+    with pytest.raises(ValueError, match=words):
+        fitted(ledger=ledger, random_state=None, **given)
+    assert ledger.remaining == 1.0
+
+
+def test_a_public_table_needs_a_schema_all_the_same() -> None:
+    with pytest.raises(pf.SchemaError, match="from_public"):
+        fitted(schema="public")
+
+
+def test_y_is_refused() -> None:
+    with pytest.raises(pf.DataError, match="Leave out y"):
+        pf.CoxRegression(schema=pf.Schema(FEATURES), time=TIME, event=STATUS).fit(TABLE, np.zeros(TABLE.height))
