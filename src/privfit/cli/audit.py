@@ -34,7 +34,9 @@ def audit(
     resume: Annotated[
         Path | None, typer.Option(help="Write every line to this file at once, and skip what it holds already.")
     ] = None,
-    figure: Annotated[Path | None, typer.Option(help="Draw the result into this PNG, SVG or PDF file.")] = None,
+    figure: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the result into this PNG, SVG or PDF file.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Attack every mechanism: does its noise hide what it claims to hide?

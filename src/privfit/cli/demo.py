@@ -222,5 +222,5 @@ def _next(rows: int, epsilons: tuple[float, ...]) -> str:
     return (
         f"privfit demo --rows {10 * rows} --epsilon {epsilons[0]:g}   ten times the people\n"
         "privfit schema people.csv -o schema.toml   start with a file of your own\n"
-        "privfit --help                             all commands, in the order to use them"
+        "privfit --help                             all commands, in their order"
     )

@@ -33,13 +33,15 @@ from privfit.tables import open_table
 def describe(
     table: Table,
     schema: Annotated[
-        Path, typer.Option("--schema", "-s", metavar="FILE", help="Public facts; `privfit schema FILE` drafts them.")
+        Path, typer.Option("--schema", "-s", metavar="TOML", help="Public facts; `privfit schema FILE` drafts them.")
     ],
     epsilon: EpsilonOption,
     quantile: Annotated[
         list[float] | None, typer.Option("--quantile", "-q", help="Repeat for more. Default: 0.5 and 0.9.")
     ] = None,
-    figure: Annotated[Path | None, typer.Option(help="Draw the figures into this PNG, SVG or PDF file.")] = None,
+    figure: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the figures into this PNG, SVG or PDF file.")
+    ] = None,
     ledger: LedgerOption = None,
     ledger_epsilon: LedgerEpsilonOption = None,
     ledger_delta: LedgerDeltaOption = None,

@@ -35,9 +35,12 @@ def evaluate(
     table: Table,
     epsilon: EpsilonOption,
     metric: Annotated[
-        list[str] | None, typer.Option("--metric", "-m", help="A figure that is wanted; repeat for more. Default: all.")
+        list[str] | None,
+        typer.Option("--metric", metavar="NAME", help="A figure that is wanted; repeat for more. Default: all."),
     ] = None,
-    figure: Annotated[Path | None, typer.Option(help="Draw the figures into this PNG, SVG or PDF file.")] = None,
+    figure: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the figures into this PNG, SVG or PDF file.")
+    ] = None,
     ledger: LedgerOption = None,
     ledger_epsilon: LedgerEpsilonOption = None,
     ledger_delta: LedgerDeltaOption = None,

@@ -13,12 +13,13 @@ import typer
 
 from privfit.cli.console import hint, print_json, stdout
 from privfit.cli.errors import CommandError
+from privfit.cli.fit_options import planned_name
 from privfit.cli.options import AsJson
 from privfit.cli.schema import complete_schema
 from privfit.planning.plan import checked_schema
 from privfit.schema import Schema
 
-MODELS = ("linear", "ridge", "logistic", "svc")
+MODELS = ("linear", "ridge", "logistic", "svm")
 """Models whose forecasts take seconds; `privfit plan` knows more."""
 
 
@@ -58,7 +59,7 @@ def explore(
     name = f"[{listens}]" if ":" in listens else listens
     with listening(listens, port) as open_socket:
         port = open_socket.getsockname()[1]
-        app = made_app(Page(model, facts), [f"{known}:{port}" for known in (name, "localhost")])
+        app = made_app(Page(planned_name(model), facts), [f"{known}:{port}" for known in (name, "localhost")])
         server = make_server(listens, port, app.server, threaded=True, fd=open_socket.fileno())
     address = f"http://{name}:{port}/"
     if as_json:
@@ -100,6 +101,6 @@ def listening(address: str, port: int) -> socket.socket:
 
 def settled(schema: Path | None, model: str) -> Schema | None:
     """The public facts of a file, if the model predicts their target."""
-    if model not in MODELS:
+    if planned_name(model) not in map(planned_name, MODELS):
         raise CommandError(f"--model {model} was given; the page knows {', '.join(MODELS)}. Name one of these.")
-    return None if schema is None else checked_schema(complete_schema(schema), model)
+    return None if schema is None else checked_schema(complete_schema(schema), planned_name(model))

@@ -34,6 +34,11 @@ class Model(StrEnum):
     pca = "pca"
 
 
+def planned_name(model: str) -> str:
+    """What a plan calls a model of this name."""
+    return "svc" if model == Model.svm else model
+
+
 class NumericStyle(StrEnum):
     """How numeric columns without bins of their own enter the model."""
 
@@ -151,6 +156,7 @@ QuantileOption = Annotated[
     float | None,
     typer.Option(
         "--quantile",
+        "-q",
         help="The quantile that a quantile regression predicts; 0.5, the median, if not given.",
         rich_help_panel=MODEL,
     ),

@@ -38,7 +38,7 @@ def itemsets(
         list[str] | None, typer.Option("--item", "-i", help="A column of 0 and 1; repeat for more.")
     ] = None,
     schema: Annotated[
-        Path | None, typer.Option("--schema", "-s", metavar="FILE", help="Or public facts: every level is an item.")
+        Path | None, typer.Option("--schema", "-s", metavar="TOML", help="Or public facts: every level is an item.")
     ] = None,
     max_size: Annotated[int, typer.Option(help="The most items of a set.")] = 5,
     delta: DeltaOption = 0.0,

@@ -34,7 +34,7 @@ from privfit.tables import open_table
 def kaplan_meier(
     table: Table,
     schema: Annotated[
-        Path, typer.Option("--schema", "-s", metavar="FILE", help="Public facts; `privfit schema FILE` drafts them.")
+        Path, typer.Option("--schema", "-s", metavar="TOML", help="Public facts; `privfit schema FILE` drafts them.")
     ],
     time: Annotated[str, typer.Option(metavar="NAME", help="The number in the schema that is the time.")],
     event: Annotated[
@@ -44,7 +44,9 @@ def kaplan_meier(
     by: Annotated[
         str | None, typer.Option(metavar="NAME", help="A curve for each level or bin of this column.")
     ] = None,
-    figure: Annotated[Path | None, typer.Option(help="Draw the curves into this PNG, SVG or PDF file.")] = None,
+    figure: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the curves into this PNG, SVG or PDF file.")
+    ] = None,
     ledger: LedgerOption = None,
     ledger_epsilon: LedgerEpsilonOption = None,
     ledger_delta: LedgerDeltaOption = None,

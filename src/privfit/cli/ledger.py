@@ -13,6 +13,7 @@ from privfit.cli.console import counted, encodable, hint, ledger_facts, ledger_s
 from privfit.cli.entries import Form, show_table, written
 from privfit.cli.errors import CommandError, in_one_sentence
 from privfit.cli.ledger_options import shown
+from privfit.cli.options import AsJson
 from privfit.cli.output import check_output
 from privfit.privacy import Budget, Ledger, LedgerError, Receipt, place_of
 
@@ -46,7 +47,8 @@ group = typer.Typer(
     cls=_ShowByDefault,
     no_args_is_help=True,
     help="Make a privacy budget, see what was spent from it and on what, and check that its file was not changed. "
-    "`privfit ledger budget.db` is short for `privfit ledger show budget.db`.",
+    "`privfit ledger budget.db` is short for `privfit ledger show budget.db`.\n\n\b\nExamples:\n"
+    "  privfit ledger create budget.db --epsilon 1\n  privfit ledger budget.db",
 )
 
 
@@ -99,6 +101,7 @@ def create(
     ] = None,
     spender: _Spenders = None,
     reader: _Readers = None,
+    as_json: AsJson = False,
 ) -> None:
     """Make a new ledger, in a file or in a PostgreSQL database.
 
@@ -119,12 +122,15 @@ def create(
     book = _made(path, epsilon, delta)
     if spender or reader:
         place_of(path).grant(spenders=spender or (), readers=reader or ())
+    if as_json:
+        print_json(ledger_facts(book))
+        return
     stdout().print(ledger_sentence(book), markup=False, soft_wrap=True)
 
 
 @group.command(no_args_is_help=True)
 @in_one_sentence
-def grant(path: _Path, spender: _Spenders = None, reader: _Readers = None) -> None:
+def grant(path: _Path, spender: _Spenders = None, reader: _Readers = None, as_json: AsJson = False) -> None:
     """Let roles of a PostgreSQL server charge a ledger, or read it.
 
     Who owns the ledger can do this. A spender reads and adds entries; a reader
@@ -139,6 +145,9 @@ def grant(path: _Path, spender: _Spenders = None, reader: _Readers = None) -> No
         raise CommandError("Nobody was named. Say who may charge the ledger or read it: --spender alice --reader bob.")
     book = _opened(path, None, None)
     place_of(path).grant(spenders=spender or (), readers=reader or ())
+    if as_json:
+        print_json({"path": str(book.path), "spenders": spender or [], "readers": reader or []})
+        return
     names = encodable(visible(", ".join([*(spender or ()), *(reader or ())])))
     hint(f"Granted the ledger {book.name} to {names}.")
 
@@ -210,6 +219,7 @@ def export(
         typer.Option("--format", help="csv or json; by the name of the output, or csv.", show_default=False),
     ] = None,
     last: _Last = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """Write every entry of a ledger as CSV or JSON, for a spreadsheet or a script.
 
@@ -222,6 +232,7 @@ def export(
       privfit ledger export budget.db -o spent.csv
       privfit ledger export budget.db --format json
     """
+    form = Form.JSON if as_json else form
     chosen = form or (Form.JSON if output is not None and output.suffix.lower() == ".json" else Form.CSV)
     if chosen is Form.TABLE:
         raise CommandError(

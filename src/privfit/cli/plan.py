@@ -9,6 +9,7 @@ import typer
 from rich.progress import Progress
 
 from privfit.cli.console import hint, print_json, stderr, stdout
+from privfit.cli.fit_options import planned_name
 from privfit.cli.options import AsJson, RowsPerPersonOption
 from privfit.cli.schema import complete_schema
 from privfit.planning import plan as planned
@@ -25,21 +26,24 @@ def plan(
             "--model",
             "-m",
             metavar="KIND",
-            help="linear, ridge, lasso, elastic-net, logistic, svc, kmeans, additive-regressor or additive-classifier.",
+            help="linear, ridge, lasso, elastic-net, logistic, svm, kmeans, additive-regressor or additive-classifier.",
         ),
     ] = "logistic",
     epsilon: Annotated[
         list[float] | None, typer.Option("--epsilon", "-e", help="Repeat for more. Default: 0.1 to 1.6.")
     ] = None,
     public: Annotated[
-        str | None, typer.Option(metavar="TABLE", help="A public sample of rows. Never the private table.")
+        str | None,
+        typer.Option("--public", "-p", metavar="TABLE", help="A public sample of rows. Never the private table."),
     ] = None,
     mechanism: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Repeat for more. Default: all that the model knows.")
     ] = None,
     repetitions: Annotated[int, typer.Option(min=1, help="How many tables are generated.")] = 3,
     rows_per_person: RowsPerPersonOption = 1,
-    figure: Annotated[Path | None, typer.Option(help="Draw the plan into this PNG, SVG or PDF file.")] = None,
+    figure: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the plan into this PNG, SVG or PDF file.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Forecast what a fit will give, without the private table and at no cost.
@@ -58,7 +62,7 @@ def plan(
         found = planned(
             facts,
             rows,
-            model=model,
+            model=planned_name(model),
             epsilon=tuple(epsilon) if epsilon else (0.1, 0.2, 0.4, 0.8, 1.6),
             public=public,
             mechanisms=mechanism or None,

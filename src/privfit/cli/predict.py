@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import polars as pl
 import typer
 
-from privfit.cli.console import counting_rows, hint
+from privfit.cli.console import counting_rows, hint, print_json
+from privfit.cli.errors import CommandError
 from privfit.cli.options import SOURCES, shown_source
 from privfit.cli.output import check_output
 from privfit.cli.prediction_files import check_ending, check_folder, write_file, write_folder, write_stdout
@@ -50,6 +51,7 @@ def predict(
         ),
     ] = False,
     form: Annotated[Format, typer.Option("--format", help="What files in a folder are written as.")] = Format.parquet,
+    as_json: Annotated[bool, typer.Option("--json", help="With -o: print what was written as JSON.")] = False,
 ) -> None:
     """Predict for every row of a table, in the table's order.
 
@@ -65,6 +67,11 @@ def predict(
       privfit predict model.json people.parquet -o predictions.parquet
       privfit predict model.json "data/*.parquet" --keep patient_id -o out/
     """
+    if as_json and output is None:
+        raise CommandError(
+            "--json was given without -o, and predictions on stdout are CSV. Nothing was read. Say where to write "
+            "them: -o predictions.csv."
+        )
     folder = output is not None and (output.endswith("/") or Path(output).is_dir())
     if output is not None and folder:
         check_folder(Path(output))
@@ -81,6 +88,9 @@ def predict(
             return
         target = Path(output)
         rows = write_folder(frames, target, f".{form.value}") if folder else write_file(frames, target)
+    if as_json:
+        print_json({"output": output, "rows": rows})
+        return
     hint(f"{rows:,} predictions are in {output}.")
 
 

@@ -23,7 +23,8 @@ def report(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that `privfit fit -o MODEL` wrote.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="A .html, .md, .json or .yaml file to write.")],
     ledger: Annotated[
-        str | None, typer.Option("--ledger", "-l", help="The ledger that paid: lists what else was spent.")
+        str | None,
+        typer.Option("--ledger", "-l", metavar="DB", help="The ledger that paid: lists what else was spent."),
     ] = None,
     evaluation: Annotated[
         Path | None, typer.Option(metavar="JSON", help="What `privfit evaluate --json` printed about this model.")
@@ -42,7 +43,8 @@ def report(
     Examples:
       privfit report model.json -o release.html
       privfit report model.json --ledger people.db -o release.md
-      privfit report model.json --evaluation found.json --publisher "City Hospital" -o release.html
+      privfit report model.json --evaluation found.json \\
+          --publisher "City Hospital" -o release.html
     """
     write = _FORMATS.get(output.suffix.lower())
     if write is None:
