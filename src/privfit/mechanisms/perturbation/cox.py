@@ -25,7 +25,7 @@ from privfit.mechanisms.perturbation.interaction_terms import integer_weights, s
 from privfit.mechanisms.perturbation.objective import ObjectivePerturbation
 from privfit.mechanisms.perturbation.precision import minimised
 from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem
-from privfit.mechanisms.perturbation.regression import rounded_down
+from privfit.mechanisms.perturbation.regression_fit import rounded_down
 from privfit.mechanisms.perturbation.regression_weights import RegressionWeights
 from privfit.mechanisms.summaries.survival_bands import SurvivalRelease
 from privfit.privacy import Budget, Draws, Event, PrivacyError, PrivacyParameters, exact
