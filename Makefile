@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint types check docs hooks bench reproduce audit faults clean
+.PHONY: help demo test lint types check docs hooks bench reproduce audit faults fuzz clean
 
 help:
 	@echo "make demo    fit a private model on generated census data"
@@ -18,6 +18,7 @@ help:
 	@echo "make reproduce  every figure of the five papers, quickly (minutes)"
 	@echo "make audit   the long statistical attacks"
 	@echo "make faults  kills, races, full disks and flipped bits against ledgers (hours; FAULTS=\"--kills 500\")"
+	@echo "make fuzz    hostile schemas, models, ledgers, tables and command lines (FUZZ=\"models --seconds 600\")"
 
 $(READY): pyproject.toml papers/pyproject.toml
 	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
@@ -59,6 +60,10 @@ audit: $(READY)
 
 faults: $(READY)
 	$(BIN)/python -m tests.faults $(FAULTS)
+
+fuzz: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[fuzz]"
+	$(BIN)/python -m tests.fuzz $(FUZZ)
 
 clean:
 	rm -rf $(VENV) build dist docs/_build docs/api docs/gallery docs/tutorials .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -1,4 +1,4 @@
-"""`make faults`: kills, races, full disks, read-only files, clock jumps and flipped bits.
+"""`make faults`: kills, races, full disks, read-only files, lying locks, clock jumps and flipped bits.
 
 Every line is a count of faults that were made and were survived: nothing over budget, nothing released uncharged,
 always an error of our own. The first that is not ends the run. `python -m tests.faults --help` has the numbers.
@@ -23,6 +23,8 @@ from unittest import mock
 import pytest
 
 import privfit as pf
+from privfit.privacy.ledger import file as file_module
+from privfit.privacy.ledger import file_systems
 from privfit.privacy.ledger import ledger as ledger_module
 from tests.support.kept_ledgers import KeptInDatabase
 from tests.support.kills import PRICE, Child, Kills, fit
@@ -134,6 +136,34 @@ def read_only(folder: Path, turns: int) -> str:
     return f"{turns:,} read-only files, no charge"
 
 
+def lying_locks(folder: Path, turns: int) -> str:
+    """File systems that grant every lock, and network file systems mounted with locks that stay on one machine."""
+    mounts = [(kind, option) for kind, options in file_systems.ONE_MACHINE.items() for option in options]
+    mounts += [(kind, "rw") for kind in sorted(file_systems.NEVER_SHARED)]
+    paths = [folder / f"lying-{turn}.db" for turn in range(turns)]
+    ledgers = [pf.Ledger(path, epsilon=1.0) for path in paths]
+    told = {"one lock twice": 0, "locks to one machine": 0}
+    for turn, path in enumerate(paths):
+        kind, option = mounts[turn % len(mounts)]
+        told[in_child(partial(_charge_with_lying_locks, path, folder / "mounts", kind, option, turn % 2 == 0))] += 1
+    assert all(ledger.entries() == [] for ledger in ledgers)
+    words = ", ".join(f"{count:,} with {what}" for what, count in told.items())
+    return f"{turns:,} file systems that lie about locks, no charge: {words}"
+
+
+def _charge_with_lying_locks(path: Path, mounts: Path, kind: str, option: str, grants_all: bool) -> str:
+    """In a process of its own: which of the two refusals comes."""
+    file_systems._faults.clear()
+    if grants_all:
+        file_module._request = lambda descriptor, kind: None
+    else:
+        mounts.write_text(f"1 0 8:1 / / rw - ext4 x rw\n2 1 0:40 / {path.parent} rw - {kind} server:/ {option}\n")
+        file_systems.MOUNTS = mounts
+    with pytest.raises(pf.LedgerError) as refusal:
+        pf.Ledger(path).charge(0.1)
+    return next(words for words in ("one lock twice", "locks to one machine") if words in str(refusal.value))
+
+
 def clock_jumps(folder: Path, charges: int) -> str:
     """A clock that shows any time between 1970 and 9999."""
     rng = random.Random(31)
@@ -205,6 +235,7 @@ def all_faults(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str,
     yield "races", lambda: race(str(folder / "race.db"), charges)
     yield "full disks", lambda: full_disk(folder, small)
     yield "read-only files", lambda: read_only(folder, small)
+    yield "lying locks", lambda: lying_locks(folder, small)
     yield "clock jumps", lambda: clock_jumps(folder, 10 * small)
     yield "flipped bits", lambda: flipped_bits(folder, FLIPS if kills >= 1_000 else 2)
     if options.server:

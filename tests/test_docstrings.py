@@ -7,6 +7,7 @@ import doctest
 import importlib
 import inspect
 import re
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,15 @@ from numpydoc import validate as validation
 from privfit.models._docs import documented
 
 ROOT = Path(__file__).parents[1]
-MODULES = ("privfit", "privfit.baselines", "privfit.losses", "privfit.publish", "privfit.learning", "privfit.datasets")
+MODULES = (
+    "privfit",
+    "privfit.baselines",
+    "privfit.losses",
+    "privfit.publish",
+    "privfit.learning",
+    "privfit.audit",
+    "privfit.datasets",
+)
 CHECKS_OFF = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["numpydoc_validation"]["checks"]) - {
     "all"
 }
@@ -42,7 +51,8 @@ def exports() -> Iterator[tuple[str, Any]]:
             thing = getattr(module, key)
             if (inspect.isclass(thing) or inspect.isfunction(thing)) and id(thing) not in seen:
                 seen.add(id(thing))
-                yield f"{name}.{key}", thing
+                address = f"{name}.{key}"
+                yield (f"{address}.{key}" if address in sys.modules else address), thing
 
 
 def thing_is_of(thing: Any, module: str) -> bool:

@@ -16,6 +16,6 @@ def test_every_fault_of_a_file_is_survived(capsys: pytest.CaptureFixture[str]) -
     lines = capsys.readouterr().out.splitlines()
     assert [line[:18].strip() for line in lines] == [
         *("kills of charges", "kills of fits", "races", "full disks"),
-        *("read-only files", "clock jumps", "flipped bits"),
+        *("read-only files", "lying locks", "clock jumps", "flipped bits"),
     ]
     assert "30 charges of 30" in lines[2]

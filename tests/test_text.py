@@ -84,3 +84,36 @@ def test_a_list_of_pages_is_read(tmp_path: Path) -> None:
     page = tmp_path / "index.md"
     page.write_text("```{toctree}\n:hidden:\n\none\nThe second <../two>\noth*\n```\n", encoding="utf-8")
     assert list(listed_by(page)) == [tmp_path / "one.md", tmp_path.parent / "two.md", tmp_path / "other.md"]
+
+
+# -- the README ------------------------------------------------------------------------------------
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def sentences(page: str) -> Iterator[str]:
+    """Sentences of the prose of a page: not of its code, nor of the cells of its tables. Links count as their words."""
+    prose = re.sub(r"^```.*?^```$|^    .*?$|^\|.*?$", "\n", page, flags=re.DOTALL | re.MULTILINE)
+    prose = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", prose)
+    for paragraph in re.split(r"\n\s*\n|\n(?=[-#])", prose):
+        yield from filter(None, re.split(r"(?<=[.:!?])[\s*]+(?=[A-Z*])", " ".join(paragraph.split())))
+
+
+def test_no_sentence_of_the_readme_is_longer_than_two_lines() -> None:
+    assert len(list(sentences(README))) > 25
+    assert [one for one in sentences(README) if len(one) > 2 * WIDTH] == []
+    assert [len(one) > 2 * WIDTH for one in sentences("word " * 50 + "end. Another one.")] == [True, False]
+
+
+def test_figures_of_the_readme_are_rounded() -> None:
+    """No more than two digits that count, outside of code."""
+    prose = re.sub(r"^```.*?^```$|^    .*?$|`[^`]*`", "", README, flags=re.DOTALL | re.MULTILINE)
+    figures = re.findall(r"(?<![\w.,])\d[\d,]*\.?\d*(?=%| times| /)", prose)
+    assert len(figures) > 8
+    assert [one for one in figures if len(one.replace(",", "").replace(".", "").strip("0")) > 2] == []
+
+
+def test_rows_of_the_readmes_comparison_name_a_command() -> None:
+    table = README.split("## What it is good at")[1].split("\n\n")[1].splitlines()[2:]
+    assert len(table) >= 4
+    assert [row for row in table if "`privfit bench " not in row.split("|")[-2]] == []

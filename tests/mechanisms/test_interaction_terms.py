@@ -149,7 +149,7 @@ def test_shares_add_up_to_epsilon_and_never_more(epsilon: float, number: int) ->
     plan = mechanism.plan(facts, ERMProblem(LOGISTIC))
     tables = plan.terms
     assert tables is not None
-    assert tables.split == BudgetSplit.of(number, gaussian=False)
+    assert tables.split == BudgetSplit.of(number, gaussian=False, signal=1000 * epsilon / 3)
     assert tables.gradients == IntegerGradients(plan.gradients.loss, 6)
     assert tables.epsilon == exact(epsilon)
     left = tables.split.left_of(terms.budget)
@@ -216,6 +216,45 @@ def test_weights_keep_the_larger_part_however_many_pairs(pairs: int, gaussian: b
     assert [BudgetSplit.of(own, gaussian).tables for own in (1, 2)] == (
         [Fraction(18, 100), Fraction(24, 100)] if gaussian else [Fraction(12, 100), Fraction(16, 100)]
     )
+
+
+@pytest.mark.parametrize("gaussian", [False, True])
+def test_tables_have_more_of_epsilon_where_weights_need_less(gaussian: bool) -> None:
+    shares = [BudgetSplit.of(2, gaussian, signal) for signal in (0, 30_000, 60_000, 90_000, 1e9)]
+    more = Fraction(3, 2) if gaussian else 1
+    assert [share.tables for share in shares] == [Fraction(part, 100) * more for part in (16, 16, 24, 32, 32)]
+    assert len({share.choices for share in shares}) == 1
+    assert all(share.choices + share.tables + share.weights == 1 for share in shares)
+
+
+@pytest.mark.parametrize(("rows", "epsilon", "signal"), [(10_000, 4.0, 40_000), (60_000, 1.0, 40_960), (500, 1.0, 500)])
+def test_the_share_of_tables_follows_rows_that_are_looked_at(rows: int, epsilon: float, signal: float) -> None:
+    """From public facts alone: of many rows 40,960 are looked at for an epsilon of 1."""
+    mechanism = pf.ObjectivePerturbation(interactions=1)
+    geometry = mechanism.geometry(SCHEMA, ERMProblem(LOGISTIC), "splines")
+    facts = PublicFacts(geometry, PrivacyParameters(Budget(epsilon)), rows)
+    terms = mechanism.plan(facts, ERMProblem(LOGISTIC)).terms
+    assert terms is not None
+    assert terms.split == BudgetSplit.of(1, gaussian=False, signal=signal)
+
+
+@pytest.mark.parametrize("rows", [300, 5_000, 40_000])
+@pytest.mark.parametrize("epsilon", [0.02, 0.1, 0.4, 1.6, 4.0])
+@pytest.mark.parametrize("columns", [3, 14, 50])
+def test_a_delta_never_means_more_noise_or_more_ridge(rows: int, epsilon: float, columns: int) -> None:
+    """Both forms are planned from public facts, and the Gaussian one is taken only where it is better."""
+    features: list[pf.Numeric | pf.Category] = [pf.Numeric(f"n{i}", 0, 1) for i in range(columns // 2)]
+    features += [pf.Category(f"c{i}", list(range(2 + 3 * (i % 5)))) for i in range(columns - columns // 2)]
+    schema = pf.Schema(features, pf.Category("y", [0, 1]))
+    mechanism = pf.ObjectivePerturbation()
+    geometry = mechanism.geometry(schema, ERMProblem(LOGISTIC), "splines")
+    budgets = Budget(epsilon), Budget(epsilon, 1e-6)
+    pure, either = (
+        mechanism.plan(PublicFacts(geometry, PrivacyParameters(budget), rows), ERMProblem(LOGISTIC))
+        for budget in budgets
+    )
+    assert either.sd <= pure.sd
+    assert either.ridge <= pure.ridge
 
 
 def test_pairs_follow_the_kind_of_noise_that_is_used() -> None:
@@ -389,7 +428,7 @@ def test_where_columns_add_up_little_is_lost() -> None:
 
 def test_a_newton_step_is_held_back_by_noise_and_by_limits() -> None:
     slopes, curvatures = np.array([-50.0, 50.0, -1e6, 3.0]), np.array([100.0, 100.0, -5.0, 0.0])
-    assert newton_step(slopes, curvatures, 0.0) == pytest.approx([0.5, -0.5, 1.5, -1.5], rel=1e-4)
+    assert newton_step(slopes, curvatures, 0.0) == pytest.approx([0.5, -0.5, 4.0, -3.0], rel=1e-4)
     assert newton_step(slopes, curvatures, 100.0)[:2] == pytest.approx(
         [50 / math.hypot(100, 300), -50 / math.hypot(100, 300)]
     )

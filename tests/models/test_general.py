@@ -19,6 +19,7 @@ from sklearn.model_selection import GridSearchCV
 
 import privfit as pf
 from privfit.losses import SQUARED
+from tests.support.model_files import rewrite
 
 ALMOST_NO_NOISE = 1e6
 WEIGHTS = np.array([0.8, -0.5, 0.3])
@@ -236,8 +237,7 @@ def test_a_saved_model_keeps_its_link_and_its_error_and_runs_no_code(degree: int
     assert loaded.loss is None
     document = json.loads((tmp_path / "model.json").read_text())
     assert document["facts"] == {"link": "exp", "approximation_error": model.approximation_error_}
-    document["facts"]["link"] = "probit"
-    (tmp_path / "model.json").write_text(json.dumps(document))
+    rewrite(tmp_path / "model.json", lambda document: document["facts"].update(link="probit"))
     with pytest.raises(pf.ModelFileError):
         pf.load_model(tmp_path / "model.json")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import polars as pl
 import pytest
@@ -16,6 +14,7 @@ from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.perturbation.interaction_terms import menu_for
 from privfit.privacy import Budget, PrivacyParameters
 from privfit.rows import Interactions
+from tests.support.model_files import rewrite
 from tests.support.pairs import CROSSED, planted
 
 FRAME = planted(3000)
@@ -146,9 +145,11 @@ def test_a_file_whose_tables_do_not_fit_is_refused(tmp_path, changed: dict) -> N
     model = fitted(interactions=1)
     assert model._pairs == ((0, 2),)
     model.save(tmp_path / "model.json")
-    document = json.loads((tmp_path / "model.json").read_text())
-    document["facts"] = {key: value for key, value in (document["facts"] | changed).items() if value is not None}
-    (tmp_path / "model.json").write_text(json.dumps(document))
+
+    def change(document: dict) -> None:
+        document["facts"] = {key: value for key, value in (document["facts"] | changed).items() if value is not None}
+
+    rewrite(tmp_path / "model.json", change)
     with pytest.raises(pf.ModelFileError):
         pf.load_model(tmp_path / "model.json")
 

@@ -474,3 +474,24 @@ def test_bytes_overwritten_anywhere_never_make_an_open_ledger_show_less(path):
     assert refused > 30
     path.write_bytes(whole)
     assert ledger.spent == 4.0
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "CREATE TRIGGER t AFTER INSERT ON entry BEGIN DELETE FROM entry WHERE id = new.id; END",
+        "CREATE TRIGGER t AFTER UPDATE ON state BEGIN UPDATE budget SET epsilon = 100; END",
+        "CREATE VIEW v AS SELECT * FROM entry",
+    ],
+)
+def test_a_file_with_programs_of_its_own_is_refused_before_a_charge(program: str, tmp_path) -> None:
+    path = tmp_path / "people.db"
+    ledger = pf.Ledger(path, epsilon=1.0)
+    ledger.charge(0.25)
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(program)
+    for use in (lambda: ledger.charge(0.25), lambda: pf.Ledger(path), lambda: ledger.spent):
+        with pytest.raises(pf.LedgerError, match="triggers or views"):
+            use()
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT count(*) FROM entry").fetchone() == (1,)

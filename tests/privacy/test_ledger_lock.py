@@ -16,6 +16,7 @@ import pytest
 import privfit as pf
 from privfit.privacy.ledger import file as ledger_file
 from privfit.privacy.ledger import file as ledger_lock
+from privfit.privacy.ledger import file_systems
 from tests.support.processes import finish, go, in_child, start
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there are SQLite's locks alone")
@@ -271,3 +272,85 @@ def test_a_ledger_that_a_database_browser_has_put_into_wal_mode_is_refused_until
     set_mode(path, "delete")
     assert ledger.charge(0.5).entry == 2
     assert [file.name for file in path.parent.iterdir()] == ["ledger.db"]
+
+
+# -- file systems that lie about locks -------------------------------------------------------------
+
+LOCAL = "22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw\n"
+
+
+@pytest.fixture
+def mounts(tmp_path, monkeypatch):
+    """Tell the library what is mounted where its ledger lies."""
+
+    def tell(kind: str, options: str = "rw", folder: str = str(tmp_path)) -> None:
+        lines = LOCAL + f"23 22 0:40 / {folder} rw,relatime shared:7 - {kind} server:/x {options}\n"
+        (tmp_path / "mounts").write_text(lines)
+
+    monkeypatch.setattr(file_systems, "MOUNTS", tmp_path / "mounts")
+    monkeypatch.setattr(file_systems, "_faults", {})
+    return tell
+
+
+REFUSED = [
+    ("nfs4", "rw,vers=4.2,local_lock=all"),
+    ("nfs", "rw,vers=3,nolock,local_lock=none"),
+    ("nfs", "rw,local_lock=posix"),
+    ("cifs", "rw,vers=3.0,nobrl"),
+    ("lustre", "rw,localflock"),
+    ("fuse.sshfs", "rw"),
+    ("afs", "rw"),
+    ("vboxsf", "rw"),
+]
+TAKEN = [("ext4", "rw"), ("nfs4", "rw,vers=4.2,local_lock=none"), ("cifs", "rw,vers=3.0"), ("lustre", "rw,flock")]
+
+
+@pytest.mark.parametrize(("kind", "options"), REFUSED)
+def test_a_mount_that_keeps_locks_to_one_machine_is_refused_in_a_sentence(path, mounts, kind, options):
+    ledger = pf.Ledger(path, epsilon=1.0)
+    mounts(kind, options)
+    file_systems._faults.clear()
+    for use in (lambda: ledger.charge(0.25), lambda: ledger.spent, lambda: pf.Ledger(path)):
+        with pytest.raises(pf.LedgerError, match=rf"keeps locks to one machine \({kind}, .*Nothing was charged"):
+            use()
+    mounts("ext4")
+    file_systems._faults.clear()
+    assert ledger.spent == 0
+
+
+@pytest.mark.parametrize(("kind", "options"), TAKEN)
+def test_mounts_whose_locks_are_for_everybody_are_taken(path, mounts, kind, options):
+    mounts(kind, options)
+    assert pf.Ledger(path, epsilon=1.0).charge(0.25).entry == 1
+
+
+def test_a_file_system_that_grants_every_lock_is_refused_in_a_sentence(path, monkeypatch):
+    ledger = pf.Ledger(path, epsilon=1.0)
+    monkeypatch.setattr(file_systems, "_faults", {})
+    monkeypatch.setattr(ledger_lock, "_request", lambda descriptor, kind: None)
+    with pytest.raises(pf.LedgerError, match=r"grants one lock twice.*Nothing was charged.*PostgreSQL"):
+        ledger.charge(0.25)
+    monkeypatch.undo()
+    file_systems._faults.clear()
+    assert ledger.spent == 0
+
+
+def test_the_mount_of_a_path_is_the_last_one_of_the_nearest_folder(tmp_path, mounts):
+    mounts("nfs", "rw,nolock", str(tmp_path / "some\\040where"))
+    assert file_systems.mount_of(tmp_path / "some where" / "people.db").kind == "nfs"
+    assert file_systems.mount_of(tmp_path / "some where else").kind == "ext4"
+    with (tmp_path / "mounts").open("a") as more:
+        more.write(f"24 22 0:41 / {tmp_path}/some\\040where rw - tmpfs none rw\nnot a line\n")
+    assert file_systems.mount_of(tmp_path / "some where" / "people.db").kind == "tmpfs"
+    (tmp_path / "mounts").unlink()
+    assert file_systems.mount_of(tmp_path) is None
+
+
+def test_other_descriptors_of_the_file_are_tried_once_for_each_file_system(path, monkeypatch):
+    monkeypatch.setattr(file_systems, "_faults", {})
+    asked = []
+    fault = file_systems._fault
+    monkeypatch.setattr(file_systems, "_fault", lambda *given: asked.append(given) or fault(*given))
+    ledger = pf.Ledger(path, epsilon=1.0)
+    ledger.charge(0.25)
+    assert (len(asked), ledger.spent) == (1, 0.25)

@@ -5,6 +5,7 @@ range.
 from __future__ import annotations
 
 import math
+import time
 from fractions import Fraction
 from itertools import pairwise
 
@@ -13,7 +14,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from privfit.schema import Numeric, Schema
+from privfit.schema import Numeric, Schema, SchemaError
+from privfit.schema.columns import MOST_BINS
 
 bounds = st.tuples(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6)).map(sorted).filter(lambda pair: pair[1] - pair[0] > 1e-3)
 
@@ -101,3 +103,13 @@ def test_every_bin_has_a_name_of_its_own(low: float, high: float) -> None:
     assert [label[-1] for label in labels[:-1]] == [")"] * 7 + ["]"]
     ends = [tuple(map(float, label[3:-1].split(", "))) for label in labels[:-1]]
     assert all(left[1] == right[0] for left, right in pairwise(ends))
+
+
+def test_the_most_bins_are_made_quickly_and_more_are_refused() -> None:
+    start = time.process_time()
+    assert len(Numeric("a", 0, 1, bins=MOST_BINS).edges()) == MOST_BINS - 1
+    assert time.process_time() - start < 5
+    for bins in (MOST_BINS + 1, 10**18, 10**5000, list(np.linspace(0.001, 0.999, MOST_BINS))):
+        with pytest.raises(SchemaError, match="from 2 to 65,536") as caught:
+            Numeric("a", 0, 1, bins=bins)
+        assert len(str(caught.value)) < 500

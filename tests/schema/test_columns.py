@@ -131,10 +131,10 @@ REFUSALS = {
         lambda: Numeric("a", 0, 5e-324),
         ["too close", "at least 1e-290 apart", "Give the column in a smaller unit"],
     ),
-    "one bin": (lambda: Numeric("a", 0, 1, bins=1), ["bins=1", "at least 2", "Write"]),
-    "a truth value as bins": (lambda: Numeric("a", 0, 1, bins=True), ["bins=True", "at least 2", "Write"]),
+    "one bin": (lambda: Numeric("a", 0, 1, bins=1), ["bins=1", "from 2 to 65,536", "Write"]),
+    "a truth value as bins": (lambda: Numeric("a", 0, 1, bins=True), ["bins=True", "from 2 to 65,536", "Write"]),
     "an unknown rule": (lambda: Numeric("a", 0, 1, bins="quantile"), ["bins='quantile'", "'auto'", "Write"]),
-    "half a bin": (lambda: Numeric("a", 0, 9, bins=2.5), ["bins=2.5", "a number of at least 2", "Write"]),
+    "half a bin": (lambda: Numeric("a", 0, 9, bins=2.5), ["bins=2.5", "a number from 2 to 65,536", "Write"]),
     "edges that fall": (
         lambda: Numeric("a", 0, 9, bins=[5, 3]),
         ["bins=[5, 3]", "rising edges between 0 and 9", "Write"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import tomllib
 from pathlib import Path
 
@@ -179,3 +180,28 @@ def test_a_file_that_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
         with pytest.raises(SchemaError, match=r"cannot be read: .*Give the path of a TOML file") as caught:
             Schema.load(path)
         assert path.name in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["9" * 5000, "0x" + "f" * 5000, str(2**63), "[" * 3000 + "]" * 3000, "{a=" * 3000])
+@pytest.mark.parametrize("place", ["low = {}", "bins = {}", "fill = {}", "levels = [{}]"])
+def test_numbers_and_nesting_beyond_toml_are_refused_in_a_sentence(value: str, place: str) -> None:
+    kind = "category" if "levels" in place else "numeric"
+    text = FEATURE + f'type = "{kind}"\nhigh = 1.0\n' * (kind == "numeric") + place.format(value) + "\n"
+    with pytest.raises(SchemaError) as caught:
+        Schema.from_toml(text)
+    assert len(str(caught.value)) < 1000
+
+
+def test_a_filter_of_numbers_beyond_floats_is_refused() -> None:
+    for bound in (10**400, -(10**5000)):
+        with pytest.raises(SchemaError, match="pair"):
+            Schema([Numeric("a", 0, 1)], where={"a": {"low": bound}})
+
+
+def test_a_hundred_thousand_columns_are_a_schema_within_seconds() -> None:
+    start = time.process_time()
+    schema = Schema([Numeric(f"c{place}", 0, 1) for place in range(100_000)])
+    assert len(schema.features) == 100_000
+    with pytest.raises(SchemaError, match=r"\['c7'\] more than once"):
+        Schema([*schema.features, Numeric("c7", 0, 1)])
+    assert time.process_time() - start < 20

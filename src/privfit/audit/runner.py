@@ -80,6 +80,18 @@ def mechanisms(
     ------
     PrivacyError
         If a name is unknown, or `resume` is the file of another audit.
+
+    See Also
+    --------
+    AuditResult : What it returns.
+    black_box : Attacks anything that can be called on two tables.
+
+    Examples
+    --------
+    >>> import privfit as pf
+    >>> found = pf.audit.mechanisms(names=["quantile"])
+    >>> found.violated
+    False
     """
     if estimators is None:
         cases = catalogue(schema, seed, full=not quick)

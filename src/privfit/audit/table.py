@@ -17,8 +17,36 @@ HEAD = ("mechanism", "setting", "claimed", "found", "by", "runs", "attacks", "ve
 class Finding:
     """What one attack found.
 
-    `found` is the strongest lower bound on epsilon, or the largest loss, in the units of `claimed`; None where the
-    attack compares what is seen and measures nothing.
+    Parameters
+    ----------
+    mechanism : str
+        The estimator, publisher or function that was attacked.
+    setting : str
+        Its mechanism and other settings, in words.
+    attack : str
+        The attack.
+    claimed : float or None
+        The epsilon that is claimed, or None where the attack compares what is seen.
+    found : float or None
+        The strongest lower bound on epsilon, or the largest loss, in the units of `claimed`; None where nothing is
+        measured.
+    runs : int
+        Number of runs.
+    verdict : str
+        "holds" or "violated".
+    detail : str, default=''
+        What was seen, in words.
+
+    See Also
+    --------
+    AuditResult : All that an audit found.
+
+    Examples
+    --------
+    >>> import privfit as pf
+    >>> found = pf.audit.Finding("LinearRegression", "functional", "replay", 1.0, 0.5, 100, "holds")
+    >>> found.share, found.violated
+    (0.5, False)
     """
 
     mechanism: str
@@ -49,13 +77,36 @@ class AuditResult:
     ----------
     findings : tuple of Finding
         One line per mechanism, setting and attack.
+
+    See Also
+    --------
+    mechanisms : Makes one.
+
+    Examples
+    --------
+    >>> import privfit as pf
+    >>> line = pf.audit.Finding("LinearRegression", "functional", "replay", 1.0, 0.5, 100, "holds")
+    >>> print(pf.audit.AuditResult((line,)))
+    mechanism         setting     claimed  found  by      runs  attacks  verdict
+    LinearRegression  functional  1        0.5    replay  100   1        holds
     """
 
     findings: tuple[Finding, ...]
 
     @classmethod
     def of(cls, findings: Iterable[Finding]) -> AuditResult:
-        """Collect lines."""
+        """Collect lines.
+
+        Parameters
+        ----------
+        findings : iterable of Finding
+            The lines.
+
+        Returns
+        -------
+        AuditResult
+            All of them.
+        """
         return cls(tuple(findings))
 
     @property
@@ -64,7 +115,13 @@ class AuditResult:
         return any(finding.violated for finding in self.findings)
 
     def to_dict(self) -> dict[str, Any]:
-        """The result as plain values."""
+        """Return the result as plain values.
+
+        Returns
+        -------
+        dict
+            Whether anything is violated, and the findings.
+        """
         return {"violated": self.violated, "findings": [asdict(finding) for finding in self.findings]}
 
     def plot(self, path: str | Path | None = None) -> Any:
@@ -83,7 +140,13 @@ class AuditResult:
         return draw_audit(self.to_dict(), path)
 
     def cells(self) -> list[tuple[str, ...]]:
-        """A line per mechanism and setting as texts: the strongest attack, and all runs."""
+        """Return a line per mechanism and setting as texts: the strongest attack, and all runs.
+
+        Returns
+        -------
+        list of tuple of str
+            The lines of the table that is printed.
+        """
         groups: dict[tuple[str, str], list[Finding]] = {}
         for finding in self.findings:
             groups.setdefault((finding.mechanism, finding.setting), []).append(finding)

@@ -212,9 +212,8 @@ def _draft(
         typer.echo(text, nl=False)
     else:
         again = "TABLE" if "://" in table else table  # an address may hold a password
-        hint(
-            f'The draft is in {output}. Replace every "?" in it, then check it: privfit schema --check {output} {again}'
-        )
+        todo = 'Replace every "?" in it' if missing_facts(output) else "Read it, and change what you know better"
+        hint(f"The draft is in {output}. {todo}, then check it: privfit schema --check {output} {again}")
 
 
 def _check(path: Path, table: str | None, as_json: bool) -> None:

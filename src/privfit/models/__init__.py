@@ -17,6 +17,7 @@ from privfit.models.holdout import Holdout, holdout
 from privfit.models.kmeans import KMeans
 from privfit.models.linear import LinearRegression
 from privfit.models.logistic import LogisticRegression
+from privfit.models.model_files import ModelFileError
 from privfit.models.naive_bayes import GaussianNB
 from privfit.models.pca import PCA
 from privfit.models.penalised import ElasticNet, Lasso, Ridge
@@ -24,7 +25,6 @@ from privfit.models.private import AnyModel
 from privfit.models.private_search import PrivateSearch
 from privfit.models.quantile import QuantileRegressor
 from privfit.models.report import Report
-from privfit.models.saving import ModelFileError
 from privfit.models.search import GeneticSearch
 from privfit.models.select import SelectPrivate
 from privfit.models.shapes import Shape

@@ -16,6 +16,7 @@ from privfit.mechanisms.perturbation.objective import ObjectivePerturbation
 from privfit.mechanisms.perturbation.with_intervals import WithIntervals
 from privfit.models.base import PrivateLinearModel
 from privfit.models.inputs import predict_table, predicting
+from privfit.models.model_files import ModelFileError
 from privfit.models.report import JSONObject
 from privfit.models.summary import CoefficientTable
 from privfit.privacy import PrivacyError
@@ -66,6 +67,10 @@ class ShownCertainty:
         """The share of every variance that the mechanism adds."""
         whole = np.diag(self.whole)
         return np.asarray(np.diag(self.added) / np.where(whole > 0, whole, 1.0), dtype=np.float64)
+
+    def is_for(self, n: int) -> bool:
+        """Whether it is about so many coefficients and intercepts."""
+        return self.sampling.shape == self.added.shape == (n, n) and self.identified.shape == (n,)
 
     def to_dict(self) -> JSONObject:
         """As plain values."""
@@ -267,6 +272,9 @@ class ModelWithIntervals(PrivateLinearModel[Any, Any, Any]):
     def _restore_facts(self, facts: JSONObject) -> None:
         super()._restore_facts(facts)
         self._sure = ShownCertainty.from_dict(facts["certainty"]) if "certainty" in facts else None
+        n = self._centre().size
+        if self._sure is not None and not self._sure.is_for(n):
+            raise ModelFileError("The certainty of coefficients in a model file is that of other ones. Fit again.")
 
 
 class ClassesWithIntervals(ModelWithIntervals):

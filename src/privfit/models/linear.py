@@ -192,6 +192,178 @@ class LinearRegression(
         """
         return self._scores(X)
 
+<<<<<<< HEAD
+=======
+    # -- how sure ----------------------------------------------------------------------------------
+
+    @property
+    def coef_interval_(self) -> Floats:
+        """90% confidence intervals of the coefficients.
+
+        Returns
+        -------
+        ndarray of shape (n_columns, 2)
+            Lower and upper ends.
+        """
+        return self.confidence_intervals()[0]
+
+    @property
+    def intercept_interval_(self) -> Floats:
+        """90% confidence interval of the intercept.
+
+        Returns
+        -------
+        ndarray of shape (2,)
+            Lower and upper end.
+        """
+        return self.confidence_intervals()[1]
+
+    def confidence_intervals(self, confidence: float = USUAL_CONFIDENCE) -> tuple[Floats, Floats]:
+        """Compute confidence intervals of the coefficients and of the intercept.
+
+        A parametric bootstrap on the release, which costs no privacy. The intervals cover both the noise and the
+        sampling of people. A coefficient is not identified at this epsilon where noise has hidden so much of what
+        distinguishes its column from others that shrinkage decides it: its interval is infinite.
+
+        Parameters
+        ----------
+        confidence : float, default=0.9
+            Probability with which an interval covers the true value, between 0 and 1.
+
+        Returns
+        -------
+        coef : ndarray of shape (n_columns, 2)
+            Intervals of the coefficients.
+        intercept : ndarray of shape (2,)
+            Interval of the intercept.
+
+        Raises
+        ------
+        AttributeError
+            If the model was loaded from a file without intervals, or its mechanism has none.
+        """
+        if self._saved_intervals is not None and confidence == USUAL_CONFIDENCE:
+            return self._saved_intervals
+        coefs, intercepts = self._errors()
+        reach = np.quantile(np.abs(np.column_stack([coefs, intercepts])), _checked(confidence), axis=0)
+        reach[:-1][~self._bootstrapped().identified] = np.inf
+        coef = np.column_stack([self.coef_ - reach[:-1], self.coef_ + reach[:-1]])
+        return coef, np.array([self.intercept_ - reach[-1], self.intercept_ + reach[-1]])
+
+    def _drawn_intervals(self) -> Floats | None:
+        try:
+            return self.confidence_intervals()[0]
+        except AttributeError:
+            return None
+
+    @predicting
+    def predict_interval(
+        self, X: TableLike, confidence: float = USUAL_CONFIDENCE, of: Literal["mean", "target"] = "mean"
+    ) -> Floats:
+        """Compute an interval for the prediction of every row.
+
+        Parameters
+        ----------
+        X : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
+            The rows to predict for.
+        confidence : float, default=0.9
+            Probability with which an interval covers the true value, between 0 and 1.
+        of : {'mean', 'target'}, default='mean'
+            Whether the interval is for the mean of the target of such a row, or for the target itself.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, 2)
+            Lower and upper ends.
+
+        Raises
+        ------
+        AttributeError
+            If its mechanism has no intervals, or the model was loaded from a file that has none.
+        """
+        if of not in ("mean", "target"):
+            raise PrivacyError(
+                f"of={of!r} was given; it is 'mean' or 'target'. Use 'mean' for the prediction's own uncertainty."
+            )
+        coefs, intercepts = self._errors()
+        table = predict_table(self, X)
+        errors = np.asarray(linear_scores(table, self.schema_, self._geometry, coefs.T, intercepts))
+        predicted = self.predict(X)
+        if of == "target":
+            spread = self._spread()
+            reach = _normal_quantile(confidence) * np.sqrt(np.mean(errors**2, axis=1) + spread)
+        else:
+            reach = np.quantile(np.abs(errors), _checked(confidence), axis=1)
+        return np.column_stack([predicted - reach, predicted + reach])
+
+    # -- saving ------------------------------------------------------------------------------------
+
+    def _facts(self) -> JSONObject:
+        """The 90% intervals, where they are quickly computed."""
+        if len(self.coef_) > MOST_SAVED_INTERVALS or self._result is None:
+            return {}
+        try:
+            coef, intercept = self.confidence_intervals()
+        except AttributeError:
+            return {}
+        ends = [[float(low), float(high)] if np.isfinite(high - low) else None for low, high in coef]
+        facts: JSONObject = {"coef_interval": ends, "intercept_interval": intercept.tolist()}
+        if len(self.coef_) <= MOST_SAVED_DRAWS:
+            made = self._bootstrapped()
+            draws = np.column_stack([made.weights, made.intercepts]).tolist()
+            facts["bootstrap"] = {
+                "draws": [[_short(value) for value in draw] for draw in draws],
+                "variance": made.residual_variance,
+                "identified": made.identified.tolist(),
+            }
+        return facts
+
+    def _restore_facts(self, facts: JSONObject) -> None:
+        if "coef_interval" in facts:
+            ends = [[-np.inf, np.inf] if own is None else own for own in facts["coef_interval"]]
+            self._saved_intervals = (
+                np.array(ends, dtype=np.float64).reshape(len(self.coef_), 2),
+                np.array(facts["intercept_interval"], dtype=np.float64).reshape(2),
+            )
+        if "bootstrap" in facts:
+            own = facts["bootstrap"]
+            draws = np.array(own["draws"], dtype=np.float64)
+            known = np.array(own.get("identified", [True] * len(self.coef_)), dtype=np.bool_)
+            self._bootstrap = Bootstrap(draws[:, :-1], draws[:, -1], float(own["variance"]), known)
+
+    def _errors(self) -> tuple[Floats, Floats]:
+        """Bootstrap errors of the coefficients (one row per draw) and of the intercepts, in the units of the table."""
+        check_is_fitted(self)
+        made = self._bootstrapped()
+        shown = [self._geometry.table_units(w, float(b)) for w, b in zip(made.weights, made.intercepts, strict=True)]
+        return self._half() * np.array([coef for coef, _ in shown]), self._half() * np.array(
+            [intercept for _, intercept in shown]
+        )
+
+    def _bootstrapped(self) -> Bootstrap:
+        if self._bootstrap is not None:
+            return self._bootstrap
+        result = self._result
+        if result is None or getattr(result.released.value, "target_square", None) is None:
+            raise AttributeError(
+                f"Intervals were asked of a {type(self).__name__} that has none: it perturbs an objective, was loaded "
+                "from a file, or its mechanism has a loss, calibration or release of its own. "
+                "Fit it with intervals=True, and ask before saving."
+            )
+        functional = cast("FunctionalMechanism", result.mechanism)  # the only one that releases the target's square
+        fit = cast("LinearFit", result.fit)
+        self._bootstrap = bootstrap(functional, result.released, fit, self._geometry, result.problem)
+        return self._bootstrap
+
+    def _spread(self) -> float:
+        return self._half() ** 2 * self._bootstrapped().residual_variance
+
+    def _half(self) -> float:
+        block = self._geometry.target
+        assert block is not None
+        return block.unit
+
+>>>>>>> main
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True

@@ -8,8 +8,8 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.models.model_files import ModelFileError
 from privfit.models.report import JSONObject
-from privfit.models.saving import ModelFileError
 from privfit.rows import Interactions, Pair
 from privfit.schema import Geometry
 

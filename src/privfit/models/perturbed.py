@@ -18,6 +18,7 @@ from privfit.mechanisms.perturbation.problem import Coupling, coupling_for
 from privfit.models.base import PrivateLinearModel
 from privfit.models.features import USUAL_COMPONENTS, fourier_features, short_rows
 from privfit.models.inputs import Input, predict_table, predicting
+from privfit.models.model_files import ModelFileError
 from privfit.models.named import PERTURBATIONS, ERMMechanism
 from privfit.models.pairs import pair_facts, restored_pairs
 from privfit.models.private import FitResult, MechanismChoice
@@ -277,10 +278,13 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
         return pair_facts(self._geometry, self._pairs)
 
     def _restore_facts(self, facts: JSONObject) -> None:
+        width = np.atleast_2d(self.coef_).shape[1]
         if "fourier" in facts:
             columns, pairs, gamma, seed = facts["fourier"]
+            if 2 * pairs != width or columns != self._geometry.n_columns - self._geometry.intercept:
+                raise ModelFileError("The features of a model file do not go with its coefficients. Fit again.")
             self._features = FourierFeatures(int(columns), int(pairs), float(gamma), int(seed))
-        self._pairs = restored_pairs(self._geometry, facts, np.atleast_2d(self.coef_).shape[1])
+        self._pairs = restored_pairs(self._geometry, facts, width)
 
 
 AnyPerturbedModel = PerturbedModel[Any, Any]

@@ -1,18 +1,20 @@
 """Saved models: JSON with coefficients or centres, schema, report and version.
 
-Loading one runs no code from the file.
+Loading one runs no code from the file, and ends in a model or in a ModelFileError.
 """
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from privfit.losses import ConvexLoss, PolynomialLoss
+from privfit.models import model_files
+from privfit.models.model_files import ModelFileError
 from privfit.models.report import JSONObject, Report
+from privfit.models.trial import try_out
 from privfit.rows import point_geometry
 from privfit.schema import AUTO_KNOTS, Schema
 from privfit.version import VERSION
@@ -20,8 +22,9 @@ from privfit.version import VERSION
 if TYPE_CHECKING:
     from privfit.models.private import AnyModel
 
-_FORMAT = 1
-"""The version of saved files; older ones stay readable."""
+_MOST_KNOTS = 64
+"""Knots that a file may ask for: models have 8, and memory goes with them."""
+_NUMERIC, _GAPS = ("slope", "bins", "splines"), ("refused", "slope", "spline")
 _PARAMETERS = (
     "epsilon",
     "delta",
@@ -55,20 +58,10 @@ _PARAMETERS = (
 )
 
 
-class ModelFileError(ValueError):
-    """A file that is not a model saved by privfit.
-
-    See Also
-    --------
-    load_model : Reads a saved model.
-    """
-
-
 def save(model: AnyModel, path: Path) -> None:
     """Write a fitted model."""
     known = model.get_params(deep=False)
     document = {
-        "format": _FORMAT,
         "privfit": VERSION,
         "model": type(model).__name__,
         "parameters": {
@@ -85,7 +78,7 @@ def save(model: AnyModel, path: Path) -> None:
         "report": model.report_.to_dict(),
         "facts": model._facts(),
     }
-    path.write_text(json.dumps(document, indent=1, default=_plain) + "\n", encoding="utf-8")
+    model_files.write(path, document, _plain)
 
 
 def _learned(model: AnyModel) -> JSONObject:
@@ -123,30 +116,28 @@ def load(path: str | Path, kinds: dict[str, type[AnyModel]]) -> AnyModel:
     """The model in a file; `kinds` are the classes that may be in it, by name."""
     path = Path(path)
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        if document["format"] != _FORMAT:
-            raise ModelFileError(
-                f"The model file {path.name!r} has format {document['format']!r}; this privfit reads {_FORMAT}. Save "
-                "it again with this version."
-            )
-        return _restore(document, kinds)
+        model = _restore(model_files.read(path), kinds)
+        try_out(model)
+    except ModelFileError:
+        raise
     except FileNotFoundError as error:
         raise ModelFileError(
             f"There is no model file {path.name!r}. Give the path that `save` or `privfit fit -o` wrote."
         ) from error
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
-        raise ModelFileError(
-            f"The file {path.name!r} is not a model saved by privfit. Give the path that `save` or `privfit fit -o` "
-            "wrote."
-        ) from error
+    except Exception as error:  # a file can hold anything
+        raise model_files.no_model(path) from error
+    return model
 
 
 def _restore(document: JSONObject, kinds: dict[str, type[AnyModel]]) -> AnyModel:
     schema = Schema.from_toml(document["schema"])
     given = document["parameters"]
+    if not set(_PARAMETERS).issuperset(given):
+        raise ModelFileError("A model file has parameters that no file of privfit has. Fit again.")
     if isinstance(pairs := given.get("class_weight"), list):
         given["class_weight"] = dict(pairs)
     model = kinds[document["model"]](schema=schema, **given)
+    model._check_choices()
     model.schema_ = schema
     if "centres" in document:
         model._geometry = point_geometry(schema)
@@ -154,30 +145,43 @@ def _restore(document: JSONObject, kinds: dict[str, type[AnyModel]]) -> AnyModel
     elif "coef" in document:
         _restore_weights(model, schema, document)
     model.report_ = Report.from_dict(document["report"])
-    if document.get("facts"):
-        model._restore_facts(document["facts"])
+    model._restore_facts(document.get("facts", {}))
     model.n_features_in_ = len(schema.features)
     model._strict_names, model._by_position = bool(document["strict_names"]), bool(document.get("by_position", False))
-    if document["names"]:
-        model.feature_names_in_ = np.array(document["names"], dtype=object)
+    _restore_names(model, document)
     return model
+
+
+def _restore_names(model: AnyModel, document: JSONObject) -> None:
+    """Take back the names of the table's columns, which are the schema's, where it had any."""
+    listed = [column.name for column in model.schema_.features]
+    if document["names"] not in ([], listed) or document["features"] != list(model._geometry.feature_names):
+        raise ModelFileError("The names of columns in a model file are not those of its schema. Fit again.")
+    if document["names"]:
+        model.feature_names_in_ = np.array(listed, dtype=object)
 
 
 def _restore_weights(model: AnyModel, schema: Schema, document: JSONObject) -> None:
     encoding = document["encoding"]
     knots = encoding.get("knots", AUTO_KNOTS)
+    numeric, gaps = encoding["numeric"], encoding.get("gaps", "refused")
+    if not isinstance(knots, int) or not 2 <= knots <= _MOST_KNOTS or numeric not in _NUMERIC or gaps not in _GAPS:
+        raise ModelFileError("A model file has columns that are encoded as no model does it. Fit again.")
     model._geometry = schema.geometry(
-        numeric=encoding["numeric"],
+        numeric=numeric,
         paper=encoding["paper"],
         intercept=encoding.get("intercept", True),
         several=True,
         knots=knots,
         anchored="features" if encoding.get("anchored") else "no",
         whole=encoding.get("whole", False),
-        gaps=encoding.get("gaps", "refused"),
+        gaps=gaps,
     )
-    model._numeric_used, model._knots_used = encoding["numeric"], knots
-    model._restore(np.array(document["coef"], dtype=np.float64), np.array(document["intercept"], dtype=np.float64))
+    model._numeric_used, model._knots_used = numeric, knots
+    intercept = np.array(document["intercept"], dtype=np.float64)
+    model._restore(np.array(document["coef"], dtype=np.float64), intercept)
+    if np.ravel(model.intercept_).shape != intercept.shape:
+        raise ModelFileError("A model file has intercepts that its schema has no classes for. Fit again.")
 
 
 def _is_function(value: object) -> bool:

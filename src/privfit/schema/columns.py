@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.schema.edges import equal_edges, log_edges
-from privfit.schema.errors import SchemaError
+from privfit.schema.errors import SchemaError, shown
 
 Level = str | int | float | bool
 Bins = None | int | tuple[float, ...] | Literal["auto"]
@@ -32,6 +32,8 @@ LOG_SCALE_FROM = 1000.0
 """Ranges wider than this are divided on a logarithmic scale. No command varies it."""
 LEAST_DISTANCE = 1e-290
 """Bounds that are closer could not be divided by their distance in floats."""
+MOST_BINS = 65_536
+"""Bins of a number: so many take 0.1 seconds and a few MB, a billion would take all memory. No command varies it."""
 EXACT_WHOLE = 1 << 53
 """Numbers of this size are no longer distinguished exactly in floats."""
 
@@ -40,8 +42,8 @@ def checked_name(name: object) -> str:
     """A column's name, if it can be one."""
     if not isinstance(name, str) or not name:
         raise SchemaError(
-            f"A column was given the name {name!r}; a name is a non-empty text. Write, for example, Numeric('age', "
-            "low=0, high=120)."
+            f"A column was given the name {shown(name)}; a name is a non-empty text. Write, for example, "
+            "Numeric('age', low=0, high=120)."
         )
     return name
 
@@ -127,8 +129,8 @@ class Numeric:
             )
         if not (_is_number(self.low) and _is_number(self.high)) or not float(self.low) < float(self.high):
             raise SchemaError(
-                f"Column {self.name!r} has the bounds {self.low!r} and {self.high!r}; low and high are finite numbers "
-                "with low < high. "
+                f"Column {self.name!r} has the bounds {shown(self.low)} and {shown(self.high)}; low and high are "
+                "finite numbers with low < high. "
                 "Write the smallest and the largest value that can occur."
             )
         if not math.isfinite(float(self.high) - float(self.low)):
@@ -138,8 +140,8 @@ class Numeric:
             )
         if float(self.high) - float(self.low) < LEAST_DISTANCE:
             raise SchemaError(
-                f"Column {self.name!r} has the bounds {self.low!r} and {self.high!r}, which are too close to divide by "
-                "their distance. "
+                f"Column {self.name!r} has the bounds {shown(self.low)} and {shown(self.high)}, which are too close "
+                "to divide by their distance. "
                 f"Bounds are at least {LEAST_DISTANCE:g} apart. Give the column in a smaller unit."
             )
 
@@ -151,18 +153,18 @@ class Numeric:
             if bins == "auto":
                 return "auto"
         elif isinstance(bins, int):
-            if bins >= 2 and not isinstance(bins, bool):
+            if 2 <= bins <= MOST_BINS and not isinstance(bins, bool):
                 return bins
-        elif isinstance(bins, Sequence) and all(_is_number(edge) for edge in bins):
+        elif isinstance(bins, Sequence) and len(bins) < MOST_BINS and all(_is_number(edge) for edge in bins):
             edges = tuple(float(edge) for edge in bins)
             inner = tuple(edge for edge in edges if self.low < edge < self.high)
             rising = all(a < b for a, b in pairwise(edges))
             if inner and rising and self.low <= edges[0] and edges[-1] <= self.high:
                 return inner
         raise SchemaError(
-            f"Column {self.name!r} has bins={self.bins!r}; bins is None, a number of at least 2, 'auto', or rising "
-            "edges between "
-            f"{self.low:g} and {self.high:g}. Write, for example, bins=10 or bins=[20, 40, 65]."
+            f"Column {self.name!r} has bins={shown(self.bins)}; bins is None, a number from 2 to {MOST_BINS:,}, "
+            f"'auto', or fewer rising edges between {self.low:g} and {self.high:g}. Write, for example, bins=10 or "
+            "bins=[20, 40, 65]."
         )
 
     def _check_fill(self) -> None:
@@ -171,8 +173,8 @@ class Numeric:
         if isinstance(self.fill, str) and self.fill in (DROP, MISSING):
             return
         raise SchemaError(
-            f"Column {self.name!r} has fill={self.fill!r}; fill is a public number, 'missing' for a coefficient of its "
-            "own, or 'drop' for a target. "
+            f"Column {self.name!r} has fill={shown(self.fill)}; fill is a public number, 'missing' for a coefficient "
+            "of its own, or 'drop' for a target. "
             "Write a number that is sound for everybody who has none, such as fill=40, or leave it out to refuse "
             "missing ones."
         )
@@ -331,13 +333,13 @@ class Category:
         object.__setattr__(self, "fill", _plain(self.fill))
         if len(levels) < 2:
             raise SchemaError(
-                f"Column {self.name!r} has a single level, {levels[0]!r}, and says nothing about anybody. "
+                f"Column {self.name!r} has a single level, {shown(levels[0])}, and says nothing about anybody. "
                 "Leave it out, or list every level that can occur."
             )
         if self.fill is not None and self.fill not in levels and not self.drops:
             raise SchemaError(
-                f"Column {self.name!r} has fill={self.fill!r}, which is not one of its levels. "
-                f"Choose one of {list(levels)!r}, or fill='missing' for a level of its own."
+                f"Column {self.name!r} has fill={shown(self.fill)}, which is not one of its levels. "
+                f"Choose one of {shown(list(levels))}, or fill='missing' for a level of its own."
             )
 
     @property

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from privfit.schema.columns import Category, Column, Level, Numeric
-from privfit.schema.errors import SchemaError
+from privfit.schema.errors import SchemaError, shown
 
 BOX_TARGET = "target"
 
 
 def check_names(features: Sequence[Column], columns: Sequence[Column], person: str | None) -> None:
     """Refuse columns that are listed twice, and features that drop rows."""
-    names = [column.name for column in columns]
-    twice = sorted({name for name in names if names.count(name) > 1})
+    names = Counter(column.name for column in columns)
+    twice = sorted(name for name, times in names.items() if times > 1)
     if twice:
         raise SchemaError(
             f"The schema lists {twice} more than once. Each column is listed once, the target apart from the features."
@@ -37,8 +38,8 @@ def checked_person(person: object) -> str | None:
     if person is None or (isinstance(person, str) and person):
         return person
     raise SchemaError(
-        f"A schema was given person={person!r}; it is the name of the column that says whose row it is. Write, for "
-        "example, person='patient_id'."
+        f"A schema was given person={shown(person)}; it is the name of the column that says whose row it is. Write, "
+        "for example, person='patient_id'."
     )
 
 
@@ -61,7 +62,7 @@ def box_target(target: Column | tuple[float, float] | Sequence[Level] | None) ->
         return Numeric(BOX_TARGET, *target)  # type: ignore[arg-type]  # it refuses what is not a number
     if isinstance(target, str) or not (isinstance(target, Sequence) or hasattr(target, "tolist")):
         raise SchemaError(
-            f"Schema.box was given target={target!r}; it is a pair (low, high), a list of classes, a Numeric or a "
+            f"Schema.box was given target={shown(target)}; it is a pair (low, high), a list of classes, a Numeric or a "
             "Category. "
             "Write, for example, target=(0, 100) or target=['no', 'yes']."
         )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from privfit.schema.columns import Category, Column, Level, Numeric
-from privfit.schema.errors import SchemaError
+from privfit.schema.errors import SchemaError, shown
 
 EXAMPLE = 'where={"age": (18, None), "status": ["employed", "retired"]}'
 
@@ -75,7 +75,7 @@ def conditions(where: object) -> tuple[Condition, ...]:
 def _condition(name: object, asked: Any) -> Condition:
     if not isinstance(name, str) or not name:
         raise SchemaError(
-            f"A filter names the column {name!r}; a name is a non-empty text. Write, for example, {EXAMPLE}."
+            f"A filter names the column {shown(name)}; a name is a non-empty text. Write, for example, {EXAMPLE}."
         )
     if isinstance(asked, Mapping):
         if not asked or set(asked) - {"low", "high"}:
@@ -91,11 +91,18 @@ def _condition(name: object, asked: Any) -> Condition:
 
 
 def _is_bound(bound: object) -> bool:
-    return isinstance(bound, int | float) and not isinstance(bound, bool) and not math.isnan(bound)
+    return isinstance(bound, int | float) and not isinstance(bound, bool) and _is_comparable(bound)
+
+
+def _is_comparable(bound: float) -> bool:
+    try:
+        return not math.isnan(bound)
+    except OverflowError:  # an integer beyond every float
+        return False
 
 
 def _no_condition(name: str, asked: object) -> SchemaError:
     return SchemaError(
-        f"The filter of column {name!r} is {asked!r}; it is a pair (low, high) of numbers, of which one may be None, "
-        f"or a list of levels. Write, for example, {EXAMPLE}."
+        f"The filter of column {name!r} is {shown(asked)}; it is a pair (low, high) of numbers, of which one may be "
+        f"None, or a list of levels. Write, for example, {EXAMPLE}."
     )

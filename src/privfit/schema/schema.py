@@ -13,7 +13,7 @@ from privfit.schema import toml
 from privfit.schema.columns import Category, Column, Level, Numeric
 from privfit.schema.derived import box_target, check_names, checked_person, rebounded
 from privfit.schema.described import MOST_LEVELS, described
-from privfit.schema.errors import SchemaError
+from privfit.schema.errors import SchemaError, shown
 from privfit.schema.filters import Condition, conditions
 from privfit.schema.geometry import geometry_of
 
@@ -119,8 +119,8 @@ class Schema:
         width = 1 if n_features is None else n_features
         if not isinstance(width, Integral) or isinstance(width, bool) or width < 1:
             raise SchemaError(
-                f"Schema.box was given n_features={n_features!r}; it is an integer of at least 1. Leave it out for "
-                "any width."
+                f"Schema.box was given n_features={shown(n_features)}; it is an integer of at least 1. Leave it out "
+                "for any width."
             )
         schema = cls([Numeric(f"x{i}", low, high) for i in range(int(width))], box_target(target))
         if n_features is None:

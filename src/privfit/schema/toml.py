@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from privfit.schema.columns import Category, Column, Numeric
 from privfit.schema.errors import SchemaError
@@ -24,6 +25,8 @@ class Parsed:
     where: dict[str, object] | None = None
 
 
+LARGEST = 1 << 63
+"""What integers of TOML are below."""
 _KNOWN = {"feature", "target", "box", "person", "where"}
 
 _NUMERIC_FIELDS = {"name", "type", "low", "high", "bins", "fill"}
@@ -44,13 +47,7 @@ def load(path: Path) -> Parsed:
 
 def parse(text: str, where: str) -> Parsed:
     """What TOML text says; `where` names the text in errors."""
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SchemaError(
-            f"The schema in {where} is not valid TOML: {error}. Mend that line, or draft a new one with `privfit "
-            "schema`."
-        ) from error
+    document = _document(text, where)
     unknown = sorted(set(document) - _KNOWN)
     if unknown:
         raise SchemaError(
@@ -73,6 +70,26 @@ def parse(text: str, where: str) -> Parsed:
             )
         return Parsed(columns, target, _box(document["box"], columns, where))
     return Parsed(columns, target, None, document.get("person"), document.get("where"))
+
+
+def _document(text: str, where: str) -> dict[str, Any]:
+    """The TOML of a text, with integers that TOML allows: of 64 bits."""
+    try:
+        document = tomllib.loads(text)
+        if _has_huge(document):
+            raise ValueError("an integer has more than 64 bits")
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError is one; so are integers of too many digits
+        raise SchemaError(
+            f"The schema in {where} is not valid TOML: {error}. Mend that line, or draft a new one with "
+            "`privfit schema`."
+        ) from error
+    return document
+
+
+def _has_huge(value: object) -> bool:
+    if isinstance(value, dict | list):
+        return any(map(_has_huge, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, int) and not -LARGEST <= value < LARGEST
 
 
 def _box(entry: object, columns: list[Column], where: str) -> tuple[float, float]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from numbers import Integral
 from pathlib import Path
@@ -125,16 +126,18 @@ class Table(ABC):
         """Where the schema's columns stand: by name in any order, or by position when there are no names."""
         if self.names is None:
             return list(range(len(columns)))
-        missing = [column.name for column in columns if column.name not in self.names]
+        places = {name: place for place, name in enumerate(self.names)}
+        missing = [column.name for column in columns if column.name not in places]
         if missing:
             raise self._missing_columns(missing)
-        twice = [column.name for column in columns if self.names.count(column.name) > 1]
+        times = Counter(self.names) if len(places) < len(self.names) else {}
+        twice = [column.name for column in columns if times.get(column.name, 1) > 1]
         if twice:
             raise DataError(
                 f"The table has more than one column called {', '.join(map(repr, twice))}. Rename or drop one of them. "
                 "Nothing was charged."
             )
-        return [self.names.index(column.name) for column in columns]
+        return [places[column.name] for column in columns]
 
     def _missing_columns(self, missing: list[str]) -> DataError:
         """The error for columns that the schema lists and the table lacks.

@@ -35,6 +35,9 @@ Chosen on Adult, Bank and Brazil: docs/classifiers.md."""
 FOR_TABLES, FOR_EACH_TABLE, MOST_FOR_TABLES = Fraction(8, 100), Fraction(4, 100), Fraction(32, 100)
 """What choosing and measuring have of epsilon together: a fixed share, and more for each term up to a limit. More
 leaves less for the weights. See docs/constants.md."""
+FEW_ROWS, MOST_TIMES = 30_000, 3
+"""The fixed share grows in proportion to rows that are looked at times epsilon from so many on, up to so many times:
+where they are many, weights need less of epsilon. See docs/constants.md."""
 BESIDE_GAUSSIAN = Fraction(3, 2)
 """So many times these shares beside Gaussian noise, with which pure steps compose at less cost. See
 docs/constants.md."""
@@ -55,7 +58,7 @@ SCORE_BITS, LARGEST_WEIGHT = 36, 1 << 12
 NOT_BY_CHANCE, SOFT_COUNT = 0.6, 25
 """What is subtracted from the size of a cell's sum of slopes: 0.6 root(rows + 25) times the largest slope, so that
 pairs with many cells do not win by noise alone. See docs/constants.md."""
-STEADY, FURTHEST = 3.0, 1.5
+STEADY, FURTHEST = 3.0, 4.0
 """A Newton step is shortened where a curvature is below so many standard deviations of its noise, and is at most so
 long. See docs/constants.md."""
 MOST_INTERACTIONS = 20
@@ -150,9 +153,12 @@ class BudgetSplit:
     tables: Fraction
 
     @classmethod
-    def of(cls, pairs: int, gaussian: bool) -> BudgetSplit:
-        """More for more pairs; and half as much again beside Gaussian noise, from which pure steps take less."""
-        tables = min(FOR_TABLES + FOR_EACH_TABLE * pairs, MOST_FOR_TABLES)
+    def of(cls, pairs: int, gaussian: bool, signal: float = 0.0) -> BudgetSplit:
+        """More for more pairs, and where rows that are looked at times epsilon, the signal, are many; and half as much
+        again beside Gaussian noise, from which pure steps take less.
+        """
+        fixed = FOR_TABLES * min(max(Fraction(int(signal), FEW_ROWS), Fraction(1)), Fraction(MOST_TIMES))
+        tables = min(fixed + FOR_EACH_TABLE * pairs, MOST_FOR_TABLES)
         more = BESIDE_GAUSSIAN if gaussian else Fraction(1)
         return cls(pairs, FOR_CHOICES * more, tables * more)
 

@@ -88,10 +88,10 @@ class ObjectivePerturbation(Perturbation):
     interactions : int or 'auto', default=0
         For logistic regression with two classes, how many interaction terms are chosen privately and measured after the
         weights: tables of scores for pairs of columns, and for numbers in fine steps. The weights then have the larger
-        part of epsilon, 80% with one term and 76% with two; with Gaussian noise all steps are calibrated together.
-        "auto" is none where rows that are looked at times epsilon (over `rows_per_person`) are below 20,000, one from
-        there on, and two from 40,000 on; half as many rows will do where noise is Gaussian. It is none where there are
-        more than 5,000 candidates.
+        part of epsilon, from 80% with one term to 60% with two where rows are many; with Gaussian noise all steps are
+        calibrated together. "auto" is none where rows that are looked at times epsilon (over `rows_per_person`) are
+        below 20,000, one from there on, and two from 40,000 on; half as many rows will do where noise is Gaussian. It
+        is none where there are more than 5,000 candidates.
     calibration : {'tight', 'paper'}, default='tight'
         "paper" is Algorithm 2 of [1]_ as printed, for comparison: noise of density proportional to exp(-epsilon |b| /
         2) for rows of norm 1, whatever the ridge, and a minimum that is taken to be exact. It is NOT private, and a
@@ -275,10 +275,11 @@ class ObjectivePerturbation(Perturbation):
 
     def _with_interactions(self, number: int, facts: PublicFacts, problem: ERMProblem) -> ERMPlan:
         """Where noise may be Gaussian, kinds are compared beside the terms that pure noise would have."""
-        split = BudgetSplit.of(number, gaussian=False)
+        signal = self._signal(facts, problem)
+        split = BudgetSplit.of(number, gaussian=False, signal=signal)
         plan = self._plan_beside(split, facts, problem)
         if plan.event.delta:
-            split = BudgetSplit.of(self._n_interactions(facts, problem, gaussian=True), gaussian=True)
+            split = BudgetSplit.of(self._n_interactions(facts, problem, gaussian=True), gaussian=True, signal=signal)
             plan = replace(self, noise="gaussian")._plan_beside(split, facts, problem)
         return planned_terms(replace(plan, facts=facts), split)
 
@@ -318,6 +319,13 @@ class ObjectivePerturbation(Perturbation):
                 f"at most {MOST_CELLS} cells a table and {MOST_CHOICES} to choose from. Use 0, or 'auto'."
             )
         return int(self.interactions)
+
+    def _signal(self, facts: PublicFacts, problem: ERMProblem) -> float:
+        """Rows that are looked at times epsilon, over rows per person; 0 where the number of rows is not known."""
+        there = len(menu_for(facts.geometry, problem))
+        if facts.n_rows is None or not there:
+            return 0.0
+        return signal_of(facts.parameters, min(facts.n_rows, enough_rows(facts.parameters, there)))
 
     # -- the release -------------------------------------------------------------------------------
 
@@ -381,7 +389,12 @@ def automatic_interactions(parameters: PrivacyParameters, n_rows: int | None, ga
     """How many interaction terms there are where nobody says: none where the number of rows is not known, or too small
     at this epsilon. Beside Gaussian noise they cost less.
     """
-    signal = 0.0 if n_rows is None else n_rows * parameters.budget.epsilon / parameters.rows_per_person
+    signal = 0.0 if n_rows is None else signal_of(parameters, n_rows)
     if gaussian:
         signal *= WORTH_BESIDE_GAUSSIAN
     return (signal >= ONE_TERM_FROM) + (signal >= TWO_TERMS_FROM)
+
+
+def signal_of(parameters: PrivacyParameters, n_rows: int) -> float:
+    """Rows times epsilon, over rows per person."""
+    return n_rows * parameters.budget.epsilon / parameters.rows_per_person

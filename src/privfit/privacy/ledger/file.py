@@ -15,8 +15,9 @@ SQLite never locks, so both kinds do not meet.
 - Readers take it too: while the locks of a writer are lost, its journal looks like one that a killed process left, and
   a reader would undo it.
 
-Used on Linux, where Python has these locks and the layout of their request is known. Elsewhere, and on file systems
-without them, SQLite's own locks are all there is; docs/sharp-edges.md says what must not be done then.
+Used on Linux, where Python has these locks and the layout of their request is known; file systems that lie about them
+are refused (file_systems.py). Elsewhere, and on file systems without them, SQLite's own locks are all there is;
+docs/sharp-edges.md says what must not be done then.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from pathlib import Path
 from privfit.privacy.errors import LedgerError
 from privfit.privacy.ledger.chain import NEWEST, VERSION, State, appended
 from privfit.privacy.ledger.entries import COLUMNS, STATED, Damaged, Row, StateRow, Value, read_event
+from privfit.privacy.ledger.file_systems import check_locks
 from privfit.privacy.ledger.making import DURABLE, TABLES, make_file
 from privfit.privacy.ledger.place import Place, Records, Snapshot, replaced
 
@@ -170,8 +172,8 @@ class FileRecords(Records):
 
     def budget(self) -> Sequence[Row]:
         """The rows of the budget. Refuses a file that some other program has put into WAL mode, which the file itself
-        keeps: charges would sit in a second file, which a copy or a backup of the ledger leaves behind. In a
-        transaction nobody can change it any more.
+        keeps: charges would sit in a second file, which a copy or a backup of the ledger leaves behind; and one with
+        triggers or views. In a transaction nobody can change it any more.
         """
         rows = self.connection.execute("SELECT * FROM budget LIMIT 2").fetchall()
         (mode,) = self.connection.execute("PRAGMA journal_mode").fetchone()
@@ -180,6 +182,12 @@ class FileRecords(Records):
                 f"The ledger {self.name!r} has the journal mode {mode!r}, which another program has set, and it needs "
                 "'delete': otherwise charges are kept in another file. Nothing was charged or released. Set it back: "
                 f'sqlite3 {self.name} "PRAGMA journal_mode=delete".'
+            )
+        programs = "SELECT 1 FROM sqlite_master WHERE type NOT IN ('table', 'index') LIMIT 1"
+        if self.connection.execute(programs).fetchone():  # a trigger could take away the entry that is written
+            raise LedgerError(
+                f"The ledger {self.name!r} has triggers or views, which another program has put there and which could "
+                "change entries. Nothing was charged or released. Restore the file."
             )
         return rows
 
@@ -306,6 +314,8 @@ def _lock(path: Path, seconds: float) -> int:
         while True:  # a call that blocks could not be interrupted
             try:
                 _request(descriptor, kind)
+                if kind == fcntl.F_WRLCK:
+                    check_locks(path, descriptor, lambda second: _request(second, fcntl.F_WRLCK))
                 return descriptor
             except OSError as error:
                 if error.errno in _NOT_HERE:

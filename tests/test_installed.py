@@ -11,44 +11,44 @@ import pytest
 from tests.test_tools import tool
 
 ROOT = Path(__file__).parents[1]
-packaging = tool("packaging")
+installed = tool("installed")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
 def test_supported_versions_begin_with_the_oldest_that_installs() -> None:
-    assert PROJECT["requires-python"] == f">={packaging.supported()[0]}"
-    assert f"{sys.version_info.major}.{sys.version_info.minor}" in packaging.supported()
+    assert PROJECT["requires-python"] == f">={installed.supported()[0]}"
+    assert f"{sys.version_info.major}.{sys.version_info.minor}" in installed.supported()
 
 
 def test_sizes_are_of_files_and_not_of_what_links_lead_to(tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "data").write_bytes(bytes(2_000_000))
     (tmp_path / "link").symlink_to(tmp_path / "inner" / "data")
-    assert packaging.size_of(tmp_path) == 2.0
+    assert installed.size_of(tmp_path) == 2.0
 
 
 def test_quick_tests_exist() -> None:
-    assert [name for name in packaging.QUICK if not (ROOT / name).is_file()] == []
+    assert [name for name in installed.QUICK if not (ROOT / name).is_file()] == []
 
 
 def test_versions_are_printed_of_everything_that_decides_results() -> None:
     needed = {name.split(">")[0] for name in PROJECT["dependencies"]}
-    assert set(packaging.NAMED) <= needed
+    assert set(installed.NAMED) <= needed
 
 
 def test_a_command_that_fails_says_which_and_why() -> None:
-    with pytest.raises(packaging.Failed, match="no such thing"):
-        packaging.run(sys.executable, "-c", "raise SystemExit('no such thing')")
-    assert packaging.run(sys.executable, "-c", "print(1)") == "1\n"
+    with pytest.raises(installed.Failed, match="no such thing"):
+        installed.run(sys.executable, "-c", "raise SystemExit('no such thing')")
+    assert installed.run(sys.executable, "-c", "print(1)") == "1\n"
 
 
 def test_a_step_that_fails_does_not_stop_the_others(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def broken(folder: Path) -> None:
-        raise packaging.Failed("broken")
+        raise installed.Failed("broken")
 
-    monkeypatch.setattr(packaging, "STEPS", {"build": broken, "newest": lambda folder: print(folder.is_dir())})
-    assert packaging.main([]) == 1
-    assert packaging.main(["newest"]) == 0
+    monkeypatch.setattr(installed, "STEPS", {"build": broken, "newest": lambda folder: print(folder.is_dir())})
+    assert installed.main([]) == 1
+    assert installed.main(["newest"]) == 0
     assert capsys.readouterr().out == "True\nTrue\n"
