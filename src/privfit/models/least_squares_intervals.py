@@ -194,7 +194,10 @@ class LeastSquaresIntervals(ModelWithIntervals):
             self._saved_share = np.array(facts["noise_share"], dtype=np.float64)
         if "coef_interval" in facts:
             ends = [[-np.inf, np.inf] if own is None else own for own in facts["coef_interval"]]
-            self._saved_intervals = (np.array(ends), np.array(facts["intercept_interval"]))
+            self._saved_intervals = (
+                np.array(ends, dtype=np.float64).reshape(len(self.coef_), 2),
+                np.array(facts["intercept_interval"], dtype=np.float64).reshape(2),
+            )
         if "bootstrap" in facts:
             own = facts["bootstrap"]
             draws = np.array(own["draws"], dtype=np.float64)

@@ -24,7 +24,7 @@ from privfit.mechanisms.functional.problem import QuadraticProblem
 from privfit.mechanisms.perturbation.interaction_terms import integer_weights
 from privfit.mechanisms.perturbation.problem import ERMPlan
 from privfit.mechanisms.perturbation.regression import ObjectiveRegression, RegressionPlan
-from privfit.mechanisms.perturbation.regression_fit import RegressionFit, signal_of
+from privfit.mechanisms.perturbation.regression_fit import RegressionFit
 from privfit.mechanisms.perturbation.regression_weights import RegressionWeights
 from privfit.mechanisms.perturbation.target_scale import (
     LEAST_THRESHOLD,
@@ -32,6 +32,7 @@ from privfit.mechanisms.perturbation.target_scale import (
     ChosenScale,
     KnownScale,
     amount_scale,
+    signal_of,
 )
 from privfit.privacy import Draws, PrivacyError
 from privfit.privacy.event import laplace_scale

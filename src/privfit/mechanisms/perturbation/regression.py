@@ -29,7 +29,6 @@ from privfit.mechanisms.perturbation.regression_fit import (
     RegressionFit,
     check_rows,
     rounded_down,
-    signal_of,
     with_shown_penalty,
 )
 from privfit.mechanisms.perturbation.regression_weights import TAPER, RegressionWeights
@@ -41,7 +40,13 @@ from privfit.mechanisms.perturbation.shape_bands import (
     curvature_sums,
     half_widths,
 )
-from privfit.mechanisms.perturbation.target_scale import CLIPPING_PER_NOISE, ChosenScale, TargetScale
+from privfit.mechanisms.perturbation.target_scale import (
+    COVERING_BEYOND,
+    LEAST_STRETCH,
+    ChosenScale,
+    TargetScale,
+    covering_stretch,
+)
 from privfit.privacy import Budget, Draws, Event, PrivacyError, PrivacyParameters, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import Laplace, Part
@@ -58,11 +63,6 @@ INTERCEPT_WIDTH = 3.0
 more noise. papers/experiments/regression.py."""
 LARGEST_STEP = 2.0**61
 """Weights on their lattice are cut here, so that they are 64-bit integers with noise on them."""
-COVERING_BEYOND = 0.05 / CLIPPING_PER_NOISE
-COVERING_STRETCH, LEAST_COVERING_STRETCH, ANSWERS_UP_TO = 0.04, 2.0, 2.0
-"""For intervals the threshold is a multiple of what about 5% of the targets lie beyond: so much times the root of rows
-times epsilon per column, and at least two. More means less bias where errors are skewed and more noise. For the second
-moments of gradients residuals count up to so many times what is multiplied. Chosen; coverage.py --models measures."""
 COUNT_SHARE = 4
 """Where the number of rows is private, one in so many parts of the intercept's noise is for a count."""
 
@@ -149,12 +149,14 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
     def _weights(self, problem: QuadraticProblem, facts: PublicFacts | None = None) -> RegressionWeights:
         """The mechanism of the weights; without facts, one with the same encoding."""
         penalty = problem.penalty
+        stretch = covering_stretch(facts) if self.covering and facts is not None else 1.0
+        own = RegressionWeights(noise=self.noise, stretch=stretch)
         if penalty is None or penalty.alpha == "auto":
-            return RegressionWeights(noise=self.noise, l1_ratio=0.0 if penalty is None else penalty.l1_ratio)
+            return replace(own, l1_ratio=0.0 if penalty is None else penalty.l1_ratio)
         rows = 1.0 if facts is None or penalty.ridge else float(facts.n_rows or 0)
         alpha = float(penalty.alpha) * rows / (problem.max_weight or 1.0)  # rows count from 0 to 1 in the fit
         absolute, squared = alpha * penalty.l1_ratio, alpha * (1 - penalty.l1_ratio)
-        return RegressionWeights(noise=self.noise, alpha=squared, scaled=penalty.scaled, absolute=absolute)
+        return replace(own, alpha=squared, scaled=penalty.scaled, absolute=absolute)
 
     def _erm(self, problem: QuadraticProblem, facts: PublicFacts | None = None) -> ERMProblem:
         """The problem of the weights, in units of a threshold that is not chosen yet."""
@@ -224,11 +226,9 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
     def _scale(self, facts: PublicFacts, problem: QuadraticProblem, weights: ERMPlan) -> ChosenScale:
         """What is chosen before the weights: where the target lies, and its unit."""
         rows, centre = facts.n_rows or USUAL_ROWS, FOR_CENTRE if problem.fit_intercept else Fraction(0)
-        noise = self._noise_on_predictions(weights.sd, weights.gradients.norms, rows)
-        if not self.covering:
-            return TargetScale.planned(facts.parameters, rows, noise, centre, FOR_THRESHOLD)
-        chosen = TargetScale.planned(facts.parameters, rows, COVERING_BEYOND, centre, FOR_THRESHOLD)
-        return replace(chosen, stretch=max(COVERING_STRETCH * math.sqrt(signal_of(facts)), LEAST_COVERING_STRETCH))
+        noise = COVERING_BEYOND if self.covering else self._noise_on_predictions(weights.sd, weights.gradients.norms, rows)
+        chosen = TargetScale.planned(facts.parameters, rows, noise, centre, FOR_THRESHOLD)
+        return replace(chosen, stretch=covering_stretch(facts)) if self.covering else chosen
 
     def _noise_on_predictions(self, sd: float, norms: RowNorms, rows: int) -> float:
         """Per unit of threshold: what clipping is weighed against."""
@@ -342,7 +342,7 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         TabulatedLoss
             Curvatures and squared slopes.
         """
-        return tables_of(loss).up_to(min(ANSWERS_UP_TO / plan.scale.stretch, 1.0))
+        return tables_of(loss).up_to(min(LEAST_STRETCH / plan.scale.stretch, 1.0))
 
     def noise_on_level(self, fit: RegressionFit, plan: RegressionPlan, rows: float) -> float:
         """Return the standard deviation of the noise on the move of the intercept, in units of the weights.

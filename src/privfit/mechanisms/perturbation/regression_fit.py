@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.mechanisms.base import USUAL_ROWS, PublicFacts
+from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.functional.problem import QuadraticProblem
 from privfit.mechanisms.perturbation.absolute_penalty import SparseWeights
 from privfit.mechanisms.perturbation.certainty import Certainty
@@ -111,12 +111,6 @@ def perturbs_objective(parameters: PrivacyParameters, n_rows: int | None, geomet
     """
     signal = (n_rows or 0) * parameters.budget.epsilon / parameters.rows_per_person
     return OBJECTIVE_FROM <= signal < MOMENTS_FROM * geometry.n_columns * geometry.l2**4
-
-
-def signal_of(facts: PublicFacts) -> float:
-    """Rows times epsilon, per column of the schema: how far effects stand out from noise, from public facts."""
-    rows, parameters = facts.n_rows or USUAL_ROWS, facts.parameters
-    return rows * parameters.budget.epsilon / (int(parameters.rows_per_person) * facts.geometry.l2**2)
 
 
 def rounded_down(budget: Budget, share: Fraction) -> Budget:

@@ -66,6 +66,8 @@ class RegressionWeights(ObjectivePerturbation):
     """What multiplies absolute coefficients beside half the sum of squared errors; None follows a public rule."""
     l1_ratio: float = 0.0
     """Where the public rule is followed, the share of it that is on absolute values."""
+    stretch: float = 1.0
+    """What multiplies the threshold that is chosen; the noise for the solver's precision is as much smaller."""
 
     def loss_at(self, centre: float, threshold: float) -> ConvexLoss:
         """The loss of predictors that are measured from this centre, in units of this threshold."""
@@ -108,7 +110,7 @@ class RegressionWeights(ObjectivePerturbation):
         assert noise is not None
         gradients = replace(plan.gradients, loss=self.loss_at(centre, threshold))
         rows, norms = max(most_rows(facts.parameters, facts.n_rows), 1), gradients.norms
-        quiet = max(QUIET_WEIGHTS, QUIET_SHARE * noise.sd / rows)
+        quiet = max(QUIET_WEIGHTS / self.stretch, QUIET_SHARE * noise.sd / rows)
         if self.alpha is None:
             wanted = (1 - self.l1_ratio) * CONTRAST_RIDGE * math.sqrt(norms.entries) * noise.sd
             most = PenaltyMatrix.even(norms, wanted, facts.geometry.intercept)

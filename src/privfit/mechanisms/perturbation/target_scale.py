@@ -6,6 +6,7 @@ Both are permute-and-flip on integer scores that are counts of rows. Targets are
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Protocol
@@ -13,6 +14,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.mechanisms.base import USUAL_ROWS, PublicFacts
 from privfit.privacy import Draws, PrivacyParameters, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import Part, Selection
@@ -45,6 +47,11 @@ LARGER_COSTS, MOST_LARGER_COSTS = 0.5, 0.25
 over the whole grid. Less chooses thresholds that are too large more often, more such that are too small."""
 
 
+COVERING_BEYOND = 0.05 / CLIPPING_PER_NOISE
+COVERING_STRETCH, LEAST_STRETCH, MOST_STRETCH = 0.04, 2.0, 8.0
+"""For intervals the threshold is a multiple of what about 5% of the targets lie beyond: so much times the root of rows
+times epsilon per column, from two to eight. More means less bias where errors are skewed and more noise. For the second
+moments of gradients residuals count up to twice what is multiplied. Chosen; coverage.py --models measures."""
 WHOLE_RANGE = 2.0
 """No two targets are farther apart, so that no threshold needs to be larger."""
 
@@ -223,3 +230,14 @@ def amount_scale(geometry: Geometry) -> tuple[float, float]:
     assert block is not None
     zero = -block.center / block.unit
     return zero, 1.0 - zero
+
+
+def covering_stretch(facts: PublicFacts) -> float:
+    """What multiplies the threshold where intervals are bought: from public facts."""
+    return min(max(COVERING_STRETCH * math.sqrt(signal_of(facts)), LEAST_STRETCH), MOST_STRETCH)
+
+
+def signal_of(facts: PublicFacts) -> float:
+    """Rows times epsilon, per column of the schema: how far effects stand out from noise, from public facts."""
+    rows, parameters = facts.n_rows or USUAL_ROWS, facts.parameters
+    return rows * parameters.budget.epsilon / (int(parameters.rows_per_person) * facts.geometry.l2**2)
