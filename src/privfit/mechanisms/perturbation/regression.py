@@ -226,13 +226,13 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
     def _scale(self, facts: PublicFacts, problem: QuadraticProblem, weights: ERMPlan) -> ChosenScale:
         """What is chosen before the weights: where the target lies, and its unit."""
         rows, centre = facts.n_rows or USUAL_ROWS, FOR_CENTRE if problem.fit_intercept else Fraction(0)
-        noise = COVERING_BEYOND if self.covering else self._noise_on_predictions(weights.sd, weights.gradients.norms, rows)
+        noise = self._noise_on_predictions(weights.sd, weights.gradients.norms, rows)
         chosen = TargetScale.planned(facts.parameters, rows, noise, centre, FOR_THRESHOLD)
         return replace(chosen, stretch=covering_stretch(facts)) if self.covering else chosen
 
     def _noise_on_predictions(self, sd: float, norms: RowNorms, rows: int) -> float:
         """Per unit of threshold: what clipping is weighed against."""
-        return sd * norms.columns / (math.sqrt(norms.entries) * rows)
+        return COVERING_BEYOND if self.covering else sd * norms.columns / (math.sqrt(norms.entries) * rows)
 
     def _last_parts(self, facts: PublicFacts, epsilon: Fraction, bits: int, unit: int) -> tuple[Part, ...]:
         """Noise on the sum of residuals; and on the number of rows, or the sum of weights, where that is private."""
