@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+CORE := $(VENV)/.core
 READY := $(VENV)/.ready
 
 .PHONY: help demo test lint types check docs hooks bench reproduce audit faults fuzz clean
@@ -20,13 +21,18 @@ help:
 	@echo "make faults  kills, races, full disks and flipped bits against ledgers (hours; FAULTS=\"--kills 500\")"
 	@echo "make fuzz    hostile schemas, models, ledgers, tables and command lines (FUZZ=\"models --seconds 600\")"
 
-$(READY): pyproject.toml papers/pyproject.toml
+# What somebody who tries it needs: less than tests and the site do.
+$(CORE): pyproject.toml
 	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[plots,explore]"
+	@touch $(CORE)
+
+$(READY): $(CORE) pyproject.toml papers/pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]" --editable ./papers
 	@touch $(READY)
 
-demo: $(READY)
+demo: $(CORE)
 	$(BIN)/privfit demo
 
 test: $(READY)

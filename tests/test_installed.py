@@ -52,3 +52,22 @@ def test_a_step_that_fails_does_not_stop_the_others(
     assert installed.main([]) == 1
     assert installed.main(["newest"]) == 0
     assert capsys.readouterr().out == "True\nTrue\n"
+
+
+# -- the way of a newcomer -------------------------------------------------------------------------
+
+newcomer = tool("newcomer")
+
+
+def test_the_readme_leads_to_a_release_in_at_most_six_commands_without_python() -> None:
+    typed = newcomer.commands((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert len(typed) + 1 <= newcomer.MOST_COMMANDS
+    assert [one for one in typed if "python" in one] == []
+    assert [one.split()[1] for one in typed[2:]] == ["schema", "fit", "report"]
+
+
+def test_the_way_is_timed_as_far_as_it_went(tmp_path: Path) -> None:
+    seconds, wrong = newcomer.typed(["sleep 0.2", "echo no >&2; false", "sleep 9"], tmp_path)
+    assert len(seconds) == 1
+    assert 0.2 <= seconds[0] < 5
+    assert wrong == "no\n"

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -54,7 +55,9 @@ class Failed(Exception):
 
 def run(*command: str | Path, folder: Path = ROOT) -> str:
     """What a command prints on stdout; its end on stderr where it fails."""
-    done = subprocess.run([str(part) for part in command], cwd=folder, capture_output=True, text=True, check=False)
+    own = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # what is installed, not src/
+    asked = [str(part) for part in command]
+    done = subprocess.run(asked, cwd=folder, env=own, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Failed(f"{' '.join(map(str, command))}\n{(done.stdout + done.stderr)[-3000:]}")
     return done.stdout

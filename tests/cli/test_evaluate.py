@@ -56,3 +56,31 @@ def test_refusals_charge_nothing(run: Run, files: None, more: tuple[object, ...]
     result = run(*START, *more, "--ledger", "people.db")
     assert result.exit_code != 0
     assert pf.Ledger("people.db").n_entries == 0
+
+
+# -- parts of one table ----------------------------------------------------------------------------
+
+
+def test_both_parts_of_a_table_cost_what_the_dearer_one_costs(run: Run, files: None) -> None:
+    SCHEMA.save("people.toml")
+    pf.Ledger("people.db", epsilon=1.0)
+    parts = ("--ledger", "people.db", "--holdout", "2026", "--holdout-share", 0.25, "--json")
+    fitted = run("fit", "held.parquet", "-s", "people.toml", "-m", "logistic", "-e", 0.8, "-o", "own.json", *parts)
+    assert fitted.exit_code == 0, fitted.stderr
+    found = run("evaluate", "own.json", "held.parquet", "--epsilon", 0.5, *parts)
+    assert found.exit_code == 0, found.stderr
+    ledger = pf.Ledger("people.db")
+    assert ledger.spent.epsilon == pytest.approx(0.8)
+    assert {entry.event.split_part for entry in ledger.entries()} == {"fit", "evaluate"}
+    counted = np.array(json.loads(found.stdout)["confusion"]["values"]).sum()
+    assert 0.2 * len(HELD) < counted < 0.3 * len(HELD)
+
+
+@pytest.mark.parametrize("options", [("--holdout", "2026"), ("--holdout-share", 0.3, "-l", "people.db")])
+def test_a_part_needs_a_name_and_a_ledger(run: Run, files: None, options: tuple[object, ...]) -> None:
+    SCHEMA.save("people.toml")
+    pf.Ledger("people.db", epsilon=1.0)
+    assert run(*START, *options).exit_code != 0
+    fit = ("fit", "held.parquet", "-s", "people.toml", "-m", "logistic", "-e", 0.8, "-o", "own.json")
+    assert run(*fit, *options).exit_code != 0
+    assert pf.Ledger("people.db").n_entries == 0

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from privfit.cli.console import hint, print_answer, reading
+from privfit.cli.holdout_options import HoldoutOption, HoldoutShareOption, check_holdout, part_of
 from privfit.cli.ledger_options import check_ledger_options, paying_ledger
 from privfit.cli.options import (
     Adjacency,
@@ -49,6 +50,8 @@ def evaluate(
     adjacency: AdjacencyOption = Adjacency.replace_one,
     expected_rows: ExpectedRowsOption = None,
     seed: SeedOption = None,
+    holdout: HoldoutOption = None,
+    holdout_share: HoldoutShareOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure how good a saved model is on the rows of a private table.
@@ -61,9 +64,11 @@ def evaluate(
     Examples:
       privfit evaluate model.json holdout.parquet --epsilon 0.1 --ledger people.db
       privfit evaluate model.json holdout.csv -e 0.1 --metric auc --json
+      privfit evaluate model.json people.csv -e 0.1 -l people.db --holdout 2026
     """
     PrivacyParameters(Budget(epsilon), adjacency.value, rows_per_person, expected_rows)  # or refuses them
     check_ledger_options(seed, ledger, ledger_epsilon, ledger_delta, note)
+    check_holdout(holdout, holdout_share, ledger)
     if figure is not None:
         check_output(figure, model, table, ledger=ledger)
     fitted = load_model(model)
@@ -72,7 +77,7 @@ def evaluate(
     with reading(table):
         found = evaluated(
             fitted,
-            table,
+            part_of(table, "evaluate", holdout, holdout_share, book, fitted.schema_),
             epsilon=epsilon,
             ledger=book,
             metrics=metric or "auto",

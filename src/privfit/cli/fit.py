@@ -38,6 +38,7 @@ from privfit.cli.fit_options import (
     TimeOption,
     WeightOption,
 )
+from privfit.cli.holdout_options import HoldoutOption, HoldoutShareOption, check_holdout, part_of
 from privfit.cli.ledger_options import check_ledger_options, check_new_budget, opened_ledger
 from privfit.cli.options import (
     Adjacency,
@@ -137,6 +138,8 @@ def fit(
     class_weight: ClassWeightOption = None,
     n_jobs: JobsOption = None,
     max_memory: MemoryOption = None,
+    holdout: HoldoutOption = None,
+    holdout_share: HoldoutShareOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Fit a private model on a table and write it as JSON.
@@ -155,6 +158,7 @@ def fit(
     """
     PrivacyParameters(Budget(epsilon, delta), adjacency.value, rows_per_person, expected_rows)  # or a refusal
     check_ledger_options(seed, ledger, ledger_epsilon, ledger_delta, note)
+    check_holdout(holdout, holdout_share, ledger)
     own = _penalty(model, alpha, l1_ratio) | _of_points(model, clusters, components)
     own |= _of_coefficients(model, no_intercept, numeric, mechanism, intervals) | _of_rest(
         model, interactions, quantile
@@ -177,7 +181,8 @@ def fit(
     estimator._check_parameters(facts)  # before a ledger is made
     estimator.set_params(ledger=_paying_ledger(estimator, ledger, ledger_epsilon, ledger_delta, note))
     with counting_rows(f"Reading {shown_source(table)}", opened.n_rows):
-        estimator.fit(opened, *((None, weight) if weight else ()))
+        rows = part_of(opened, "fit", holdout, holdout_share, estimator.ledger, facts)
+        estimator.fit(rows, *((None, weight) if weight else ()))
     _saved_and_shown(estimator, output, as_json)
 
 

@@ -3,39 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.planning.sampled_law import Coded, Law, SampledLaw
 from privfit.privacy import PublicGenerator, seeded_generator
 from privfit.schema import Category, Column, Numeric, Schema
 from privfit.tables import DataError, Frame, TableLike, columns_to_frame, in_memory, joined
 
 Floats = NDArray[np.float64]
-Coded = dict[str, Floats]
-"""Numbers as they are, and levels as their places in the schema."""
 
-SMOOTHING = 0.1
-"""Noise on resampled numbers, in standard deviations of the sample. More hides the shape of a column, less repeats the
-same few values. Chosen, not measured."""
 EXPLAINED = 0.3
 """Share of the target's variance (on the scale of a straight line) that features explain where no sample says how much.
 Chosen, not measured."""
-PENALTIES = 10
-"""Penalties that cross-validation tries for the target given the features. Chosen, not measured."""
 FEWEST_ROWS = 50
 """A public sample below this many rows says too little about a target. Chosen, not measured."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Draws tables: features by resampling or by the schema, the target given the features."""
+    """Draws tables: features by resampling or by the schema, the target given the features.
+
+    Where a public sample leaves several laws of the target possible, `with_law` settles on one.
+    """
 
     schema: Schema
     sample: Coded | None
     law: Law | None
+    laws: SampledLaw | None = None
 
     @classmethod
     def of(cls, schema: Schema, public: TableLike | None, seed: int) -> Source:
@@ -43,7 +41,11 @@ class Source:
         if public is None:
             return cls(schema, None, None if schema.target is None else made_up_law(schema, seed))
         sample = coded_sample(schema, public)
-        return cls(schema, sample, None if schema.target is None else fitted_law(schema, sample))
+        return cls(schema, sample, None, None if schema.target is None else SampledLaw.of(schema, sample, seed))
+
+    def with_law(self, seed: int) -> Source:
+        """The source with one law for all tables that are drawn of it."""
+        return self if self.laws is None else replace(self, law=self.laws.drawn(seed), laws=None)
 
     def table(self, n_rows: int, seed: int) -> Frame:
         """So many rows."""
@@ -57,7 +59,7 @@ class Source:
                 for column in self.schema.features
             }
         if self.law is not None and self.schema.target is not None:
-            values[self.schema.target.name] = self.law.draw(design(self.schema, values), generator)
+            values[self.schema.target.name] = self.law.draw(values, generator)
         return columns_to_frame({column.name: _decoded(column, values) for column in self.schema.columns})
 
 
@@ -70,10 +72,19 @@ def _from_schema(column: Column, n_rows: int, generator: PublicGenerator) -> Flo
 
 
 def _smoothed(column: Column, held: Floats, places: NDArray[np.int64], generator: PublicGenerator) -> Floats:
+    """Resampled values, each moved half of the way to the next smaller or larger one at most. A value that several rows
+    have stays: no row comes to lie between zero and the rest where the sample has none.
+    """
     if isinstance(column, Category):
         return np.asarray(held[places])
-    noise = SMOOTHING * held.std() * generator.standard_normal(len(places))
-    moved = held[places] + noise
+    order = np.argsort(held, kind="stable")
+    rising, rank = held[order], np.empty(len(held), dtype=np.intp)
+    rank[order] = np.arange(len(held))
+    ends = np.concatenate([rising[:1], (rising[1:] + rising[:-1]) / 2, rising[-1:]])
+    alone = np.concatenate([[True], rising[1:] != rising[:-1], [True]])
+    moves = (alone[1:] & alone[:-1])[rank[places]]
+    low, high = ends[rank[places]], ends[rank[places] + 1]
+    moved = np.where(moves, low + generator.random(len(places)) * (high - low), held[places])
     whole = bool((held == np.round(held)).all())
     return np.asarray(np.clip(np.round(moved) if whole else moved, column.low, column.high))
 
@@ -128,28 +139,28 @@ def _coded(column: Column, values: list[Any]) -> Floats:
 
 
 @dataclass(frozen=True)
-class Law:
-    """A linear predictor, and what is drawn given it: a class, or a number with an error of the sample."""
+class MadeUpLaw:
+    """A linear predictor, and what is drawn given it: a class, or a number with a normal error."""
 
-    target: Column
+    schema: Schema
     weights: Floats
     intercept: Floats
     errors: Floats
     """What numbers deviate from the line by; empty for classes."""
 
-    def draw(self, features: Floats, generator: PublicGenerator) -> Floats:
+    def draw(self, values: Coded, generator: PublicGenerator) -> Floats:
         """One target a row."""
-        scores = features @ self.weights + self.intercept
-        if isinstance(self.target, Numeric):
+        scores, target = design(self.schema, values) @ self.weights + self.intercept, self.schema.target
+        if isinstance(target, Numeric):
             drawn = scores[:, 0] + generator.choice(self.errors, size=len(scores))
-            return np.asarray(np.clip(drawn, self.target.low, self.target.high))
+            return np.asarray(np.clip(drawn, target.low, target.high))
         shares = np.exp(scores - scores.max(axis=1, keepdims=True))
         reached = np.cumsum(shares / shares.sum(axis=1, keepdims=True), axis=1)
         drawn = (generator.random(len(scores))[:, None] > reached).sum(axis=1)
         return np.asarray(np.minimum(drawn, scores.shape[1] - 1), dtype=np.float64)
 
 
-def made_up_law(schema: Schema, seed: int) -> Law:
+def made_up_law(schema: Schema, seed: int) -> MadeUpLaw:
     """Effects drawn at random, as strong as EXPLAINED says."""
     generator, target = seeded_generator(seed), schema.target
     assert target is not None
@@ -159,49 +170,8 @@ def made_up_law(schema: Schema, seed: int) -> Law:
     signal = np.sqrt(EXPLAINED / (1 - EXPLAINED)) / (probe @ weights).std(axis=0)
     if isinstance(target, Category):
         weights = weights * signal * np.pi / np.sqrt(3)  # the logistic law's own deviation
-        return Law(target, weights, -(probe @ weights).mean(axis=0), np.zeros(0))
+        return MadeUpLaw(schema, weights, -(probe @ weights).mean(axis=0), np.zeros(0))
     spread = (target.high - target.low) / 8
     weights = weights * signal * spread
     middle = np.array([(target.low + target.high) / 2]) - (probe @ weights).mean(axis=0)
-    return Law(target, weights, middle, spread * generator.standard_normal(2000))
-
-
-def fitted_law(schema: Schema, sample: Coded) -> Law:
-    """A line that is fitted to the public sample, with a penalty by cross-validation, so that few rows are not taken at
-    their word.
-    """
-    target, features = schema.target, design(schema, sample)
-    assert target is not None
-    y = sample[target.name]
-    if isinstance(target, Numeric):
-        return _fitted_line(target, features, y)
-    return _fitted_classes(target, features, y.astype(np.intp))
-
-
-def _fitted_line(target: Numeric, features: Floats, y: Floats) -> Law:
-    from sklearn.linear_model import RidgeCV
-    from sklearn.model_selection import cross_val_predict
-
-    line = RidgeCV(np.logspace(-2, 3, PENALTIES)).fit(features, y)
-    errors = y - cross_val_predict(line, features, y, cv=5)
-    return Law(target, line.coef_.reshape(-1, 1), np.atleast_1d(line.intercept_), errors)
-
-
-def _fitted_classes(target: Category, features: Floats, y: NDArray[np.intp]) -> Law:
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import GridSearchCV
-
-    size = len(target.levels)
-    weights, intercept = np.zeros((features.shape[1], size)), np.log(np.bincount(y, minlength=size) + 0.5)
-    if np.bincount(y).max() < len(y) and np.bincount(y)[np.unique(y)].min() >= 5:
-        grid = {"C": np.logspace(-3, 1, PENALTIES)}
-        found = GridSearchCV(LogisticRegression(max_iter=500), grid, scoring="neg_log_loss", cv=5).fit(features, y)
-        held, coefficients = found.classes_, found.best_estimator_.coef_
-        if len(held) == 2:
-            coefficients = np.vstack([np.zeros_like(coefficients), coefficients])
-            constants = np.array([0.0, found.best_estimator_.intercept_[0]])
-        else:
-            constants = found.best_estimator_.intercept_
-        weights[:, held], intercept = coefficients.T, np.full(size, -30.0)
-        intercept[held] = constants
-    return Law(target, weights, intercept, np.zeros(0))
+    return MadeUpLaw(schema, weights, middle, spread * generator.standard_normal(2000))

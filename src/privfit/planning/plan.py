@@ -53,8 +53,9 @@ def plan(
     epsilon : sequence of float, default=(0.1, 0.2, 0.4, 0.8, 1.6)
         The epsilons to compare.
     public : array-like, data frame, Arrow table, str, Path or None, default=None
-        Public rows with the columns of the schema. They are resampled, numbers are smoothed a little, and the target is
-        drawn from a penalised line that is fitted to them. Never the private table: the plan would reveal its rows.
+        Public rows with the columns of the schema. They are resampled, numbers are smoothed a little, and the target of
+        each generated table is drawn from a law that they leave possible. Never the private table: the plan would
+        reveal its rows.
     mechanisms : sequence of str or None, default=None
         Mechanisms to compare, by name; None for all that the model knows.
     repetitions : int, default=3

@@ -126,7 +126,8 @@ class Repetition:
     @classmethod
     def of(cls, source: Source, rows: int, seed: int) -> Repetition:
         """The repetition of this seed; noise and tables have seeds of their own."""
-        return cls(source.table(rows, 3 * seed), source.table(TEST_ROWS, 3 * seed + 1), 3 * seed + 2)
+        known = source.with_law(seed)
+        return cls(known.table(rows, 3 * seed), known.table(TEST_ROWS, 3 * seed + 1), 3 * seed + 2)
 
     def score(self, settings: Settings, schema: Schema, mechanism: str, epsilon: float) -> float:
         """The score of one fit."""
