@@ -48,8 +48,9 @@ over the whole grid. Less chooses thresholds that are too large more often, more
 
 
 COVERING_BEYOND = 0.05 / CLIPPING_PER_NOISE
+"""For intervals, noise on predictions counts as so large that 5% of the targets may lie beyond what is chosen."""
 COVERING_STRETCH, LEAST_STRETCH, MOST_STRETCH = 0.04, 2.0, 8.0
-"""For intervals the threshold is a multiple of what about 5% of the targets lie beyond: so much times the root of rows
+"""Then the threshold is a multiple of that: so much times the root of rows
 times epsilon per column, from two to eight. More means less bias where errors are skewed and more noise. For the second
 moments of gradients residuals count up to twice what is multiplied. Chosen; coverage.py --models measures."""
 WHOLE_RANGE = 2.0
