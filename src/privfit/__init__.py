@@ -53,7 +53,7 @@ from privfit.models import (
     load_model,
 )
 from privfit.planning import Plan, plan
-from privfit.privacy import BudgetExceeded, Ledger, LedgerError, PrivacyError, PrivacyWarning
+from privfit.privacy import BudgetExceeded, Ledger, LedgerError, PrivacyError, PrivacyWarning, padded
 from privfit.publish import ImportanceWeights
 from privfit.rows.progress import progress
 from privfit.schema import Category, Numeric, Schema, SchemaError
@@ -163,6 +163,7 @@ __all__ = [
     "load_model",
     "losses",
     "mean",
+    "padded",
     "plan",
     "progress",
     "quantile",

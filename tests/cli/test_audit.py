@@ -29,7 +29,7 @@ def test_a_schema_is_audited(run: Run, folder: Path) -> None:
 
 def test_a_violation_is_exit_code_1(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Laplace, "added", lambda self, sampler, values, scale: sampler.laplace(values, scale / 2))
-    result = run("audit", "--model", "LinearRegression")
+    result = run("audit", "--model", "mean")
     assert result.exit_code == 1
     assert "violated" in result.stdout
 

@@ -35,6 +35,8 @@ ASKED = ("predict", "predict_proba", "predict_log_proba", "decision_function", "
 CLOCK = re.compile(r"\b[0-9a-f]{32,}\b|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[^\s\"',]*")
 """Times, and hashes of what has times in it, as a ledger's chain: they differ between any two fits."""
 
+PLAIN = frozenset({type(None), bool, float})
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -200,7 +202,9 @@ def _chain(error: BaseException | None) -> list[tuple[str, ...]]:
 
 def facts(value: Any, seen: tuple[int, ...] = ()) -> Any:
     """Any value as plain tuples that compare by content, private parts of objects included."""
-    if value is None or isinstance(value, bool | int | float | complex | str | bytes | np.generic):
+    if type(value) in PLAIN:  # most of all values: nothing in them is a clock's
+        return type(value).__name__, repr(value)
+    if isinstance(value, int | float | complex | str | bytes | np.generic):
         return type(value).__name__, masked(repr(value))
     if id(value) in seen:
         return ("again",)

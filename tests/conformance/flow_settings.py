@@ -674,6 +674,9 @@ def of_hazards() -> Iterator[Setting]:
         ("gaps", {"epsilon": 3.0, "numeric": "splines", "delta": 1e-6}),
         ("wide", {"epsilon": 1.0, "time": pf.Numeric("y", -5, 5, bins=100), "expected_rows": 40}),
         ("huge", {"epsilon": 1.0, "time": pf.Numeric("y", -1e9, 1e-9)}),
+        ("small", {"epsilon": 0.01, "intervals": True}),
+        ("levels", {"epsilon": 3.0, "intervals": True, "rows_per_person": 2}),
+        ("gaps", {"epsilon": 1000.0, "intervals": True}),
     )
     for turn, (features, own) in enumerate(many):
         yield _setting(
@@ -690,7 +693,8 @@ def of_hazards() -> Iterator[Setting]:
 
 
 def _survival_of(model: Any) -> Any:
-    return model.hazard_ratios_, model.times_, model.baseline_survival_, model.baseline_band_
+    sure = (model.coef_interval_, str(model.summary())) if model.intervals else ()
+    return model.hazard_ratios_, model.times_, model.baseline_survival_, model.baseline_band_, sure
 
 
 def families() -> dict[Callable[[], Iterable[Setting]], int]:

@@ -1,4 +1,4 @@
-"""Record and replay of the forms of PrivGene that the paper has and the default does not: 150 neighbouring pairs each,
+"""Record and replay of the forms of PrivGene that the paper has and the default does not: 60 neighbouring pairs each,
 and more than 500 in `make audit`.
 
 A pair is fitted with the same choices and the same random numbers. No difference of two scores moves by more than was
@@ -30,7 +30,7 @@ from tests.support.effort import quick_or_full
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
 EPSILON, DELTA = 0.7, 1e-3
-FEW, MANY, NEIGHBOURS = 150, 510, 10
+FEW, MANY, NEIGHBOURS = 60, 510, 10
 COLUMNS = [pf.Numeric("u", -1, 1), pf.Category("c", ["p", "q", "r"])]
 TWO = pf.Schema(COLUMNS, pf.Category("y", ["a", "b"]))
 THREE = pf.Schema(COLUMNS, pf.Category("y", ["a", "b", "c"]))
@@ -208,7 +208,7 @@ def test_it_catches_a_sensitivity_that_is_too_small(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(MoveSchedule, "sensitivity", halved(MoveSchedule.sensitivity))
     for scorer in Scorer.__subclasses__():
         monkeypatch.setattr(scorer, "sensitivity", halved(scorer.sensitivity))
-    assert max(share for family in families(form.schema, 90) for share in told(form, family)) > 1
+    assert max(share for family in families(form.schema, FEW) for share in told(form, family)) > 1
 
 
 def test_it_catches_k_means_with_the_constant_that_the_paper_prints() -> None:

@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 
 import privfit as pf
+from privfit.losses.hazard_tables import HazardTables
 from privfit.losses.stopped_hazard import TIME_STEPS, stopped_hazard
 from privfit.mechanisms.base import PublicFacts
-from privfit.mechanisms.perturbation.cox import HazardPlan, ObjectiveHazards, plausible_square
+from privfit.mechanisms.perturbation.cox import HazardPlan, ObjectiveHazards, plausible_square, steadied
 from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE
 from privfit.mechanisms.perturbation.problem import ERMPlan
 from privfit.models.inputs import Input
 from privfit.models.survival_input import hazard_problem, signed_input
 from privfit.privacy import Budget, PrivacyParameters, exact
-from privfit.privacy.parts import Laplace
+from privfit.privacy.parts import KNorm, Laplace
 from privfit.rows import SQUARE_STEPS, CachedDesign, Rows, count_by_target, sum_of_squares
 from privfit.tables import open_table
 
@@ -43,8 +44,10 @@ def design_of(rows: list[tuple[float, float, int]]) -> CachedDesign:
     return CachedDesign(Rows(given.table, given.schema, ObjectiveHazards().geometry(given.schema, PROBLEM)))
 
 
-def planned(epsilon: float = 1.0, adjacency: str = "replace-one", people: int = 1, rows: int = 4) -> HazardPlan:
-    mechanism = ObjectiveHazards()
+def planned(
+    epsilon: float = 1.0, adjacency: str = "replace-one", people: int = 1, rows: int = 4, intervals: bool = False
+) -> HazardPlan:
+    mechanism = ObjectiveHazards(intervals=intervals)
     parameters = PrivacyParameters(Budget(epsilon), adjacency, people)  # type: ignore[arg-type]
     geometry = mechanism.geometry(signed([(0.0, 2.0, 1)]).schema, PROBLEM)
     facts = PublicFacts(geometry, parameters, rows if adjacency == "replace-one" else None)
@@ -169,10 +172,11 @@ def test_what_a_row_adds_does_not_depend_on_other_rows() -> None:
 
 
 def test_a_noisy_square_is_weighed_against_a_usual_one() -> None:
-    assert plausible_square(0.1, 0.0, 3.0, 0.5) == pytest.approx(0.9)
-    assert plausible_square(-40.0, 1e9, 3.0, 0.5) == pytest.approx(0.5)
+    assert plausible_square(0.9, 0.0, 0.5) == pytest.approx(0.9, rel=0.003)
+    assert 0.5 < plausible_square(-40.0, 1e9, 0.5) < 1.0
+    assert 0.05 < plausible_square(-0.5, 0.3, 0.5) < plausible_square(0.2, 0.3, 0.5) < 0.5
     for wild in (np.nan, np.inf, -np.inf, 1e300):
-        assert 0 < plausible_square(wild, 1.0, 3.0, 0.5) <= 16
+        assert 0 < plausible_square(wild, 1.0, 0.5) <= 16
 
 
 # -- the price -------------------------------------------------------------------------------------
@@ -180,12 +184,44 @@ def test_a_noisy_square_is_weighed_against_a_usual_one() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.1, 1 / 3, 7.0])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_parts_spend_at_most_the_price_exactly(epsilon: float, adjacency: str) -> None:
-    plan = planned(epsilon, adjacency)
+@pytest.mark.parametrize("intervals", [False, True])
+def test_parts_spend_at_most_the_price_exactly(epsilon: float, adjacency: str, intervals: bool) -> None:
+    plan = planned(epsilon, adjacency, intervals=intervals)
     spent = exact(plan.weights.facts.parameters.budget.epsilon)
-    for part in (plan.times, plan.spread):
-        assert isinstance(part, Laplace)
+    bought = [own.part for own in (plan.bread, plan.meat) if own is not None]
+    assert len(bought) == 2 * intervals
+    for part in (plan.times, plan.spread, *bought):
+        assert isinstance(part, Laplace | KNorm)
         spent += Fraction(int(part.sensitivity)) / Fraction(part.scale)
     assert exact(epsilon) * Fraction(999, 1000) < spent <= exact(epsilon)
-    assert plan.event.parts == (plan.times, *plan.weights.event.parts, plan.spread)
+    assert plan.event.parts == (plan.times, *plan.weights.event.parts, *bought, plan.spread)
     assert plan.event.epsilon == epsilon
+
+
+# -- what intervals are made of ----------------------------------------------------------------------
+
+
+def test_tables_are_near_the_loss_and_the_same_wherever_a_row_stands() -> None:
+    rng = np.random.default_rng(0)
+    loss = stopped_hazard(np.linspace(0, 3, TIME_STEPS + 1))
+    tables, z = HazardTables.of(loss), rng.normal(0, 2, 3_000)
+    y = rng.choice([-1.0, 1.0], 3_000) * rng.integers(1 << 15, (1 << 16) + 1, 3_000) / (1 << 16)
+    np.testing.assert_allclose(tables.curvature(z, y) * tables.most_curvature, loss.curvature(z, y), atol=0.01)
+    np.testing.assert_allclose(tables.square(z, y), loss.slope(z, y) ** 2, atol=0.02)
+    for respond in (tables.curvature, tables.square):
+        whole = respond(z, y)
+        assert np.all((whole >= 0) & (whole <= 1))
+        np.testing.assert_array_equal(whole[7::3], respond(z[7::3].copy(), y[7::3].copy()))
+        assert np.isfinite(respond(np.array([np.nan, np.inf, -np.inf]), np.array([1.0, -1.0, 1.0]))).all()
+
+
+def test_noisy_second_moments_are_moved_towards_the_hessian_as_noise_is_large() -> None:
+    rng = np.random.default_rng(1)
+    bread = np.diag([3.0, 2.0, 5.0]) + 0.5
+    noise = rng.normal(size=(3, 3))
+    meat = 0.8 * bread + 0.05 * (noise + noise.T)
+    np.testing.assert_allclose(steadied(meat, bread, 0.2, 0.0), 0.8 * bread, atol=0.1)
+    np.testing.assert_allclose(steadied(meat, bread, 1e-9, 0.0), meat, atol=1e-9)
+    other = np.diag([9.0, 0.1, 1.0])
+    np.testing.assert_allclose(steadied(other, bread, 0.05, 0.0), other, atol=0.1)
+    assert np.isfinite(steadied(0 * bread, 0 * bread, 1.0, 1.0)).all()

@@ -189,7 +189,7 @@ def test_a_saved_model_predicts_the_same(tmp_path: Path) -> None:
         ({"schema": pf.Schema(FEATURES, target=pf.Numeric("pay", 0, 1))}, "'pay'"),
         ({"schema": pf.Schema([STATUS])}, "without features"),
         ({"schema": None}, "no schema"),
-        ({"time": pf.Numeric("years", 0, 5, bins=5001)}, "at most 5,000"),
+        ({"time": pf.Numeric("years", 0, 5, bins=501)}, "at most 500"),
     ],
 )
 def test_what_means_nothing_is_refused_before_a_charge(given: dict[str, Any], words: str) -> None:
@@ -207,3 +207,39 @@ def test_a_public_table_needs_a_schema_all_the_same() -> None:
 def test_y_is_refused() -> None:
     with pytest.raises(pf.DataError, match="Leave out y"):
         pf.CoxRegression(schema=pf.Schema(FEATURES), time=TIME, event=STATUS).fit(TABLE, np.zeros(TABLE.height))
+
+
+# -- intervals -------------------------------------------------------------------------------------
+
+
+def test_intervals_hold_the_ratios_and_survive_saving(tmp_path: Path) -> None:
+    model = fitted(rows(50_000, 3), 4.0, intervals=True)
+    names = list(model.get_feature_names_out())
+    for name, truth in (("x", 0.8), ("z", -0.5)):
+        low, high = model.confidence_intervals(0.99)[0][names.index(name)]
+        assert low < truth < high
+        assert high - low < 0.3
+    table = model.summary()
+    assert table.ratio == "hazard ratio"
+    assert "intercept" not in table.names
+    model.save(tmp_path / "model.json")
+    loaded = pf.load_model(tmp_path / "model.json")
+    np.testing.assert_allclose(loaded.coef_interval_, model.coef_interval_, rtol=1e-6)
+    ends = model.predict_interval(TABLE[:20])
+    assert np.all((ends[:, 0] < model.predict(TABLE[:20])) & (model.predict(TABLE[:20]) < ends[:, 1]))
+
+
+def test_what_noise_hides_is_not_identified() -> None:
+    model = fitted(TABLE[:500], 0.3, intervals=True)
+    assert np.isinf(model.coef_interval_).all()
+    assert "not identified" in str(model.summary())
+
+
+def test_intervals_are_parts_of_one_entry_and_are_asked_for() -> None:
+    ledger = pf.Ledger(epsilon=1.0)
+    model = fitted(epsilon=1.0, intervals=True, ledger=ledger, random_state=None)
+    assert len(ledger.entries()) == 1
+    purposes = [part.get("purpose") for part in model.report_.to_dict()["event"]["parts"]]
+    assert purposes[-3:] == ["Hessian, for intervals", "gradients, for intervals", "squared scores"]
+    with pytest.raises(AttributeError, match="intervals=True"):
+        fitted().confidence_intervals()

@@ -26,7 +26,6 @@ from privfit.privacy.samplers.norms import (
     _places,
     block_norm_noise,
     block_norm_sds,
-    block_norm_sum_sd,
     check_fits,
     points_between,
 )
@@ -295,8 +294,7 @@ def test_one_block_is_laplace_noise() -> None:
     """A law that is drawn in another way."""
     laplace = SeededNoise(1).laplace(np.zeros((6000, 2), dtype=np.int64), 0.8)
     assert p_value(laplace, (2,), 0.8) > FALSE_ALARM
-    assert block_norm_sds((7,))[0] == pytest.approx(math.sqrt(2))
-    assert block_norm_sum_sd((7,)) == pytest.approx(math.sqrt(14))
+    assert block_norm_sds((7,)) == ((pytest.approx(math.sqrt(2)),), pytest.approx(math.sqrt(14)))
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -311,8 +309,9 @@ def test_fine_block_norm_noise_has_the_moments_that_reports_state(name: str) -> 
     assert np.ptp(sums, axis=1).max() < 1e-6
     sizes = np.stack([np.abs(block).sum(axis=1) for block in blocks], axis=1)
     assert stats.kstest(sizes.max(axis=1), stats.gamma(2 + 2 + 2 + 7 + 11 + 2 - 1).cdf).pvalue > FALSE_ALARM
-    squares = [(sums[:, 0] ** 2, block_norm_sum_sd(widths))]
-    for block, sd in zip(blocks, block_norm_sds(widths), strict=True):
+    sds, sum_sd = block_norm_sds(widths)
+    squares = [(sums[:, 0] ** 2, sum_sd)]
+    for block, sd in zip(blocks, sds, strict=True):
         width = block.shape[1]
         about = block - block.mean(axis=1, keepdims=True) if width > 1 else block
         squares.append(((about**2).sum(axis=1) / max(width - 1, 1), sd))

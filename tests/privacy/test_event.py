@@ -657,7 +657,7 @@ def test_kinds_with_scales_of_their_own_are_parts_of_their_own():
         KNorm(norm="blocks", size=5, blocks=(2, 3), scale=9.0, sensitivity=6),
         Laplace(size=2, scale=4.0),
     )
-    squares = np.square(block_norm_sds((2, 3)))
+    squares = np.square(block_norm_sds((2, 3))[0])
     assert event.noise_sd == pytest.approx(9 * math.sqrt((2 * squares[0] + 3 * squares[1]) / 5))
     assert event.summary.usual_sd == pytest.approx(math.sqrt((5 * event.noise_sd**2 + 2 * 2 * 4.0**2) / 7))
     assert (event.n_values, event.sensitivity) == (7, 6)

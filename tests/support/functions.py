@@ -89,6 +89,19 @@ def _evaluated(estimator: Any, target: Any, **options: Any) -> Ask:
     return lambda table, **more: pf.evaluate(model, table, **more)
 
 
+STAY, LEFT = pf.Numeric("stay", 0, 30, fill=3.0), pf.Category("left", ["no", "yes"])
+
+
+def _hazards() -> Ask:
+    """A model of log hazards of rows that are made up, as it is evaluated on others."""
+    generator = np.random.default_rng(0)
+    speed, stay = generator.lognormal(5, 2, 300), generator.exponential(9.0, 300)
+    rows = pl.DataFrame({"speed": speed, "stay": stay, "left": generator.choice(["no", "yes"], 300)})
+    schema = pf.Schema([SPEED])
+    model = pf.CoxRegression(3.0, schema=schema, time=STAY, event=LEFT, random_state=0).fit(rows)
+    return lambda table, **more: pf.evaluate(model, table, **more)
+
+
 CASES = (
     Case("count levels", pf.count, "Summary", (JOB,), _asked(pf.count, JOB, ["cook", "other"])),
     Case("count range", pf.count, "Summary", (AGE,), _asked(pf.count, AGE, (30, 60))),
@@ -148,6 +161,7 @@ CASES = (
     Case("bounds", pf.bounds, "SelectedBounds", (INCOME, DEBT), _bounds(INCOME, DEBT)),
     Case("bounds both ends", pf.bounds, "SelectedBounds", (DEBT, AGE), _bounds(DEBT, AGE, ends="both", grid="linear")),
     Case("bounds delta", pf.bounds, "SelectedBounds", (INCOME, DEBT, AGE), _bounds(INCOME, DEBT, AGE), {"delta": 1e-3}),
+    Case("evaluate hazards", pf.evaluate, "Summary", (SPEED, STAY, LEFT), _hazards()),
 )
 
 

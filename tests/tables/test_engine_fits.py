@@ -96,6 +96,13 @@ def fits() -> Iterator[tuple[str, Callable[[Any], list[np.ndarray]]]]:
         "KMeans",
         lambda source: [pf.KMeans(3, epsilon=3.0, schema=numbers, random_state=5).fit(source).cluster_centers_],
     )
+    hazards = pf.CoxRegression(3.0, schema=pf.Schema(FEATURES[:2]), time=INCOME, event=ILL, random_state=5)
+    yield "CoxRegression", lambda source: [hazards.fit(source).coef_, hazards.baseline_hazard_]
+    yield "PCA", lambda source: [pf.PCA(2, epsilon=3.0, schema=numbers, random_state=5).fit(source).components_]
+    yield (
+        "GaussianNB",
+        lambda source: [pf.GaussianNB(3.0, schema=schema, random_state=5).fit(source).predict_proba(table())],
+    )
     for estimator, target in ((pf.LogisticRegression, ILL), (pf.LinearRegression, INCOME)):
 
         def evaluated(source: Any, estimator: Any = estimator, target: Any = target) -> list[np.ndarray]:

@@ -43,7 +43,7 @@ class OneRunResult:
     Examples
     --------
     >>> import privfit as pf
-    >>> pf.audit.one_run(lambda present: present, lambda shown: shown, 100, epsilon=1.0).violated
+    >>> pf.audit.one_run(lambda present: present, lambda shown: shown, 1_000, epsilon=1.0).violated
     True
     """
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
-from privfit.mechanisms.base import PublicFacts
+from privfit.mechanisms.base import Description, PublicFacts
 from privfit.models.private import FitResult, FitT, MechanismT, PrivateModel, ProblemT
 from privfit.models.report import Report
 from privfit.privacy import Event, Ledger, PrivacyError
@@ -25,11 +25,12 @@ class NotPrivate(PrivateModel[MechanismT, ProblemT, FitT]):
     def _report(
         self,
         result: FitResult[MechanismT, ProblemT, FitT],
+        described: Description,
         reasons: tuple[str, ...],
         public_rows: int | None,
         ledger: Ledger | None,
     ) -> Report:
-        report = super()._report(result, reasons, public_rows, ledger)
+        report = super()._report(result, described, reasons, public_rows, ledger)
         return replace(
             report,
             epsilon=math.inf,

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from privfit.evaluation.clusters import Clusters
+from privfit.evaluation.concordance import PairGrid, Survivals
 from privfit.evaluation.many_classes import ManyClasses
-from privfit.evaluation.predictor import Predictor
+from privfit.evaluation.predictor import Predictor, rows_schema
 from privfit.evaluation.regressions import Regression
 from privfit.evaluation.result import KNOWN, Curve, Evaluation
 from privfit.evaluation.score_grid import ScoreGrid
@@ -112,15 +113,16 @@ def evaluate(
     _check_model(model)
     asked = _checked_metrics(metrics)
     terms = Terms(epsilon, delta, adjacency, rows_per_person, expected_rows, ledger, random_state)
-    opened = table_with_target(model, X, y)
+    schema = rows_schema(model)
+    opened = table_with_target(model, X, y, schema)
     subject = _subject(Predictor.of(model), _public_rows(model, opened, terms.parameters), terms.parameters, asked)
     _check_asked(model, subject, asked)
     problem = subject.problem
-    target = model.schema_.target
+    target = schema.target
     derived = Computed(_computing(subject), "" if target is None else target.name, PUBLIC, _notes(model))
     try:
         answer = released(
-            "evaluate", subject.mechanism, lambda _: problem, opened, subject.columns, terms, model.schema_, derived
+            "evaluate", subject.mechanism, lambda _: problem, opened, subject.columns, terms, schema, derived
         )
         return _evaluation(model, subject.found(answer), answer.report, asked)
     except MissingValues as error:
@@ -174,16 +176,20 @@ def _public_rows(model: AnyModel, table: Table, parameters: PrivacyParameters) -
 def _subject(predictor: Predictor, rows: int, parameters: PrivacyParameters, asked: tuple[str, ...] | None) -> Subject:
     """What is computed and asked, by the kind of the model."""
     changed = int(parameters.rows_per_person) * (2 if parameters.adjacency == "replace-one" else 1)
-    grid = ScoreGrid.of(rows, float(parameters.budget.epsilon), changed)
+    epsilon = float(parameters.budget.epsilon)
+    grid = ScoreGrid.of(rows, epsilon, changed)
     target = predictor.schema.target
+    if hasattr(predictor.model, "baseline_survival_"):
+        return Survivals(predictor, PairGrid.of(predictor.model, rows, epsilon, changed))
     if isinstance(target, Category):
         return (TwoClasses if len(target.levels) == 2 else ManyClasses).of(predictor, grid, asked)
     if target is not None:
         return Regression(predictor)
     if hasattr(predictor.model, "cluster_centers_"):
-        return Clusters(predictor, rows * float(parameters.budget.epsilon))
+        return Clusters(predictor, rows * epsilon)
     raise PrivacyError(
-        f"evaluate was given a {type(predictor.model).__name__} ; it evaluates classifiers, regressions and KMeans."
+        f"evaluate was given a {type(predictor.model).__name__} ; it evaluates classifiers, regressions, survival "
+        "models and KMeans."
     )
 
 

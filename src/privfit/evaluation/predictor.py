@@ -36,7 +36,7 @@ class Predictor:
             if name in own.__dict__:
                 setattr(own, name, None)
         own._strict_names = own._by_position = own._public_array = False
-        return cls(own, model.schema_.of_used_rows())
+        return cls(own, rows_schema(model).of_used_rows())
 
     def predicted(self, batch: Batch, work: Callable[[Any, DecodedTable], Any]) -> Any:
         """What `work` makes of the model and the features of a batch: a row's answer depends on that row alone."""
@@ -58,6 +58,12 @@ class Predictor:
     def classes(self, batch: Batch) -> NDArray[np.intp]:
         """The class of every row, as its place among the model's classes."""
         return level_codes(self.target, batch[-1])
+
+
+def rows_schema(model: AnyModel) -> Schema:
+    """The schema of rows that a model is compared with: that of a fit, unless the model says otherwise."""
+    found: Schema = getattr(model, "evaluated_schema", model.schema_)
+    return found
 
 
 def probability(model: Any, table: DecodedTable) -> Floats:

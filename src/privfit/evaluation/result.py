@@ -27,6 +27,7 @@ KNOWN = {
     "rmse": "a regression",
     "mae": "a regression",
     "mean_squared_distance": "clusters",
+    "concordance": "a survival model",
 }
 """Every figure and curve, and the models that have it."""
 
@@ -75,6 +76,8 @@ class Evaluation:
         Of regressions.
     mean_squared_distance : Figure
         Of clusters.
+    concordance : Figure
+        Of survival models.
     confusion : Figures
         Rows by true class (first axis) and predicted class; `labels` has the classes.
     roc, calibration : Curve

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, TypeVar
 
@@ -100,8 +100,11 @@ class ConvexLoss:
     excess_at_zero: float | None = None
     likely_excess: float | None = None
     least_at_target: bool = False
+    own_derivatives: tuple[bool, bool] = field(init=False, repr=False, compare=False)
+    """Whether slope and curvature are privfit's own (`is_ready_made`); others are called with a guard."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "own_derivatives", (is_ready_made(self.slope), is_ready_made(self.curvature)))
         # as plain floats: calibration computes with them
         for name in ("most_slope", "most_curvature", "taper", "offset", "smoothness", "excess_at_zero"):
             if isinstance(value := getattr(self, name), Real) and not isinstance(value, bool):
@@ -342,7 +345,7 @@ class _TemperedLogistic:
     @np.errstate(all="ignore")
     def curvature(self, z: Any, y: Any) -> Any:
         margin = y * z
-        logistic = sigmoid(-np.maximum(margin, self.at))
+        logistic = 1.0 / (1.0 + np.exp(np.maximum(margin, self.at)))
         beyond = self.taper * (self.cap - self.turn) * np.exp(self.taper * np.minimum(margin - self.at, 0.0))
         return np.where(margin >= self.at, logistic * (1 - logistic), beyond)
 

@@ -338,9 +338,11 @@ class AdditiveClassifier(LogisticRegression):
 
     _bands: Bands | None = None
 
-    def _prepared(self, given: Input, mechanism: AnyMechanism) -> Input:
+    def _settled(
+        self, mechanism: AnyMechanism, given: Input, parameters: PrivacyParameters
+    ) -> tuple[AnyMechanism, Input]:
         check_monotone(self.monotone, given.schema)
-        return super()._prepared(given, mechanism)
+        return super()._settled(mechanism, given, parameters)
 
     def _keep(self, result: ERMResult) -> None:
         super()._keep(result)

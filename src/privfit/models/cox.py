@@ -13,8 +13,8 @@ from privfit.mechanisms.base import Numbers
 from privfit.mechanisms.perturbation.cox import HazardProblem, ObjectiveHazards
 from privfit.mechanisms.perturbation.hazard_fit import HazardFit
 from privfit.models._docs import documented
-from privfit.models.base import PrivateLinearModel
 from privfit.models.inputs import Input, predicting
+from privfit.models.intervals import ModelWithIntervals, ShownCertainty
 from privfit.models.private import FitResult
 from privfit.models.report import JSONObject
 from privfit.models.survival_input import (
@@ -33,7 +33,7 @@ _Result = FitResult[ObjectiveHazards, HazardProblem, HazardFit]
 
 
 @documented
-class CoxRegression(PrivateLinearModel[ObjectiveHazards, HazardProblem, HazardFit]):
+class CoxRegression(ModelWithIntervals):
     """Proportional hazards: how columns multiply the rate at which an event happens, fitted under differential privacy.
 
     The hazard of a person is that of somebody with average scores, times e^(coef'x + intercept). As in Cox's
@@ -65,6 +65,8 @@ class CoxRegression(PrivateLinearModel[ObjectiveHazards, HazardProblem, HazardFi
         What is added to a row's score, so that the log hazard of somebody with average scores is 0.
     times_ : ndarray of shape (n_bins + 1,)
         The beginning of the grid and the ends of its bins.
+    score_spread_ : float
+        The standard deviation of log hazards among the people of the table, from the release.
     baseline_hazard_ : ndarray of shape (n_bins + 1,)
         The cumulative hazard by these times where the log hazard is 0. NaN where noise leaves nobody clearly at risk.
     baseline_survival_ : ndarray of shape (n_bins + 1,)
@@ -106,7 +108,10 @@ class CoxRegression(PrivateLinearModel[ObjectiveHazards, HazardProblem, HazardFi
     fit_intercept = False  # no parameter: the constant is part of the baseline
     _target = "ignored"
     _input = staticmethod(survival_input)
-    _choices: ClassVar[dict[str, tuple[object, ...]]] = {"numeric": ("auto", "slope", "bins", "splines")}
+    _choices: ClassVar[dict[str, tuple[object, ...]]] = {
+        "numeric": ("auto", "slope", "bins", "splines"),
+        "intervals": (False, True),
+    }
 
     def __init__(
         self,
@@ -120,6 +125,7 @@ class CoxRegression(PrivateLinearModel[ObjectiveHazards, HazardProblem, HazardFi
         numeric: str = "auto",
         rows_per_person: int = 1,
         expected_rows: int | None = None,
+        intervals: bool = False,
         ledger: Ledger | None = None,
         random_state: Seed = None,
         n_jobs: int | None = None,
@@ -134,6 +140,7 @@ class CoxRegression(PrivateLinearModel[ObjectiveHazards, HazardProblem, HazardFi
         self.numeric = numeric
         self.rows_per_person = rows_per_person
         self.expected_rows = expected_rows
+        self.intervals = intervals
         self.ledger = ledger
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -191,17 +198,32 @@ class CoxRegression(PrivateLinearModel[ObjectiveHazards, HazardProblem, HazardFi
         hazards = np.interp(wanted, self.times_, self.baseline_hazard_, right=np.nan)
         return np.asarray(np.exp(-np.exp(np.minimum(scores, 700.0))[:, None] * hazards))
 
+    @property
+    def evaluated_schema(self) -> Schema:
+        """What `pf.evaluate` reads: features, the time and the event, in this order.
+
+        Returns
+        -------
+        Schema
+            The schema of the rows that the model is compared with.
+        """
+        time, event = self._columns(self.schema_)
+        features = (*self.schema_.features, Numeric(time.name, time.low, time.high, fill=time.fill))
+        return Schema(features, event, self.schema_.person, self.schema_.where)
+
     # -- wiring ------------------------------------------------------------------------------------
 
     def _chosen_mechanism(self) -> ObjectiveHazards:
-        return ObjectiveHazards()
+        return ObjectiveHazards(intervals=bool(self.intervals))
 
     def _check_parameters(self, schema: Schema) -> None:
         super()._check_parameters(schema)
         columns_of(self.time, self.event, schema)
 
-    def _prepared(self, given: Input, mechanism: ObjectiveHazards) -> Input:
-        return signed_input(given, *self._columns(given.schema))
+    def _settled(
+        self, mechanism: ObjectiveHazards, given: Input, parameters: PrivacyParameters
+    ) -> tuple[ObjectiveHazards, Input]:
+        return mechanism, signed_input(given, *self._columns(given.schema))
 
     def _columns(self, schema: Schema) -> tuple[Numeric, Category]:
         return columns_of(self.time, self.event, schema)
@@ -220,14 +242,20 @@ class CoxRegression(PrivateLinearModel[ObjectiveHazards, HazardProblem, HazardFi
         time, event = self._columns(schema_of(self))
         self.schema_ = _stating(self.schema_, time)
         self._time_bins, self._event_column = time.bins, event
-        self._keep_baseline(times, np.where(fit.clear, fit.baseline, np.nan), fit.band)
+        self._keep_baseline(times, np.where(fit.clear, fit.baseline, np.nan), fit.band, fit.spread)
+        if fit.certainty is not None:
+            self._sure = about_the_mean(ShownCertainty.of(fit.certainty, self._geometry, centred=True))
 
-    def _keep_baseline(self, times: Floats, hazards: Floats, band: Floats) -> None:
+    def _keep_baseline(self, times: Floats, hazards: Floats, band: Floats, spread: float) -> None:
+        self.score_spread_ = spread
         self.times_, self.baseline_hazard_, self.baseline_band_ = times, hazards, band
         self.baseline_survival_ = np.exp(-hazards)
 
     def _public_facts(self) -> tuple[str, ...]:
         return (*super()._public_facts(), "levels of the event")
+
+    def _ratio_name(self) -> str:
+        return "hazard ratio"
 
     @property
     def _adds_to(self) -> str:
@@ -240,15 +268,17 @@ class CoxRegression(PrivateLinearModel[ObjectiveHazards, HazardProblem, HazardFi
 
     def _facts(self) -> JSONObject:
         bins = self._time_bins
-        return {
+        return super()._facts() | {
             "bins": list(bins) if isinstance(bins, tuple) else bins,
             "event": {"name": self._event_column.name, "levels": list(self._event_column.levels)},
             "times": self.times_.tolist(),
             "hazards": [None if np.isnan(one) else float(one) for one in self.baseline_hazard_],
             "band": self.baseline_band_.tolist(),
+            "spread": self.score_spread_,
         }
 
     def _restore_facts(self, facts: JSONObject) -> None:
+        super()._restore_facts(facts)
         target = self.schema_.target
         assert isinstance(target, Numeric)
         bins = facts["bins"]
@@ -257,10 +287,24 @@ class CoxRegression(PrivateLinearModel[ObjectiveHazards, HazardProblem, HazardFi
         self.time = Numeric(target.name, target.low, target.high, bins=self._time_bins, fill=target.fill)
         self.event = self._event_column
         hazards = [np.nan if one is None else one for one in facts["hazards"]]
-        self._keep_baseline(np.array(facts["times"]), np.array(hazards), np.array(facts["band"]))
+        self._keep_baseline(
+            np.array(facts["times"]), np.array(hazards), np.array(facts["band"]), float(facts["spread"])
+        )
 
 
 def _stating(schema: Schema, time: Numeric) -> Schema:
     """The schema with the time as its target, in place of the signed one."""
     target: Any = Numeric(time.name, time.low, time.high, fill=time.fill)
     return schema.with_target(target)
+
+
+def about_the_mean(sure: ShownCertainty) -> ShownCertainty:
+    """The same for log hazards beside that of somebody with average scores: how high the hazard is, is the baseline's,
+    so that of the constant only what follows from the ratios is left.
+    """
+    whole = sure.whole
+    ratios = whole[:-1, :-1]
+    onto = np.linalg.pinv(ratios, hermitian=True) @ whole[:-1, -1] if np.isfinite(whole).all() else whole[:-1, -1] * 0
+    move = np.vstack([np.eye(len(ratios)), onto])
+    sampling, added = (move @ own[:-1, :-1] @ move.T for own in (sure.sampling, sure.added))
+    return ShownCertainty(sampling, added, sure.identified)

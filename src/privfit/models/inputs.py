@@ -163,9 +163,9 @@ def predict_table(model: AnyModel, X: TableLike) -> Table:
     return table
 
 
-def table_with_target(model: AnyModel, X: TableLike, y: ArrayLike | None) -> Table:
+def table_with_target(model: AnyModel, X: TableLike, y: ArrayLike | None, schema: Schema) -> Table:
     """The table to compare a fitted model's predictions with: its features, and the target where the model has one."""
-    schema, table = model.schema_, open_table(X)
+    table = open_table(X)
     if model._by_position:
         table = _placed(model, table)
     if table.names is None:

@@ -314,9 +314,11 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, _K
     def _chosen_mechanism(self) -> AnyClusterer:
         return clusterer(self.mechanism)
 
-    def _prepared(self, given: Input, mechanism: AnyClusterer) -> Input:
+    def _settled(
+        self, mechanism: AnyClusterer, given: Input, parameters: PrivacyParameters
+    ) -> tuple[AnyClusterer, Input]:
         """Numbers as they are: bins are for other models."""
-        return without_bins(given)
+        return mechanism, without_bins(given)
 
     def _encoded(
         self, mechanism: AnyClusterer, given: Input, parameters: PrivacyParameters

@@ -152,16 +152,18 @@ class LinearRegression(
             "what they need."
         )
 
-    def _settled(self, mechanism: MomentMechanism, given: Input, parameters: PrivacyParameters) -> MomentMechanism:
+    def _settled(
+        self, mechanism: MomentMechanism, given: Input, parameters: PrivacyParameters
+    ) -> tuple[MomentMechanism, Input]:
         """By the number of rows, where "auto" was asked for."""
         automatic = isinstance(self.mechanism, str) and self.mechanism == "auto"
         if not automatic or self.intervals:
-            return mechanism
+            return mechanism, given
         if self.numeric == "splines":
-            return ObjectiveRegression()
+            return ObjectiveRegression(), given
         geometry = mechanism.geometry(given.schema, self._problem())
         enough = perturbs_objective(parameters, public_rows(given, parameters), geometry)
-        return ObjectiveRegression() if enough else mechanism
+        return (ObjectiveRegression() if enough else mechanism), given
 
     def _problem(self) -> QuadraticProblem:
         return QuadraticProblem(self._loss, bool(self.fit_intercept), spread=True)

@@ -248,8 +248,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _PCAModel):  # type
         self._check_number()
         return SecondMoments()
 
-    def _prepared(self, given: Input, mechanism: SecondMoments) -> Input:
-        return without_bins(given)
+    def _settled(
+        self, mechanism: SecondMoments, given: Input, parameters: PrivacyParameters
+    ) -> tuple[SecondMoments, Input]:
+        return mechanism, without_bins(given)
 
     def _encoded(self, mechanism: SecondMoments, given: Input, parameters: PrivacyParameters) -> tuple[None, Geometry]:
         geometry = mechanism.geometry(given.schema)

@@ -143,9 +143,11 @@ class _Penalised(LinearRegression):
         chosen = PENALISED.choose(self.mechanism, type(self).__name__)
         return self._with_intervals(chosen) if self.intervals else chosen
 
-    def _settled(self, mechanism: MomentMechanism, given: Input, parameters: PrivacyParameters) -> MomentMechanism:
+    def _settled(
+        self, mechanism: MomentMechanism, given: Input, parameters: PrivacyParameters
+    ) -> tuple[MomentMechanism, Input]:
         """A penalty is applied to released moments."""
-        return mechanism
+        return mechanism, given
 
     def _candidates(self) -> tuple[Penalty, ...]:
         """The penalties that alpha="select" chooses among: the alphas given, or multiples of the automatic one."""

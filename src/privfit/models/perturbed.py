@@ -109,9 +109,11 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
         """The loss, of a target scaled to [-1, 1] or of the classes -1 and 1."""
         return self._loss
 
-    def _settled(self, mechanism: ERMMechanismT, given: Input, parameters: PrivacyParameters) -> ERMMechanismT:
+    def _settled(
+        self, mechanism: ERMMechanismT, given: Input, parameters: PrivacyParameters
+    ) -> tuple[ERMMechanismT, Input]:
         """With counts of classes bought first, where they shall weigh alike."""
-        return self._weighed(mechanism) if getattr(self, "class_weight", None) is not None else mechanism
+        return (self._weighed(mechanism) if getattr(self, "class_weight", None) is not None else mechanism), given
 
     def _weighed(self, mechanism: ERMMechanismT) -> ERMMechanismT:
         """The mechanism, or, for classes that shall weigh alike, one that buys their counts before it."""

@@ -83,12 +83,11 @@ class PrivateModel(ShownModel, Generic[MechanismT, ProblemT, FitT]):
     `fit` calls these methods of a subclass, in this order:
 
     1. `_chosen_mechanism()`: the mechanism, which `fit` checks.
-    2. `_prepared(given, mechanism)`: the table and schema as this model uses them. The default changes nothing.
-    3. `_settled(mechanism, given, parameters)`: the mechanism, where that depends on the number of rows. The default
-       changes nothing.
-    4. `_encoded(mechanism, given, parameters)`: the problem, and the geometry of encoded rows.
-    5. `_keep(result)`: set the fitted attributes. `schema_` and `_geometry` are set already.
-    6. `_described(result)` and `_public_facts()`: lines for the report. The mechanism describes itself by default.
+    2. `_settled(mechanism, given, parameters)`: the mechanism, where that depends on the number of rows, and the table
+       and schema as this model uses them. The default changes nothing.
+    3. `_encoded(mechanism, given, parameters)`: the problem, and the geometry of encoded rows.
+    4. `_keep(result)`: set the fitted attributes. `schema_` and `_geometry` are set already.
+    5. `_described(result)` and `_public_facts()`: lines for the report. The mechanism describes itself by default.
     """
 
     _target: Literal["needed", "taken", "ignored"] = "needed"
@@ -153,8 +152,7 @@ class PrivateModel(ShownModel, Generic[MechanismT, ProblemT, FitT]):
                 given = with_weights(self, given, weights)
             if declared.leaves_out:
                 given = using_rows(given, parameters, sampler)
-            given = self._prepared(given, mechanism)
-            mechanism = self._settled(mechanism, given, parameters)
+            mechanism, given = self._settled(mechanism, given, parameters)
             if declared.leaves_out or given.weights is not None:
                 slots = given.table.slots if declared.leaves_out else count_rows(given.table, given.schema)
                 parameters = mechanism.for_rows_left_out(parameters, slots)
@@ -184,7 +182,7 @@ class PrivateModel(ShownModel, Generic[MechanismT, ProblemT, FitT]):
             public_rows = parameters.expected_rows
             if parameters.adjacency == "replace-one":
                 public_rows = rows.slots if rows.leaves_out else rows.known_rows
-            self.report_ = self._report(result, reasons, public_rows, ledger)
+            self.report_ = self._report(result, self._described(result), reasons, public_rows, ledger)
             if self.ledger is None and ledger is not None:
                 warn_of_running_total(ledger, self._frames)
             if self.adjacency == "replace-one" and public_rows and release.event.delta * public_rows > 1:
@@ -199,13 +197,9 @@ class PrivateModel(ShownModel, Generic[MechanismT, ProblemT, FitT]):
         """The mechanism."""
         raise NotImplementedError
 
-    def _prepared(self, given: Input, mechanism: MechanismT) -> Input:
-        """The table and its schema as this model uses them."""
-        return given
-
-    def _settled(self, mechanism: MechanismT, given: Input, parameters: PrivacyParameters) -> MechanismT:
-        """The mechanism, where "auto" depends on the number of rows."""
-        return mechanism
+    def _settled(self, mechanism: MechanismT, given: Input, parameters: PrivacyParameters) -> tuple[MechanismT, Input]:
+        """The mechanism, where "auto" depends on the number of rows; the table and schema as this model uses them."""
+        return mechanism, given
 
     def _encoded(self, mechanism: MechanismT, given: Input, parameters: PrivacyParameters) -> tuple[ProblemT, Geometry]:
         """What is minimised, counted or selected, and how rows are encoded for it."""
@@ -308,13 +302,13 @@ class PrivateModel(ShownModel, Generic[MechanismT, ProblemT, FitT]):
     def _report(
         self,
         result: FitResult[MechanismT, ProblemT, FitT],
+        described: Description,
         reasons: tuple[str, ...],
         public_rows: int | None,
         ledger: Ledger | None,
     ) -> Report:
         """What the fit says of itself, from public facts."""
-        described, public = self._described(result), self._public_facts()
-        return report_of_fit(self, result, described, public, reasons, public_rows, ledger)
+        return report_of_fit(self, result, described, self._public_facts(), reasons, public_rows, ledger)
 
 
 class WeightedFit:

@@ -9,6 +9,7 @@ from privfit.privacy.ledger.entries import Entry, Receipt
 from privfit.privacy.ledger.ledger import Ledger, place_of, process_ledger, warn_of_running_total
 from privfit.privacy.ledger.null import NullLedger
 from privfit.privacy.ledger.splits import Identity, Split
+from privfit.privacy.padding import padded
 from privfit.privacy.samplers.sources import (
     PublicGenerator,
     Sampler,
@@ -49,6 +50,7 @@ __all__ = [
     "exact",
     "noise_source",
     "noised",
+    "padded",
     "place_of",
     "process_ledger",
     "seeded_generator",

@@ -176,7 +176,7 @@ class KNorm(Additive):
     @property
     def unit_sd(self) -> float:
         if self.norm == "blocks":
-            squares = (width * sd**2 for width, sd in zip(self.blocks, block_norm_sds(self.blocks), strict=True))
+            squares = (width * sd**2 for width, sd in zip(self.blocks, block_norm_sds(self.blocks)[0], strict=True))
             return math.sqrt(sum(squares) / sum(self.blocks))
         return UNIT_SD[self.norm](self.blocks[0] if self.blocks else self.size)
 

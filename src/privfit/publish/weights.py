@@ -226,11 +226,13 @@ class ImportanceWeights(Publisher[Reweighting, ReweightingProblem, ReweightingFi
             "printed" if private and self.calibration == "paper" else "public",
         )
 
-    def _prepared(self, given: Input, mechanism: Reweighting) -> Input:
+    def _settled(
+        self, mechanism: Reweighting, given: Input, parameters: PrivacyParameters
+    ) -> tuple[Reweighting, Input]:
         """All columns of the schema that the private and all public tables have; the target is one of them."""
         self._public = PublicTables.gathered(self._public_given, given, int(self.synthetic_rows), self.weight_name)
         self.used_columns_ = [column.name for column in self._public.columns]
-        return replace(given, schema=Schema(self._public.columns))
+        return mechanism, replace(given, schema=Schema(self._public.columns))
 
     def _encoded(
         self, mechanism: Reweighting, given: Input, parameters: PrivacyParameters

@@ -8,7 +8,6 @@ what that leaves out.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
@@ -133,9 +132,8 @@ class CachedDesign(CachedRows[Chunk]):
 
     def _encoded(self) -> Iterator[Chunk]:
         threads = self._rows.threads
-        with ThreadPoolExecutor(threads) as pool:
-            pieces = self._rows.pieces(self._piece_rows)
-            yield from _joined(in_order(pool, lambda piece: self._chunk(piece[1]), pieces, 2 * threads), SHORT_ROWS)
+        pieces = self._rows.pieces(self._piece_rows)
+        yield from _joined(in_order(threads, lambda piece: self._chunk(piece[1]), pieces, 2 * threads), SHORT_ROWS)
 
     def _chunk(self, batch: Batch) -> Chunk:
         """The rows of a batch, encoded."""
@@ -188,7 +186,8 @@ class CachedDesign(CachedRows[Chunk]):
         if not float(np.abs(weights).max(initial=0.0)) <= LONGEST:
             return np.full(weights.shape, np.nan)
         with one_blas_thread():
-            one_pass = GradientPass(self._predictors(weights), respond, most_slope, slope_unit(most_slope), self.n_rows)
+            predictors, unit = Predictors.of(self._coded, weights), slope_unit(most_slope)
+            one_pass = GradientPass(predictors, respond, most_slope, unit, self.n_rows)
             return one_pass.total(self.total(one_pass.on_chunk)[0])
 
     def _predictors(self, weights: Floats) -> Predictors:
@@ -250,9 +249,9 @@ class CachedDesign(CachedRows[Chunk]):
         def task(part: CountedRows) -> Floats:
             return replace(self._sampled(part), weight=1.0).hessian(weights, curvature)
 
-        with one_blas_thread(), ThreadPoolExecutor(self._rows.threads) as pool:
+        with one_blas_thread():
             pieces = found.pieces(max(SHORT_ROWS, CHUNK_VALUES // self.n_columns))
-            products = in_order(pool, task, pieces, 2 * self._rows.threads)
+            products = in_order(self._rows.threads, task, pieces, 2 * self._rows.threads)
             total = next(products)
             for part in products:
                 total += part

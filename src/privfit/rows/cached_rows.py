@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sized
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, Generic, Protocol, TypeVar
@@ -31,10 +30,9 @@ from privfit.rows.workers import (
     added,
     in_order,
     kept_bytes,
-    numbered_pieces,
     one_blas_thread,
 )
-from privfit.tables import NOT_CHARGED, ArrayFile, Arrays, Batch, DataError, Persisted
+from privfit.tables import NOT_CHARGED, ArrayFile, Arrays, Batch, DataError, Persisted, numbered_pieces
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -182,9 +180,8 @@ class CachedRows(ABC, Generic[Chunks]):
         with one_blas_thread():
             if not side_by_side:
                 return reduce(added, (task(first, chunk) for first, chunk in self._numbered()))
-            with ThreadPoolExecutor(self._rows.threads) as pool:
-                ahead = 4 * self._rows.threads
-                return reduce(added, in_order(pool, lambda numbered: task(*numbered), self._numbered(), ahead))
+            threads = self._rows.threads
+            return reduce(added, in_order(threads, lambda numbered: task(*numbered), self._numbered(), 4 * threads))
 
     def _numbered(self) -> Iterator[tuple[int, Chunks]]:
         """Every chunk with the number of its first row."""

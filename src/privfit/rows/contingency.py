@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from privfit.rows.encoding import level_codes
 from privfit.rows.rows import BATCH_ROWS, Rows
-from privfit.rows.workers import numbered_pieces
 from privfit.schema import Block, Category, Geometry, Schema, make_block
-from privfit.tables import Batch
+from privfit.tables import Batch, numbered_pieces
 
 Integers = NDArray[np.int64]
 

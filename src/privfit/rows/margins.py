@@ -7,7 +7,6 @@ one column gains is a count over rows; only that column is touched.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial, reduce
 from typing import Any, Protocol
 
@@ -79,9 +78,10 @@ class MarginRows:
             assert self._margins is not None
             return _whole(self._gained(chunk, self._margins[place], step, shifts))
 
-        with one_blas_thread(), ThreadPoolExecutor(self._kept._rows.threads) as pool:
+        threads = self._kept._rows.threads
+        with one_blas_thread():
             chunks = enumerate(self._kept._every_chunk())
-            return self._by_column(reduce(added, in_order(pool, task, chunks, 4 * self._kept._rows.threads)))
+            return self._by_column(reduce(added, in_order(threads, task, chunks, 4 * threads)))
 
     def _gained_by(self, table: Floats, step: int, shifts: list[Floats | None], _: int, chunk: Chunk) -> Sums:
         """The same for rows whose margins are not kept: here, or on a worker."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from privfit.rows.rows import BATCH_ROWS, Rows
-from privfit.rows.workers import numbered_pieces
 from privfit.schema.columns import EXACT_WHOLE
-from privfit.tables import Batch, DataError
+from privfit.tables import Batch, DataError, numbered_pieces
 from privfit.tables.open_levels import counted_levels, other_kind
 
 OpenCounts = dict[str | float, int]

@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import IO
@@ -86,11 +85,11 @@ class PersonRows:
         if self._bytes > HELD_BYTES:
             self._spill()
 
-    def chosen(self, pool: ThreadPoolExecutor) -> ChosenRows:
+    def chosen(self, threads: int) -> ChosenRows:
         """The rows that are used, of all that were taken."""
         bits, persons = np.zeros(-(-self._rows // 8), dtype=np.uint8), 0
         choose = partial(_smallest, most=self._most)
-        for rows, own in in_order(pool, choose, self._parts(), AHEAD):
+        for rows, own in in_order(threads, choose, self._parts(), AHEAD):
             np.bitwise_or.at(bits, rows // 8, (0x80 >> (rows % 8)).astype(np.uint8))
             persons += own
         return ChosenRows(bits, persons, self._rows)

@@ -7,7 +7,6 @@ is the base of all that is read many times.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial, reduce
@@ -28,12 +27,11 @@ from privfit.rows.workers import (
     Sums,
     added,
     in_order,
-    numbered_pieces,
     one_blas_thread,
     thread_count,
 )
 from privfit.schema import Category, Geometry, Schema
-from privfit.tables import Batch, DataError, Persisted, Table, Values
+from privfit.tables import Batch, DataError, Persisted, Table, Values, numbered_pieces
 
 Made = TypeVar("Made")
 
@@ -109,7 +107,6 @@ class Rows:
         self._table, self._batch_rows = table, batch_rows
         own, self.weights = schema.columns if geometry.target is not None else schema.features, weights
         self._columns = own if weights is None else (*own, weights.column)
-        self._positions = table.positions(self._columns)
         self.on_workers = table.cluster is not None
         """Whether functions are sent to the rows, and rows do not come here."""
         self.threads, self.max_memory, self._was_read = thread_count(threads), max_memory, False
@@ -135,7 +132,7 @@ class Rows:
 
         For this package only: nothing outside reads rows.
         """
-        return self._table.batches(self._columns, self._positions, self._batch_rows)
+        return self._table.batches(self._columns, self._table.positions(self._columns), self._batch_rows)
 
     def pieces(self, size: int) -> Iterator[tuple[int, Batch]]:
         """One pass: the number of the first row of every piece, and its columns, at most so many rows of them.
@@ -217,8 +214,8 @@ class Rows:
         if self.on_workers:
             found = self.run(PartitionSum(task, size, firsts), added)
             return task((0, self._no_rows())) if found is None else found
-        with one_blas_thread(), ThreadPoolExecutor(self.threads) as pool:
-            return reduce(added, in_order(pool, task, self.pieces(size), 4 * self.threads))
+        with one_blas_thread():
+            return reduce(added, in_order(self.threads, task, self.pieces(size), 4 * self.threads))
 
     # -- on the workers of a cluster ---------------------------------------------------------------
 
@@ -227,14 +224,16 @@ class Rows:
     ) -> Made | None:
         """One pass on workers: the sum of what is made of every partition; None where all rows are left out."""
         assert self._table.cluster is not None
-        made = self._table.cluster.run(self._columns, self._positions, self._batch_rows, work, add)
+        places = self._table.positions(self._columns)
+        made = self._table.cluster.run(self._columns, places, self._batch_rows, work, add)
         self.was_counted(self._table.cluster.n_rows)
         return made
 
     def persist(self, encode: Callable[[Iterator[Batch]], Iterator[Any]]) -> Persisted:
         """All rows, encoded and kept on workers."""
         assert self._table.cluster is not None
-        kept = self._table.cluster.persist(self._columns, self._positions, self._batch_rows, encode)
+        places = self._table.positions(self._columns)
+        kept = self._table.cluster.persist(self._columns, places, self._batch_rows, encode)
         self.was_counted(self._table.cluster.n_rows)
         return kept
 
@@ -251,5 +250,5 @@ class Rows:
     def _firsts(self) -> tuple[list[int], int]:
         """The number of the first row of every partition, and how many rows there are."""
         assert self._table.cluster is not None
-        counts = self._table.cluster.counts(self._columns, self._positions)
+        counts = self._table.cluster.counts(self._columns, self._table.positions(self._columns))
         return [0, *np.cumsum(counts).tolist()][:-1], sum(counts)

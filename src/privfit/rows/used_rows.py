@@ -8,7 +8,6 @@ absent. How many are used is private; how many could be is public under replace-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, cast
 
@@ -112,10 +111,10 @@ class UsedRows(Table):
             fit = fits(self._schema, tested) if tested else np.ones(len(batch[0]), dtype=bool)
             return entries(cast(Any, batch[-1]), batch[:held], fit, key)
 
-        with ThreadPoolExecutor(thread_count(None)) as pool:
-            for lines, ends in in_order(pool, made, self._table.batches(columns, positions, BATCH_ROWS), AHEAD):
-                persons.add(lines, ends)
-            return persons.chosen(pool)
+        threads = thread_count(None)
+        for lines, ends in in_order(threads, made, self._table.batches(columns, positions, BATCH_ROWS), AHEAD):
+            persons.add(lines, ends)
+        return persons.chosen(threads)
 
     def _count(self) -> int:
         """How many rows the table has: public under replace-one."""

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import Context
 from dataclasses import dataclass, replace
 from functools import cache
 from numbers import Integral, Real
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from privfit.privacy import PrivacyError
-from privfit.tables import Batch
+from privfit.tables import Batch, numbered_pieces
 
 Chunks = TypeVar("Chunks")
 Given = TypeVar("Given")
@@ -111,10 +112,23 @@ def one_blas_thread() -> Iterator[None]:
         yield
 
 
-def in_order(
+def in_order(threads: int, task: Callable[[Given], Made], pieces: Iterator[Given], ahead: int) -> Iterator[Made]:
+    """What a task makes of the pieces, in their order, in so many threads, with few of them in work at a time.
+
+    Where the process has a single core, others would only wait for this thread: then it does the work, with numpy's
+    errors as a new thread has them, whatever the caller has set.
+    """
+    if thread_count(None) == 1:
+        for piece in pieces:
+            yield Context().run(task, piece)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        yield from _in_pool(pool, task, pieces, ahead)
+
+
+def _in_pool(
     pool: ThreadPoolExecutor, task: Callable[[Given], Made], pieces: Iterator[Given], ahead: int
 ) -> Iterator[Made]:
-    """What a task makes of the pieces, in their order, with few of them in work at a time."""
     pending: deque[Future[Made]] = deque()
     broken: Exception | None = None
     while True:
@@ -205,14 +219,6 @@ def added_up(parts: Iterable[Sums]) -> Sums | None:
     for part in parts:
         total = part if total is None else added(total, part)
     return total
-
-
-def numbered_pieces(batches: Iterator[Batch], size: int, first: int = 0) -> Iterator[tuple[int, Batch]]:
-    """Pieces of at most so many rows, each with the number of its first row."""
-    for batch in batches:
-        for start in range(0, len(batch[0]), size):
-            yield first + start, [column[start : start + size] for column in batch]
-        first += len(batch[0])
 
 
 @dataclass(frozen=True)

@@ -84,20 +84,21 @@ class MarginalHazard:
         found = bisected(lambda at: -missed(at), log - sizes.max(), log - sizes.min())
         return np.asarray(np.where(hazards > 0, np.exp(found), 0.0))
 
-    def slopes(self, spread: float, factor: float) -> MeanSlopes:
-        """The mean slopes of the loss for fitted scores of this spread whose true sizes are `factor` times as large."""
+    def slopes(self, spread: float, factor: float, beside: MarginalHazard | None = None) -> MeanSlopes:
+        """The mean slopes of the loss for fitted scores of this spread whose true sizes are `factor` times as large;
+        fitted beside this hazard, or `beside` another one, which has as many bins.
+        """
+        fitted = self if beside is None else beside
         true = np.exp(factor * spread * self.nodes)[:, None]
         own = self.baseline(self.middles, factor * spread)
         risks = true * np.exp(-np.minimum(own * true, 700.0))
         own_steps = self.steps * np.exp(-self.middles) / np.maximum(self.masses @ risks, np.finfo(float).tiny)
         alive = self.shares * np.exp(np.minimum(self.middles - own * true, 700.0))
-        return MeanSlopes(self, spread, alive * self.steps, alive * own_steps * true)
+        return MeanSlopes(fitted, spread, alive * fitted.steps, alive * own_steps * true)
 
     def mean(self, spread: float, factor: float = 1.0) -> float:
         """The mean of fitted scores of this spread at which the mean slope is 0, as at a minimum without a penalty."""
-        slopes = self.slopes(spread, factor)
-        ends = np.array(-MOST_MEAN), np.array(MOST_MEAN)
-        return float(bisected(lambda at: np.array(slopes.at(float(at))[0]), *ends))
+        return self.slopes(spread, factor).mean
 
     def spread(self, mean_square: float) -> float:
         """The spread of scores with this mean square, whose mean is that of `mean`."""
@@ -114,7 +115,7 @@ class MarginalHazard:
 
         def falls(factor: float) -> float:
             slopes = self.slopes(spread, factor)
-            return -slopes.at(self.mean(spread, factor))[1] - shrinkage
+            return -slopes.at(slopes.mean)[1] - shrinkage
 
         return float(bisected(lambda at: np.array(falls(float(at))), np.array(0.0), np.array(MOST_FACTOR)))
 
@@ -129,6 +130,12 @@ class MeanSlopes:
     """What the fitted hazard adds for every node and step of time, but for the factor e^score."""
     true: Floats
     """What the true hazard takes away."""
+
+    @property
+    def mean(self) -> float:
+        """The mean of the scores at which the mean slope is 0."""
+        ends = np.array(-MOST_MEAN), np.array(MOST_MEAN)
+        return float(bisected(lambda at: np.array(self.at(float(at))[0]), *ends))
 
     def at(self, mean: float) -> tuple[float, float, float]:
         """The means of the slope, of slope times score about its mean, and of the curvature."""

@@ -24,7 +24,7 @@ from privfit.tables.public_frames import (
     write_frame,
 )
 from privfit.tables.selecting import with_columns
-from privfit.tables.table import ABSENT, UNKNOWN, Batch, FileTable, Table, TableLike, Values, quietly
+from privfit.tables.table import ABSENT, UNKNOWN, Batch, FileTable, Table, TableLike, Values, numbered_pieces, quietly
 from privfit.tables.weights import WithWeights
 
 __all__ = [
@@ -63,6 +63,7 @@ __all__ = [
     "is_pandas",
     "joined",
     "kept_positions",
+    "numbered_pieces",
     "open_table",
     "public_schema",
     "quietly",

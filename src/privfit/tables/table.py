@@ -285,6 +285,14 @@ def codes_of_numbers(values: NDArray[np.float64], column: Category) -> NDArray[n
     return np.where(np.isnan(values), ABSENT, codes).astype(np.int32)
 
 
+def numbered_pieces(batches: Iterator[Batch], size: int, first: int = 0) -> Iterator[tuple[int, Batch]]:
+    """Pieces of at most so many rows, each with the number of its first row."""
+    for batch in batches:
+        for start in range(0, len(batch[0]), size):
+            yield first + start, [column[start : start + size] for column in batch]
+        first += len(batch[0])
+
+
 # -- columns of Arrow and polars ---------------------------------------------------------------------
 
 

@@ -128,12 +128,14 @@ class AbsolutePenalty(PenaltyMatrix):
         if strength <= 0:
             return float(weights.mean())
         low, high, strengths = float(weights.min()), float(weights.max()), np.full_like(weights, strength)
-        for _ in range(HALVINGS):
-            middle = low + (high - low) / 2
-            if self._slopes(weights - middle, strengths).sum() > 0:
-                low = middle
-            else:
-                high = middle
+        with np.errstate(invalid="ignore"):
+            for _ in range(HALVINGS):
+                middle = low + (high - low) / 2
+                bent = self.curvature * (weights - middle)
+                if (strengths * (bent / np.hypot(bent, strengths))).sum() > 0:  # as `_slopes`, in few steps
+                    low = middle
+                else:
+                    high = middle
         return low + (high - low) / 2
 
     def _slopes(self, distances: Floats, strengths: Floats) -> Floats:

@@ -11,15 +11,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit.losses import ConvexLoss
-from privfit.losses.stopped_hazard import TIME_STEPS, stopped_hazard
+from privfit.losses.hazard_tables import HazardTables
+from privfit.losses.stopped_hazard import MOST_CURVATURE, TIME_STEPS, stopped_hazard
 from privfit.mechanisms.base import Description, Mechanism, Numbers, PublicFacts, Release, ReleasePlan
 from privfit.mechanisms.perturbation.base import Calibration, NoiseKind
+from privfit.mechanisms.perturbation.bought_moments import MomentPart
+from privfit.mechanisms.perturbation.certainty import Certainty
 from privfit.mechanisms.perturbation.hazard_fit import HazardFit, HazardRelease, NoisyTimes, fitted
 from privfit.mechanisms.perturbation.interaction_terms import integer_weights, score_bits
 from privfit.mechanisms.perturbation.objective import ObjectivePerturbation
@@ -27,6 +29,7 @@ from privfit.mechanisms.perturbation.precision import minimised
 from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem
 from privfit.mechanisms.perturbation.regression_fit import rounded_down
 from privfit.mechanisms.perturbation.regression_weights import RegressionWeights
+from privfit.mechanisms.perturbation.with_intervals import FOR_BREAD, FOR_MEAT, certainty_of
 from privfit.mechanisms.summaries.survival_bands import SurvivalRelease
 from privfit.privacy import Budget, Draws, Event, PrivacyError, PrivacyParameters, exact
 from privfit.privacy.event import laplace_scale
@@ -46,8 +49,11 @@ evenly over their bounds, where that is more: wider has less bias where scores s
 not measured."""
 USUAL_PART = 0.5
 """Of that even spread's square, what is expected before the sum is looked at. Chosen, not measured."""
-MOST_BINS = 5_000
-"""The most bins of time: their counts are repeated in memory for bands."""
+WIDEST, FINE_STEPS = 4.0, 1_601
+"""How far, as a logarithm, a squared spread may lie from the usual one, and how finely that is tried: half a percent of
+it."""
+MOST_BINS = 500
+"""The most bins of time: a calibration goes over all of them a thousand times, which takes seconds then."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +119,10 @@ class HazardPlan(ReleasePlan):
     weights: ERMPlan
     spread: Laplace
     bits: int
+    bread: MomentPart | None = None
+    """Of the Hessian, where intervals are asked for."""
+    meat: MomentPart | None = None
+    """Of the second moments of gradients, in the same way."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +136,9 @@ class ObjectiveHazards(Mechanism[HazardProblem, HazardPlan, CachedDesign, Hazard
     ----------
     noise : {'auto', 'laplace', 'l2', 'linf', 'mixed', 'gaussian'}, default='auto'
         The distribution of the random term, as in `ObjectivePerturbation`.
+    intervals : bool, default=False
+        Whether 25% of epsilon, taken from the weights, buy the Hessian and the second moments of gradients, from which
+        intervals follow.
 
     Notes
     -----
@@ -135,11 +148,16 @@ class ObjectiveHazards(Mechanism[HazardProblem, HazardPlan, CachedDesign, Hazard
     """
 
     noise: NoiseKind = "auto"
+    intervals: bool = False
 
     name = "objective hazards"
     solves = "hazards"
     takes_splines = True
-    _beside: ClassVar[Fraction] = FOR_TIMES + FOR_SPREAD
+
+    @property
+    def _beside(self) -> Fraction:
+        """The share of epsilon beside the weights."""
+        return FOR_TIMES + FOR_SPREAD + (FOR_BREAD + FOR_MEAT if self.intervals else 0)
 
     @property
     def _steps(self) -> HazardWeights:
@@ -180,15 +198,21 @@ class ObjectiveHazards(Mechanism[HazardProblem, HazardPlan, CachedDesign, Hazard
         each = people * (2 if parameters.adjacency == "replace-one" else 1)
         times = _laplace(2 * len(problem.ends) + 1, each, 1, epsilon * FOR_TIMES, "events and censored times")
         spread = _laplace(1, people * SQUARE_STEPS, SQUARE_STEPS, epsilon * FOR_SPREAD, "squared scores")
+        bread = meat = None
+        if self.intervals:
+            bread = MomentPart.planned(facts, epsilon * FOR_BREAD, "Hessian, for intervals", MOST_CURVATURE)
+            meat = MomentPart.planned(facts, epsilon * FOR_MEAT, "gradients, for intervals")
+        bought = [own.part for own in (bread, meat) if own is not None]
         event = Event(
             "objective perturbation of log hazards",
             parameters.budget.epsilon,
             weights.event.delta,
             adjacency=parameters.adjacency,
             rows_per_person=people,
-            parts=(times, *weights.event.parts, spread),
+            parts=(times, *weights.event.parts, *bought, spread),
         )
-        return HazardPlan(event, facts, problem, times, steps, replace(weights, facts=own), spread, bits)
+        weights = replace(weights, facts=own)
+        return HazardPlan(event, facts, problem, times, steps, weights, spread, bits, bread, meat)
 
     # -- the release -------------------------------------------------------------------------------
 
@@ -208,12 +232,17 @@ class ObjectiveHazards(Mechanism[HazardProblem, HazardPlan, CachedDesign, Hazard
         steps = np.rint(minimised(own, data, term) * certificate.unit).astype(np.int64)
         weights = np.asarray(draws.add(steps) / certificate.unit, dtype=np.float64)
 
+        certainty = None if plan.bread is None else self._certainty(data, plan, own, weights, draws)
+        if certainty is not None:
+            weights = certainty.weights[:, None]
+
         rough = rough_variance(own.gradients.norms, weights[:, 0], plan.facts.geometry.intercept)
         reach = max(LEAST_REACH, ROUGH_SPREADS * math.sqrt(rough))
         whole = integer_weights(weights / reach, plan.bits)
         noisy = int(draws.add(np.array([sum_of_squares(data, whole, plan.bits)], dtype=np.int64))[0])
-        found, sd = noisy / (SQUARE_STEPS * times.rows), plan.spread.sd / times.rows
-        return HazardRelease(own, weights[:, 0], times, plausible_square(found, sd, reach, USUAL_PART * rough))
+        sd, found = reach**2 * plan.spread.sd / times.rows, reach**2 * noisy / (SQUARE_STEPS * times.rows)
+        square = plausible_square(found, sd, USUAL_PART * rough)
+        return HazardRelease(own, weights[:, 0], times, square, sd, certainty)
 
     def _times(self, data: CachedDesign, plan: HazardPlan, draws: Draws) -> NoisyTimes:
         """Counts of events and of censored times, and the hazard that they make."""
@@ -221,6 +250,17 @@ class ObjectiveHazards(Mechanism[HazardProblem, HazardPlan, CachedDesign, Hazard
         n_rows = plan.facts.n_rows if plan.facts.parameters.adjacency == "replace-one" else None
         known = SurvivalRelease(counts.astype(np.float64), plan.times.scale, len(plan.problem.ends))
         return NoisyTimes.of(known, n_rows)
+
+    def _certainty(
+        self, data: CachedDesign, plan: HazardPlan, own: ERMPlan, weights: Floats, draws: Draws
+    ) -> Certainty:
+        """Weights without their penalty, and how sure they are, of two matrices that are bought."""
+        tables = HazardTables.of(own.gradients.loss)
+        assert plan.bread is not None
+        assert plan.meat is not None
+        bread = plan.bread.drawn(data, weights, tables.curvature, draws)
+        meat = plan.meat.drawn(data, weights, tables.square, draws, power=2)
+        return certainty_of(plan, own, weights[:, 0], bread, steadied(meat, bread, plan.meat.sd, plan.bread.sd))
 
     def solve(self, release: Release[HazardRelease], geometry: Geometry, problem: HazardProblem) -> HazardFit:
         """Ratios and the baseline of one person, in units of encoded columns."""
@@ -233,6 +273,7 @@ class ObjectiveHazards(Mechanism[HazardProblem, HazardPlan, CachedDesign, Hazard
             "and log hazards were fitted beside it",
             f"log hazard ratios were then multiplied by {fit.factor:.4g}: from the hazard of a mixture of people to "
             "that of one, and for what penalty and noise did to them; this costs nothing",
+            *(() if fit.certainty is None else fit.certainty.notes()),
         )
         return Description({"kind": "ridge", "ridge": fit.ridge, "factor": fit.factor}, notes)
 
@@ -256,9 +297,27 @@ def rough_variance(norms: RowNorms, weights: Floats, has_intercept: bool) -> flo
         return min(float(singles @ singles) / 3 + blocks, 1e6)
 
 
-def plausible_square(noisy: float, sd: float, reach: float, usual: float) -> float:
-    """The mean squared score: the noisy one, in units of the reach, weighed against a usual one as its noise is."""
-    noise = reach**2 * sd
-    usual = max(usual, 1e-6)
-    found = (noisy * reach**2 * usual**2 + usual * noise**2) / (usual**2 + noise**2)
-    return float(np.clip(np.nan_to_num(found, nan=usual), 1e-6, 16.0))
+def plausible_square(noisy: float, sd: float, usual: float) -> float:
+    """The mean squared score, which is positive: the mean of what the noisy one leaves plausible, where before it is
+    looked at a factor of e to either side of the usual one is as likely as a standard deviation of a normal law.
+    """
+    logs = np.linspace(-WIDEST, WIDEST, FINE_STEPS)
+    tried = float(np.clip(usual, 1e-6, 16.0)) * np.exp(logs)
+    held = float(np.clip(np.nan_to_num(noisy, nan=usual), -1e9, 1e9))
+    far = ((held - tried) / max(sd, 1e-9)) ** 2 + logs**2
+    weights = np.exp(-(far - far.min()) / 2)
+    return float(np.clip(weights @ tried / weights.sum(), 1e-6, 16.0))
+
+
+def steadied(meat: Floats, bread: Floats, meat_sd: float, bread_sd: float) -> Floats:
+    """Noisy second moments of gradients, moved towards the multiple of the noisy Hessian that is nearest to them: all
+    the way where they differ by no more than noise does, and not where they differ by much more.
+    """
+    most = max(float(np.abs(bread).max(initial=0.0)), np.finfo(float).tiny)
+    shape = bread / most
+    ratio = float((meat * shape).sum()) / max(float((shape**2).sum()), np.finfo(float).tiny)
+    ratio = max(ratio, 0.0)
+    apart = meat - ratio * shape
+    noise = int(np.count_nonzero(meat)) * (meat_sd**2 + (ratio * bread_sd / most) ** 2)
+    kept = max(1 - noise / max(float((apart**2).sum()), np.finfo(float).tiny), 0.0)
+    return np.asarray(ratio * shape + kept * apart, dtype=np.float64)

@@ -152,7 +152,8 @@ class ObjectivePerturbation(Perturbation):
                 f"steepest={self.steepest!r} was given; it is 'auto' or above 0 and at most 1, the logistic loss. Use "
                 "'auto' if in doubt."
             )
-        check_interactions(self.interactions)
+        if self.interactions not in ("auto", 0):
+            check_interactions(self.interactions)
         if self.calibration not in CALIBRATIONS:
             raise PrivacyError(
                 f"calibration={self.calibration!r} was given; it is one of {CALIBRATIONS}. Use 'tight' if in doubt."

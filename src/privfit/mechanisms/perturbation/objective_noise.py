@@ -17,7 +17,7 @@ from privfit.mechanisms.perturbation.defaults import FLAT_ROWS, LEAST_RIDGE, RID
 from privfit.mechanisms.perturbation.problem import Gradients
 from privfit.privacy import PrivacyError
 from privfit.privacy.parts import Additive, KNorm, Laplace, RoundedGaussian
-from privfit.privacy.samplers.norms import UNIT_SD, block_norm_sds, block_norm_sum_sd, check_fits
+from privfit.privacy.samplers.norms import UNIT_SD, block_norm_sds, check_fits
 from privfit.schema import Norm
 
 Floats = NDArray[np.float64]
@@ -79,7 +79,7 @@ class NoiseGroup:
         """The standard deviation of the noise on a weight of each column, beside others of its block."""
         if not self.blocks:
             return np.full(len(self.columns), self.scale * UNIT_SD[self.kind](len(self.columns) * classes))
-        return self.scale * np.repeat(block_norm_sds(self.blocks), [size // classes for size in self.blocks])
+        return self.scale * np.repeat(block_norm_sds(self.blocks)[0], [size // classes for size in self.blocks])
 
     def steps(self, classes: int) -> int:
         """By how many steps of the lattice rounding can lengthen a change, in the norm of the noise; none for noise
@@ -252,7 +252,7 @@ class ObjectiveNoise:
         for group in self.groups:
             if group.blocks:
                 blocks = np.split(np.array(group.columns), np.cumsum(group.blocks)[:-1])
-                sum_sd = group.scale * block_norm_sum_sd(group.blocks)
+                sum_sd = group.scale * block_norm_sds(group.blocks)[1]
                 found.append(([block.tolist() for block in blocks if len(block) > 1], sum_sd))
         return found
 

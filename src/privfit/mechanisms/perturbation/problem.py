@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from privfit.features import FeatureMap
-from privfit.losses import LOGISTIC, ConvexLoss, is_ready_made
+from privfit.losses import LOGISTIC, ConvexLoss
 from privfit.mechanisms.base import ReleasePlan
 from privfit.mechanisms.perturbation.defaults import LEAST_STRETCH, MOST_STRETCH, SOFTMAX_FROM, UNDONE
 from privfit.privacy.guarded import guarded_values
@@ -190,10 +190,10 @@ def derivatives(gradients: Gradients) -> tuple[Derivative, Derivative]:
     if gradients.coupling == "softmax":
         return _softmax_slopes, _softmax_curvatures
     loss, steepest = gradients.loss, gradients.slope_norm["linf"]
-    slope, curvature = loss.slope, loss.curvature
-    if not is_ready_made(slope):
+    (slope, curvature), (own_slope, own_curvature) = (loss.slope, loss.curvature), loss.own_derivatives
+    if not own_slope:
         slope = partial(guarded_values, loss.slope, low=-steepest, high=steepest)
-    if not is_ready_made(curvature):
+    if not own_curvature:
         curvature = partial(guarded_values, loss.curvature, low=0.0, high=gradients.smoothness)
     if gradients.coupling == "one":
         return slope, curvature

@@ -188,7 +188,7 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
             )
         bands = curvature_part(facts) if self.bands else None
         parameters, (first, last) = facts.parameters, self._beside(problem)
-        terms = planned_number_terms(facts, problem) if self._has_terms else None
+        terms = planned_number_terms(facts, problem) if self._has_terms and problem.interactions != 0 else None
         beside = first + last + (FOR_BANDS if self.bands else 0) + (0 if terms is None else terms.share)
         left = replace(parameters, budget=rounded_down(parameters.budget, 1 - beside))
         own, steps = replace(facts, parameters=left), self._weights(problem, facts)
@@ -308,7 +308,7 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         """The fit moved by the noisy mean of the residuals it leaves."""
         width, most = min(INTERCEPT_WIDTH * fit.threshold, 1.0), 1 << plan.bits
         whole = integer_weights(weights * (fit.threshold / width), plan.bits)
-        added = in_steps(fit.pairs, width, most)
+        added = in_steps(fit.pairs, width, most) if fit.pairs else []
         sums = [sum_of_residuals(data, whole, fit.centre, width, plan.bits, added)]
         if plan.facts.parameters.adjacency == "add-remove":
             sums.append(weighed_rows(data, -(-most // COUNT_SHARE)))
@@ -367,7 +367,9 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
 
     def solve(self, release: Release[RegressionFit], geometry: Geometry, problem: QuadraticProblem) -> RegressionFit:
         """The released weights, with what the levels and splines have in common in the intercept."""
-        fit, weights = with_shown_penalty(release.value, geometry, problem), release.value.weights.copy()
+        fit, weights = release.value, release.value.weights.copy()
+        if problem.penalty is not None:
+            fit = with_shown_penalty(fit, geometry, problem.penalty, problem.max_weight or 1.0)
         intercept, sparse = fit.intercept, fit.sparse
         if geometry.intercept:
             bands = None if fit.bands is None else fit.bands[1:]

@@ -59,15 +59,14 @@ class RegressionFit:
         return self.threshold
 
 
-def with_shown_penalty(fit: RegressionFit, geometry: Geometry, problem: QuadraticProblem) -> RegressionFit:
-    """The fit with the penalty on every coefficient that is shown, where there is one: beside half the sum of
-    squared errors, in the units of the table.
+def with_shown_penalty(fit: RegressionFit, geometry: Geometry, penalty: Penalty, times: float) -> RegressionFit:
+    """The fit with the penalty on every coefficient that is shown: beside half the sum of squared errors, in the units
+    of the table. Rows count up to so many `times`.
     """
-    penalty, target = problem.penalty, geometry.target
-    if penalty is None:
-        return fit
+    target = geometry.target
     assert target is not None
-    absolute, squared, times = [], [], problem.max_weight or 1.0
+    absolute: list[float] = []
+    squared: list[float] = []
     for block in geometry.blocks:
         strength = 0.0 if fit.sparse is None else float(fit.sparse.strengths[block.start])
         unit = coefficient_unit(block)

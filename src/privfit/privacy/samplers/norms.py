@@ -226,22 +226,13 @@ UNIT_SD: dict[str, Callable[[int], float]] = {
 """The standard deviation of one of so many values whose noise has scale 1 and is one draw, on a fine lattice."""
 
 
-def block_norm_sds(widths: tuple[int, ...]) -> tuple[float, ...]:
-    """The standard deviation of the noise, of scale 1 and on a fine lattice, in each block: of a value beside the
-    others, in any direction in which a block's values add up to zero.
-    """
-    return _moments(widths)[0]
-
-
-def block_norm_sum_sd(widths: tuple[int, ...]) -> float:
-    """The standard deviation of the sum that all blocks share, as for `block_norm_sds`."""
-    return _moments(widths)[1]
-
-
 @lru_cache(maxsize=256)
-def _moments(widths: tuple[int, ...]) -> tuple[tuple[float, ...], float]:
-    """Deviations by block, and that of the sum: g + h is a Gamma number of size + 2, and its share of g has a density
-    that is a product of volumes; docs/proofs/k-norm.md, Lemma 3.
+def block_norm_sds(widths: tuple[int, ...]) -> tuple[tuple[float, ...], float]:
+    """The standard deviation of the noise, of scale 1 and on a fine lattice, in each block: of a value beside the
+    others, in any direction in which a block's values add up to zero; and that of the sum which all blocks share.
+
+    g + h is a Gamma number of size + 2, and its share of g has a density that is a product of volumes;
+    docs/proofs/k-norm.md, Lemma 3.
     """
     frees = [max(width - 1, 1) for width in widths]
     size = sum(frees)
