@@ -24,7 +24,7 @@ from privfit_papers.bench.board.runs import Board, planned
 from privfit_papers.bench.board.scores import Difference, Spread, scores
 from privfit_papers.bench.board.standing import ahead_of_us, standing
 from privfit_papers.bench.board.tables import BoardTable
-from privfit_papers.report.board import board_page
+from privfit_papers.report.board import board_page, shortened
 
 HERE = [method for method in METHODS if method.environment.here]
 BY_NAME = {method.name: method for method in METHODS}
@@ -235,6 +235,21 @@ def test_points_of_a_depth_are_uniform_there() -> None:
 
 
 # -- the page --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0.12345, ".1235"),
+        (-0.02, "-.0200"),
+        (-1.5, "-1.5000"),
+        (-10.3116, "-10.3"),
+        (50.04, "50.0"),
+        (12_345.6, "12,346"),
+    ],
+)
+def test_numbers_on_the_page(value: float, shown: str) -> None:
+    assert shortened(value) == shown
 
 
 def results_of(method: Method, errors: list[float], epsilon: float = 1.0) -> list[Result]:

@@ -30,6 +30,7 @@ def test_a_table_of_ones_own_has_results_a_page_and_is_not_measured_twice(run: R
         assert said in first.stdout
     page = (tmp_path / "page" / "board.md").read_text(encoding="utf-8")
     assert str(tmp_path) not in page
+    assert "- Left out of this page: privfit," in page
     said = "`privfit bench board --csv people.csv --method boosted --method constant --method least-squares"
     assert said in " ".join(page.split())
     second = run(*asked, "--json")

@@ -65,7 +65,8 @@ def board(
     splits, rows = (min(splits, QUICK_SPLITS), rows or QUICK_ROWS) if quick else (splits, rows)
     kept, chosen = Board(work, longest, install), _methods(method, without)
     lines: list[Line] = []
-    notes: list[str] = []
+    left_out = [one.name for one in METHODS if one not in chosen]
+    notes = [f"Left out of this page: {', '.join(left_out)}."] if left_out else []
     for one in _tables(folder, table or (QUICK_TABLES if quick else tuple(READERS)), csv, schema):
         measured = one.at_most(rows)
         cells = planned(measured, chosen, epsilons, splits)

@@ -12,7 +12,20 @@ from privfit_papers.bench.board.standing import Line, ahead_of_us
 from privfit_papers.report.gallery import wrapped
 
 INK, GRID = "#2b2b2b", "#e4e4e4"
-COLOURS = ("#0b6e99", "#448361", "#d9730d", "#6940a5", "#b3261e", "#8d6e63", "#00897b", "#9a6700", "#5c6bc0")
+COLOURS = (
+    "#0b6e99",
+    "#448361",
+    "#d9730d",
+    "#6940a5",
+    "#b3261e",
+    "#8d6e63",
+    "#00897b",
+    "#9a6700",
+    "#5c6bc0",
+    "#c2185b",
+    "#546e7a",
+    "#2b2b2b",
+)
 WORST_SHOWN = {"numbers": -0.1, "classes": 1.0}
 """What is worse than this leaves the picture: R2 below, and wrong classes above so many times a constant's."""
 
@@ -80,7 +93,12 @@ def board_page(
     """Write board.md into a folder and its pictures below it."""
     (folder / pictures).mkdir(parents=True, exist_ok=True)
     text = ["# The board of peers", "", wrapped(_introduction(command)), ""]
-    text += [f"- {note}" for note in notes] + ["", "## Where somebody else is ahead", "", *_ahead(lines)]
+    text += [wrapped(f"- {note}").replace("\n", "\n  ") for note in notes] + [
+        "",
+        "## Where somebody else is ahead",
+        "",
+        *_ahead(lines),
+    ]
     for task in dict.fromkeys(line.task for line in lines):
         name = f"{pictures}/board-{task}.png"
         board_figure(lines, task, folder / name)
@@ -145,11 +163,15 @@ def _cell(line: Line | None, measure: str) -> str:
     if measure in line.differences:
         mark = {"ahead": " ▼", "level": "", "behind": " ▲"}[line.differences[measure].verdict]
     missing = f" ({len(line.failed)} of {len(line.failed) + spread.splits} no answer)" if line.failed else ""
-    return f"{_short(spread.mean)} ± {_short(spread.deviation)}, {_short(spread.worst)}{mark}{missing}"
+    return f"{shortened(spread.mean)} ± {shortened(spread.deviation)}, {shortened(spread.worst)}{mark}{missing}"
 
 
-def _short(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4f}".replace("0.", ".", 1)
+def shortened(value: float) -> str:
+    """Four decimals below 10, without a zero before the point; fewer of larger numbers."""
+    if abs(value) >= 10:
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.1f}"
+    sign = "-" if value < 0 else ""
+    return sign + f"{abs(value):.4f}".removeprefix("0")
 
 
 def _who(lines: Sequence[Line]) -> list[str]:
