@@ -52,9 +52,9 @@ def few_refits(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     from functools import partial
 
-    from privfit.models import linear
+    from privfit.models import least_squares_intervals
 
-    monkeypatch.setattr(linear, "bootstrap", partial(linear.bootstrap, draws=5))
+    monkeypatch.setattr(least_squares_intervals, "bootstrap", partial(least_squares_intervals.bootstrap, draws=5))
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ Components: the variance along the first k of them over the largest that k direc
 the share of right answers and the area under the ROC curve on a fifth of the rows. Mean and worst of the runs. Files
 come from the folder that PRIVFIT_DATA names; without it, generated tables alone are measured.
 
-    python papers/experiments/components_and_classes.py [--runs 10] [--peer FOLDER]
+    python papers/experiments/components_and_classes.py [--runs 10] [--peer FOLDER] [--only Adult ...]
 
 The peer gets an environment of its own in FOLDER. Its bounds hold for every row, so that its rows are clipped at the
 largest length that they allow.
@@ -159,6 +159,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--peer", type=Path)
+    parser.add_argument("--only", nargs="+", default=[""], help="beginnings of the names of tables")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     folder = Path(os.environ["PRIVFIT_DATA"]) if "PRIVFIT_DATA" in os.environ else None
@@ -166,6 +167,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as where:
         X, y, fresh = (Path(where) / name for name in ("X.npy", "y.npy", "fresh.npy"))
         for name, rows, labels, numbers in tables(folder):
+            if not name.startswith(tuple(given.only)):
+                continue
 
             def ask(rows: Floats = rows, **asked: object) -> Floats:
                 assert peer is not None

@@ -2,7 +2,7 @@
 
     python papers/experiments/coverage.py [runs per cell]
     python papers/experiments/coverage.py --own [runs per cell]
-    python papers/experiments/coverage.py --models [runs per cell] [model, ...]
+    python papers/experiments/coverage.py --models [runs per cell] [rows,rows] [model ...]
 
 Every run makes a new table and a new release. Counted: all coefficients of all runs that are identified; "identified"
 is their share, "width" is of them. "kept" is the mean share of directions that shrinkage left standing.
@@ -21,10 +21,11 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from functools import cache
 from itertools import product
 
 import numpy as np
+from coverage_tables import CASES
 
 import privfit as pf
 from privfit.privacy import seeded_generator
@@ -34,7 +35,6 @@ COLUMNS = ((3, 0), (4, 2), (12, 0))
 EPSILONS, OWN_EPSILONS = (0.3, 1.0, 4.0), (0.5, 1.0, 4.0)
 DELTAS = (0.0, 1e-6)
 LEVELS = 4
-Draw = Callable[[int, float, int], tuple[np.ndarray, np.ndarray]]
 
 
 def table(
@@ -97,16 +97,6 @@ def own_coverage(runs: int) -> None:
             print(f"| {n_rows:,} | {correlation:g} | {epsilon:g} | {' | '.join(cells)} |", flush=True)
 
 
-def binary(n_rows: int, correlation: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Four columns, and classes whose log-odds are linear in them."""
-    generator = seeded_generator(seed)
-    own = generator.standard_normal((n_rows, 4))
-    own[:, 1] = correlation * own[:, 0] + np.sqrt(1 - correlation**2) * own[:, 1]
-    x = np.clip(own / 3, -1, 1)
-    probability = 1 / (1 + np.exp(-(x @ np.array([1.5, -1.0, 0.5, 0.0]) - 0.5)))
-    return x, (generator.uniform(size=n_rows) < probability).astype(int)
-
-
 def minimum(loss: pf.ConvexLoss, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """What a loss without penalty and noise has for these rows, by Newton's steps; the intercept last."""
     columns, weights = np.column_stack([x, np.ones(len(x))]), np.zeros(x.shape[1] + 1)
@@ -117,24 +107,27 @@ def minimum(loss: pf.ConvexLoss, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return weights
 
 
-CLASSES = pf.Schema.box(-1, 1, n_features=4, target=[0, 1])
-MODELS: dict[str, tuple[type, pf.Schema, Draw, pf.ConvexLoss]] = {
-    "LogisticRegression": (pf.LogisticRegression, CLASSES, binary, pf.losses.LOGISTIC),
-    "LinearSVC": (pf.LinearSVC, CLASSES, binary, pf.losses.smooth_hinge(0.5)),
-}
-"""The model, its schema, a table, and the loss whose minimum over a million rows is the truth."""
-TRUE_ROWS, MODEL_ROWS, MODEL_EPSILONS = 1_000_000, (5_000, 50_000), (0.2, 0.5, 1.0, 2.0)
+TRUE_ROWS, MODEL_EPSILONS = 1_000_000, (0.2, 0.5, 1.0, 2.0)
 LEAST_RUNS = 10
 
 
-def coverage_of(name: str, correlation: float, n_rows: int, epsilon: float, runs: int, truth: np.ndarray) -> str:
+@cache
+def truth_of(name: str, correlation: float) -> np.ndarray:
+    """The coefficients of the population, the intercept last."""
+    case = CASES[name]
+    if case.truth is not None:
+        return case.truth
+    x, y = case.table(TRUE_ROWS, correlation, 10**6)
+    return minimum(pf.losses.smooth_hinge(0.5), x, 2 * y - 1)
+
+
+def coverage_of(name: str, correlation: float, n_rows: int, epsilon: float, seeds: range) -> str:
     """A line of the table."""
-    model, schema, draw, _ = MODELS[name]
-    known, hits, widths, noise = [], [], [], []
-    first = runs * (MODEL_ROWS.index(n_rows) * len(MODEL_EPSILONS) + MODEL_EPSILONS.index(epsilon))
-    for seed in range(first, first + runs):  # lines share no tables
-        fitted = model(epsilon, schema=schema, intervals=True, random_state=seed)
-        fitted.fit(*draw(n_rows, correlation, seed))
+    case, known, hits, widths, noise = CASES[name], [], [], [], []
+    truth = truth_of(name, correlation)
+    for seed in seeds:
+        fitted = case.model(epsilon, schema=case.schema, intervals=True, random_state=seed)
+        fitted.fit(*case.table(n_rows, correlation, seed))
         low, high = np.vstack([fitted.coef_interval_, fitted.intercept_interval_]).T
         known.append(np.isfinite(high))
         hits.append((low <= truth) & (truth <= high))
@@ -144,21 +137,19 @@ def coverage_of(name: str, correlation: float, n_rows: int, epsilon: float, runs
     each = [covered[found[:, j], j].mean() for j in range(len(truth)) if found[:, j].sum() >= LEAST_RUNS]
     worst = f"{min(each):.0%} to {max(each):.0%}" if each else "-"
     width = f"{np.median(wide[found]) / 2:.3g}" if found.any() else "-"
-    share = f"{np.median(np.array(noise)[found]):.0%}" if found.any() else "-"
+    share = f"{np.nanmedian(np.array(noise)[found]):.0%}" if found.any() else "-"
     least = f"{found.mean(axis=0).min():.0%}"
     return f"| {name} | {n_rows:,} | {correlation:g} | {epsilon:g} | {least} | {worst} | {width} | {share} |"
 
 
-def model_coverage(runs: int, names: list[str]) -> None:
-    """Print the coverage of each coefficient of other models."""
+def model_coverage(runs: int, n_rows: list[int], names: list[str]) -> None:
+    """Print the coverage of each coefficient of other models; lines share no tables."""
     print("| model | rows | correlation | epsilon | least identified | covered, each | half-width | noise |")
     print("|---|---|---|---|---|---|---|---|")
-    for name, correlation in product(names or MODELS, (0.0, 0.9)):
-        _, _, draw, loss = MODELS[name]
-        x, y = draw(TRUE_ROWS, correlation, 10**6)
-        truth = minimum(loss, x, 2 * y - 1)
-        for n_rows, epsilon in product(MODEL_ROWS, MODEL_EPSILONS):
-            print(coverage_of(name, correlation, n_rows, epsilon, runs, truth), flush=True)
+    first = 0
+    for name, correlation, rows, epsilon in product(names or CASES, (0.0, 0.9), n_rows, MODEL_EPSILONS):
+        print(coverage_of(name, correlation, rows, epsilon, range(first, first + runs)), flush=True)
+        first += runs
 
 
 def cell(
@@ -187,7 +178,8 @@ def main() -> None:
         own_coverage(int((sys.argv[2:] or ["60"])[0]))
         return
     if sys.argv[1:2] == ["--models"]:
-        model_coverage(int((sys.argv[2:] or ["60"])[0]), sys.argv[3:])
+        rows = [int(number) for number in (sys.argv[3:4] or ["5000,50000"])[0].split(",")]
+        model_coverage(int((sys.argv[2:] or ["40"])[0]), rows, sys.argv[4:])
         return
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 60
     print("| rows | numbers | categories | epsilon | delta | covered | width | identified | kept |")

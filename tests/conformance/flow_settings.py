@@ -619,7 +619,7 @@ def of_intervals() -> Iterator[Setting]:
 
 
 def of_regression_intervals() -> Iterator[Setting]:
-    """Log means, proportions and quantiles with what intervals need, with tiny and huge epsilons; after all others."""
+    """Regressions with what intervals need, with tiny and huge epsilons; after all others."""
     many: list[tuple[Any, str, dict[str, Any]]] = [
         (pf.PoissonRegressor, "small", {"epsilon": 0.01}),
         (pf.PoissonRegressor, "gaps", {"epsilon": 1000.0, "numeric": "splines", "expected_rows": 40}),
@@ -629,6 +629,9 @@ def of_regression_intervals() -> Iterator[Setting]:
         (pf.FractionalRegressor, "wide", {"epsilon": 1000.0}),
         (pf.QuantileRegressor, "gaps", {"epsilon": 1000.0, "quantile": 0.9}),
         (pf.QuantileRegressor, "small", {"epsilon": 0.7, "expected_rows": 40}),
+        (pf.LinearRegression, "gaps", {"epsilon": 1000.0, "mechanism": "objective"}),
+        (pf.LinearRegression, "levels", {"epsilon": 0.01, "mechanism": "objective", "expected_rows": 40}),
+        (pf.Ridge, "small", {"epsilon": 1000.0, "mechanism": "objective", "alpha": 3.0, "delta": 1e-6}),
     ]
     for place, (estimator, features, own) in enumerate(many):
         parameters = {"intervals": True, **own}

@@ -36,7 +36,7 @@ MECHANISMS = [
     ObjectiveAmounts().for_intervals(),
     ObjectiveProportions(),
     QuantileObjective(quantile=0.8),
-    ObjectiveRegression(),
+    ObjectiveRegression().for_intervals(),
 ]
 
 
@@ -123,7 +123,7 @@ def test_tables_answer_from_0_to_1_what_the_loss_says(loss: pf.ConvexLoss) -> No
 def test_cut_answers_are_cut_and_no_others_change() -> None:
     whole = TabulatedLoss.of(capped_mean(-1.0, 1.0))
     assert whole is not None
-    cut = whole.up_to(0.25)
+    cut = whole.up_to(0.25, curvature=True)
     z, y = (each.ravel() for each in np.meshgrid(np.linspace(-8, 8, 161), np.linspace(-1, 1, 41)))
     assert max(cut.curvature(z, y).max(), cut.square(z, y).max()) <= 1
     for name, most in (("curvature", "most_curvature"), ("square", "most_square")):
@@ -164,6 +164,12 @@ def test_second_moments_are_drawn_to_the_hessian_where_they_are_noise() -> None:
     off = [sandwich.steadied(own, 1e4) - 2 * hessian for own in (2 * hessian + noise + noise.T,)]
     assert np.linalg.norm(off) < 0.9 * np.linalg.norm(noise + noise.T)
     assert np.isfinite(Sandwich(np.eye(3), np.zeros((3, 3)), 1.0).steadied(skewed, 1.0)).all()
+
+
+def test_a_quantile_is_fitted_as_without_intervals() -> None:
+    own = QuantileObjective(quantile=0.9)
+    assert own.for_intervals() == own  # a wider corner would move the quantile
+    assert ObjectiveRegression().for_intervals() != ObjectiveRegression()
 
 
 def test_what_has_no_intervals_is_refused() -> None:

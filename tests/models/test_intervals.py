@@ -185,6 +185,58 @@ def test_without_an_intercept_and_with_weights_there_are_intervals(model: type) 
     assert "intercept" not in plain.summary().names
 
 
+LINES = pf.Schema.box(-1, 1, n_features=3, target=(-5, 30))
+
+
+def linear(epsilon: float, seed: int, model: type = pf.LinearRegression, **own: object) -> pf.LinearRegression:
+    settings = {"schema": LINES, "mechanism": "objective", "intervals": True, "random_state": seed}
+    return model(epsilon, **{**settings, **own})
+
+
+@pytest.mark.parametrize(("correlation", "epsilon"), [(0.0, 0.5), (0.9, 2.0)])
+def test_least_squares_by_a_perturbed_objective_cover_the_mean(correlation: float, epsilon: float) -> None:
+    truth, hits = SLOPES + np.array([0.5, 0, 0, 1]), []  # errors of the quantile's table have a mean of 1 + x / 2
+    for seed in range(30):
+        x, y, _ = numbers(pf.QuantileRegressor, 20_000, correlation, seed)
+        low, high = ends_of(linear(epsilon, seed).fit(x, y)).T
+        assert np.isfinite(high[2:]).all()
+        hits.append((low <= truth) & (high >= truth))
+    assert np.mean(hits, axis=0).min() >= 0.7  # 90% less three and a half errors of 30 runs
+
+
+def test_least_squares_say_how_much_is_noise_and_keep_it(tmp_path: Path) -> None:
+    x, y, _ = numbers(pf.QuantileRegressor, 20_000, 0.0, 5)
+    shares = []
+    for mechanism in ("objective", "functional"):
+        fitted = linear(1.0, 5, mechanism=mechanism).fit(x, y)
+        shares.append(fitted.summary().noise_share[:3])
+        fitted.save(tmp_path / "model.json")
+        loaded = pf.load_model(tmp_path / "model.json")
+        assert isinstance(loaded, pf.LinearRegression)
+        assert np.allclose(loaded.coef_interval_, fitted.coef_interval_, rtol=1e-6)
+        assert np.allclose(loaded.predict_interval(x[:9]), fitted.predict_interval(x[:9]), rtol=1e-5)
+        assert str(loaded.summary()) == str(fitted.summary())
+    assert np.all((np.array(shares) > 0.2) & (np.array(shares) < 1))
+    with pytest.raises(pf.PrivacyError, match="of='target'"):
+        linear(1.0, 5).fit(x, y).predict_interval(x[:9], of="target")
+
+
+def test_a_penalty_that_is_asked_for_is_kept_and_one_that_is_not_is_undone() -> None:
+    x, y, _ = numbers(pf.QuantileRegressor, 20_000, 0.0, 6)
+    columns = np.column_stack([x, np.ones(len(x))])
+    penalty = np.diag([2_000.0] * 3 + [0.0])
+    wanted = np.linalg.solve(columns.T @ columns + penalty, columns.T @ y)
+    asked = linear(8.0, 6, pf.Ridge, alpha=2_000.0).fit(x, y)
+    assert np.allclose(asked.coef_, wanted[:3], atol=0.06)
+    plain = np.linalg.lstsq(columns, y, rcond=None)[0]
+    assert np.allclose(linear(8.0, 6, pf.Ridge).fit(x, y).coef_, plain[:3], atol=0.1)
+    assert np.abs(plain[0] - wanted[0]) > 0.4
+    with pytest.raises(pf.PrivacyError, match="absolute values"):
+        linear(8.0, 6, pf.Lasso).fit(x, y)
+    with pytest.raises(pf.PrivacyError, match="releases nothing"):
+        linear(8.0, 6, mechanism="adassp").fit(x, y)
+
+
 def test_columns_that_are_the_same_are_not_identified() -> None:
     x, y, _ = numbers(pf.PoissonRegressor, 20_000, 0.0, 8)
     x[:, 1] = x[:, 0]

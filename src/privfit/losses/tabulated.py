@@ -44,7 +44,7 @@ class Axis:
 @dataclass(frozen=True)
 class Response:
     """A function of rows from 0 to 1, from a table: what stands there, or with an `amount` the square of the difference
-    between that and the amount (y - zero) / unit, cut to [0, 1], over `most` and at most 1.
+    between that and the amount (y - zero) / unit, cut to [0, 1]; over `most`, and at most 1.
 
     Guarantee: docs/proofs/bought-moments.md, Lemma 1.
     """
@@ -60,7 +60,7 @@ class Response:
         cells = np.minimum(np.floor((places + REACH) * CELLS_TO_ONE).astype(np.intp), len(self.table) - 1)
         found = self.table[cells]
         if self.amount is None:
-            return found
+            return found if self.most == 1 else np.asarray(np.minimum(found / self.most, 1.0))
         zero, unit = self.amount
         apart = found - np.clip((target - zero) / unit, 0.0, 1.0)
         return np.asarray(np.minimum(apart * apart / self.most, 1.0), dtype=np.float64)
@@ -91,13 +91,15 @@ class TabulatedLoss:
             slopes = np.clip(slopes**2, 0.0, 1.0)
         return cls(Response(axis, curvatures), curved, Response(axis, slopes, amount), steep**2)
 
-    def up_to(self, largest: float) -> TabulatedLoss:
-        """The same of a mean less an amount, with curvatures cut at this and squared slopes at its square: less noise
-        where larger ones are rare.
+    def up_to(self, largest: float, curvature: bool = False) -> TabulatedLoss:
+        """The same with squared slopes cut at the square of this share of the largest, and with curvatures cut at this
+        if asked for: less noise where larger ones are rare.
         """
-        curved, square = min(self.most_curvature, largest), min(largest, 1.0) ** 2
-        curvature = replace(self.curvature, table=np.minimum(self.curvature.table * (self.most_curvature / curved), 1))
-        return TabulatedLoss(curvature, curved, replace(self.square, most=square), self.most_square * square)
+        square, answers = min(largest, 1.0) ** 2, self.curvature
+        most = min(self.most_curvature, largest) if curvature else self.most_curvature
+        if most < self.most_curvature:
+            answers = replace(answers, table=np.minimum(answers.table * (self.most_curvature / most), 1.0))
+        return TabulatedLoss(answers, most, replace(self.square, most=square), self.most_square * square)
 
 
 def tables_of(loss: ConvexLoss) -> TabulatedLoss:

@@ -209,6 +209,10 @@ class ModelWithIntervals(PrivateLinearModel[Any, Any, Any]):
         """
         sure = self._known()
         reach, centre = sure.half_widths(confidence), self._centre()
+        return self._table(np.column_stack([centre - reach, centre + reach]), sure.noise_share, confidence)
+
+    def _table(self, ends: Floats, noise_share: Floats, confidence: float) -> CoefficientTable:
+        """The summary, from intervals of the coefficients and last the intercept."""
         kept = slice(None) if self.fit_intercept else slice(-1)
         names = (*map(str, self.get_feature_names_out()), "intercept")
         target = self.schema_.target
@@ -216,9 +220,9 @@ class ModelWithIntervals(PrivateLinearModel[Any, Any, Any]):
         return CoefficientTable(
             title,
             names[kept],
-            centre[kept],
-            np.column_stack([centre - reach, centre + reach])[kept],
-            sure.noise_share[kept],
+            self._centre()[kept],
+            ends[kept],
+            noise_share[kept],
             float(confidence),
             self._ratio_name(),
         )

@@ -140,7 +140,8 @@ class _Penalised(LinearRegression):
             )
         if self._selects():
             return PenaltySelection(MOMENTS.choose(self.mechanism, type(self).__name__), self._candidates())
-        return PENALISED.choose(self.mechanism, type(self).__name__)
+        chosen = PENALISED.choose(self.mechanism, type(self).__name__)
+        return self._with_intervals(chosen) if self.intervals else chosen
 
     def _settled(
         self, mechanism: MomentMechanism, given: Input, parameters: PrivacyParameters

@@ -24,6 +24,10 @@ EPSILONS = (0.1, 0.4, 1.6, 4.0)
 QUICK_TABLES, QUICK_EPSILONS, QUICK_SPLITS, QUICK_ROWS = ("adult", "demo"), (0.4, 1.6), 3, 20_000
 
 
+QUICK_LONGEST = 60.0
+"""Seconds that a fit of the quick form may take: synthetic rows can take more, and then have no answer."""
+
+
 def board(
     folder: Annotated[
         Path | None, typer.Option("--data", help="Folder with real data; PRIVFIT_DATA names it too.")
@@ -63,7 +67,7 @@ def board(
     """
     epsilons = tuple(epsilon or (QUICK_EPSILONS if quick else EPSILONS))
     splits, rows = (min(splits, QUICK_SPLITS), rows or QUICK_ROWS) if quick else (splits, rows)
-    kept, chosen = Board(work, longest, install), _methods(method, without)
+    kept, chosen = Board(work, min(longest, QUICK_LONGEST) if quick else longest, install), _methods(method, without)
     lines: list[Line] = []
     left_out = [one.name for one in METHODS if one not in chosen]
     notes = [f"Left out of this page: {', '.join(left_out)}."] if left_out else []

@@ -50,6 +50,8 @@ class Bootstrap:
     residual_variance: float
     identified: NDArray[np.bool_]
     """Whether each coefficient shown is identified: others were decided by shrinkage."""
+    sampling: Floats | None = None
+    """What sampling alone adds to the errors of weights, as far as moments say; None for a model from a file."""
 
 
 def bootstrap(
@@ -78,17 +80,19 @@ def bootstrap(
         fit.solution.directions * ((1 - np.clip(fit.solution.kept, 0.0, 1.0)) * fit.solution.size)
     )
     noise = SeededNoise(generator)
-    errors, intercepts = np.empty((draws, len(fit.weights))), np.empty(draws)
+    errors, intercepts, alone = np.empty((draws, len(fit.weights))), np.empty(draws), np.empty((draws, len(weights)))
+    back = np.linalg.pinv(truth.products, rcond=1e-9, hermitian=True) @ root
     for draw in range(draws):
         drawn = _noise_moments(moments, release, noise)
-        sampled = explained + root @ generator.standard_normal(len(weights))
+        normal = generator.standard_normal(len(weights))
+        sampled, alone[draw] = explained + root @ normal, back @ normal
         made = replace(release.value, products=truth.products + drawn.products, with_target=sampled + drawn.with_target)
         again = mechanism.solve(replace(release, value=made), geometry, problem)
         lost = hidden @ generator.standard_normal(hidden.shape[1])
         errors[draw] = again.weights - fit.weights + lost
         intercepts[draw] = again.intercept - fit.intercept - plausible_means(reduced.feature_means) @ lost
     kept = identified(reduced.basis @ fit.solution.directions, fit.solution.kept)
-    return Bootstrap(errors, intercepts, left_over, _shown(kept, geometry))
+    return Bootstrap(errors, intercepts, left_over, _shown(kept, geometry), alone[:, int(geometry.intercept) :])
 
 
 def identified(directions: Floats, kept: Floats) -> NDArray[np.bool_]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ from privfit.mechanisms.perturbation.target_scale import (
     ChosenScale,
     KnownScale,
     amount_scale,
+    signal_of,
 )
 from privfit.privacy import Draws, PrivacyError
 from privfit.privacy.event import laplace_scale
@@ -141,7 +142,6 @@ class ObjectiveAmounts(ObjectiveRegression):
     """
 
     least_cap: float = 0.0
-    covering: bool = False
 
     name = "objective log mean"
     _kind: ClassVar[str] = "a log mean"
@@ -151,7 +151,7 @@ class ObjectiveAmounts(ObjectiveRegression):
     def _weights(self, problem: QuadraticProblem, facts: PublicFacts | None = None) -> RegressionWeights:
         if facts is None or facts.geometry.target is None:
             return AmountWeights(noise=self.noise)
-        sharpness = min(max(round(4 * SHARPNESS * _signal(facts)) / 4, 1.0), MOST_SHARPNESS)
+        sharpness = min(max(round(4 * SHARPNESS * signal_of(facts)) / 4, 1.0), MOST_SHARPNESS)
         sharpness = MOST_SHARPNESS if self.covering else sharpness
         weights = AmountWeights(noise=self.noise, sharpness=sharpness)
         if problem.fit_intercept:
@@ -175,17 +175,13 @@ class ObjectiveAmounts(ObjectiveRegression):
     def _stretch(self, facts: PublicFacts) -> float:
         """What multiplies the cap that is chosen: a function of public facts."""
         if self.covering:
-            return max(COVERING_STRETCH * math.sqrt(_signal(facts)), LEAST_COVERING_STRETCH)
-        return min(max(CAP_STRETCH * _signal(facts), 1.0), MOST_STRETCH)
-
-    def for_intervals(self) -> Self:
-        """With less bias of effects and more noise."""
-        return replace(self, covering=True)
+            return max(COVERING_STRETCH * math.sqrt(signal_of(facts)), LEAST_COVERING_STRETCH)
+        return min(max(CAP_STRETCH * signal_of(facts), 1.0), MOST_STRETCH)
 
     def answers(self, loss: ConvexLoss, plan: RegressionPlan) -> TabulatedLoss:
         """With means and residuals cut at so many times what few amounts are above."""
         assert isinstance(plan.scale, AmountScale)
-        return tables_of(loss).up_to(min(ANSWERS_UP_TO / plan.scale.stretch, 1.0))
+        return tables_of(loss).up_to(min(ANSWERS_UP_TO / plan.scale.stretch, 1.0), curvature=True)
 
     @staticmethod
     def _fit(weights: Floats, centre: float, threshold: float, ridge: float, contrast_ridge: float) -> RegressionFit:
@@ -280,9 +276,3 @@ class ObjectiveProportions(ObjectiveRegression):
     def describe(self, fit: RegressionFit, schema: Schema, geometry: Geometry) -> Description:
         """The ridge."""
         return Description({"kind": "ridge", "ridge": fit.ridge})
-
-
-def _signal(facts: PublicFacts) -> float:
-    """Rows times epsilon, per column of the schema: how far effects stand out from noise, from public facts."""
-    rows, parameters = facts.n_rows or USUAL_ROWS, facts.parameters
-    return rows * parameters.budget.epsilon / (int(parameters.rows_per_person) * facts.geometry.l2**2)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from privfit.mechanisms.base import Description, PublicFacts, Release
 from privfit.mechanisms.perturbation.base import Calibration, Perturbation
 from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem, Gradients
-from privfit.mechanisms.perturbation.regression import rounded_down
+from privfit.mechanisms.perturbation.regression_fit import rounded_down
 from privfit.privacy import Draws, Event, PrivacyParameters, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import Laplace

@@ -158,17 +158,20 @@ class Sandwich:
     directions : the weights that a fit can have, one column each.
     bread : the Hessian of the loss over all rows, with noise, along the directions.
     noise : the standard deviation of the noise on an entry of it.
+    wanted : the Hessian of a penalty that is part of what is estimated, along the directions, if there is one.
     """
 
     directions: Floats
     bread: Floats
     noise: float
+    wanted: Floats | None = None
 
     @classmethod
-    def of(cls, geometry: Geometry, matrix: Floats, noise: float) -> Sandwich:
-        """From a matrix over all columns."""
+    def of(cls, geometry: Geometry, matrix: Floats, noise: float, wanted: Floats | None = None) -> Sandwich:
+        """From matrices over all columns."""
         directions = free_directions(geometry)
-        return cls(directions, directions.T @ matrix @ directions, noise)
+        along = None if wanted is None else directions.T @ wanted @ directions
+        return cls(directions, directions.T @ matrix @ directions, noise, along)
 
     @property
     def whole(self) -> Floats:
@@ -185,11 +188,11 @@ class Sandwich:
         """How large the noise on the Hessian can be in any direction."""
         return 2 * self.noise * math.sqrt(len(self.bread))
 
-    def inverse(self, beside: Floats | None = None) -> tuple[Floats, Floats]:
-        """The inverse of the Hessian, over all columns, where it is identified; and which directions are not, one
-        column each. With a penalty matrix `beside` it, that is added first.
+    def inverse(self) -> tuple[Floats, Floats]:
+        """The inverse of the Hessian of what is estimated, over all columns, where it is identified; and which
+        directions are not, one column each.
         """
-        whole = self.bread if beside is None else self.bread + self.directions.T @ beside @ self.directions
+        whole = self.bread if self.wanted is None else self.bread + self.wanted
         values, vectors = np.linalg.eigh((whole + whole.T) / 2)
         known = values > NOISE_SIZES * self.noise_size
         along = self.directions @ vectors

@@ -27,7 +27,7 @@ from privfit.mechanisms.perturbation.interaction_terms import integer_weights, s
 from privfit.mechanisms.perturbation.objective import ObjectivePerturbation
 from privfit.mechanisms.perturbation.precision import minimised
 from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem
-from privfit.mechanisms.perturbation.regression import rounded_down
+from privfit.mechanisms.perturbation.regression_fit import rounded_down
 from privfit.mechanisms.perturbation.regression_weights import RegressionWeights
 from privfit.mechanisms.perturbation.with_intervals import FOR_BREAD, FOR_MEAT, certainty_of
 from privfit.mechanisms.summaries.survival_bands import SurvivalRelease

@@ -10,7 +10,7 @@ import itertools
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,6 +121,10 @@ class QuantileObjective(ObjectiveRegression):
         rows = weighed_rows(data, COUNT_UNIT if data.weighted else 1)
         shift = width * float(CENTRES[draws.select(shift_scores(counts.tolist(), rows, self.quantile))])
         return replace(fit, shift=shift, intercept=fit.centre + shift)
+
+    def for_intervals(self) -> Self:
+        """As it is: slopes are bounded whatever the scale, and a wider corner would have more bias."""
+        return self
 
     def answers(self, loss: ConvexLoss, plan: RegressionPlan) -> TabulatedLoss:
         """With a Hessian of a corner that is rounded more: it is the density of targets at the quantile."""

@@ -21,12 +21,16 @@ from privfit.mechanisms.base import USUAL_ROWS, Description, Mechanism, Numbers,
 from privfit.mechanisms.functional.problem import QuadraticProblem
 from privfit.mechanisms.perturbation.absolute_penalty import AbsolutePenalty
 from privfit.mechanisms.perturbation.base import NoiseKind
-from privfit.mechanisms.perturbation.defaults import MOMENTS_FROM, OBJECTIVE_FROM
 from privfit.mechanisms.perturbation.interaction_terms import integer_weights, score_bits
 from privfit.mechanisms.perturbation.number_terms import NumberTerms, in_steps, planned_number_terms
 from privfit.mechanisms.perturbation.precision import minimised
 from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem, named_pairs
-from privfit.mechanisms.perturbation.regression_fit import RegressionFit, check_rows, with_shown_penalty
+from privfit.mechanisms.perturbation.regression_fit import (
+    RegressionFit,
+    check_rows,
+    rounded_down,
+    with_shown_penalty,
+)
 from privfit.mechanisms.perturbation.regression_weights import TAPER, RegressionWeights
 from privfit.mechanisms.perturbation.shape_bands import (
     FOR_BANDS,
@@ -36,7 +40,13 @@ from privfit.mechanisms.perturbation.shape_bands import (
     curvature_sums,
     half_widths,
 )
-from privfit.mechanisms.perturbation.target_scale import ChosenScale, TargetScale
+from privfit.mechanisms.perturbation.target_scale import (
+    COVERING_BEYOND,
+    LEAST_STRETCH,
+    ChosenScale,
+    TargetScale,
+    covering_stretch,
+)
 from privfit.privacy import Budget, Draws, Event, PrivacyError, PrivacyParameters, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import Laplace, Part
@@ -90,6 +100,9 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
     bands : bool or None, default=None
         Whether sums of curvatures are bought with 4% of epsilon, taken from the weights, so that bands of curves are
         narrower. None computes no bands, for models that show no curves.
+    covering : bool, default=False
+        Whether residuals count up to so much more that clipping them leaves little bias beside the noise, which is
+        larger: for intervals.
 
     See Also
     --------
@@ -115,6 +128,7 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
 
     noise: NoiseKind = "auto"
     bands: bool | None = None
+    covering: bool = False
 
     name = "objective regression"
     solves = "regression"
@@ -135,12 +149,14 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
     def _weights(self, problem: QuadraticProblem, facts: PublicFacts | None = None) -> RegressionWeights:
         """The mechanism of the weights; without facts, one with the same encoding."""
         penalty = problem.penalty
+        stretch = covering_stretch(facts) if self.covering and facts is not None else 1.0
+        own = RegressionWeights(noise=self.noise, stretch=stretch)
         if penalty is None or penalty.alpha == "auto":
-            return RegressionWeights(noise=self.noise, l1_ratio=0.0 if penalty is None else penalty.l1_ratio)
+            return replace(own, l1_ratio=0.0 if penalty is None else penalty.l1_ratio)
         rows = 1.0 if facts is None or penalty.ridge else float(facts.n_rows or 0)
         alpha = float(penalty.alpha) * rows / (problem.max_weight or 1.0)  # rows count from 0 to 1 in the fit
         absolute, squared = alpha * penalty.l1_ratio, alpha * (1 - penalty.l1_ratio)
-        return RegressionWeights(noise=self.noise, alpha=squared, scaled=penalty.scaled, absolute=absolute)
+        return replace(own, alpha=squared, scaled=penalty.scaled, absolute=absolute)
 
     def _erm(self, problem: QuadraticProblem, facts: PublicFacts | None = None) -> ERMProblem:
         """The problem of the weights, in units of a threshold that is not chosen yet."""
@@ -211,11 +227,12 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         """What is chosen before the weights: where the target lies, and its unit."""
         rows, centre = facts.n_rows or USUAL_ROWS, FOR_CENTRE if problem.fit_intercept else Fraction(0)
         noise = self._noise_on_predictions(weights.sd, weights.gradients.norms, rows)
-        return TargetScale.planned(facts.parameters, rows, noise, centre, FOR_THRESHOLD)
+        chosen = TargetScale.planned(facts.parameters, rows, noise, centre, FOR_THRESHOLD)
+        return replace(chosen, stretch=covering_stretch(facts)) if self.covering else chosen
 
     def _noise_on_predictions(self, sd: float, norms: RowNorms, rows: int) -> float:
         """Per unit of threshold: what clipping is weighed against."""
-        return sd * norms.columns / (math.sqrt(norms.entries) * rows)
+        return COVERING_BEYOND if self.covering else sd * norms.columns / (math.sqrt(norms.entries) * rows)
 
     def _last_parts(self, facts: PublicFacts, epsilon: Fraction, bits: int, unit: int) -> tuple[Part, ...]:
         """Noise on the sum of residuals; and on the number of rows, or the sum of weights, where that is private."""
@@ -301,14 +318,14 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         return replace(fit, shift=shift, intercept=fit.centre + shift)
 
     def for_intervals(self) -> Self:
-        """Return the form that intervals are bought for.
+        """Return the form that intervals are bought for: with less bias and more noise.
 
         Returns
         -------
         Self
             The mechanism.
         """
-        return self
+        return replace(self, covering=True)
 
     def answers(self, loss: ConvexLoss, plan: RegressionPlan) -> TabulatedLoss:
         """Return what rows count in the Hessian and in the second moments of gradients.
@@ -325,7 +342,7 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         TabulatedLoss
             Curvatures and squared slopes.
         """
-        return tables_of(loss)
+        return tables_of(loss).up_to(min(LEAST_STRETCH / plan.scale.stretch, 1.0))
 
     def noise_on_level(self, fit: RegressionFit, plan: RegressionPlan, rows: float) -> float:
         """Return the standard deviation of the noise on the move of the intercept, in units of the weights.
@@ -383,18 +400,3 @@ class ObjectiveRegression(Mechanism[QuadraticProblem, RegressionPlan, CachedDesi
         return Description(
             {"kind": "ridge", "ridge": fit.ridge, "threshold": fit.threshold * target.unit}, tuple(notes)
         )
-
-
-def perturbs_objective(parameters: PrivacyParameters, n_rows: int | None, geometry: Geometry) -> bool:
-    """Whether "auto" fits a regression by a perturbed objective and not by moments, from public facts; by moments where
-    the number of rows is not known.
-    """
-    signal = (n_rows or 0) * parameters.budget.epsilon / parameters.rows_per_person
-    return OBJECTIVE_FROM <= signal < MOMENTS_FROM * geometry.n_columns * geometry.l2**4
-
-
-def rounded_down(budget: Budget, share: Fraction) -> Budget:
-    """A share of epsilon, and all of delta."""
-    whole = exact(budget.epsilon) * share
-    part = float(whole)
-    return Budget(part if exact(part) <= whole else math.nextafter(part, 0.0), budget.delta)

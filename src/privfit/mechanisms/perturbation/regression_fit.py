@@ -1,9 +1,12 @@
-"""What a regression by a perturbed objective is, and the penalty that its coefficients are shown to have had."""
+"""What a regression by a perturbed objective is, the penalty that its coefficients are shown to have had, and rules of
+public facts that several regressions follow.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
@@ -13,8 +16,9 @@ from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.functional.problem import QuadraticProblem
 from privfit.mechanisms.perturbation.absolute_penalty import SparseWeights
 from privfit.mechanisms.perturbation.certainty import Certainty
+from privfit.mechanisms.perturbation.defaults import MOMENTS_FROM, OBJECTIVE_FROM
 from privfit.mechanisms.perturbation.problem import PairTable
-from privfit.privacy import PrivacyError
+from privfit.privacy import Budget, PrivacyError, PrivacyParameters, exact
 from privfit.schema import Block, Geometry
 from privfit.solvers import Penalty
 
@@ -98,3 +102,18 @@ def coefficient_unit(block: Block) -> float:
     if block.kind == "slope":
         return block.unit**2
     return 0.5 if block.kind == "sign" else 1.0
+
+
+def perturbs_objective(parameters: PrivacyParameters, n_rows: int | None, geometry: Geometry) -> bool:
+    """Whether "auto" fits a regression by a perturbed objective and not by moments, from public facts; by moments where
+    the number of rows is not known.
+    """
+    signal = (n_rows or 0) * parameters.budget.epsilon / parameters.rows_per_person
+    return OBJECTIVE_FROM <= signal < MOMENTS_FROM * geometry.n_columns * geometry.l2**4
+
+
+def rounded_down(budget: Budget, share: Fraction) -> Budget:
+    """A share of epsilon, and all of delta."""
+    whole = exact(budget.epsilon) * share
+    part = float(whole)
+    return Budget(part if exact(part) <= whole else math.nextafter(part, 0.0), budget.delta)

@@ -13,8 +13,8 @@ from privfit.mechanisms.base import Description, Mechanism, Numbers, PublicFacts
 from privfit.mechanisms.functional.problem import QuadraticProblem
 from privfit.mechanisms.perturbation.bought_moments import MomentPart, Sandwich
 from privfit.mechanisms.perturbation.certainty import Certainty, Level
-from privfit.mechanisms.perturbation.regression import ObjectiveRegression, RegressionPlan, rounded_down
-from privfit.mechanisms.perturbation.regression_fit import RegressionFit
+from privfit.mechanisms.perturbation.regression import ObjectiveRegression, RegressionPlan
+from privfit.mechanisms.perturbation.regression_fit import RegressionFit, rounded_down
 from privfit.mechanisms.perturbation.with_intervals import FOR_BREAD, FOR_MEAT
 from privfit.privacy import Draws, Event, PrivacyError, PrivacyParameters, exact
 from privfit.rows import CachedDesign, Rows
@@ -30,6 +30,9 @@ class RegressionIntervalPlan(ReleasePlan):
     fit: RegressionPlan
     bread: MomentPart
     meat: MomentPart
+    wanted: Floats | None
+    """The Hessian of the penalty that was asked for, which is part of what is estimated; None where it follows a public
+    rule, and is undone."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,8 @@ class RegressionIntervals(Mechanism[QuadraticProblem, RegressionIntervalPlan, Ca
             rows_per_person=int(facts.parameters.rows_per_person),
             parts=(*fit.event.parts, bread.part, meat.part),
         )
-        return RegressionIntervalPlan(event, facts, fit, bread, meat, warning=fit.warning)
+        wanted = fit.steps.wanted(facts.geometry)
+        return RegressionIntervalPlan(event, facts, fit, bread, meat, wanted, warning=fit.warning)
 
     def read(self, rows: Rows, plan: RegressionIntervalPlan, problem: QuadraticProblem, draws: Draws) -> CachedDesign:
         """A cached design of all rows."""
@@ -122,14 +126,15 @@ class RegressionIntervals(Mechanism[QuadraticProblem, RegressionIntervalPlan, Ca
         tables, released = self.fit.answers(own.gradients.loss, plan.fit), fit.weights / fit.unit
         bread = plan.bread.drawn(data, released[:, None], tables.curvature, draws)
         meat = plan.meat.drawn(data, released[:, None], tables.square, draws, power=2)
-        sandwich = Sandwich.of(plan.facts.geometry, bread, plan.bread.sd)
+        wanted, penalised = plan.wanted, own.penalised(released[:, None])[:, 0]
+        sandwich = Sandwich.of(plan.facts.geometry, bread, plan.bread.sd, wanted)
         level = None
         if plan.fit.intercept:
             level = Level.of(plan.facts.geometry, sandwich, lambda rows: self.fit.noise_on_level(fit, plan.fit, rows))
         certainty = Certainty.of(
             sandwich,
             released,
-            own.penalised(released[:, None])[:, 0],
+            penalised if wanted is None else penalised - wanted @ released,
             meat,
             plan.meat.sd,
             own.noise.covariance(),

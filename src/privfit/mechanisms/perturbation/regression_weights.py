@@ -66,6 +66,8 @@ class RegressionWeights(ObjectivePerturbation):
     """What multiplies absolute coefficients beside half the sum of squared errors; None follows a public rule."""
     l1_ratio: float = 0.0
     """Where the public rule is followed, the share of it that is on absolute values."""
+    stretch: float = 1.0
+    """What multiplies the threshold that is chosen; the noise for the solver's precision is as much smaller."""
 
     def loss_at(self, centre: float, threshold: float) -> ConvexLoss:
         """The loss of predictors that are measured from this centre, in units of this threshold."""
@@ -108,7 +110,7 @@ class RegressionWeights(ObjectivePerturbation):
         assert noise is not None
         gradients = replace(plan.gradients, loss=self.loss_at(centre, threshold))
         rows, norms = max(most_rows(facts.parameters, facts.n_rows), 1), gradients.norms
-        quiet = max(QUIET_WEIGHTS, QUIET_SHARE * noise.sd / rows)
+        quiet = max(QUIET_WEIGHTS / self.stretch, QUIET_SHARE * noise.sd / rows)
         if self.alpha is None:
             wanted = (1 - self.l1_ratio) * CONTRAST_RIDGE * math.sqrt(norms.entries) * noise.sd
             most = PenaltyMatrix.even(norms, wanted, facts.geometry.intercept)
@@ -123,6 +125,13 @@ class RegressionWeights(ObjectivePerturbation):
         return replace(
             plan, gradients=gradients, ridge=ridge, penalty=penalty, precision=precision, certificate=certificate
         )
+
+    def wanted(self, geometry: Geometry) -> Floats | None:
+        """The Hessian of the penalty that the user has asked for, if that is on squares alone."""
+        if not self.alpha:
+            return None
+        matrix = PenaltyMatrix.of_coefficients(geometry, self.alpha, self.scaled)
+        return matrix.hessian(np.zeros((geometry.n_columns, 1)))
 
     def _with_absolute(
         self, quadratic: PenaltyMatrix, geometry: Geometry, noise: ObjectiveNoise, threshold: float, rows: int

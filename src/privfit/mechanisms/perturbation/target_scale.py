@@ -6,13 +6,15 @@ Both are permute-and-flip on integer scores that are counts of rows. Targets are
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit.mechanisms.base import USUAL_ROWS, PublicFacts
 from privfit.privacy import Draws, PrivacyParameters, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import Part, Selection
@@ -45,8 +47,22 @@ LARGER_COSTS, MOST_LARGER_COSTS = 0.5, 0.25
 over the whole grid. Less chooses thresholds that are too large more often, more such that are too small."""
 
 
+COVERING_BEYOND = 0.05 / CLIPPING_PER_NOISE
+"""For intervals, noise on predictions counts as so large that 5% of the targets may lie beyond what is chosen."""
+COVERING_STRETCH, LEAST_STRETCH, MOST_STRETCH = 0.04, 2.0, 8.0
+"""Then the threshold is a multiple of that: so much times the root of rows
+times epsilon per column, from two to eight. More means less bias where errors are skewed and more noise. For the second
+moments of gradients residuals count up to twice what is multiplied. Chosen; coverage.py --models measures."""
+WHOLE_RANGE = 2.0
+"""No two targets are farther apart, so that no threshold needs to be larger."""
+
+
 class ChosenScale(Protocol):
     """What is chosen of the target before weights are fitted."""
+
+    @property
+    def stretch(self) -> float:
+        """What multiplies the choice."""
 
     def parts(self) -> tuple[Part, ...]:
         """What is drawn."""
@@ -61,6 +77,7 @@ class KnownScale:
 
     centre: float = 0.0
     unit: float = 1.0
+    stretch: ClassVar[float] = 1.0
 
     def parts(self) -> tuple[Part, ...]:
         """Nothing is drawn."""
@@ -76,7 +93,7 @@ class TargetScale:
     """The plan of choosing a centre, if there is one, and a threshold.
 
     About `rows` rows are expected: a public number or a guess. `beyond` of PARTS_OF_ONE of the rows may lie beyond the
-    threshold. `centre` and `threshold` are their epsilons.
+    threshold, which is then multiplied by `stretch`. `centre` and `threshold` are their epsilons.
 
     Guarantee: docs/proofs/regression-objective.md, Lemmas 1 and 2.
     """
@@ -86,6 +103,7 @@ class TargetScale:
     beyond: int
     centre: Fraction | None
     threshold: Fraction
+    stretch: float = 1.0
 
     @classmethod
     def planned(
@@ -122,7 +140,8 @@ class TargetScale:
         centre = 0.0
         if self.centre is not None:
             centre = float(CENTRES[draws.select(self.centre_scores(design))])
-        return centre, float(THRESHOLDS[draws.select(self.threshold_scores(design, centre))])
+        chosen = float(THRESHOLDS[draws.select(self.threshold_scores(design, centre))])
+        return centre, min(self.stretch * chosen, max(WHOLE_RANGE, chosen))
 
     def centre_scores(self, design: CachedDesign) -> list[int]:
         """Minus the number of rows by which those on one side of a cell are more than all others."""
@@ -212,3 +231,14 @@ def amount_scale(geometry: Geometry) -> tuple[float, float]:
     assert block is not None
     zero = -block.center / block.unit
     return zero, 1.0 - zero
+
+
+def covering_stretch(facts: PublicFacts) -> float:
+    """What multiplies the threshold where intervals are bought: from public facts."""
+    return min(max(COVERING_STRETCH * math.sqrt(signal_of(facts)), LEAST_STRETCH), MOST_STRETCH)
+
+
+def signal_of(facts: PublicFacts) -> float:
+    """Rows times epsilon, per column of the schema: how far effects stand out from noise, from public facts."""
+    rows, parameters = facts.n_rows or USUAL_ROWS, facts.parameters
+    return rows * parameters.budget.epsilon / (int(parameters.rows_per_person) * facts.geometry.l2**2)

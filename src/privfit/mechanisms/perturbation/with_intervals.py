@@ -16,7 +16,7 @@ from privfit.mechanisms.perturbation.bought_moments import MomentPart, Sandwich
 from privfit.mechanisms.perturbation.certainty import Certainty
 from privfit.mechanisms.perturbation.objective import ObjectivePerturbation
 from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem
-from privfit.mechanisms.perturbation.regression import rounded_down
+from privfit.mechanisms.perturbation.regression_fit import rounded_down
 from privfit.privacy import Draws, Event, PrivacyError, PrivacyParameters, exact
 from privfit.rows import CachedDesign, Rows
 from privfit.schema import Geometry, Schema
