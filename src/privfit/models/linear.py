@@ -37,7 +37,6 @@ from privfit.tables import TableLike
 
 Floats = NDArray[np.float64]
 LinearResult = FitResult[MomentMechanism, QuadraticProblem, LinearFit | RegressionFit]
-
 USUAL_CONFIDENCE = 0.9
 """Of intervals where none is given: a convention, common in reports."""
 MOST_SAVED_INTERVALS = 200
