@@ -18,7 +18,6 @@ from privfit.losses.checks import check_on_grid, found_excess, found_smoothness,
 Floats = NDArray[np.float64]
 Function = Callable[[Any, Any], Any]
 Marked = TypeVar("Marked")
-
 LINKS = ("identity", "logistic", "slopes")
 
 
@@ -100,14 +99,12 @@ class ConvexLoss:
     excess_at_zero: float | None = None
     likely_excess: float | None = None
     least_at_target: bool = False
-    own_derivatives: tuple[bool, bool] = field(init=False, repr=False, compare=False)
-    """Whether slope and curvature are privfit's own (`is_ready_made`); others are called with a guard."""
+    own_derivatives: tuple[bool, bool] = field(init=False, repr=False, compare=False)  # others are guarded
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "own_derivatives", (is_ready_made(self.slope), is_ready_made(self.curvature)))
-        # as plain floats: calibration computes with them
         for name in ("most_slope", "most_curvature", "taper", "offset", "smoothness", "excess_at_zero"):
-            if isinstance(value := getattr(self, name), Real) and not isinstance(value, bool):
+            if isinstance(value := getattr(self, name), Real) and not isinstance(value, bool):  # as plain floats
                 try:
                     object.__setattr__(self, name, float(value))
                 except OverflowError:

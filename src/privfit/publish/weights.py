@@ -28,7 +28,6 @@ from privfit.tables import Frame, TableLike, in_memory, open_table, taken, with_
 
 Floats = NDArray[np.float64]
 Reweighting = DensityRatio | ExponentialTilting
-
 METHODS = ("tilting", "paper", "objective")
 
 

@@ -56,7 +56,6 @@ from privfit.rows import CachedDesign, is_alone
 from privfit.schema import Geometry, RowNorms
 
 Floats = NDArray[np.float64]
-
 CALIBRATIONS = ("tight", "paper")
 PRINTED_2008 = (
     "calibration='paper' of objective perturbation: the proof of 2008 leaves out the curvature of one row, and the "
