@@ -160,24 +160,15 @@ def fit(
     check_ledger_options(seed, ledger, ledger_epsilon, ledger_delta, note)
     check_holdout(holdout, holdout_share, ledger)
     own = _penalty(model, alpha, l1_ratio) | _of_points(model, clusters, components)
-    own |= _of_coefficients(model, no_intercept, numeric, mechanism, intervals) | _of_rest(
-        model, interactions, quantile
-    )
-    own |= _only(model, (Model.cox,), time=time, event=event)
+    own |= _of_coefficients(model, no_intercept, numeric, mechanism, intervals)
+    own |= _of_rest(model, interactions, quantile) | _only(model, (Model.cox,), time=time, event=event)
     check_output(output, table, schema, ledger=ledger)
     facts = _checked_schema(model, schema)
     own |= _of_weights(model, weight, max_weight, class_weight, facts) | _of_margins(model, loss, kernel, row_norm)
     opened = _checked_table(table, facts.with_target(None) if model in WITHOUT_TARGET else facts)
-    estimator = ESTIMATORS[model](
-        epsilon=epsilon,
-        delta=delta,
-        schema=facts,
-        adjacency=adjacency.value,
-        expected_rows=expected_rows,
-        rows_per_person=rows_per_person,
-        random_state=seed,
-        **own | {"n_jobs": n_jobs, "max_memory": max_memory},
-    )
+    promised = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency.value, "rows_per_person": rows_per_person}
+    own |= {"expected_rows": expected_rows, "random_state": seed, "n_jobs": n_jobs, "max_memory": max_memory}
+    estimator = ESTIMATORS[model](schema=facts, **promised, **own)
     estimator._check_parameters(facts)  # before a ledger is made
     estimator.set_params(ledger=_paying_ledger(estimator, ledger, ledger_epsilon, ledger_delta, note))
     with counting_rows(f"Reading {shown_source(table)}", opened.n_rows):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.table import Table as Lines
@@ -13,9 +13,9 @@ from rich.text import Text
 from privfit.cli.console import hint, ledger_facts, print_json, stderr, stdout
 from privfit.cli.errors import INCOMPLETE, CommandError
 from privfit.cli.options import (
-    SOURCES,
     Adjacency,
     AdjacencyOption,
+    AsJson,
     DeltaOption,
     ExpectedRowsOption,
     LedgerDeltaOption,
@@ -25,6 +25,16 @@ from privfit.cli.options import (
     shown_source,
 )
 from privfit.cli.output import check_output
+from privfit.cli.schema_options import (
+    BuyBoundsOption,
+    BuyLevelsOption,
+    CheckOption,
+    DraftOutput,
+    LevelsOfOption,
+    RangeOption,
+    TableArgument,
+    TargetOption,
+)
 from privfit.cli.schema_purchase import Purchase
 from privfit.schema import Category, Column, Numeric, Schema, SchemaError
 from privfit.schema.toml import value_text
@@ -36,46 +46,14 @@ UNKNOWN = "?"
 
 
 def schema(
-    table: Annotated[
-        str | None,
-        typer.Argument(metavar="TABLE", help=f"Names and types are read of it, and no people: {SOURCES}."),
-    ] = None,
-    target: Annotated[str | None, typer.Option("--target", "-t", help="The column that a model shall predict.")] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to write the draft. Default: stdout.")
-    ] = None,
-    check: Annotated[
-        Path | None,
-        typer.Option(
-            "--check",
-            metavar="SCHEMA",
-            help="Check this schema instead of drafting one; with TABLE, against the table.",
-        ),
-    ] = None,
-    buy_bounds: Annotated[
-        float | None,
-        typer.Option(metavar="EPSILON", help="Buy the bounds of numbers with this epsilon, and write them down."),
-    ] = None,
-    range_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--range",
-            metavar="NAME=LOW:HIGH",
-            help="Buy bounds of this column alone, within this public range. Repeat for more. Default: all numbers, "
-            "from -1e9 to 1e9.",
-        ),
-    ] = None,
-    buy_levels: Annotated[
-        float | None,
-        typer.Option(
-            metavar="EPSILON",
-            help="Buy levels that many rows have, with this epsilon and --delta, and write them down.",
-        ),
-    ] = None,
-    levels_of: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Buy levels of this column alone. Repeat for more. Default: all categories."),
-    ] = None,
+    table: TableArgument = None,
+    target: TargetOption = None,
+    output: DraftOutput = None,
+    check: CheckOption = None,
+    buy_bounds: BuyBoundsOption = None,
+    range_: RangeOption = None,
+    buy_levels: BuyLevelsOption = None,
+    levels_of: LevelsOfOption = None,
     delta: DeltaOption = 0.0,
     ledger: LedgerOption = None,
     ledger_epsilon: LedgerEpsilonOption = None,
@@ -83,7 +61,7 @@ def schema(
     rows_per_person: RowsPerPersonOption = 1,
     adjacency: AdjacencyOption = Adjacency.replace_one,
     expected_rows: ExpectedRowsOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Draft the public facts of a table, or check them.
 

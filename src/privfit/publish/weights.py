@@ -348,8 +348,7 @@ class ImportanceWeights(Publisher[Reweighting, ReweightingProblem, ReweightingFi
             The bound.
         """
         check_is_fitted(self)
-        fit = self._released
-        values = self._public.values(b, len(self.weights_))
+        fit, values = self._released, self._public.values(b, len(self.weights_))
         return fit.variance_bound(float(self.tau) * diagnostics.estimate_gradient(values, self.weights_, fit.design))
 
     def covariance(self) -> Floats:

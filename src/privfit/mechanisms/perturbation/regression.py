@@ -25,12 +25,7 @@ from privfit.mechanisms.perturbation.interaction_terms import integer_weights, s
 from privfit.mechanisms.perturbation.number_terms import NumberTerms, in_steps, planned_number_terms
 from privfit.mechanisms.perturbation.precision import minimised
 from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem, named_pairs
-from privfit.mechanisms.perturbation.regression_fit import (
-    RegressionFit,
-    check_rows,
-    rounded_down,
-    with_shown_penalty,
-)
+from privfit.mechanisms.perturbation.regression_fit import RegressionFit, check_rows, rounded_down, with_shown_penalty
 from privfit.mechanisms.perturbation.regression_weights import TAPER, RegressionWeights
 from privfit.mechanisms.perturbation.shape_bands import (
     FOR_BANDS,
