@@ -86,10 +86,10 @@ def test_a_limit_that_is_exceeded_fails_the_check_only(tmp_path: Path, capsys: p
     assert house.main([str(tmp_path), "--check"]) == 0
 
 
-def test_every_argument_of_the_package_has_a_type() -> None:
+def test_the_package_keeps_every_limit() -> None:
     sources = [house.Source.read(path) for path in sorted((house.ROOT / "src" / "privfit").rglob("*.py"))]
-    found = {measure.name: measure for measure in house.measures(sources)}
-    assert found["arguments without a type"].places == ()
+    over = {measure.name: measure.places for measure in house.measures(sources) if measure.exceeded}
+    assert over == {}, "python tools/house.py --list"
 
 
 def test_a_fit_is_traced_from_its_entry_to_the_sampler(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_fit_is_traced_from_its_entry_to_the_sampler(tmp_path: Path) -> None:
 
 MOST = {
     "LogisticRegression": (261, 32, 112, 6),
-    "LinearRegression": (316, 44, 152, 7),
+    "LinearRegression": (317, 46, 153, 7),
 }
 """Functions, files, changes of file, frames to the sampler. To be lowered with what is reached. A sampler that rejects
 more or less varies the first and the third by one or two. Both take weights of rows and hand them on: one function and
