@@ -169,6 +169,7 @@ def test_the_events_of_a_fit_compose_to_exactly_the_claim(estimator, width, fit_
 
 ATTACKED_ELSEWHERE = {
     "KMeans": "models/test_kmeans.py",
+    "CoxRegression": "models/test_cox.py",
     "PCA": "models/test_pca.py",
     "GaussianNB": "models/test_naive_bayes.py",
     "GeneticSearch": "models/test_search.py",

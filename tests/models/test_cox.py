@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import polars as pl
 import pytest
 
 import privfit as pf
+from privfit.models import private
+from tests.support.noise import RecordingNoise, ReplayingNoise
 
 EFFECTS = np.array([0.8, -0.5])
 TIME = pf.Numeric("years", 0, 5)
@@ -243,3 +246,52 @@ def test_intervals_are_parts_of_one_entry_and_are_asked_for() -> None:
     assert purposes[-3:] == ["Hessian, for intervals", "gradients, for intervals", "squared scores"]
     with pytest.raises(AttributeError, match="intervals=True"):
         fitted().confidence_intervals()
+
+
+# -- privacy ---------------------------------------------------------------------------------------
+
+
+def played(monkeypatch: pytest.MonkeyPatch, table: pl.DataFrame, noise: Any, **given: Any) -> Any:
+    """A fit with this noise, and its ledger."""
+    monkeypatch.setattr(private, "noise_source", lambda random_state: noise)
+    ledger = pf.Ledger(epsilon=10.0)
+    return fitted(table, 0.7, ledger=ledger, random_state=None, **given), ledger
+
+
+CORNERS = [
+    {"x": x, "arm": arm, "z": z, "years": years, "status": status}
+    for x, z in ((-1.0, 1.0), (1.0, 1.0), (0.3, -1.0))
+    for arm, years, status in (("old", 0.0, "dead"), ("new", 5.0, "dead"), ("none", 2.2, "alive"))
+]
+
+
+@pytest.mark.parametrize("given", [{}, {"rows_per_person": 2, "intervals": True}, {"adjacency": "add-remove"}])
+def test_replayed_neighbours_differ_by_counts_and_squares_that_are_paid_for(monkeypatch, given: dict) -> None:
+    """What moves the weights is judged by their density, in tests/mechanisms/test_cox.py."""
+    base, largest = TABLE[:40], 0.0
+    for own, other in itertools.islice(itertools.combinations(CORNERS, 2), 0, None, 7):
+        left, right = (base.vstack(pl.DataFrame([row], schema=base.schema)) for row in (own, other))
+        if given.get("adjacency") == "add-remove":
+            right = base
+        first = RecordingNoise(seed=3)
+        model, ledger = played(monkeypatch, left, first, **given)
+        second = ReplayingNoise(first.calls)
+        again, other_ledger = played(monkeypatch, right, second, **given)
+        assert [(call.kind, call.values.shape, call.scale) for call in first.calls] == [
+            (call.kind, call.values.shape, call.scale) for call in second.calls
+        ]
+        assert [entry.event for entry in ledger.entries()] == [entry.event for entry in other_ledger.entries()]
+        assert model.__dict__.keys() == again.__dict__.keys()
+        for name in model.__dict__.keys() - {"ledger"}:
+            assert repr(model.__dict__[name]) == repr(again.__dict__[name]), name
+        losses = [
+            float(np.abs(call.values - same.values).sum() / call.scale)
+            for call, same in zip(first.calls, second.calls, strict=True)
+            if call.kind == "laplace"
+        ]
+        people = given.get("rows_per_person", 1)
+        parts = [part for part in ledger.entries()[0].event.flat() if type(part).__name__ == "Laplace"]
+        for loss, part in ((losses[0], parts[0]), (losses[-1], parts[-1])):
+            assert loss * people <= part.sensitivity / part.scale * (1 + 1e-12)
+            largest = max(largest, loss * people * part.scale / part.sensitivity)
+    assert largest > 0.5

@@ -22,6 +22,7 @@ from privfit.models import (
     ESTIMATORS,
     PCA,
     Aggregate,
+    CoxRegression,
     GaussianNB,
     GeneticSearch,
     KMeans,
@@ -51,6 +52,8 @@ FEATURES: tuple[Column, ...] = (
 NUMBERS: tuple[Column, ...] = (Numeric("u", 0, 1), Numeric("v", -3, 9))
 ONE: tuple[Column, ...] = (Numeric("x", -1, 1),)
 CLASSES, NUMBER = Category("y", ["a", "b"]), Numeric("y", -5, 5)
+STAY, LEFT = Numeric("stay", 0, 30), Category("left", ["no", "yes"])
+"""Of survival: a time, and whether something happened then."""
 WEIGHT, MOST = Numeric("weight", 0, 2), {"max_weight": 2.0}
 ROUNDS, CANDIDATES = 2, 12
 """Of a genetic search: few, so that it is quick."""
@@ -240,6 +243,9 @@ def _others(plain: Schema, numbers: Schema | None, given: Schema | None, seed: i
         yield case(FilterPriority, plain, setting, fixed=filtered, counts=True, thresholded=True)
     for setting in (*PLAIN, {"scale": "bounds"}):
         yield case(PCA, plain, setting, counts=True)
+    for setting in (*PLAIN, {"intervals": True}) if given is None else ():
+        times = {"time": STAY.name, "event": LEFT.name}
+        yield case(CoxRegression, Schema((*FEATURES, STAY, LEFT)), setting, fixed=times, counts=True)
     target = CLASSES if given is None else given.target
     targets: tuple[Column, ...] = (CLASSES, NUMBER) if given is None else () if target is None else (target,)
     for aim, setting in itertools.product(targets, (PLAIN[0], PLAIN[2])):

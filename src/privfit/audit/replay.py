@@ -108,7 +108,9 @@ def different_state(left: Mapping[str, object], right: Mapping[str, object]) -> 
 
 def _same(one: object, other: object) -> bool:
     if isinstance(one, np.ndarray):
-        return isinstance(other, np.ndarray) and np.array_equal(one, other)
+        floats = one.dtype.kind == "f"
+        same_kind = isinstance(other, np.ndarray) and floats == (other.dtype.kind == "f")
+        return same_kind and np.array_equal(one, other, equal_nan=floats)  # type: ignore[arg-type]
     return one == other if isinstance(one, Geometry | Schema) else _words(one) == _words(other)
 
 

@@ -22,6 +22,7 @@ from privfit.mechanisms.genetic.operators import Crossover, Generation, Mutate
 from privfit.mechanisms.genetic.privgene import PrivGene
 from privfit.mechanisms.genetic.search import GeneticMechanism, Search
 from privfit.mechanisms.histograms.class_sums import NaiveBayes
+from privfit.mechanisms.histograms.open_levels import OpenLevels
 from privfit.mechanisms.perturbation.balanced import BalancedPerturbation
 from privfit.mechanisms.perturbation.base import Perturbation
 from privfit.mechanisms.perturbation.cox import HazardProblem, ObjectiveHazards
@@ -83,6 +84,7 @@ __all__ = [
     "ObjectiveHazards",
     "ObjectivePerturbation",
     "ObjectiveRegression",
+    "OpenLevels",
     "OutputPerturbation",
     "PairTable",
     "PenaltySelection",
