@@ -49,13 +49,11 @@ def run(content: bytes) -> None:
                 _edit(source, connection)
     ledger, _ = attempt_reading(lambda: pf.Ledger(path))
     if ledger is not None:
-        _use(ledger, damaged=kind == 0)
+        _use(ledger)
 
 
-def _use(ledger: pf.Ledger, damaged: bool = False) -> None:
-    """What such a ledger says and does: an error of ours, or a charge that is written and counted. A file with damaged
-    bytes may end with that charge: it then refuses everything.
-    """
+def _use(ledger: pf.Ledger) -> None:
+    """What such a ledger says and does: an error of ours, or a charge that is written and counted."""
     for ask in (lambda: ledger.spent, lambda: ledger.remaining, ledger.entries, ledger._repr_html_):
         attempt_reading(ask)
     found, _ = attempt_reading(ledger.verify)
@@ -64,10 +62,6 @@ def _use(ledger: pf.Ledger, damaged: bool = False) -> None:
     if receipt is None:
         return
     after, refusal = attempt(lambda: ledger.spent)
-    if refusal is not None and damaged:
-        again, _ = attempt(lambda: ledger.charge(PRICE))
-        assert again is None, "charged twice, and unreadable"
-        return
     assert refusal is None, f"charged, and then unreadable: {refusal}"
     assert _epsilon(after) >= _epsilon(before) + PRICE * 0.999, (before, after)
     if found is not None:  # it was whole before, so it is whole now, and within its budget

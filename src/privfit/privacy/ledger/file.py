@@ -95,7 +95,7 @@ class FilePlace(Place):
                     _refuse_second_names(self.path)  # under the lock: a name made since it was opened is seen too
                     if not holds(self.path):
                         raise replaced(self)
-                    yield FileRecords(connection, self.name)
+                    yield FileRecords(connection, self.path)
                 finally:
                     if connection.in_transaction:
                         connection.execute("ROLLBACK")
@@ -168,7 +168,12 @@ class FileRecords(Records):
     """The rows of a file that is open, inside a transaction."""
 
     connection: sqlite3.Connection
-    name: str
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """What sentences call the file."""
+        return self.path.name
 
     def budget(self) -> Sequence[Row]:
         """The rows of the budget. Refuses a file that some other program has put into WAL mode, which the file itself
@@ -227,6 +232,26 @@ class FileRecords(Records):
             self.connection.execute(_INSERT, (*entry, after[1]))
         self.connection.execute("UPDATE state SET entries = ?, head = ?, totals = ?, seal = ?", after)
         self.connection.execute("COMMIT")
+        self._check_written(entry, after)
+
+    def _check_written(self, entry: Row, after: StateRow) -> None:
+        """Read the last entry back from the file, before anything is drawn: a file with damage that no check of its
+        entries sees may have written the charge into it.
+        """
+        with closing(_connect(self.path)) as fresh:
+            try:
+                seen = FileRecords(fresh, self.path).snapshot()
+            except (Damaged, sqlite3.Error, UnicodeError, OverflowError) as error:
+                raise self._lost() from error
+        written = Snapshot(self.budget(), [after], [(entry, after[1])])
+        if Snapshot(list(seen.budget), list(seen.state), list(seen.newest[-1:])) != written:
+            raise self._lost()
+
+    def _lost(self) -> LedgerError:
+        return LedgerError(
+            f"The ledger {self.name!r} is damaged: a charge was written and cannot be read back. Nothing was released. "
+            "Restore the file from a backup."
+        )
 
     def upgraded(self, old: State) -> State:
         """Turn a file of version 1, which had neither a chain nor a row for the state, into one of this version, inside
