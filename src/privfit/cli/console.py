@@ -85,6 +85,9 @@ def counting_rows(what: str, total: int | None = None) -> Iterator[None]:
     says how many it has, the time that is left. A pipe or a file shows nothing.
     """
     console = stderr()
+    if not console.is_terminal:  # before 14.3, rich ends a display that it does not show with an empty line
+        yield
+        return
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -93,7 +96,7 @@ def counting_rows(what: str, total: int | None = None) -> Iterator[None]:
         TimeElapsedColumn(),
         *((TextColumn("left"), TimeRemainingColumn()) if total else ()),
     )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(what, total=total)
         with on_progress(lambda rows: progress.update(task, completed=rows)):
             yield
