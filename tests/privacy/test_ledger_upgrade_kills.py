@@ -77,7 +77,9 @@ def charged_in_child(path, prepared) -> int:
 
 
 def steps_of_a_charge(path) -> int:
-    """How many hundreds of instructions SQLite's virtual machine executes in the charge that upgrades."""
+    """How many hundreds of instructions SQLite's virtual machine executes in the charge that upgrades: far more than in
+    the connections that open the ledger before it and read the charge back after it.
+    """
     counts = []
 
     def counting(connection):
@@ -89,7 +91,7 @@ def steps_of_a_charge(path) -> int:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ledger_file, "_connect", lambda place: counting(small_cache(place)))
         ledger.charge(PRICE)
-    return counts[-1]
+    return max(counts)
 
 
 def dying_at(step):
