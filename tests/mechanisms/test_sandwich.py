@@ -52,14 +52,14 @@ def test_intervals_cover_and_are_hardly_wider_where_all_are_shown(ridge: float) 
     assert 1 < np.sqrt(whole[0, 0]) / (3 / 40) < 1.01
 
 
-def test_sizes_are_those_that_noise_explains_with_this_chance() -> None:
+def test_sizes_are_those_that_noise_explains_in_this_share_of_releases() -> None:
     sds, least = np.array([1.0, 2.0, 0.5]), 3.0
     axes = Axes(np.eye(3), np.array([4.0, 9.0, 60.0]), sds, least)
-    for chance in (0.05, 0.5):
-        sizes = axes.plausible(chance)
+    for share in (0.05, 0.5):
+        sizes = axes.plausible(share)
         assert np.all((sds <= sizes) & (sizes <= axes.sizes))
         passed = norm.sf(axes.sizes, sizes, sds) / norm.sf(least, sizes, sds)
-        assert np.all((np.abs(passed - chance) < 1e-6) | (sizes <= sds * (1 + 1e-9)))
+        assert np.all((np.abs(passed - share) < 1e-6) | (sizes <= sds * (1 + 1e-9)))
     assert axes.plausible(0.5)[2] == pytest.approx(60.0)  # far from the limit nothing is taken off
     near = Axes(np.eye(1), np.array([3.001]), np.ones(1), least)
     assert near.plausible(0.5)[0] == pytest.approx(1.0)  # and next to it no less is left than the noise

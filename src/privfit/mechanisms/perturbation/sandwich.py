@@ -26,7 +26,7 @@ less widens their intervals: python papers/experiments/coverage.py --models. Wit
 OTHER_DIRECTIONS = 0.02
 """A coefficient is not identified where more than this share of its squared length lies along directions that are
 not."""
-EVEN_CHANCE, SMALL_CHANCE = 0.5, 0.05
+EVEN_SHARE, SMALL_SHARE = 0.5, 0.05
 """A direction that is identified is taken to be so small that noise would make it appear as large as it does, or
 larger, in this share of the releases in which it is identified: for how gradients move weights, and for how much of the
 shrinkage may not have been undone. Less of the first widens intervals of all directions near the limit; less of the
@@ -54,9 +54,9 @@ class Axes:
     sds: Floats
     least: float
 
-    def plausible(self, chance: float) -> Floats:
-        """How large the Hessian is along each, if noise makes one that is identified appear at least as large as this
-        one with this chance; no less than the noise, and no more than it appears.
+    def plausible(self, share: float) -> Floats:
+        """How large the Hessian is along each, if noise makes it appear at least as large as here in this share of the
+        releases in which it is identified; no less than the noise, and no more than it appears.
         """
         sds = np.maximum(self.sds, 1e-9 * self.sizes)
         low, high = np.minimum(sds, self.sizes), self.sizes
@@ -64,8 +64,8 @@ class Axes:
             middle = (low + high) / 2
             found = log_ndtr((middle - self.sizes) / sds) - log_ndtr((middle - self.least) / sds)
             low, high = (
-                np.where(found < math.log(chance), middle, low),
-                np.where(found < math.log(chance), high, middle),
+                np.where(found < math.log(share), middle, low),
+                np.where(found < math.log(share), high, middle),
             )
         return np.asarray((low + high) / 2, dtype=np.float64)
 
@@ -158,8 +158,8 @@ class Sandwich:
         """
         known, _ = self.axes()
         along, sizes, step = known.along, known.sizes, known.along.T @ penalised / known.sizes
-        back = along / known.plausible(EVEN_CHANCE)
-        missed = (1 - known.plausible(SMALL_CHANCE) / sizes) * step
+        back = along / known.plausible(EVEN_SHARE)
+        missed = (1 - known.plausible(SMALL_SHARE) / sizes) * step
         sampling = back.T @ _not_negative(meat) @ back
         both = sampling + back.T @ noise @ back + np.outer(missed, missed)
 
