@@ -58,6 +58,8 @@ class QuantileWeights(RegressionWeights):
 
     quantile: float = 0.5
 
+    has_own_loss = False
+
     def loss_at(self, centre: float, threshold: float) -> ConvexLoss:
         """The pinball loss, rounded over a share of the threshold."""
         return smooth_pinball(self.quantile, WIDTH, centre, threshold)
