@@ -18,12 +18,11 @@ from privfit.losses.tabulated import TabulatedLoss
 from privfit.mechanisms import QuadraticProblem, RegressionIntervals
 from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.perturbation.amounts import ObjectiveAmounts, ObjectiveProportions
-from privfit.mechanisms.perturbation.bought_moments import Sandwich
+from privfit.mechanisms.perturbation.bought_moments import FOR_BREAD, FOR_MEAT, Sandwich
 from privfit.mechanisms.perturbation.certainty import Certainty, Level
 from privfit.mechanisms.perturbation.quantile import QuantileObjective
 from privfit.mechanisms.perturbation.regression import ObjectiveRegression
 from privfit.mechanisms.perturbation.regression_intervals import RegressionIntervalPlan
-from privfit.mechanisms.perturbation.with_intervals import FOR_BREAD, FOR_MEAT
 from privfit.privacy import Budget, PrivacyParameters, exact
 from privfit.privacy.parts import Additive
 
@@ -100,7 +99,7 @@ def test_what_one_means_does_not_depend_on_what_is_released(mechanism: Objective
     for centre, threshold in ((0.0, 1.0), (0.25, 0.125), (-0.5, 2.0**-13)):
         own = plan.fit.steps.at(weights, centre, threshold, weights.certificate.unit)
         tables = mechanism.answers(own.gradients.loss, plan.fit)
-        assert (tables.most_curvature, tables.most_square) == (plan.bread.level, plan.meat.level)
+        assert (tables.most_curvature, tables.most_square) == (plan.matrices.bread.level, plan.matrices.meat.level)
 
 
 @pytest.mark.parametrize(

@@ -285,7 +285,7 @@ def mounts(tmp_path, monkeypatch):
 
     def tell(kind: str, options: str = "rw", folder: str = str(tmp_path)) -> None:
         lines = LOCAL + f"23 22 0:40 / {folder} rw,relatime shared:7 - {kind} server:/x {options}\n"
-        (tmp_path / "mounts").write_text(lines)
+        (tmp_path / "mounts").write_text(lines, encoding="utf-8")
 
     monkeypatch.setattr(file_systems, "MOUNTS", tmp_path / "mounts")
     monkeypatch.setattr(ledger_lock, "sound", set())
@@ -341,6 +341,9 @@ def test_the_mount_of_a_path_is_the_last_one_of_the_nearest_folder(tmp_path, mou
     mounts("nfs", "rw,nolock", str(tmp_path / "some\\040where"))
     assert file_systems.mount_of(tmp_path / "some where" / "people.db").kind == "nfs"
     assert file_systems.mount_of(tmp_path / "some where else").kind == "ext4"
+    mounts("nfs", "rw,nolock", str(tmp_path / "Köln\u2028\\134"))
+    assert file_systems.mount_of(tmp_path / "Köln\u2028\\" / "people.db").kind == "nfs"
+    mounts("nfs", "rw,nolock", str(tmp_path / "some\\040where"))
     with (tmp_path / "mounts").open("a") as more:
         more.write(f"24 22 0:41 / {tmp_path}/some\\040where rw - tmpfs none rw\nnot a line\n")
     assert file_systems.mount_of(tmp_path / "some where" / "people.db").kind == "tmpfs"

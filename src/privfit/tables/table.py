@@ -51,6 +51,11 @@ UNKNOWN = -1
 """The code of a level that the schema does not list."""
 ABSENT = -2
 """The code of a missing value."""
+PLAIN_NUMBERS = frozenset(
+    {pa.float64(), pa.float32(), pa.int8(), pa.int16(), pa.int32(), pa.int64()}
+    | {pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()}
+)
+"""Types of Arrow that numpy has too."""
 FEW_TEXTS = 1000
 """Texts that are looked up one by one faster than an engine is started for them. No command varies it."""
 
@@ -302,14 +307,19 @@ def record_batches(
     """The columns at these positions of every record batch, at most so many rows at a time."""
     for batch in reader:
         for start in range(0, batch.num_rows, rows):
+            part = batch if batch.num_rows <= rows else batch.slice(start, rows)
             yield [
-                arrow_values(batch.column(position).slice(start, rows), column)
-                for column, position in zip(columns, positions, strict=True)
+                arrow_values(part.column(position), column) for column, position in zip(columns, positions, strict=True)
             ]
 
 
 def arrow_values(array: pa.Array, column: Column) -> Values:
-    """One column of a record batch as numbers or as positions of levels."""
+    """One column of a record batch as numbers or as positions of levels.
+
+    Numbers without gaps are taken as they lie in memory.
+    """
+    if type(column) is Numeric and array.type in PLAIN_NUMBERS and not array.null_count:
+        return cast(NDArray[np.float64], array.to_numpy().astype(np.float64, copy=False))
     listed = isinstance(column, Category) and column.is_text and not isinstance(column, OpenCategory)
     if isinstance(array, pa.DictionaryArray) and listed:
         if len(array.dictionary) <= len(array) and is_text(array.type.value_type):

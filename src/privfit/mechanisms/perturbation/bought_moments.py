@@ -2,7 +2,8 @@
 
 A fit that perturbs an objective releases weights alone. How far they are from those of the whole population follows
 from three more things: the Hessian of the loss (the bread), the second moments of the gradients of rows (the meat), and
-the covariance of the noise, which is public. `MomentPart` buys one of the first two; `Sandwich` puts all together.
+the covariance of the noise, which is public. `BoughtMatrices` buys the first two, each by a `MomentPart`; `Sandwich`
+puts all together.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from scipy.linalg import helmert
 
 from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.functional.problem import check_columns
-from privfit.privacy import Draws
+from privfit.privacy import Draws, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import Additive, KNorm, Laplace
 from privfit.privacy.samplers.norms import check_fits
@@ -27,6 +28,10 @@ from privfit.schema import Geometry, RowNorms
 
 Floats = NDArray[np.float64]
 
+FOR_BREAD, FOR_MEAT = Fraction(20, 100), Fraction(5, 100)
+"""Shares of epsilon for the Hessian and for the second moments of gradients. More of the first identifies more
+coefficients and undoes more shrinkage; both leave less for the weights. Beside 14% and 6%, on three columns with a
+correlation of .9, 50,000 rows and epsilon 1, 95% and not 88% of coefficients were identified."""
 NOISE_SIZES = 0.75
 """A direction is identified where the bought Hessian is at least so many times as large as its noise can be (twice the
 standard deviation of an entry times the root of the number of directions). More calls more coefficients unidentified,
@@ -97,6 +102,37 @@ class MomentPart:
     def sd(self) -> float:
         """The standard deviation of the noise on an entry."""
         return self.level * self.part.sd
+
+
+@dataclass(frozen=True)
+class BoughtMatrices:
+    """The Hessian and the second moments of gradients, bought in this order at released weights.
+
+    Guarantee: docs/proofs/bought-moments.md, Theorem 2.
+    """
+
+    bread: MomentPart
+    meat: MomentPart
+
+    @classmethod
+    def planned(cls, facts: PublicFacts, most_curvature: float, most_square: float = 1.0) -> BoughtMatrices:
+        """Their noise, for rows that count so much at most, by shares of the epsilon of the whole release."""
+        epsilon = exact(facts.parameters.budget.epsilon)
+        bread = MomentPart.planned(facts, epsilon * FOR_BREAD, "Hessian, for intervals", most_curvature)
+        meat = MomentPart.planned(facts, epsilon * FOR_MEAT, "gradients, for intervals", most_square)
+        return cls(bread, meat)
+
+    @property
+    def parts(self) -> tuple[Additive, Additive]:
+        """What is drawn."""
+        return self.bread.part, self.meat.part
+
+    def drawn(
+        self, design: CachedDesign, weights: Floats, curvature: RowResponse, square: RowResponse, draws: Draws
+    ) -> tuple[Floats, Floats]:
+        """Both with noise; rows with weights count by the squares of these in the second."""
+        bread = self.bread.drawn(design, weights, curvature, draws)
+        return bread, self.meat.drawn(design, weights, square, draws, power=2)
 
 
 def distinct_places(geometry: Geometry) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

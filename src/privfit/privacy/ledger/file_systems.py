@@ -8,6 +8,7 @@ and, because that says nothing of other machines, what is mounted where the file
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,8 @@ NEVER_SHARED = frozenset(
     | {"fuse.goofys", "fuse.rclone", "fuse.davfs", "fuse.curlftpfs", "fuse.mount-s3", "fuse.blobfuse2", "fuse.encfs"}
 )
 """File systems that are shared between machines and whose locks are not."""
+ESCAPED = re.compile(rb"\\([0-3][0-7]{2})")
+"""How proc(5) writes a blank, a tab, the end of a line and a backslash within a folder's name."""
 sound: set[int] = set()
 """Devices of file systems whose locks this process has found to be kept."""
 
@@ -80,12 +83,12 @@ def _fault(path: Path, lock: Callable[[int], None]) -> str:
 def mount_of(path: Path) -> Mount | None:
     """The file system that a path lies on; None where that cannot be found out."""
     try:
-        text = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")
+        text = os.fsdecode(MOUNTS.read_bytes())
     except OSError:
         return None
     where = os.path.realpath(path)
     found = None
-    for mount in filter(None, map(_mount, text.splitlines())):  # the last one of a folder is the one that is seen
+    for mount in filter(None, map(_mount, text.split("\n"))):  # the last one of a folder is the one that is seen
         inside = where == mount.folder or where.startswith(mount.folder.rstrip("/") + "/")
         if inside and (found is None or len(mount.folder) >= len(found.folder)):
             found = mount
@@ -98,5 +101,5 @@ def _mount(line: str) -> Mount | None:
     fields, rest = before.split(" "), after.split(" ")
     if not divided or len(fields) < 6 or len(rest) < 3:
         return None
-    folder = fields[4].encode("utf-8", "surrogateescape").decode("unicode_escape")
+    folder = os.fsdecode(ESCAPED.sub(lambda found: bytes([int(found[1], 8)]), os.fsencode(fields[4])))
     return Mount(folder, rest[0], frozenset([*fields[5].split(","), *rest[2].split(",")]))
