@@ -65,6 +65,8 @@ class QuantileWeights(RegressionWeights):
     width: float = WIDTH
     """The share of the threshold over which the corner is rounded: a public number."""
 
+    has_own_loss = False
+
     def loss_at(self, centre: float, threshold: float) -> ConvexLoss:
         """The pinball loss, rounded over a share of the threshold."""
         return smooth_pinball(self.quantile, self.width, centre, threshold)
