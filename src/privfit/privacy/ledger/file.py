@@ -39,7 +39,7 @@ from pathlib import Path
 from privfit.privacy.errors import LedgerError
 from privfit.privacy.ledger.chain import NEWEST, VERSION, State, appended
 from privfit.privacy.ledger.entries import COLUMNS, STATED, Damaged, Row, StateRow, Value, read_event
-from privfit.privacy.ledger.file_systems import check_locks
+from privfit.privacy.ledger.file_systems import check_locks, sound
 from privfit.privacy.ledger.making import DURABLE, TABLES, make_file
 from privfit.privacy.ledger.place import Place, Records, Snapshot, replaced
 
@@ -339,7 +339,7 @@ def _lock(path: Path, seconds: float) -> int:
         while True:  # a call that blocks could not be interrupted
             try:
                 _request(descriptor, kind)
-                if kind == fcntl.F_WRLCK:
+                if kind == fcntl.F_WRLCK and os.fstat(descriptor).st_dev not in sound:
                     check_locks(path, descriptor, lambda second: _request(second, fcntl.F_WRLCK))
                 return descriptor
             except OSError as error:
