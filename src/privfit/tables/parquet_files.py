@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from privfit.schema import Category, Column
+from privfit.tables.arrow_columns import is_text, record_batches
 from privfit.tables.errors import changed_file
-from privfit.tables.table import Batch, FileTable, is_text, record_batches
+from privfit.tables.table import Batch, FileTable
 
 BUFFER = 1 << 20
 """Bytes that are read together: with row groups of millions of rows, memory stays small; `privfit bench engines`."""
