@@ -66,10 +66,12 @@ then, and they have no threshold. Chosen, not measured: far beyond the epsilons 
 
 # -- interaction terms: classifiers.py --pairs --only interaction --------------------------------------
 
-ONE_TERM_FROM, TWO_TERMS_FROM, THREE_TERMS_FROM = 20_000, 40_000, 120_000
-"""Rows times epsilon from which on one, two and three interaction terms pay for their share of epsilon."""
-WORTH_BESIDE_GAUSSIAN = 2
-"""Beside Gaussian noise pure steps cost less: half as many rows will do: classifiers.py --pairs --only delta."""
+TERMS_FROM = (20_000, 40_000, 120_000)
+"""Rows times epsilon from which on one, two and three interaction terms pay for their share of epsilon; three:
+docs/classifiers.md."""
+WORTH_BESIDE_GAUSSIAN, MOST_BESIDE_GAUSSIAN = 2, 2
+"""Beside Gaussian noise pure steps cost less: half as many rows will do: classifiers.py --pairs --only delta. A third
+term was not tried there."""
 
 TWO_NUMBER_TERMS_FROM, FOUR_NUMBER_TERMS_FROM, TERMS_PER_COLUMN_FROM = 30_000, 60_000, 1_000
 """The same from which on two and four terms pay for theirs in a regression; and per column of the table, below which

@@ -17,10 +17,9 @@ from privfit.mechanisms.perturbation.defaults import (
     AUTOMATIC_SLOPE,
     FOR_CERTIFICATE,
     FOR_GRADIENTS,
+    MOST_BESIDE_GAUSSIAN,
     MOST_TAPER,
-    ONE_TERM_FROM,
-    THREE_TERMS_FROM,
-    TWO_TERMS_FROM,
+    TERMS_FROM,
     WORTH_BESIDE_GAUSSIAN,
 )
 from privfit.mechanisms.perturbation.gaussian_noise import gaussian_noise
@@ -391,10 +390,9 @@ def automatic_interactions(parameters: PrivacyParameters, n_rows: int | None, ga
     at this epsilon. Beside Gaussian noise they cost less, and there are two at most.
     """
     signal = 0.0 if n_rows is None else signal_of(parameters, n_rows)
-    third = signal >= THREE_TERMS_FROM and not gaussian
     if gaussian:
-        signal *= WORTH_BESIDE_GAUSSIAN
-    return (signal >= ONE_TERM_FROM) + (signal >= TWO_TERMS_FROM) + third
+        return min(sum(WORTH_BESIDE_GAUSSIAN * signal >= least for least in TERMS_FROM), MOST_BESIDE_GAUSSIAN)
+    return sum(signal >= least for least in TERMS_FROM)
 
 
 def signal_of(parameters: PrivacyParameters, n_rows: int) -> float:
