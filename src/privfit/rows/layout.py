@@ -186,10 +186,10 @@ class Layout:
         """Where each group's codes begin in the table of all codes; last, how long it is."""
         self.n_codes = self.firsts[-1]
         self.splines = tuple(place for place, member in enumerate(self.members) if member.block.kind == "spline")
-        self._shared: dict[int, tuple[Floats, Codes]] = {}
+        self._shared: dict[int, tuple[Floats, NDArray[np.int32]]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is sent elsewhere: all but what matrices share, which is as long as a chunk."""
+        """What is sent elsewhere: without what matrices share, which is as long as a chunk."""
         return {**self.__dict__, "_shared": {}}
 
     def chunk(self, batch: Batch, fine: FineCells | None = None) -> tuple[Codes, Floats]:
@@ -213,7 +213,7 @@ class Layout:
 
         Many numbers of one array are worked on together, a few rows at a time, as they lie in memory.
         """
-        codes = np.empty((rows, len(self.groups)), dtype=np.int32)
+        codes: Codes = np.empty((rows, len(self.groups)), dtype="u2" if self.n_codes <= 1 << 16 else "i4")
         together = as_one_array([member.block for member in self.members], columns) if self._all_narrow else None
         if together is not None:
             few = 2 * few_rows(len(columns))
@@ -317,10 +317,10 @@ class Layout:
         """
         matrix = copy(_empty(kind, shape))  # type: ignore[arg-type]  # a class can be hashed
         matrix.data, matrix.indptr = self._ones_and_ends(*chunk.codes.shape)
-        matrix.indices = chunk.codes.ravel()
+        matrix.indices = chunk.codes.astype(np.int32, copy=False).ravel()
         return matrix
 
-    def _ones_and_ends(self, rows: int, groups: int) -> tuple[Floats, Codes]:
+    def _ones_and_ends(self, rows: int, groups: int) -> tuple[Floats, NDArray[np.int32]]:
         """What the matrices of all chunks share, as long as the longest chunk so far.
 
         Read-only: a matrix that changed them would change all.
