@@ -100,15 +100,14 @@ class CachedDesign(CachedRows[Chunk]):
         self._width = groups + len(self._layout.number_columns) if features is None else self.n_columns
         wide = CHUNK_VALUES // max(1, self._width)
         self._piece_rows = max(SHORT_ROWS, min(PIECE_ROWS, wide))  # several pieces wait in memory
-        self._longest = longest = max(
-            SHORT_ROWS, min(CHUNK_ROWS - PIECE_ROWS, wide)
-        )  # a chunk of so many rows takes no further piece
+        self._longest = max(SHORT_ROWS, min(CHUNK_ROWS - PIECE_ROWS, wide))  # such a chunk takes no further piece
         if any(size > LARGEST_BLOCK for size in self._layout.sizes):
             raise _too_many_levels()
-        if max((longest + self._piece_rows + SHORT_ROWS) * groups, self._layout.n_codes) > MOST_PLACES:
+        if max((self._longest + self._piece_rows + SHORT_ROWS) * groups, self._layout.n_codes) > MOST_PLACES:
             raise _too_wide(rows.geometry.n_columns)
+        self._least_rows = self._least(rows.known_rows or 0)
         self.read()
-        self._least_rows = min(longest, self.n_rows // MANY_CHUNKS)
+        self._least_rows = self._least(self.n_rows)
         if self._chunks is not None:
             short = self._chunks[::-1]
             self._chunks = []
@@ -119,6 +118,10 @@ class CachedDesign(CachedRows[Chunk]):
         """Look at the same rows in memory in another way: what was chosen by their hashes is chosen anew."""
         self.__dict__.update(kept.__dict__)
         self._smallest = None
+
+    def _least(self, n_rows: int) -> int:
+        """Rows of the shortest chunks of a table of so many."""
+        return max(SHORT_ROWS, min(self._longest, n_rows // MANY_CHUNKS))
 
     def _encode(self, batches: Iterator[Batch]) -> Iterator[Chunk]:
         return _joined(map(self._chunk, batches), self._longest)
@@ -139,7 +142,8 @@ class CachedDesign(CachedRows[Chunk]):
     def _encoded(self) -> Iterator[Chunk]:
         threads = self._rows.threads
         pieces = self._rows.pieces(self._piece_rows)
-        yield from _joined(in_order(threads, lambda piece: self._chunk(piece[1]), pieces, 2 * threads), SHORT_ROWS)
+        chunks = in_order(threads, lambda piece: self._chunk(piece[1]), pieces, 2 * threads)
+        yield from _joined(chunks, self._least_rows)  # at once: all pieces and all chunks would take twice the memory
 
     def _chunk(self, batch: Batch) -> Chunk:
         """The rows of a batch, encoded."""
