@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from privfit.mechanisms.base import Description, Mechanism, Numbers, PublicFacts, Release, ReleasePlan
 from privfit.mechanisms.functional.problem import QuadraticProblem
-from privfit.mechanisms.perturbation.bought_moments import FOR_BREAD, FOR_MEAT, BoughtMatrices, Sandwich
+from privfit.mechanisms.perturbation.bought_moments import FOR_BREAD, FOR_MEAT, BoughtMatrices
 from privfit.mechanisms.perturbation.certainty import Level
 from privfit.mechanisms.perturbation.regression import ObjectiveRegression, RegressionPlan
 from privfit.mechanisms.perturbation.regression_fit import RegressionFit, rounded_down
+from privfit.mechanisms.perturbation.sandwich import Sandwich
 from privfit.mechanisms.perturbation.with_intervals import certainty_of
 from privfit.privacy import Draws, Event, PrivacyError, PrivacyParameters
 from privfit.rows import CachedDesign, Rows

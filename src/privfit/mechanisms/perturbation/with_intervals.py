@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from privfit.losses.tabulated import TabulatedLoss
 from privfit.mechanisms.base import Description, Mechanism, Numbers, PublicFacts, Release, ReleasePlan
 from privfit.mechanisms.perturbation.base import Perturbation
-from privfit.mechanisms.perturbation.bought_moments import FOR_BREAD, FOR_MEAT, BoughtMatrices, Sandwich
+from privfit.mechanisms.perturbation.bought_moments import FOR_BREAD, FOR_MEAT, BoughtMatrices
 from privfit.mechanisms.perturbation.certainty import Certainty, Level
 from privfit.mechanisms.perturbation.objective import ObjectivePerturbation
 from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem
 from privfit.mechanisms.perturbation.regression_fit import rounded_down
+from privfit.mechanisms.perturbation.sandwich import Sandwich
 from privfit.privacy import Draws, Event, PrivacyError, PrivacyParameters
 from privfit.rows import CachedDesign, Rows
 from privfit.schema import Geometry, Schema

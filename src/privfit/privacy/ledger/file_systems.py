@@ -1,8 +1,8 @@
 """Which file systems keep a lock from everybody else: some grant every lock, some keep locks to one machine.
 
-Two processes that both think they are alone with a ledger would both spend what is left. Two things are looked at, once
-for each file system and process: whether a second lock is refused while a first one is held, and, because that says
-nothing of other machines, what is mounted where the file lies.
+Two processes that both think they are alone with a ledger would both spend what is left. Two things are looked at,
+until a process has found nothing wrong with a file system: whether a second lock is refused while a first one is held,
+and, because that says nothing of other machines, what is mounted where the file lies.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ NEVER_SHARED = frozenset(
 """File systems that are shared between machines and whose locks are not."""
 ESCAPED = re.compile(rb"\\([0-3][0-7]{2})")
 """How proc(5) writes a blank, a tab, the end of a line and a backslash within a folder's name."""
-_faults: dict[int, str] = {}
+sound: set[int] = set()
+"""Devices of file systems whose locks this process has found to be kept."""
 
 
 @dataclass(frozen=True)
@@ -51,19 +52,17 @@ class Mount:
 
 
 def check_locks(path: Path, descriptor: int, lock: Callable[[int], None]) -> None:
-    """Refuse a file where locks mean nothing. `descriptor` has the lock; `lock` asks for it by another descriptor, and
-    raises OSError where that is refused, as it must be.
+    """Refuse a file where locks mean nothing; where they are kept, its file system is `sound` from now on. `descriptor`
+    has the lock; `lock` asks for it by another descriptor, and raises OSError where that is refused, as it must be.
 
     Must be called before SQLite opens the file: a process that closes a descriptor loses SQLite's locks.
     """
-    device = os.fstat(descriptor).st_dev
-    if device not in _faults:
-        _faults[device] = _fault(path, lock)
-    if _faults[device]:
+    if fault := _fault(path, lock):
         raise LedgerError(
-            f"The ledger {path.name!r} lies on a file system that {_faults[device]} could both spend what is left. "
+            f"The ledger {path.name!r} lies on a file system that {fault} could both spend what is left. "
             "Nothing was charged or released. Keep it on a local disk, or in PostgreSQL for several machines."
         )
+    sound.add(os.fstat(descriptor).st_dev)
 
 
 def _fault(path: Path, lock: Callable[[int], None]) -> str:
