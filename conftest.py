@@ -45,6 +45,18 @@ settings.register_profile("ci", parent=settings.get_profile("here"), derandomize
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 
+def pytest_collection() -> None:
+    """Nothing that is collected is garbage: looking for some among twenty thousand tests takes seconds."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Garbage of a test is looked for among what tests make, and not among all that was collected and imported."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
+
 @pytest.fixture
 def few_refits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Intervals of regressions from few refits, for tests that save models and look at something else: the hundreds
@@ -72,9 +84,7 @@ def in_this_thread() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def collecting_costs_little() -> Iterator[None]:
-    """Garbage of a test is looked for among its own objects: functions of the user's own collect call after call."""
+def collecting_costs_little() -> None:
+    """What tests before have left is no garbage either: functions of the user's own collect call after call."""
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()

@@ -153,7 +153,7 @@ def lying_locks(folder: Path, turns: int) -> str:
 
 def _charge_with_lying_locks(path: Path, mounts: Path, kind: str, option: str, grants_all: bool) -> str:
     """In a process of its own: which of the two refusals comes."""
-    file_systems._faults.clear()
+    file_systems.sound.clear()
     if grants_all:
         file_module._request = lambda descriptor, kind: None
     else:

@@ -41,6 +41,8 @@ MAIN = (
     "proofs/README",
 )
 WIDTHS = {"desk": 1280, "phone": 390}
+LONGEST = 300_000
+"""Milliseconds for a step of the browser; a busy machine needs more than playwright's 30 seconds."""
 PICTURES = """[...document.images].filter(one => !one.complete || !one.naturalWidth || !one.alt.trim() ||
     one.alt.trim() === one.src.split('/').pop()).map(one => one.src.split('/').pop())"""
 WIDER = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
@@ -51,6 +53,7 @@ def findings(browser: Any, name: str, axe: str, pictures: Path | None) -> Iterat
     """What is wrong with a page, in words."""
     for place, width in WIDTHS.items():
         page = browser.new_page(viewport={"width": width, "height": 900})
+        page.set_default_timeout(LONGEST)
         heard: list[str] = []
         page.on("console", lambda one, heard=heard: heard.append(one.text) if one.type == "error" else None)
         page.on("pageerror", lambda one, heard=heard: heard.append(str(one)))
@@ -85,6 +88,7 @@ def main(given: list[str] | None = None) -> int:
 
     axe = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
     every = [str(path.relative_to(SITE).with_suffix("")) for path in sorted(SITE.rglob("*.html"))]
+    every = [name for name in every if not name.startswith("_static/")]  # parts of the theme, no pages
     names = every if asked.all else asked.pages or [name for name in MAIN if name in every]
     if asked.pictures:
         asked.pictures.mkdir(parents=True, exist_ok=True)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +127,13 @@ ASKED: dict[str, tuple[str, ...]] = {
     "schema": (f"{NOWHERE}.csv",),
     "bounds": (f"{NOWHERE}.csv", "income=0:1e6", "--epsilon", "0.1"),
     "describe": (f"{NOWHERE}.csv", "--schema", "linear.toml", "--epsilon", "0.1"),
+    "count": (f"{NOWHERE}.csv", "age=0:120", "--among", "18:65", "-e", "0.1"),
+    "mean": (f"{NOWHERE}.csv", "age=0:120", "-e", "0.1"),
+    "quantile": (f"{NOWHERE}.csv", "age=0:120", "-q", "0.9", "-e", "0.1"),
+    "histogram": (f"{NOWHERE}.csv", "age=0:120:12", "-e", "0.1"),
+    "crosstab": (f"{NOWHERE}.csv", "age=0:120:12", "sex=f,m", "-e", "0.1"),
+    "search": (f"{NOWHERE}.csv", "-s", "linear.toml", "-m", "ridge", "--grid", "alpha=1,2", "-e", "1", "-o", "m.json"),
+    "select": (f"{NOWHERE}.csv", "-s", "linear.toml", "-k", "2", "-e", "0.1"),
     "itemsets": (f"{NOWHERE}.csv", "--schema", "linear.toml", "--epsilon", "0.1", "-k", "2"),
     "kaplan-meier": (f"{NOWHERE}.csv", "-s", f"{NOWHERE}.toml", "--time", "a", "--event", "b", "-e", "1"),
     "plan": (f"{NOWHERE}.toml", "--rows", "100"),
@@ -179,41 +183,40 @@ def test_an_option_that_does_not_exist_is_a_wrong_call(run: Run, words: tuple[st
 # -- completion and colours ------------------------------------------------------------------------
 
 
+@pytest.fixture
+def completing(monkeypatch: pytest.MonkeyPatch, run: Run) -> Callable[..., str]:
+    """What the command line prints where a shell asks it to complete a line, or for the script that asks."""
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
+
+    def asked(instruction: str, line: str = "") -> str:
+        monkeypatch.setenv("_PRIVFIT_COMPLETE", instruction)
+        monkeypatch.setenv("COMP_WORDS", line)
+        monkeypatch.setenv("COMP_CWORD", str(line.count(" ")))
+        found = run()
+        assert found.exit_code == 0, found.output
+        return found.stdout
+
+    return asked
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_can_be_shown(shell: str) -> None:
-    command = [sys.executable, "-c", "from privfit.cli import main; main()"]
-    environment = {
-        **os.environ,
-        "_PRIVFIT_COMPLETE": f"source_{shell}",
-        "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1",
-    }
-    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert "_PRIVFIT_COMPLETE" in found.stdout
+def test_completion_can_be_shown(shell: str, completing: Callable[..., str]) -> None:
+    assert "_PRIVFIT_COMPLETE" in completing(f"source_{shell}")
 
 
-def test_completion_knows_commands_options_and_models() -> None:
-    def completed(line: str) -> list[str]:
-        words = line.split(" ")
-        environment = {
-            **os.environ,
-            "_PRIVFIT_COMPLETE": "complete_bash",
-            "COMP_WORDS": line,
-            "COMP_CWORD": str(len(words) - 1),
-        }
-        command = [sys.executable, "-c", "from privfit.cli import main; main()"]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
-
-    assert completed("privfit ex") == ["explore"]
-    assert {"linear", "lasso", "logistic"} <= set(completed("privfit fit --model l"))
+def test_completion_knows_commands_options_and_models(completing: Callable[..., str]) -> None:
+    assert completing("complete_bash", "privfit ex").split() == ["explore"]
+    assert {"linear", "lasso", "logistic"} <= set(completing("complete_bash", "privfit fit --model l").split())
 
 
-@pytest.mark.parametrize(("name", "value", "coloured"), [("NO_COLOR", "1", False), ("FORCE_COLOR", "1", True)])
-def test_no_color_takes_colours_away(name: str, value: str, coloured: bool) -> None:
-    environment = {key: one for key, one in os.environ.items() if key not in ("NO_COLOR", "FORCE_COLOR", "TERM")}
-    environment |= {name: value, "TERM": "xterm-256color"}
-    command = [sys.executable, "-m", "privfit", "ledger", "no-such.db"]
-    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert found.returncode == 1
+@pytest.mark.parametrize(("name", "coloured"), [("NO_COLOR", False), ("FORCE_COLOR", True)])
+def test_no_color_takes_colours_away(run: Run, monkeypatch: pytest.MonkeyPatch, name: str, coloured: bool) -> None:
+    for key in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(key, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv(name, "1")
+    found = run("ledger", "no-such.db")
+    assert found.exit_code == 1
     assert ("\x1b[" in found.stderr) is coloured
 
 
@@ -227,6 +230,10 @@ def test_tables_fit_a_terminal(run: Run, folder: Path) -> None:
         "bounds people.csv income=0:10000000 age=0:150 --epsilon 1 --ledger budget.db",
         "describe people.csv --schema linear.toml --epsilon 1 --ledger budget.db",
         "itemsets people.csv --schema linear.toml -k 5 --epsilon 1 --ledger budget.db",
+        "count people.csv age --schema linear.toml --among 18:65 --epsilon 1 --ledger budget.db",
+        "quantile people.csv income=0:1e6 -q 0.5 -q 0.9 --epsilon 1 --ledger budget.db",
+        "crosstab people.csv age=0:120:40,65 income=0:1e6 --epsilon 1 --ledger budget.db",
+        "select people.csv --schema linear.toml -k 2 --epsilon 1 --ledger budget.db",
         "plan linear.toml --rows 500 --model linear --epsilon 1 --repetitions 1 --mechanism auto",
         "fit people.csv -s linear.toml -m linear -e 1 -l budget.db -o model.json --note a-note",
         "evaluate model.json people.csv --epsilon 1 --ledger budget.db",

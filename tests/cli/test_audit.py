@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+import privfit as pf
 from privfit.privacy.parts import Laplace
 from tests.cli.conftest import Run
 
 
-def test_a_schema_is_audited(run: Run, folder: Path) -> None:
-    result = run("audit", "--schema", "linear.toml", "--model", "LinearRegression", "--json")
+def test_a_schema_is_audited(run: Run, tmp_path: Path) -> None:
+    pf.Schema([pf.Numeric("age", 0, 90)], target=pf.Numeric("income", 0, 9)).save(tmp_path / "linear.toml")
+    result = run("audit", "--schema", tmp_path / "linear.toml", "--model", "LinearRegression", "--json")
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
     assert not found["violated"]

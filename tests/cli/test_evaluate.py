@@ -84,3 +84,12 @@ def test_a_part_needs_a_name_and_a_ledger(run: Run, files: None, options: tuple[
     fit = ("fit", "held.parquet", "-s", "people.toml", "-m", "logistic", "-e", 0.8, "-o", "own.json")
     assert run(*fit, *options).exit_code != 0
     assert pf.Ledger("people.db").n_entries == 0
+
+
+def test_a_share_of_nothing_is_refused(run: Run, files: None) -> None:
+    SCHEMA.save("people.toml")
+    pf.Ledger("people.db", epsilon=1.0)
+    found = run(*START, "-l", "people.db", "--holdout", "2026", "--holdout-share", 0)
+    assert found.exit_code != 0
+    assert "share=0" in found.stderr
+    assert pf.Ledger("people.db").n_entries == 0

@@ -9,6 +9,7 @@ import pytest
 
 import privfit as pf
 from privfit.version import VERSION
+from tests.cli.conftest import Run
 
 
 def privfit(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -21,9 +22,9 @@ def test_version() -> None:
     assert (result.returncode, result.stdout) == (0, f"privfit {VERSION}\n")
 
 
-def test_help_names_every_command_and_the_first_steps() -> None:
-    result = privfit("--help")
-    assert result.returncode == 0
+def test_help_names_every_command_and_the_first_steps(run: Run) -> None:
+    result = run("--help")
+    assert result.exit_code == 0
     for word in (
         "demo",
         "schema",
@@ -35,7 +36,7 @@ def test_help_names_every_command_and_the_first_steps() -> None:
         assert word in result.stdout
 
 
-def test_fit_predict_and_overdraft(folder: Path) -> None:
+def test_fit_predict_and_overdraft(folder: Path, run: Run) -> None:
     options = (
         "fit",
         "people.csv",
@@ -53,8 +54,8 @@ def test_fit_predict_and_overdraft(folder: Path) -> None:
     fitted = privfit(*options, "-o", "model.json", "--json", cwd=folder)
     assert fitted.returncode == 0, fitted.stderr
     assert json.loads(fitted.stdout)["ledger"]["remaining"]["epsilon"] == 0.4
-    predicted = privfit("predict", "model.json", "people.csv", cwd=folder)
-    assert (predicted.returncode, predicted.stderr) == (0, "")
+    predicted = run("predict", "model.json", "people.csv")
+    assert (predicted.exit_code, predicted.stderr) == (0, "")
     assert len(predicted.stdout.splitlines()) == 3_001
     refused = privfit(*options, "-o", "second.json", cwd=folder)
     assert refused.returncode == 3

@@ -246,7 +246,7 @@ def _losses(estimator: type) -> list[dict]:
 
 
 ALWAYS = ("corners swapped", "corners added")
-IN_TURN = 3
+IN_TURN = 1
 
 
 def is_quick(pair: int, names: list[str], place: int) -> bool:

@@ -7,6 +7,7 @@ many more, with neighbours of each, and looks at the samplers that releases use.
 from __future__ import annotations
 
 import gc
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,10 +20,12 @@ from tests.conformance.flow_settings import all_settings, known_mechanisms
 from tests.conformance.flow_tables import ADVERSARIAL, FORMS, Family, family, public_table
 
 SETTINGS = all_settings()
-NAMES = [f"{place}-{setting.name.partition('(')[0]}-{setting.adjacency}" for place, setting in enumerate(SETTINGS)]
-LENGTHS_AT_ONCE = 2
-"""How many lengths of tables every setting has in the quick form: all of them are among the settings of an estimator.
+NAMES = [f"{place}-{setting.estimator}-{setting.adjacency}" for place, setting in enumerate(SETTINGS)]
+LENGTHS_AT_ONCE, MANY = 2, 12
+"""How many lengths of tables a setting has in the quick form; one if its estimator has more settings than that, where
+every length is among them several times.
 """
+SETTINGS_OF = Counter(setting.estimator for setting in SETTINGS)
 NEIGHBOURS = 2
 KINDS_IN_AUDIT = 8
 MOST_TOLD = 12
@@ -31,7 +34,8 @@ MOST_TOLD = 12
 def lengths(setting: Setting, place: int) -> list[int]:
     """The lengths of the quick form: short and long in turn."""
     first = setting.lengths.index(max(setting.lengths)) if setting.thorough else place
-    return [setting.lengths[(first + 3 * turn) % len(setting.lengths)] for turn in range(LENGTHS_AT_ONCE)]
+    turns = LENGTHS_AT_ONCE if setting.thorough or SETTINGS_OF[setting.estimator] <= MANY else 1
+    return [setting.lengths[(first + 3 * turn) % len(setting.lengths)] for turn in range(turns)]
 
 
 def quick_families(setting: Setting, place: int, length: int) -> Iterator[Family]:
@@ -128,11 +132,11 @@ def test_many_more_neighbours_differ_in_nothing_but_noise(place: int, tmp_path: 
 def test_there_are_a_thousand_tables_to_compare_of_every_kind_and_form() -> None:
     """Beside the anchors, one at every length of a setting, which are ordinary."""
     compared, neighbours = 0, 0
-    kinds, forms, sizes = set(), set(), set()
+    kinds, forms, sizes = set(), set(), Counter()
     for place, setting in enumerate(SETTINGS):
         for length in lengths(setting, place):
             forms.add(form_of(place, length))
-            sizes.add(length)
+            sizes[setting.estimator, length] += 1
             anchor, *others = quick_families(setting, place, length)
             assert not anchor.adversarial
             assert others
@@ -146,7 +150,8 @@ def test_there_are_a_thousand_tables_to_compare_of_every_kind_and_form() -> None
     assert neighbours >= len(SETTINGS)
     assert kinds.issuperset(name for name, _ in ADVERSARIAL)
     assert forms == set(FORMS)
-    assert {1, 200} <= sizes
+    many = [name for name, settings in SETTINGS_OF.items() if settings > MANY]
+    assert min(sizes[name, length] for name in many for length in Setting.lengths) >= 2
 
 
 def test_every_estimator_and_every_mechanism_has_a_setting() -> None:
@@ -160,7 +165,7 @@ def test_every_estimator_and_every_mechanism_has_a_setting() -> None:
         "NoPrivacy",
         "Truncated",
     }  # not private
-    assert estimators <= {setting.name.partition("(")[0] for setting in SETTINGS}
+    assert estimators <= set(SETTINGS_OF)
     used: set[str] = set()
     for setting in SETTINGS:
         model = setting.model(None)

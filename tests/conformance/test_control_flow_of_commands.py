@@ -26,6 +26,13 @@ COMMANDS: dict[str, tuple[pf.Schema, tuple[str, ...]]] = {
     "rate ratios": (pf.Schema(FEATURES["small"], NUMBER), (*FIT, "poisson", "--intervals")),
     "describe": (pf.Schema(FEATURES["gaps"]), ("describe",)),
     "itemsets": (pf.Schema(FEATURES["levels"]), ("itemsets", "-k", "5", "--adjacency", "add-remove")),
+    "quantile": (pf.Schema(FEATURES["gaps"]), ("quantile", "age", "-q", "0.3", "-q", "0.8")),
+    "crosstab": (pf.Schema(FEATURES["gaps"]), ("crosstab", "age", "job", "--adjacency", "add-remove")),
+    "select": (pf.Schema(FEATURES["gaps"], CLASSES), ("select", "-k", "1")),
+    "search": (
+        pf.Schema(FEATURES["small"], NUMBER),
+        ("search", "-m", "ridge", "--grid", "alpha=1,10", "-o", "model.json"),
+    ),
     "kaplan-meier": (
         pf.Schema(FEATURES["gaps"], CLASSES),
         ("kaplan-meier", "--time", "age", "--event", "y", "--by", "job"),

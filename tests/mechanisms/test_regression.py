@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -14,7 +14,7 @@ import pytest
 from sklearn.linear_model import Ridge as SklearnRidge
 
 import privfit as pf
-from privfit.losses import SQUARED
+from privfit.losses import SQUARED, ConvexLoss
 from privfit.mechanisms import QuadraticProblem
 from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.perturbation import regression
@@ -23,6 +23,7 @@ from privfit.mechanisms.perturbation.penalty_matrix import PenaltyMatrix
 from privfit.mechanisms.perturbation.precision import minimised
 from privfit.mechanisms.perturbation.problem import ERMPlan
 from privfit.mechanisms.perturbation.regression import ObjectiveRegression, RegressionPlan
+from privfit.mechanisms.perturbation.regression_weights import RegressionWeights
 from privfit.mechanisms.perturbation.target_scale import PARTS_OF_ONE, THRESHOLDS, TargetScale
 from privfit.privacy import Budget, PrivacyParameters, SeededNoise
 from privfit.privacy.parts import CERTIFICATE, Additive, Laplace
@@ -34,6 +35,7 @@ from tests.support.noise import RecordingNoise
 
 ADJACENCIES = ("replace-one", "add-remove")
 LINE = pf.Schema([pf.Numeric("x", -1, 1)], target=pf.Numeric("y", -1, 1))
+COUNTS = pf.Schema([pf.Numeric("x", -1, 1)], target=pf.Numeric("y", 0, 9))
 MIXED = pf.Schema(
     [pf.Numeric("n", 0, 9), pf.Category("s", [0, 1]), pf.Category("c", list("abcd")), pf.Category("d", list("uvw"))],
     target=pf.Numeric("y", -1, 1),
@@ -230,6 +232,31 @@ def test_the_attack_comes_close_and_catches_less_noise_and_less_ridge() -> None:
     norms = own.gradients.norms
     less = replace(own, ridge=own.ridge / 300, penalty=PenaltyMatrix.even(norms, 0.0, has_intercept=False))
     assert worst_loss(less, left, right) > claimed
+
+
+def kinds(own: type[RegressionWeights] = RegressionWeights) -> list[type[RegressionWeights]]:
+    """The mechanism of the weights, and all that are derived from it."""
+    return [own, *(kind for derived in own.__subclasses__() for kind in kinds(derived))]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in kinds() if kind.has_own_loss])
+def test_a_loss_that_no_plan_checks_has_no_parameters_and_contradicts_nothing(kind: type[RegressionWeights]) -> None:
+    loss = kind().loss_at(0.0, 1.0)
+    assert {own.name for own in fields(kind)} == {own.name for own in fields(RegressionWeights)}  # none is of the loss
+    for targets in (np.linspace(-1.0, 1.0, 9), np.array([-1.0, 1.0])):  # as plans check others
+        loss.check(targets)
+    for stated in ("most_slope", "most_curvature"):
+        with pytest.raises(ValueError, match=stated):
+            replace(loss, **{stated: 0.9 * getattr(loss, stated)}).check(np.linspace(-1.0, 1.0, 9))
+
+
+def test_a_loss_with_parameters_is_checked_by_every_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[str] = []
+    monkeypatch.setattr(ConvexLoss, "check", lambda loss, targets: checked.append(loss.name))
+    assert {kind.__name__ for kind in kinds() if not kind.has_own_loss} == {"QuantileWeights", "AmountWeights"}
+    for model in (pf.QuantileRegressor, pf.PoissonRegressor, pf.LinearRegression):
+        model(1.0, schema=LINE if model is not pf.PoissonRegressor else COUNTS, random_state=0).fit([[0.0]], [0.5])
+    assert len(checked) == 2
 
 
 def on_a_line(plan: ERMPlan, rows: list[tuple[float, float]], w: np.ndarray) -> np.ndarray:

@@ -18,12 +18,12 @@ from privfit.losses.tabulated import TabulatedLoss
 from privfit.mechanisms import QuadraticProblem, RegressionIntervals
 from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.perturbation.amounts import ObjectiveAmounts, ObjectiveProportions
-from privfit.mechanisms.perturbation.bought_moments import Sandwich
+from privfit.mechanisms.perturbation.bought_moments import FOR_BREAD, FOR_MEAT
 from privfit.mechanisms.perturbation.certainty import Certainty, Level
 from privfit.mechanisms.perturbation.quantile import QuantileObjective
 from privfit.mechanisms.perturbation.regression import ObjectiveRegression
 from privfit.mechanisms.perturbation.regression_intervals import RegressionIntervalPlan
-from privfit.mechanisms.perturbation.with_intervals import FOR_BREAD, FOR_MEAT
+from privfit.mechanisms.perturbation.sandwich import Sandwich
 from privfit.privacy import Budget, PrivacyParameters, exact
 from privfit.privacy.parts import Additive
 
@@ -100,7 +100,7 @@ def test_what_one_means_does_not_depend_on_what_is_released(mechanism: Objective
     for centre, threshold in ((0.0, 1.0), (0.25, 0.125), (-0.5, 2.0**-13)):
         own = plan.fit.steps.at(weights, centre, threshold, weights.certificate.unit)
         tables = mechanism.answers(own.gradients.loss, plan.fit)
-        assert (tables.most_curvature, tables.most_square) == (plan.bread.level, plan.meat.level)
+        assert (tables.most_curvature, tables.most_square) == (plan.matrices.bread.level, plan.matrices.meat.level)
 
 
 @pytest.mark.parametrize(
@@ -166,9 +166,16 @@ def test_second_moments_are_drawn_to_the_hessian_where_they_are_noise() -> None:
     assert np.isfinite(Sandwich(np.eye(3), np.zeros((3, 3)), 1.0).steadied(skewed, 1.0)).all()
 
 
-def test_a_quantile_is_fitted_as_without_intervals() -> None:
+def test_a_corner_is_rounded_less_the_more_is_known_of_it() -> None:
     own = QuantileObjective(quantile=0.9)
-    assert own.for_intervals() == own  # a wider corner would move the quantile
+    problem, found = QuadraticProblem(SQUARED), []
+    for rows in (1_000, 10_000, 100_000, 1_000_000):
+        facts = PublicFacts(own.geometry(SCHEMA, problem), PrivacyParameters(Budget(1.0)), rows)
+        found.append(own.for_intervals()._weights(problem, facts).width)
+        assert own._weights(problem, facts).width == 0.125
+    assert found[0] == 0.125
+    assert found == sorted(found, reverse=True)
+    assert found[-1] == pytest.approx(found[-2] / 10 ** (1 / 3))
     assert ObjectiveRegression().for_intervals() != ObjectiveRegression()
 
 

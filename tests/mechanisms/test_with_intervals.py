@@ -13,7 +13,7 @@ from privfit.audit.recording import Call, RecordingNoise, ReplayingNoise, noise_
 from privfit.losses import LOGISTIC
 from privfit.mechanisms import ERMProblem
 from privfit.mechanisms.base import PublicFacts
-from privfit.mechanisms.perturbation.with_intervals import FOR_BREAD, FOR_MEAT
+from privfit.mechanisms.perturbation.bought_moments import FOR_BREAD, FOR_MEAT
 from privfit.privacy import Budget, PrivacyParameters, exact
 from privfit.privacy.parts import Additive
 

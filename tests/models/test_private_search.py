@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 import privfit as pf
 from privfit.audit.recording import noise_from
-from privfit.models import private_search
+from privfit.models import setting_trials
 from privfit.rows import holdout
 from tests.support.noise import RecordingNoise, ReplayingNoise
 
@@ -49,6 +49,16 @@ def test_one_charge_for_all(ledger: pf.Ledger) -> None:
     assert found.report_.private
     assert found.report_.epsilon == 3.0
     assert not hasattr(found, "best_score_")
+
+
+def test_the_chosen_model_says_what_its_choice_cost(ledger: pf.Ledger, tmp_path: Path) -> None:
+    found = search(ledger=ledger).fit(X, Y)
+    found.best_estimator_.save(tmp_path / "model.json")
+    for model in (found.best_estimator_, pf.load_model(tmp_path / "model.json")):
+        assert (model.report_.model, model.report_.epsilon) == ("LogisticRegression", 3.0)
+        assert model.report_.event == ledger.entries()[0].event.to_dict()
+        assert ledger.verify(model.report_.receipt).entries == 1
+        assert any("at epsilon 1" in note for note in model.report_.notes)
 
 
 @pytest.mark.parametrize("table", [FRAME, FRAME.to_pandas(), FRAME.to_arrow()], ids=["polars", "pandas", "arrow"])
@@ -101,14 +111,14 @@ def test_errors_in_the_rows_come_before_the_charge(ledger: pf.Ledger) -> None:
 
 
 def test_a_fit_that_fails_scores_worst(ledger: pf.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = private_search.SettingTrials._fitted
+    whole = setting_trials.SettingTrials._fitted
 
     def fitted(self: Any, place: int, epsilon: float, seed: int | None) -> Any:
         if place == 0 and seed is None:
             raise FloatingPointError("overflow")
         return whole(self, place, epsilon, seed)
 
-    monkeypatch.setattr(private_search.SettingTrials, "_fitted", fitted)
+    monkeypatch.setattr(setting_trials.SettingTrials, "_fitted", fitted)
     found = search([{"mechanism": "output"}, {"mechanism": "objective"}], ledger=ledger).fit(X, Y)
     assert found.best_index_ == 1
     assert len(ledger.entries()) == 1

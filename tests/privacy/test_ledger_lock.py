@@ -285,10 +285,11 @@ def mounts(tmp_path, monkeypatch):
 
     def tell(kind: str, options: str = "rw", folder: str = str(tmp_path)) -> None:
         lines = LOCAL + f"23 22 0:40 / {folder} rw,relatime shared:7 - {kind} server:/x {options}\n"
-        (tmp_path / "mounts").write_text(lines)
+        (tmp_path / "mounts").write_text(lines, encoding="utf-8")
 
     monkeypatch.setattr(file_systems, "MOUNTS", tmp_path / "mounts")
-    monkeypatch.setattr(file_systems, "_faults", {})
+    monkeypatch.setattr(ledger_lock, "sound", set())
+    monkeypatch.setattr(file_systems, "sound", ledger_lock.sound)
     return tell
 
 
@@ -309,12 +310,12 @@ TAKEN = [("ext4", "rw"), ("nfs4", "rw,vers=4.2,local_lock=none"), ("cifs", "rw,v
 def test_a_mount_that_keeps_locks_to_one_machine_is_refused_in_a_sentence(path, mounts, kind, options):
     ledger = pf.Ledger(path, epsilon=1.0)
     mounts(kind, options)
-    file_systems._faults.clear()
+    file_systems.sound.clear()
     for use in (lambda: ledger.charge(0.25), lambda: ledger.spent, lambda: pf.Ledger(path)):
         with pytest.raises(pf.LedgerError, match=rf"keeps locks to one machine \({kind}, .*Nothing was charged"):
             use()
     mounts("ext4")
-    file_systems._faults.clear()
+    file_systems.sound.clear()
     assert ledger.spent == 0
 
 
@@ -326,12 +327,13 @@ def test_mounts_whose_locks_are_for_everybody_are_taken(path, mounts, kind, opti
 
 def test_a_file_system_that_grants_every_lock_is_refused_in_a_sentence(path, monkeypatch):
     ledger = pf.Ledger(path, epsilon=1.0)
-    monkeypatch.setattr(file_systems, "_faults", {})
+    monkeypatch.setattr(ledger_lock, "sound", set())
+    monkeypatch.setattr(file_systems, "sound", ledger_lock.sound)
     monkeypatch.setattr(ledger_lock, "_request", lambda descriptor, kind: None)
     with pytest.raises(pf.LedgerError, match=r"grants one lock twice.*Nothing was charged.*PostgreSQL"):
         ledger.charge(0.25)
     monkeypatch.undo()
-    file_systems._faults.clear()
+    file_systems.sound.clear()
     assert ledger.spent == 0
 
 
@@ -339,6 +341,9 @@ def test_the_mount_of_a_path_is_the_last_one_of_the_nearest_folder(tmp_path, mou
     mounts("nfs", "rw,nolock", str(tmp_path / "some\\040where"))
     assert file_systems.mount_of(tmp_path / "some where" / "people.db").kind == "nfs"
     assert file_systems.mount_of(tmp_path / "some where else").kind == "ext4"
+    mounts("nfs", "rw,nolock", str(tmp_path / "Köln\u2028\\134"))
+    assert file_systems.mount_of(tmp_path / "Köln\u2028\\" / "people.db").kind == "nfs"
+    mounts("nfs", "rw,nolock", str(tmp_path / "some\\040where"))
     with (tmp_path / "mounts").open("a") as more:
         more.write(f"24 22 0:41 / {tmp_path}/some\\040where rw - tmpfs none rw\nnot a line\n")
     assert file_systems.mount_of(tmp_path / "some where" / "people.db").kind == "tmpfs"
@@ -347,7 +352,8 @@ def test_the_mount_of_a_path_is_the_last_one_of_the_nearest_folder(tmp_path, mou
 
 
 def test_other_descriptors_of_the_file_are_tried_once_for_each_file_system(path, monkeypatch):
-    monkeypatch.setattr(file_systems, "_faults", {})
+    monkeypatch.setattr(ledger_lock, "sound", set())
+    monkeypatch.setattr(file_systems, "sound", ledger_lock.sound)
     asked = []
     fault = file_systems._fault
     monkeypatch.setattr(file_systems, "_fault", lambda *given: asked.append(given) or fault(*given))

@@ -104,6 +104,24 @@ def test_a_name_that_is_made_after_the_file_was_opened_is_seen_under_the_lock(pa
     assert ledger.entries() == []
 
 
+def test_a_name_that_is_made_after_the_charge_was_written_is_refused_at_the_next_one(path, monkeypatch):
+    """Otherwise a charge would be made, and refused in a sentence that says that nothing was charged."""
+    ledger = pf.Ledger(path, epsilon=1.0)
+    check = ledger_file.FileRecords._check_written
+
+    def linked_meanwhile(*written):
+        os.link(path, path.with_name("second.db"))
+        check(*written)
+
+    monkeypatch.setattr(ledger_file.FileRecords, "_check_written", linked_meanwhile)
+    assert ledger.charge(0.1).entry == 1
+    monkeypatch.undo()
+    with pytest.raises(pf.LedgerError, match="2 names"):
+        ledger.charge(0.1)
+    path.with_name("second.db").unlink()
+    assert ledger.n_entries == 1
+
+
 def test_a_name_left_by_a_process_that_was_killed_while_it_made_the_ledger_is_taken_away(path, monkeypatch):
     monkeypatch.setattr(ledger_file.os, "unlink", lambda name: None)  # killed right after the link was made
     monkeypatch.setattr(ledger_file, "_drop_names_of_making", lambda *facts: None)

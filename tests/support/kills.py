@@ -105,7 +105,7 @@ class Kills:
                     self.after_a_kill()
             written = self.ledger.n_entries
             assert self.released <= written <= self.released + 2, (
-                "lost, or more than one charge a kill without its release"
+                f"{self.released} releases and {written} charges: lost, or more than one charge a kill without release"
             )
             self.released = written
         self._spend_the_rest()

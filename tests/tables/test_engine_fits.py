@@ -134,25 +134,57 @@ FAR = ("s3 ", "hive", "dask", "spark")
 """Engines that take a hundred times as long as a fit."""
 
 
+TURNS = 3
+"""In `make test` an engine has one in so many of the fits that are not among the few."""
+
+
 def on_every_engine(names: tuple[str, ...], few: tuple[str, ...]) -> pytest.MarkDecorator:
-    """Engines with the fits to make on them: on those that take long a few in `make test`, all in `make audit`."""
-    far = [engine for engine in ENGINES if engine.startswith(FAR)]
-    near = [(engine, names) for engine in ENGINES if engine not in far]
-    audit = [pytest.param(engine, names, marks=pytest.mark.slow) for engine in far]
-    return pytest.mark.parametrize(("engine", "names"), [*near, *((engine, few) for engine in far), *audit])
+    """Engines with the fits to make on them: a few, one for every way to read rows, and on those that do not take long
+    others in turn; in `make audit` all.
+    """
+    others, quick = [name for name in names if name not in few], list[tuple[str, tuple[str, ...]]]()
+    for place, engine in enumerate(ENGINES):
+        more = () if engine.startswith(FAR) else others[place % TURNS :: TURNS]
+        quick.append((engine, (*few, *more)))
+    audit = [pytest.param(engine, names, marks=pytest.mark.slow) for engine in ENGINES]
+    return pytest.mark.parametrize(("engine", "names"), [*quick, *audit])
+
+
+def sources(engine: str, folder: Path) -> Iterator[Any]:
+    """The table for one fit after the other: what is read by its name is made once."""
+    made = ENGINES[engine](table(), folder)
+    while True:
+        yield made
+        if not isinstance(made, str | Path):
+            made = ENGINES[engine](table(), folder)
 
 
 @on_every_engine(tuple(FITS), few=("LinearRegression", "KMeans", "ImportanceWeights", "evaluate LogisticRegression"))
 def test_every_estimator_gives_the_same_bits_on_every_engine(
     engine: str, names: tuple[str, ...], expected: dict[str, list[np.ndarray]], tmp_path: Path
 ) -> None:
-    for name in names:
-        fit = FITS[name]
-        if engine == "arrow reader" and name in ASK_FOR_ROWS:
-            continue
-        found = fit(ENGINES[engine](table(), tmp_path))
-        for one, other in zip(found, expected[name], strict=True):
+    asked = [name for name in names if not (engine == "arrow reader" and name in ASK_FOR_ROWS)]
+    for name, source in zip(asked, sources(engine, tmp_path), strict=False):
+        for one, other in zip(FITS[name](source), expected[name], strict=True):
             assert one.tobytes() == other.tobytes(), name
+
+
+@pytest.mark.parametrize(
+    "engines",
+    [
+        ("pandas", "arrow", "polars, lazy"),
+        ("arrow file", "feather file", "folder, arrow"),
+        ("duckdb table", "duckdb query", "postgresql table"),
+    ],
+)
+def test_every_estimator_meets_memory_files_and_databases_in_make_test(engines: tuple[str, ...]) -> None:
+    quick, audit = list[str](), list[str]()
+    for given in test_every_estimator_gives_the_same_bits_on_every_engine.pytestmark[0].args[1]:
+        marked = hasattr(given, "marks")
+        engine, names = given.values if marked else given
+        if engine in engines:
+            (audit if marked else quick).extend(names)
+    assert set(quick) == set(audit) == set(FITS)
 
 
 @on_every_engine(

@@ -14,7 +14,7 @@ import pytest
 
 from privfit.schema import Category, Numeric
 from privfit.tables import DataError, open_table
-from privfit.tables.table import FEW_TEXTS, arrow_values
+from privfit.tables.arrow_columns import FEW_TEXTS, arrow_values
 
 COLUMNS = [Category("city", ["Oslo", "Rome", "other"]), Numeric("age", 0, 100), Category("kind", [1, 2, 3])]
 TABLE = pa.table(

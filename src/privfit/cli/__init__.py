@@ -29,6 +29,9 @@ from privfit.cli.predict import predict
 from privfit.cli.publish import publish
 from privfit.cli.report import report
 from privfit.cli.schema import schema
+from privfit.cli.search import search
+from privfit.cli.select import select
+from privfit.cli.single_figures import count, crosstab, histogram, mean, quantile
 from privfit.version import VERSION
 
 __all__ = ["app", "main"]
@@ -89,11 +92,18 @@ COMMANDS = (
     schema,
     bounds,
     describe,
+    count,
+    mean,
+    quantile,
+    histogram,
+    crosstab,
     itemsets,
     kaplan_meier,
     plan,
     explore,
     fit,
+    search,
+    select,
     evaluate,
     predict,
     report,

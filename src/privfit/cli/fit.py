@@ -99,8 +99,8 @@ ESTIMATORS: dict[Model, Any] = {
 }
 CLASSES = (Model.logistic, Model.svm, Model.additive_classifier, Model.naive_bayes)
 WITHOUT_TARGET = (Model.kmeans, Model.pca)
-ONE_WAY = (Model.pca, Model.naive_bayes, Model.cox)
-"""Models that one mechanism fits, and whose rows have no weights."""
+WITHOUT_WEIGHTS = (Model.kmeans, Model.pca, Model.naive_bayes)
+"""Models whose rows count alike."""
 
 
 def fit(
@@ -163,9 +163,9 @@ def fit(
     own |= _of_coefficients(model, no_intercept, numeric, mechanism, intervals)
     own |= _of_rest(model, interactions, quantile) | _only(model, (Model.cox,), time=time, event=event)
     check_output(output, table, schema, ledger=ledger)
-    facts = _checked_schema(model, schema)
+    facts = checked_schema(model, schema)
     own |= _of_weights(model, weight, max_weight, class_weight, facts) | _of_margins(model, loss, kernel, row_norm)
-    opened = _checked_table(table, facts.with_target(None) if model in WITHOUT_TARGET else facts)
+    opened = checked_table(table, facts.with_target(None) if model in WITHOUT_TARGET else facts)
     promised = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency.value, "rows_per_person": rows_per_person}
     own |= {"expected_rows": expected_rows, "random_state": seed, "n_jobs": n_jobs, "max_memory": max_memory}
     estimator = ESTIMATORS[model](schema=facts, **promised, **own)
@@ -245,8 +245,8 @@ def _of_weights(
     model: Model, weight: str | None, max_weight: float | None, class_weight: str | None, schema: Schema
 ) -> dict[str, Any]:
     """Weights of rows, their bound, and weights of classes."""
-    weighed = tuple(known for known in Model if known not in (*WITHOUT_TARGET, *ONE_WAY))
-    balanced = tuple(known for known in CLASSES if known not in ONE_WAY)
+    weighed = tuple(known for known in Model if known not in WITHOUT_WEIGHTS)
+    balanced = tuple(known for known in CLASSES if known not in WITHOUT_WEIGHTS)
     _only(model, weighed, weight=weight)
     found = _only(model, weighed, max_weight=max_weight) | _only(model, balanced, class_weight=class_weight)
     if class_weight is None or class_weight == BALANCED:
@@ -281,7 +281,7 @@ def _only(model: Model, models: tuple[Model, ...], **options: Any) -> dict[str, 
     return given
 
 
-def _checked_table(table: str, schema: Schema) -> OpenTable:
+def checked_table(table: str, schema: Schema) -> OpenTable:
     """The table, once a missing file, column or header would have been found: before a ledger is made."""
     opened = found = open_table(table)
     if schema.any_width:
@@ -290,7 +290,7 @@ def _checked_table(table: str, schema: Schema) -> OpenTable:
     return found
 
 
-def _checked_schema(model: Model, path: Path) -> Schema:
+def checked_schema(model: Model, path: Path) -> Schema:
     """The schema of this file, whose target is of the kind that the model predicts."""
     schema = complete_schema(path)
     if model in WITHOUT_TARGET or model is Model.cox:

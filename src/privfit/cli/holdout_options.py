@@ -44,5 +44,6 @@ def part_of(table: Any, part: str, name: str | None, share: float | None, ledger
     """The table, or the named part of it."""
     if name is None or ledger is None:
         return table
-    parts = holdout(table, ledger=ledger, schema=schema, share=share or USUAL_SHARE, name=name)
+    share = USUAL_SHARE if share is None else share
+    parts = holdout(table, ledger=ledger, schema=schema, share=share, name=name)
     return getattr(parts, part)

@@ -3,101 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import MetaEstimatorMixin, clone
+from sklearn.base import MetaEstimatorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from privfit.mechanisms.base import Description
-from privfit.mechanisms.choice import MOST_CANDIDATES, BestOf, Trials
+from privfit.mechanisms.choice import MOST_CANDIDATES, BestOf
 from privfit.models._docs import documented
 from privfit.models.holdout import checked_share
-from privfit.models.inputs import Input, fit_input
-from privfit.models.private import AnyModel, FitResult, PrivateModel, paid_already
+from privfit.models.inputs import Input
+from privfit.models.private import FitResult, PrivateModel
+from privfit.models.report import Report
+from privfit.models.setting_trials import SettingTrials
 from privfit.privacy import Ledger, PrivacyError, PrivacyParameters, Seed
-from privfit.rows import divided_once
-from privfit.rows.rows import BATCH_ROWS
 from privfit.schema import Category, Geometry, Numeric, Schema
-from privfit.tables import DataError, Table, TableLike, joined, with_column
+from privfit.tables import DataError, TableLike, joined, with_column
 
 Chosen = tuple[int, Any]
-_SearchModel = PrivateModel[BestOf, "SettingTrials", Chosen]
+_SearchModel = PrivateModel[BestOf, SettingTrials, Chosen]
 
-UNIT = 1 << 16
-"""Steps of a score per row."""
 SCORES = {"accuracy": Category, "squared": Numeric, "absolute": Numeric}
 FIXED = ("epsilon", "delta", "schema", "adjacency", "rows_per_person", "expected_rows", "ledger", "random_state")
 """Parameters that say what is promised; the search gives them to every candidate."""
-
-
-class SettingTrials(Trials):
-    """Settings of one estimator, fitted on a part of a table and scored on the other."""
-
-    parameters: PrivacyParameters
-
-    def __init__(self, model: AnyModel, settings: Sequence[Mapping[str, Any]], given: Input, scoring: str) -> None:
-        self._model, self._settings, self._given, self._scoring = model, settings, given, scoring
-        self.number = len(settings)
-        self.unit = 1 if scoring == "accuracy" else UNIT
-        self.share, self.seeded = "1/5", False
-        self._parts: tuple[Table, Table] | None = None
-
-    def reasons_not_private(self) -> tuple[str, ...]:
-        """Those of every setting, which no ledger asks a fit inside the search for."""
-        found: list[str] = []
-        for setting in self._settings:
-            model = self._with(setting)
-            mechanism = model._chosen_mechanism()
-            given = fit_input(model, self._given.table, None, mechanism.many_classes)
-            mechanism, given = model._settled(mechanism, given, self.parameters)
-            problem, _ = model._encoded(mechanism, given, self.parameters)
-            found += (*model._reasons_not_private(), *mechanism.reasons_not_private(problem))
-        return tuple(dict.fromkeys(found))
-
-    def _with(self, setting: Mapping[str, Any], **more: Any) -> AnyModel:
-        """The estimator with a setting."""
-        model: AnyModel = clone(self._model).set_params(**setting)
-        model.set_params(**{"schema": self._given.schema, "ledger": None, "random_state": None, **more})
-        return model
-
-    def divide(self, key: bytes) -> int:
-        """Divide the rows, and read every cell, so that what it may refuse, it refuses now; how many rows there are."""
-        for setting in self._settings:
-            self._with(setting)._check_parameters(self._given.schema)
-        self._parts = divided_once(self._given.table, self._given.schema, key, self.share)
-        return sum(part.n_rows or 0 for part in self._parts)
-
-    def run(self, place: int, epsilon: float, seed: int) -> tuple[Any, int]:
-        """A fitted model and its score; no model and the least score where it fails."""
-        try:
-            with paid_already():
-                model = self._fitted(place, epsilon, seed if self.seeded else None)
-            return model, self._score(model)
-        except Exception:
-            return None, 0
-
-    def _fitted(self, place: int, epsilon: float, seed: int | None) -> AnyModel:
-        assert self._parts is not None
-        return self._with(self._settings[place], epsilon=epsilon, random_state=seed).fit(self._parts[0])
-
-    def _score(self, model: Any) -> int:
-        """The sum over rows of an integer from 0 to `unit`."""
-        assert self._parts is not None
-        target, held = self._given.schema.target, self._parts[1]
-        predicted = model.predict(held)
-        batches = held.batches([target], held.positions([target]), BATCH_ROWS)  # type: ignore[list-item]
-        truth = np.concatenate([batch[0] for batch in batches])
-        if isinstance(target, Category):
-            levels = np.array([*target.levels, None], dtype=object)
-            return int(np.sum(np.asarray(predicted, dtype=object) == levels[np.maximum(truth, -1)]))
-        assert isinstance(target, Numeric)
-        own = np.clip(truth, target.low, target.high)
-        away = np.abs(own - np.clip(predicted, target.low, target.high)) / (target.high - target.low)
-        lost = np.minimum(away**2 if self._scoring == "squared" else away, 1.0)
-        return int(np.nan_to_num(np.floor(UNIT * (1.0 - lost)), nan=0.0).astype(np.int64).sum())
 
 
 def _with_target(X: TableLike, y: ArrayLike, schema: Schema) -> Any:
@@ -143,7 +75,8 @@ class PrivateSearch(MetaEstimatorMixin, _SearchModel):  # type: ignore[misc]
     best_index_ : int
         Its place among the candidates.
     best_estimator_ : estimator
-        Its fit, on the rows that are not compared on: there is no refit, which would cost more.
+        Its fit, on the rows that are not compared on: there is no refit, which would cost more. Its report has the
+        price of the search.
     candidates_ : list of dict
         All settings.
 
@@ -394,6 +327,22 @@ class PrivateSearch(MetaEstimatorMixin, _SearchModel):  # type: ignore[misc]
     def _keep(self, result: FitResult[BestOf, SettingTrials, Chosen]) -> None:
         self.best_index_, self.best_estimator_ = result.fit
         self.best_params_ = self.candidates_[self.best_index_]
+
+    def _report(
+        self,
+        result: FitResult[BestOf, SettingTrials, Chosen],
+        described: Description,
+        reasons: tuple[str, ...],
+        public_rows: int | None,
+        ledger: Ledger | None,
+    ) -> Report:
+        """What the search says of itself; the model that was chosen says the same: it was released at this price."""
+        report = super()._report(result, described, reasons, public_rows, ledger)
+        if (best := self.best_estimator_) is not None:
+            own: Report = best.report_
+            notes = (*report.notes, f"fitted by {own.mechanism} at epsilon {own.epsilon:.6g}", *own.notes)
+            best.report_ = replace(report, model=own.model, repairs=own.repairs, notes=notes)
+        return report
 
     def _described(self, result: FitResult[BestOf, SettingTrials, Chosen]) -> Description:
         return Description(notes=(f"chosen among {len(self.candidates_)} settings, on rows of its own",))

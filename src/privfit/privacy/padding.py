@@ -38,7 +38,7 @@ def padded(seconds: float) -> Iterator[None]:
 
     See Also
     --------
-    Ledger : What protects from everything but time.
+    Ledger : What adds up epsilon; it does not hide how long a fit takes.
 
     Examples
     --------

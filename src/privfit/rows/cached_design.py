@@ -91,6 +91,7 @@ class CachedDesign(CachedRows[Chunk]):
         """The layout of rows that have codes; None for rows of features."""
         self._dense = self._layout.dense if features is None else attrgetter("numbers")
         super().__init__(rows, most_bytes)
+        self._smallest: CountedRows | None = None
         self._fine = fine and features is None
         self._weights, self._by_class = rows.weights, by_class
         self._changed = None if by_class is None else partial(Weighed, by_class)
@@ -99,20 +100,28 @@ class CachedDesign(CachedRows[Chunk]):
         self._width = groups + len(self._layout.number_columns) if features is None else self.n_columns
         wide = CHUNK_VALUES // max(1, self._width)
         self._piece_rows = max(SHORT_ROWS, min(PIECE_ROWS, wide))  # several pieces wait in memory
-        self._longest = longest = max(
-            SHORT_ROWS, min(CHUNK_ROWS - PIECE_ROWS, wide)
-        )  # a chunk of so many rows takes no further piece
+        self._longest = max(SHORT_ROWS, min(CHUNK_ROWS - PIECE_ROWS, wide))  # such a chunk takes no further piece
         if any(size > LARGEST_BLOCK for size in self._layout.sizes):
             raise _too_many_levels()
-        if max((longest + self._piece_rows + SHORT_ROWS) * groups, self._layout.n_codes) > MOST_PLACES:
+        if max((self._longest + self._piece_rows + SHORT_ROWS) * groups, self._layout.n_codes) > MOST_PLACES:
             raise _too_wide(rows.geometry.n_columns)
+        self._least_rows = self._least(rows.known_rows or 0)
         self.read()
-        self._least_rows = min(longest, self.n_rows // MANY_CHUNKS)
+        self._least_rows = self._least(self.n_rows)
         if self._chunks is not None:
             short = self._chunks[::-1]
             self._chunks = []
             taken = (short.pop() for _ in range(len(short)))  # each leaves memory as soon as it is used up
             self._chunks = list(_joined(taken, self._least_rows))
+
+    def _share(self, kept: CachedDesign) -> None:
+        """Look at the same rows in memory in another way: what was chosen by their hashes is chosen anew."""
+        self.__dict__.update(kept.__dict__)
+        self._smallest = None
+
+    def _least(self, n_rows: int) -> int:
+        """Rows of the shortest chunks of a table of so many."""
+        return max(SHORT_ROWS, min(self._longest, n_rows // MANY_CHUNKS))
 
     def _encode(self, batches: Iterator[Batch]) -> Iterator[Chunk]:
         return _joined(map(self._chunk, batches), self._longest)
@@ -133,7 +142,8 @@ class CachedDesign(CachedRows[Chunk]):
     def _encoded(self) -> Iterator[Chunk]:
         threads = self._rows.threads
         pieces = self._rows.pieces(self._piece_rows)
-        yield from _joined(in_order(threads, lambda piece: self._chunk(piece[1]), pieces, 2 * threads), SHORT_ROWS)
+        chunks = in_order(threads, lambda piece: self._chunk(piece[1]), pieces, 2 * threads)
+        yield from _joined(chunks, self._least_rows)  # at once: all pieces and all chunks would take twice the memory
 
     def _chunk(self, batch: Batch) -> Chunk:
         """The rows of a batch, encoded."""
@@ -172,7 +182,7 @@ class CachedDesign(CachedRows[Chunk]):
     def with_class_weights(self, by_class: Floats) -> CachedDesign:
         """The same rows, those of every class weighed by a number from 0 to 1, the first class first."""
         made = object.__new__(type(self))
-        made.__dict__.update(self.__dict__)  # the same rows in memory
+        made._share(self)
         made._by_class, made._changed = by_class, partial(Weighed, by_class)
         return made
 
@@ -222,9 +232,16 @@ class CachedDesign(CachedRows[Chunk]):
         return self._sampled(self._counted(max(SAMPLE_VALUES // self.n_columns, LEAST_SAMPLE * self.n_columns)))
 
     def _counted(self, most: int) -> CountedRows:
-        """At most so many different rows, which no order of rows changes."""
-        hashed = RowHash.of(self._coded, len(self._layout.number_columns) if self._coded else self.n_columns)
-        return counted_rows(lambda task: self.total(task)[0], self.n_rows, hashed, max(1, most))
+        """At most so many different rows, which no order of rows changes: the first of those for a Hessian, which are
+        chosen once.
+        """
+        held = self._smallest
+        if held is None or held.most < most:
+            hashed = RowHash.of(self._coded, len(self._layout.number_columns) if self._coded else self.n_columns)
+            wanted = max(1, most, self.hessian_rows)
+            held = counted_rows(lambda task: self.total(task)[0], self.n_rows, hashed, wanted)
+            self._smallest = held
+        return held.first(most)
 
     def _sampled(self, found: CountedRows) -> SampledDesign:
         counts, weights = found.counts.astype(np.float64), found.rows.weights

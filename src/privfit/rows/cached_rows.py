@@ -48,7 +48,7 @@ MOST_HELD = 4
 """Times as many rows are held as are wanted, at most: they are sorted when there are more."""
 OF_TARGET, OF_NUMBERS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03)
 """Odd numbers by which parts of a row are multiplied before they are added, modulo 2^64."""
-STAYS_HERE = ("_rows", "_chunks", "_file", "_kept")
+STAYS_HERE = ("_rows", "_chunks", "_file", "_kept", "_smallest")
 """What is not sent to workers of rows that are read many times."""
 
 
@@ -279,6 +279,10 @@ class CountedRows:
             firsts = np.flatnonzero(np.concatenate([[True], ~equal]))
             found = replace(found._at(firsts), counts=np.add.reduceat(found.counts, firsts))
         return found._at(slice(0, self.most))
+
+    def first(self, rows: int) -> CountedRows:
+        """Of rows in their order no more than so many."""
+        return self if rows >= len(self.counts) else self._at(slice(0, max(1, rows)))
 
     def pieces(self, rows: int) -> Iterator[CountedRows]:
         """The same in pieces of at most so many different rows."""

@@ -27,7 +27,7 @@ class DesignSubset(CachedDesign):
             whole = np.zeros(len(kept._mine), dtype=np.bool_)
             whole[kept._mine] = mine
             kept, mine = kept._all, whole
-        self.__dict__.update(kept.__dict__)
+        self._share(kept)
         self._all, self._mine = kept, mine
         self.n_rows = int(mine.sum())
 

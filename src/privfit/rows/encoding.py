@@ -207,15 +207,19 @@ def _bin_codes(block: Block, column: Numeric, values: Values) -> NDArray[np.intp
 
 def on_knots(block: Block, values: Values) -> Floats:
     """Where values lie among a block's knots: 0 at the first, 1 at the second, and so on; clipped to the bounds."""
-    column = block.column
-    assert isinstance(column, Numeric)
+    assert isinstance(block.column, Numeric)
+    places = on_unit(block.column, values)
+    places *= len(block.edges) - 1
+    return places
+
+
+def on_unit(column: Numeric, values: Values) -> Floats:
+    """Where values lie on a column's scale between its bounds: from 0 to 1, in an array of its own."""
     places = within_bounds(column, values)
     if column.is_wide:
-        places = np.clip(column.on_scale(places), 0.0, 1.0)
-    else:  # as `on_scale`, in place: rounding is monotone, so that no place is beyond 0 and 1
-        places -= column.low
-        places /= column.high - column.low
-    places *= len(block.edges) - 1
+        return np.clip(column.on_scale(places), 0.0, 1.0)
+    places -= column.low  # as `on_scale`, in place: rounding is monotone, so that no place is beyond 0 and 1
+    places /= column.high - column.low
     return places
 
 

@@ -8,8 +8,9 @@ Layout (all of them).
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,7 +24,7 @@ from privfit.rows.encoding import (
     encode_numbers,
     few_rows,
     level_codes,
-    on_knots,
+    on_unit,
     within_bounds,
 )
 from privfit.rows.workers import Chunk, Codes, FineCells
@@ -89,8 +90,9 @@ class Member:
         """The levels of a number that is not missing."""
         return self.levels - (self.block.kind == "spline-or-missing")
 
-    def codes(self, values: Values) -> NDArray[np.intp] | Floats:
-        """The level of every row, in an array of its own: a function of that row alone, to the bit.
+    def codes(self, values: Values, fine: FineCells | None = None) -> NDArray[np.intp] | Floats:
+        """The level of every row, in an array of its own: a function of that row alone, to the bit. Where `fine` is
+        given, it is filled with the fine cells of a number with knots.
 
         A logarithm's last place may depend on where in memory a value stands; comparing does not.
         """
@@ -99,14 +101,19 @@ class Member:
             assert isinstance(column, Numeric)
             absent = np.isnan(values)
             return np.where(absent, self._steps, self._line_codes(np.where(absent, column.low, values)))
-        return self._line_codes(values) if self.block.kind == "spline" else level_codes(self.block, values)
+        return self._line_codes(values, fine) if self.block.kind == "spline" else level_codes(self.block, values)
 
-    def _line_codes(self, values: Values) -> NDArray[np.intp] | Floats:
+    def _line_codes(self, values: Values, fine: FineCells | None = None) -> NDArray[np.intp] | Floats:
         column = self.block.column
         assert isinstance(column, Numeric)
         if column.is_wide:
+            if fine is not None:
+                fine[:] = self.fine_cells(values)
             return np.searchsorted(self._halves, within_bounds(column, values), side="right")
-        places = on_knots(self.block, values)
+        places = on_unit(column, values)
+        if fine is not None:
+            fine_of(places, fine)
+        places *= len(self.block.edges) - 1
         places *= STEPS_PER_KNOT
         return np.rint(places, out=places)
 
@@ -157,10 +164,9 @@ class Member:
         """The fine cell of every row: as for codes, a function of that row alone, to the bit."""
         column = self.block.column
         assert isinstance(column, Numeric)
-        own = within_bounds(column, values)
         if column.is_wide:
-            return np.searchsorted(self.fine_edges, own, side="right")
-        return fine_of(np.clip(column.on_scale(own), 0.0, 1.0), np.empty(len(own), dtype=np.uint16))
+            return np.searchsorted(self.fine_edges, within_bounds(column, values), side="right")
+        return fine_of(on_unit(column, values), np.empty(len(values), dtype=np.uint16))
 
 
 class Layout:
@@ -180,10 +186,10 @@ class Layout:
         """Where each group's codes begin in the table of all codes; last, how long it is."""
         self.n_codes = self.firsts[-1]
         self.splines = tuple(place for place, member in enumerate(self.members) if member.block.kind == "spline")
-        self._shared: dict[int, tuple[Floats, Codes]] = {}
+        self._shared: dict[int, tuple[Floats, NDArray[np.int32]]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is sent elsewhere: all but what matrices share, which is as long as a chunk."""
+        """What is sent elsewhere: without what matrices share, which is as long as a chunk."""
         return {**self.__dict__, "_shared": {}}
 
     def chunk(self, batch: Batch, fine: FineCells | None = None) -> tuple[Codes, Floats]:
@@ -207,7 +213,7 @@ class Layout:
 
         Many numbers of one array are worked on together, a few rows at a time, as they lie in memory.
         """
-        codes = np.empty((rows, len(self.groups)), dtype=np.int32)
+        codes: Codes = np.empty((rows, len(self.groups)), dtype="u2" if self.n_codes <= 1 << 16 else "i4")
         together = as_one_array([member.block for member in self.members], columns) if self._all_narrow else None
         if together is not None:
             few = 2 * few_rows(len(columns))
@@ -221,10 +227,11 @@ class Layout:
                 np.rint(places, out=places)  # as Member.codes, for all columns at once
                 codes[begin : begin + few] = places @ self._strides + self.firsts[:-1]
             return codes
-        if fine is not None:
-            for line, place in zip(fine.T, self.splines, strict=True):
-                line[:] = self.members[place].fine_cells(columns[place])
-        levels = (member.codes(values) for member, values in zip(self.members, columns, strict=True))
+        lines = dict(zip(self.splines, [] if fine is None else fine.T, strict=False))
+        levels = (
+            member.codes(values, lines.get(place))
+            for place, (member, values) in enumerate(zip(self.members, columns, strict=True))
+        )
         for position, (group, first) in enumerate(zip(self.groups, self.firsts, strict=False)):
             joined = next(levels).astype(np.float64, copy=False)  # of the first member, whose stride is 1
             joined += first
@@ -296,23 +303,24 @@ class Layout:
         row's places in their order.
         """
         rows, groups = chunk.codes.shape
-        return self._filled(csr_array((rows, self.n_codes if groups else 0)), chunk)
+        return self._filled(csr_array, (rows, self.n_codes if groups else 0), chunk)
 
     def transposed(self, chunk: Chunk) -> csc_array:
         """The same matrix, to sum rows with."""
         rows, groups = chunk.codes.shape
-        return self._filled(csc_array((self.n_codes if groups else 0, rows)), chunk)
+        return self._filled(csc_array, (self.n_codes if groups else 0, rows), chunk)
 
-    def _filled(self, matrix: Matrix, chunk: Chunk) -> Matrix:
-        """An empty matrix with the places of these rows.
+    def _filled(self, kind: type[Matrix], shape: tuple[int, int], chunk: Chunk) -> Matrix:
+        """A copy of an empty matrix of this shape, with the places of these rows.
 
         A constructor would look through all of them, and copy those of a part of a longer chunk.
         """
+        matrix = copy(_empty(kind, shape))  # type: ignore[arg-type]  # a class can be hashed
         matrix.data, matrix.indptr = self._ones_and_ends(*chunk.codes.shape)
-        matrix.indices = chunk.codes.ravel()
+        matrix.indices = chunk.codes.astype(np.int32, copy=False).ravel()
         return matrix
 
-    def _ones_and_ends(self, rows: int, groups: int) -> tuple[Floats, Codes]:
+    def _ones_and_ends(self, rows: int, groups: int) -> tuple[Floats, NDArray[np.int32]]:
         """What the matrices of all chunks share, as long as the longest chunk so far.
 
         Read-only: a matrix that changed them would change all.
@@ -368,6 +376,12 @@ class Layout:
             [member.cells(np.arange(size) // member.stride % member.levels).astype(np.uint16) for member in group]
             for group, size in zip(self.groups, self.sizes, strict=True)
         ]
+
+
+@lru_cache(maxsize=16)
+def _empty(kind: type[Matrix], shape: tuple[int, int]) -> Matrix:
+    """To be copied: a constructor takes half as long as a product, and most chunks of a table are equally long."""
+    return kind(shape)
 
 
 def _grouped(geometry: Geometry) -> tuple[tuple[Member, ...], ...]:

@@ -18,7 +18,7 @@ class OneAgainstRest(CachedDesign):
     """
 
     def __init__(self, kept: CachedDesign, place: int) -> None:
-        self.__dict__.update(kept.__dict__)
+        self._share(kept)
         self._of_all, self._place = kept, place
         self._chunks = None if kept._chunks is None else [_sided(chunk, place) for chunk in kept._chunks]
 

@@ -70,7 +70,7 @@ class Block:
     def stop(self) -> int:
         return self.start + self.width
 
-    @property
+    @cached_property
     def center(self) -> float:
         """The value that a number is measured from: the middle of its bounds, or the lower one for a share."""
         low, high = self._bounds()
@@ -78,7 +78,7 @@ class Block:
             return 0.0
         return low if self.kind == "share" else low / 2 + high / 2
 
-    @property
+    @cached_property
     def unit(self) -> float:
         """The distance from the centre that becomes 1."""
         low, high = self._bounds()
@@ -86,7 +86,7 @@ class Block:
             return max(abs(low), abs(high))
         return high - low if self.kind == "share" else high / 2 - low / 2
 
-    @property
+    @cached_property
     def reach(self) -> tuple[float, float]:
         """The bounds as encoded: -1 and 1, or less on one side for a number that is measured from zero."""
         low, high = self._bounds()

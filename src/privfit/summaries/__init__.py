@@ -3,7 +3,8 @@
 Read release.py first: the order of every function, from what a user gives to an answer with its report. Each function
 states a problem for a mechanism of mechanisms/summaries and says how the answer looks: bought.py (bounds),
 bought_levels.py (levels), columns.py (count, mean, quantile, histogram, crosstab), description.py (describe),
-itemsets.py (frequent_itemsets), survival.py (kaplan_meier), figures.py (numbers with intervals).
+itemsets.py (frequent_itemsets), survival.py (kaplan_meier), figures.py (numbers with intervals). asked_columns.py has
+the columns and the rows that a question is about.
 """
 
 from privfit.summaries.bought import BoughtBounds, bounds

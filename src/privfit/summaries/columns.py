@@ -4,6 +4,9 @@ Parameters
 ----------
 table : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
     The private table, as in `fit`.
+schema : Schema, str, Path or None
+    Which rows are used, by its person column, its filter and a target that drops rows; None uses all rows. Columns can
+    then be given by name.
 epsilon : float
     Privacy budget.
 ledger : Ledger or None
@@ -21,9 +24,8 @@ random_state : int, Generator, RandomState or None
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,8 +37,9 @@ from privfit.mechanisms.summaries.quantiles import Quantiles
 from privfit.mechanisms.summaries.questions import Question, Summary, SummaryProblem
 from privfit.models._docs import documented
 from privfit.privacy import Adjacency, Ledger, PrivacyError, Seed
-from privfit.schema import Category, Column, Level, Numeric, SchemaError, make_block
+from privfit.schema import Column, Level, Numeric, Schema
 from privfit.statistics.quantiles import checked_quantile, fine_grid
+from privfit.summaries.asked_columns import as_binned, as_number, asked_columns, cell_labels, levels_within
 from privfit.summaries.figures import Figure, Figures, as_figure, as_figures
 from privfit.summaries.release import Answer, Terms, refuse_no_columns, released
 from privfit.tables import TableLike
@@ -45,9 +48,10 @@ from privfit.tables import TableLike
 @documented
 def count(
     table: TableLike,
-    column: Column,
+    column: Column | str,
     among: Level | Sequence[Level] | tuple[float, float],
     *,
+    schema: Schema | str | Path | None = None,
     epsilon: float,
     ledger: Ledger | None = None,
     adjacency: Adjacency = "replace-one",
@@ -63,7 +67,7 @@ def count(
 
     Parameters
     ----------
-    column : Numeric or Category
+    column : Numeric, Category or str
         The column.
     among : level, list of levels or tuple of float
         The levels that are counted, or (low, high): numbers from `low` on and below `high`. A range that ends at the
@@ -86,17 +90,19 @@ def count(
     >>> 8900 < working < 9100
     True
     """
-    column, wanted = _levels_within(column, among)
+    (given,), declared = asked_columns("count", [column], schema)
+    counted, wanted = levels_within(given, among)
     terms = Terms(epsilon, 0.0, adjacency, rows_per_person, expected_rows, ledger, random_state)
-    answer = _asked("count", RowsWithin(column, wanted), table, column, terms)
+    answer = _asked("count", RowsWithin(counted, wanted), table, counted, terms, declared)
     return as_figure(answer.value[0]["count"], answer.report)
 
 
 @documented
 def mean(
     table: TableLike,
-    column: Numeric,
+    column: Numeric | str,
     *,
+    schema: Schema | str | Path | None = None,
     epsilon: float,
     ledger: Ledger | None = None,
     adjacency: Adjacency = "replace-one",
@@ -114,7 +120,7 @@ def mean(
 
     Parameters
     ----------
-    column : Numeric
+    column : Numeric or str
         The number, with its public bounds.
 
     Returns
@@ -133,18 +139,20 @@ def mean(
     >>> 44 < pf.mean(ages, pf.Numeric("age", 0, 120), epsilon=1.0) < 45
     True
     """
-    column = _number("mean", column)
+    (given,), declared = asked_columns("mean", [column], schema)
+    number = as_number("mean", given)
     terms = Terms(epsilon, 0.0, adjacency, rows_per_person, expected_rows, ledger, random_state)
-    answer = _asked("mean", lambda rows: Mean(fine_grid(column, rows * epsilon)), table, column, terms)
+    answer = _asked("mean", lambda rows: Mean(fine_grid(number, rows * epsilon)), table, number, terms, declared)
     return as_figure(answer.value[0]["mean"], answer.report)
 
 
 @documented
 def quantile(
     table: TableLike,
-    column: Numeric,
+    column: Numeric | str,
     quantiles: float | Sequence[float] = 0.5,
     *,
+    schema: Schema | str | Path | None = None,
     epsilon: float,
     ledger: Ledger | None = None,
     intervals: bool = True,
@@ -161,7 +169,7 @@ def quantile(
 
     Parameters
     ----------
-    column : Numeric
+    column : Numeric or str
         The number, with its public bounds, which may be generous.
     quantiles : float or list of float
         Which quantiles, each above 0 and below 1. Several share epsilon; quantiles that are far from the median get
@@ -188,7 +196,8 @@ def quantile(
     >>> 40 < median < 50
     True
     """
-    column = _number("quantile", column)
+    (given,), declared = asked_columns("quantile", [column], schema)
+    number = as_number("quantile", given)
     listed = quantiles if isinstance(quantiles, Sequence | np.ndarray) else None
     wanted = tuple(map(checked_quantile, [quantiles] if listed is None else listed))
     if not wanted:
@@ -196,9 +205,9 @@ def quantile(
     terms = Terms(epsilon, 0.0, adjacency, rows_per_person, expected_rows, ledger, random_state)
 
     def question(rows: int) -> Question:
-        return Quantiles(fine_grid(column, rows * epsilon / len(wanted)), wanted, bool(intervals))
+        return Quantiles(fine_grid(number, rows * epsilon / len(wanted)), wanted, bool(intervals))
 
-    answer = _asked("quantile", question, table, column, terms)
+    answer = _asked("quantile", question, table, number, terms, declared)
     found = answer.value[0]["quantiles"]
     if listed is not None:
         return as_figures(found, answer.report, (tuple(float(one) for one in wanted),))
@@ -208,8 +217,9 @@ def quantile(
 @documented
 def histogram(
     table: TableLike,
-    column: Column,
+    column: Column | str,
     *,
+    schema: Schema | str | Path | None = None,
     epsilon: float,
     ledger: Ledger | None = None,
     adjacency: Adjacency = "replace-one",
@@ -228,7 +238,7 @@ def histogram(
 
     Parameters
     ----------
-    column : Numeric or Category
+    column : Numeric, Category or str
         The column; a number without bins has eight.
 
     Returns
@@ -248,17 +258,19 @@ def histogram(
     >>> np.round(counts, -3).tolist()
     [2000.0, 6000.0, 2000.0]
     """
-    column = _binned("histogram", column)
+    (given,), declared = asked_columns("histogram", [column], schema)
+    binned = as_binned("histogram", given)
     terms = Terms(epsilon, 0.0, adjacency, rows_per_person, expected_rows, ledger, random_state)
-    answer = _asked("histogram", Cells(column), table, column, terms)
-    return as_figures(answer.value[0]["counts"], answer.report, (cell_labels(column),))
+    answer = _asked("histogram", Cells(binned), table, binned, terms, declared)
+    return as_figures(answer.value[0]["counts"], answer.report, (cell_labels(binned),))
 
 
 @documented
 def crosstab(
     table: TableLike,
-    columns: Sequence[Column],
+    columns: Sequence[Column | str],
     *,
+    schema: Schema | str | Path | None = None,
     epsilon: float,
     ledger: Ledger | None = None,
     adjacency: Adjacency = "replace-one",
@@ -276,7 +288,7 @@ def crosstab(
 
     Parameters
     ----------
-    columns : list of Numeric and Category
+    columns : list of Numeric, Category and str
         The columns, one per axis; numbers without bins have eight.
 
     Returns
@@ -297,76 +309,24 @@ def crosstab(
     >>> bool(500 < counts[0, 0] < 580 and -40 < counts[0, 1] < 40)
     True
     """
-    wanted = [_binned("crosstab", column) for column in columns]
+    listed, declared = asked_columns("crosstab", columns, schema)
+    wanted = [as_binned("crosstab", column) for column in listed]
     refuse_no_columns("crosstab", wanted)
     terms = Terms(epsilon, 0.0, adjacency, rows_per_person, expected_rows, ledger, random_state)
-    answer = released("crosstab", CrossCounts(), lambda _: None, table, wanted, terms)
+    answer = released("crosstab", CrossCounts(), lambda _: None, table, wanted, terms, declared)
     noisy, scale = answer.value
     return as_figures(around(noisy, scale), answer.report, tuple(cell_labels(column) for column in wanted))
 
 
-# -- columns ---------------------------------------------------------------------------------------
+# -- what is asked -----------------------------------------------------------------------------------
 
 
-def _asked(function: str, question: Any, table: TableLike, column: Column, terms: Terms) -> Answer:
+def _asked(
+    function: str, question: Any, table: TableLike, column: Column, terms: Terms, declared: Schema | None
+) -> Answer:
     """The answer to one question, which may depend on the number of rows."""
 
     def problem(rows: int) -> SummaryProblem:
         return SummaryProblem((question if isinstance(question, Question) else question(rows),), (Fraction(1),))
 
-    return released(function, Summary(), problem, table, [column], terms)
-
-
-def _number(function: str, column: object) -> Numeric:
-    if not isinstance(column, Numeric):
-        raise SchemaError(
-            f"{function} was given a column of type {type(column).__name__}; it is a number with public bounds. Write "
-            "pf.Numeric('income', 0, 1_000_000)."
-        )
-    return replace(column, bins=None, fill=column.fill if isinstance(column.fill, float) else None)
-
-
-def _binned(function: str, column: object) -> Column:
-    if isinstance(column, Numeric):
-        return column if column.bins is not None else replace(column, bins="auto")
-    if isinstance(column, Category):
-        return column
-    raise SchemaError(
-        f"{function} was given a column of type {type(column).__name__}; columns are Numeric or Category. Write "
-        "pf.Category('sex', ['f', 'm']) or pf.Numeric('age', 0, 120, bins=12)."
-    )
-
-
-def cell_labels(column: Column) -> tuple[Any, ...]:
-    """The levels of a category; (low, high) for every bin of a number, and "missing" where missing values have one."""
-    if isinstance(column, Category):
-        return tuple(column.levels)
-    ends = (column.low, *column.edges(), column.high)
-    return (*pairwise(ends), *(["missing"] if column.fill == "missing" else []))
-
-
-def _levels_within(column: Column, among: Any) -> tuple[Column, tuple[int, ...]]:
-    """The column with the levels or bins that answer the question, and which of them are counted."""
-    if isinstance(column, Category):
-        listed = [among] if isinstance(among, str | int | float | bool) else list(among)
-        unknown = [level for level in listed if level not in column.levels]
-        if unknown or not listed:
-            raise SchemaError(
-                f"count was given {among!r} for column {column.name!r}, whose levels are {list(column.levels)!r}. Give "
-                "some of them."
-            )
-        return column, tuple(sorted({column.levels.index(level) for level in listed}))
-    number = _number("count", column)
-    try:
-        low, high = (float(end) for end in among)
-    except (TypeError, ValueError):
-        low, high = 1.0, 0.0
-    if not (low < high and (low > number.low or high < number.high) and low < number.high and high > number.low):
-        raise SchemaError(
-            f"count was given the range {among!r} for column {column.name!r}; it is a pair (low, high) that is part of "
-            f"{number.low:g} to {number.high:g}, and not all of it. Write, for example, (18, 65)."
-        )
-    edges = [edge for edge in (low, high) if number.low < edge < number.high]
-    cells = len(make_block(replace(number, bins=edges), 0, whole=True).labels)
-    first = int(low > number.low)
-    return replace(number, bins=edges), tuple(range(first, cells - int(high < number.high)))
+    return released(function, Summary(), problem, table, [column], terms, declared)

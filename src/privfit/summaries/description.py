@@ -17,7 +17,7 @@ from privfit.privacy import Adjacency, Ledger, Seed
 from privfit.report.notebook import folded, fragment, table
 from privfit.schema import Category, Column, Numeric, Schema, SchemaError
 from privfit.statistics.quantiles import checked_quantile, fine_grid
-from privfit.summaries.columns import cell_labels
+from privfit.summaries.asked_columns import cell_labels
 from privfit.summaries.figures import Figure
 from privfit.summaries.release import Terms, released
 from privfit.tables import TableLike

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from privfit.mechanisms.summaries.survival_bands import Curves, crossing
 from privfit.models.report import Report
 from privfit.privacy import Adjacency, Ledger, Seed
 from privfit.schema import Category, Column, Numeric, Schema, SchemaError
-from privfit.summaries.columns import _binned, _number, cell_labels
+from privfit.summaries.asked_columns import as_binned, as_number, asked_columns, cell_labels
 from privfit.summaries.figures import Figures, as_figures
 from privfit.summaries.release import Terms, released
 from privfit.tables import TableLike
@@ -184,7 +183,7 @@ def kaplan_meier(
     event: str | Category,
     *,
     by: Column | None = None,
-    schema: Schema | None = None,
+    schema: Schema | str | Path | None = None,
     epsilon: float,
     ledger: Ledger | None = None,
     adjacency: Adjacency = "replace-one",
@@ -213,7 +212,7 @@ def kaplan_meier(
         that it happened.
     by : Category, Numeric or None, default=None
         A column whose levels or bins have a curve each.
-    schema : Schema or None, default=None
+    schema : Schema, str, Path or None, default=None
         Which rows are used, by its person column, its filter and a target that drops rows; None uses all rows. It
         lists the time, the event and the group.
     epsilon : float
@@ -258,8 +257,8 @@ def kaplan_meier(
     grid = survival_grid(_time(time))
     columns: list[Column] = [grid, event_column("kaplan_meier", event)]
     if by is not None:
-        columns.append(_binned("kaplan_meier", by))
-    declared = _rows_of(schema, columns)
+        columns.append(as_binned("kaplan_meier", by))
+    columns, declared = asked_columns("kaplan_meier", columns, schema)
     terms = Terms(epsilon, 0.0, adjacency, rows_per_person, expected_rows, ledger, random_state)
     answer = released("kaplan_meier", SurvivalCounts(), lambda _: None, table, columns, terms, declared)
     groups = () if by is None else cell_labels(columns[2])
@@ -267,27 +266,9 @@ def kaplan_meier(
     return _curves(times, answer.value.curves(answer.n_rows), groups, answer.report)
 
 
-def _rows_of(schema: object, columns: Sequence[Column]) -> Schema | None:
-    """The schema that says which rows are used, if there is one: of a person, by all that is read of them."""
-    if schema is None:
-        return None
-    if not isinstance(schema, Schema):
-        raise SchemaError(
-            f"kaplan_meier was given schema={type(schema).__name__}; it is a pf.Schema, whose person column and filter "
-            "say which rows are used, or None. Write schema=pf.Schema(columns, person='id'). Nothing was charged."
-        )
-    listed = {column.name for column in schema.columns}
-    if missing := [column.name for column in columns if column.name not in listed]:
-        raise SchemaError(
-            f"kaplan_meier was given a schema without the column {missing[0]!r}, which it reads. Rows of a person are "
-            "chosen by what the schema lists: list the time, the event and the group there. Nothing was charged."
-        )
-    return schema
-
-
 def _time(time: object) -> Numeric:
     """The time with its bins, and without a level for missing values."""
-    own = _number("kaplan_meier", time)
+    own = as_number("kaplan_meier", time)
     assert isinstance(time, Numeric)
     return replace(own, bins=time.bins)
 

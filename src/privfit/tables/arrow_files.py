@@ -8,8 +8,9 @@ import polars as pl
 import pyarrow as pa
 
 from privfit.schema import Column
+from privfit.tables.arrow_columns import record_batches
 from privfit.tables.kinds import arrow_kinds
-from privfit.tables.table import Batch, FileTable, record_batches
+from privfit.tables.table import Batch, FileTable
 
 
 class ArrowFileTable(FileTable):

@@ -13,9 +13,10 @@ import polars as pl
 import pyarrow as pa
 
 from privfit.schema import Column
+from privfit.tables.arrow_columns import record_batches
 from privfit.tables.errors import DataError
 from privfit.tables.polars_tables import PolarsTable
-from privfit.tables.table import Batch, Table, TableLike, quietly, record_batches
+from privfit.tables.table import Batch, Table, TableLike, quietly
 
 
 class ArrowStream(Protocol):

@@ -9,9 +9,10 @@ import polars as pl
 import pyarrow.dataset as ds
 
 from privfit.schema import Column
+from privfit.tables.arrow_columns import record_batches
 from privfit.tables.errors import changed_source
 from privfit.tables.kinds import arrow_kinds
-from privfit.tables.table import Batch, Table, quietly, record_batches
+from privfit.tables.table import Batch, Table, quietly
 
 READ_AHEAD = 2
 """Batches and files that are read before they are asked for: more is more memory, and reads no faster from a disk."""

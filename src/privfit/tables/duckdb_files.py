@@ -10,11 +10,12 @@ from urllib.parse import unquote
 import polars as pl
 
 from privfit.schema import Column
-from privfit.tables.database_urls import DatabaseUrl, quoted, second_pass
+from privfit.tables.database_urls import DatabaseUrl, second_pass
 from privfit.tables.drivers import driver
+from privfit.tables.duckdb_relations import Selection, arrow_reader, fields_of
 from privfit.tables.errors import DataError, changed_source
 from privfit.tables.kinds import arrow_kinds
-from privfit.tables.table import Batch, Mark, Table, mark_of, quietly, record_batches
+from privfit.tables.table import Batch, Mark, Table, mark_of, quietly
 
 PREFIX = "duckdb://"
 
@@ -35,7 +36,8 @@ class DuckDBTable(Table):
         self._duckdb = driver("duckdb", "DuckDB", "duckdb")
         self._mark = quietly(self.label, lambda: _marks(self._path))
         with self._connected() as connection:
-            self.names = self._fields = quietly(self.label, lambda: tuple(connection.sql(self._select("*")).columns))
+            fields = quietly(self.label, lambda: fields_of(connection.sql(self._select("*"))))
+            self.names, self._fields = tuple(name for name, _ in fields), fields
             stored = address.query is None and quietly(self.label, lambda: _is_table(connection, address))
             count = self._select("count(*)")
             self.passes_once = not stored
@@ -47,12 +49,11 @@ class DuckDBTable(Table):
         if self._read and self.passes_once:
             raise second_pass(self.label)
         self._read = True
-        asked = (f"{quoted(self._fields[position])} AS {quoted(str(i))}" for i, position in enumerate(positions))
+        asked = Selection(columns, [self._fields[position] for position in positions])
         count = 0
         self._check_unchanged()
         with self._connected() as connection:
-            reader = arrow_reader(connection.sql(self._select(", ".join(asked))), rows)
-            for batch in record_batches(reader, columns, range(len(columns)), rows):
+            for batch in asked.batches(connection.sql(self._select(asked.sql)), rows):
                 count += len(batch[0])
                 yield batch
         self._check_unchanged()
@@ -96,12 +97,6 @@ def _is_table(connection: Any, address: DatabaseUrl) -> bool:
         [address.table, address.schema],
     ).fetchone()
     return bool(found[0])
-
-
-def arrow_reader(relation: Any, rows: int) -> Any:
-    """A relation's rows as Arrow record batches of about so many rows; the method's name depends on the version."""
-    read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-    return read(rows)
 
 
 def _file_of(address: DatabaseUrl) -> Path:

@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from privfit.schema import Category, Column
+from privfit.tables.arrow_columns import TEXTS, record_batches
 from privfit.tables.errors import changed_file
-from privfit.tables.table import Batch, FileTable, is_text, record_batches
+from privfit.tables.table import Batch, FileTable
 
 BUFFER = 1 << 20
 """Bytes that are read together: with row groups of millions of rows, memory stays small; `privfit bench engines`."""
@@ -66,7 +67,7 @@ def parquet_batches(
     texts = [
         schema.names[position]
         for column, position in zip(columns, positions, strict=True)
-        if isinstance(column, Category) and is_text(schema.field(position).type)
+        if isinstance(column, Category) and schema.field(position).type in TEXTS
     ]
     parts = pq.ParquetFile(file, read_dictionary=texts, buffer_size=BUFFER, pre_buffer=False).iter_batches(
         batch_size=rows, columns=[schema.names[position] for position in asked]

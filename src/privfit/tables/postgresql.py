@@ -9,11 +9,12 @@ import polars as pl
 import pyarrow as pa
 
 from privfit.schema import Column
+from privfit.tables.arrow_columns import record_batches
 from privfit.tables.database_urls import DatabaseUrl, quoted, second_pass
 from privfit.tables.drivers import driver
 from privfit.tables.errors import DataError, changed_source
 from privfit.tables.kinds import arrow_kinds
-from privfit.tables.table import Batch, Table, quietly, record_batches
+from privfit.tables.table import Batch, Table, quietly
 
 PREFIXES = ("postgresql://", "postgres://")
 SNAPSHOT = (

@@ -18,9 +18,10 @@ import pyarrow as pa
 import pyarrow.fs as arrow_fs
 import pyarrow.parquet as pq
 
+from privfit.tables.arrow_columns import record_batches
 from privfit.tables.errors import DataError
 from privfit.tables.partitioned import Answer, Block, KeptBlocks, Merge, PartitionedTable, PartTask, Pass
-from privfit.tables.table import Batch, record_batches
+from privfit.tables.table import Batch
 
 Made = TypeVar("Made")
 ArrowBatches = Iterator[pa.RecordBatch]

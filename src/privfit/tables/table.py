@@ -6,8 +6,7 @@ before Python hears of it, and polars has no switch for that. Redirecting file d
 other threads of the caller write. The message comes before any charge and may quote a cell, so docs/guide.md asks the
 data owner not to pass that stream on.
 
-Columns of Arrow and polars, which most engines hand out, become numbers and positions of levels here. Texts that are
-places in a dictionary are never spelt out.
+Columns of polars become numbers and positions of levels here, those of Arrow in arrow_columns.py.
 """
 
 from __future__ import annotations
@@ -15,14 +14,13 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from privfit.schema import Category, Column, Numeric, OpenCategory
@@ -51,8 +49,6 @@ UNKNOWN = -1
 """The code of a level that the schema does not list."""
 ABSENT = -2
 """The code of a missing value."""
-FEW_TEXTS = 1000
-"""Texts that are looked up one by one faster than an engine is started for them. No command varies it."""
 
 
 class Table(ABC):
@@ -293,48 +289,7 @@ def numbered_pieces(batches: Iterator[Batch], size: int, first: int = 0) -> Iter
         first += len(batch[0])
 
 
-# -- columns of Arrow and polars ---------------------------------------------------------------------
-
-
-def record_batches(
-    reader: Iterable[pa.RecordBatch], columns: Sequence[Column], positions: Sequence[int], rows: int
-) -> Iterator[Batch]:
-    """The columns at these positions of every record batch, at most so many rows at a time."""
-    for batch in reader:
-        for start in range(0, batch.num_rows, rows):
-            yield [
-                arrow_values(batch.column(position).slice(start, rows), column)
-                for column, position in zip(columns, positions, strict=True)
-            ]
-
-
-def arrow_values(array: pa.Array, column: Column) -> Values:
-    """One column of a record batch as numbers or as positions of levels."""
-    listed = isinstance(column, Category) and column.is_text and not isinstance(column, OpenCategory)
-    if isinstance(array, pa.DictionaryArray) and listed:
-        if len(array.dictionary) <= len(array) and is_text(array.type.value_type):
-            return _dictionary_codes(array, cast(Category, column))
-        array = array.dictionary_decode()
-    return series_values(pl.Series(column.name, array), column)
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """Whether values of this type are texts."""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-def _dictionary_codes(array: pa.DictionaryArray, column: Category) -> NDArray[np.int32]:
-    """The level of every row: the dictionary's entries are looked up once."""
-    entries, places = array.dictionary, array.indices
-    if len(entries) + len(column.levels) > FEW_TEXTS or entries.null_count:
-        codes = text_codes(pl.Series("", entries, pl.String), column)
-    else:
-        known = {level: place for place, level in enumerate(column.levels)}
-        codes = np.array([known.get(entry, UNKNOWN) for entry in entries.to_pylist()], dtype=np.int32)
-    if places.null_count:
-        places = places.cast(pa.int32()).fill_null(len(entries))
-    levels = np.append(codes, np.int32(ABSENT))
-    return np.asarray(levels.take(places.to_numpy(zero_copy_only=False)), dtype=np.int32)
+# -- columns of polars ---------------------------------------------------------------------------------
 
 
 def series_values(series: pl.Series, column: Column) -> Values:

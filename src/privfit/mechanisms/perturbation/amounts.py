@@ -94,6 +94,8 @@ class AmountWeights(RegressionWeights):
     top: float = 1.0
     """The largest amount, in that unit."""
 
+    has_own_loss = False
+
     def loss_at(self, centre: float, threshold: float) -> ConvexLoss:
         """The loss of a mean that levels off at the cap."""
         if self.unit is None:

@@ -81,6 +81,8 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, CachedDesign, ERMFit]):
     """Whether noise is on the minimum, and not on the gradient."""
     covers_absent_rows: ClassVar[bool] = False
     """Whether the proof for replace-one holds where a row takes the place of none, or none that of a row."""
+    has_own_loss: ClassVar[bool] = False
+    """Whether it plans with a loss of its own, always the same: tests check what that states, and no plan does."""
 
     def check(self) -> None:
         """Refuse parameters that mean nothing, before anything is read."""
@@ -177,12 +179,12 @@ class Perturbation(Mechanism[ERMProblem, ERMPlan, CachedDesign, ERMFit]):
         """The gradients of a loss that is checked here, and of the rows of one person.
 
         It is checked at every plan, because its functions may use what has changed since the last fit. Tests
-        check the logistic loss.
+        check the logistic loss, and those of mechanisms that always have the same.
         """
         loss, target = problem.loss, facts.geometry.target
         is_number = target is not None and target.kind == "slope"
         targets = np.linspace(-1.0, 1.0, 9) if is_number else np.array([-1.0, 1.0])
-        if loss != LOGISTIC:  # equal in its functions and in all that it states
+        if not self.has_own_loss and loss != LOGISTIC:  # equal in its functions and in all that it states
             loss.check(targets)
         if loss.excess_at_zero is None:
             loss = replace(loss, likely_excess=loss.found_excess(targets))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.mechanisms.perturbation.bought_moments import Sandwich
+from privfit.mechanisms.perturbation.sandwich import Sandwich
 from privfit.schema import Geometry, RowNorms
 
 Floats = NDArray[np.float64]
@@ -97,8 +97,8 @@ class Certainty:
         back, hidden = sandwich.inverse()
         step = back @ penalised
         meat = sandwich.steadied(meat, meat_sd)
-        sampling = sandwich.covariance(meat, np.zeros_like(noise), np.zeros_like(penalised))
-        both = sandwich.covariance(np.zeros_like(meat), noise, penalised) + certificate_sd**2 * np.eye(len(released))
+        sampling, both = sandwich.covariances(meat, noise, penalised)
+        both = both + certificate_sd**2 * np.eye(len(released))
         off = SECOND_ORDER * taper * sandwich.typical_change(step)
         shrinkage = off**2 * np.outer(step, step)
         if hidden.shape[1]:

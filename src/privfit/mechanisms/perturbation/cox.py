@@ -20,8 +20,7 @@ from privfit.losses.hazard_tables import HazardTables
 from privfit.losses.stopped_hazard import MOST_CURVATURE, TIME_STEPS, stopped_hazard
 from privfit.mechanisms.base import Description, Mechanism, Numbers, PublicFacts, Release, ReleasePlan
 from privfit.mechanisms.perturbation.base import Calibration, NoiseKind
-from privfit.mechanisms.perturbation.bought_moments import MomentPart
-from privfit.mechanisms.perturbation.certainty import Certainty
+from privfit.mechanisms.perturbation.bought_moments import FOR_BREAD, FOR_MEAT, BoughtMatrices
 from privfit.mechanisms.perturbation.hazard_fit import HazardFit, HazardRelease, NoisyTimes, fitted
 from privfit.mechanisms.perturbation.interaction_terms import integer_weights, score_bits
 from privfit.mechanisms.perturbation.objective import ObjectivePerturbation
@@ -29,12 +28,12 @@ from privfit.mechanisms.perturbation.precision import minimised
 from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem
 from privfit.mechanisms.perturbation.regression_fit import rounded_down
 from privfit.mechanisms.perturbation.regression_weights import RegressionWeights
-from privfit.mechanisms.perturbation.with_intervals import FOR_BREAD, FOR_MEAT, certainty_of
+from privfit.mechanisms.perturbation.with_intervals import certainty_of
 from privfit.mechanisms.summaries.survival_bands import SurvivalRelease
 from privfit.privacy import Budget, Draws, Event, PrivacyError, PrivacyParameters, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import Laplace
-from privfit.rows import SQUARE_STEPS, CachedDesign, Rows, count_by_target, sum_of_squares
+from privfit.rows import COUNT_UNIT, SQUARE_STEPS, CachedDesign, Rows, count_by_target, sum_of_squares
 from privfit.schema import Geometry, RowNorms, Schema
 from privfit.solvers.hazard_calibration import smooth_hazard
 
@@ -64,10 +63,22 @@ class HazardProblem:
     ----------
     ends : the last step of every bin of time, in TIME_STEPS; the last is TIME_STEPS.
     times : the same in the units of the table, the beginning of the first bin first.
+    max_weight : the bound of rows' weights, where they have some.
     """
 
     ends: tuple[int, ...]
     times: tuple[float, ...] = field(repr=False)
+    max_weight: float | None = None
+
+    @property
+    def count_unit(self) -> int:
+        """What a row of the largest weight counts in the counts of times."""
+        return 1 if self.max_weight is None else COUNT_UNIT
+
+    @property
+    def erm(self) -> ERMProblem:
+        """The problem of the weights, at a hazard of 1."""
+        return ERMProblem(stopped_hazard(), max_weight=self.max_weight)
 
     @property
     def signed_grid(self) -> Floats:
@@ -119,10 +130,8 @@ class HazardPlan(ReleasePlan):
     weights: ERMPlan
     spread: Laplace
     bits: int
-    bread: MomentPart | None = None
-    """Of the Hessian, where intervals are asked for."""
-    meat: MomentPart | None = None
-    """Of the second moments of gradients, in the same way."""
+    matrices: BoughtMatrices | None = None
+    """Where intervals are asked for."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +161,7 @@ class ObjectiveHazards(Mechanism[HazardProblem, HazardPlan, CachedDesign, Hazard
 
     name = "objective hazards"
     solves = "hazards"
-    takes_splines = True
+    takes_splines = takes_weights = weighs_intervals = True
 
     @property
     def _beside(self) -> Fraction:
@@ -174,7 +183,7 @@ class ObjectiveHazards(Mechanism[HazardProblem, HazardPlan, CachedDesign, Hazard
 
     def geometry(self, schema: Schema, problem: HazardProblem, numeric: Numbers = "slope") -> Geometry:
         """How rows are encoded: as for perturbed objectives of other losses, with a signed time as the target."""
-        return self._steps.geometry(schema, ERMProblem(stopped_hazard()), numeric)
+        return self._steps.geometry(schema, problem.erm, numeric)
 
     # -- the plan ----------------------------------------------------------------------------------
 
@@ -190,19 +199,17 @@ class ObjectiveHazards(Mechanism[HazardProblem, HazardPlan, CachedDesign, Hazard
             )
         parameters, steps = facts.parameters, self._steps
         own = replace(facts, parameters=replace(parameters, budget=rounded_down(parameters.budget, 1 - self._beside)))
-        weights = steps.plan(own, ERMProblem(stopped_hazard()))
+        weights = steps.plan(own, problem.erm)
         bits = score_bits(weights.gradients.norms.columns)
         if bits < 1:
             raise PrivacyError("Log hazards have too many encoded columns for exact scores. Leave out columns.")
         people, epsilon = int(parameters.rows_per_person), exact(parameters.budget.epsilon)
-        each = people * (2 if parameters.adjacency == "replace-one" else 1)
-        times = _laplace(2 * len(problem.ends) + 1, each, 1, epsilon * FOR_TIMES, "events and censored times")
+        each, unit = people * (2 if parameters.adjacency == "replace-one" else 1), problem.count_unit
+        cells = 2 * len(problem.ends) + 1
+        times = _laplace(cells, each * unit, unit, epsilon * FOR_TIMES, "events and censored times")
         spread = _laplace(1, people * SQUARE_STEPS, SQUARE_STEPS, epsilon * FOR_SPREAD, "squared scores")
-        bread = meat = None
-        if self.intervals:
-            bread = MomentPart.planned(facts, epsilon * FOR_BREAD, "Hessian, for intervals", MOST_CURVATURE)
-            meat = MomentPart.planned(facts, epsilon * FOR_MEAT, "gradients, for intervals")
-        bought = [own.part for own in (bread, meat) if own is not None]
+        matrices = BoughtMatrices.planned(facts, MOST_CURVATURE) if self.intervals else None
+        bought = () if matrices is None else matrices.parts
         event = Event(
             "objective perturbation of log hazards",
             parameters.budget.epsilon,
@@ -212,7 +219,7 @@ class ObjectiveHazards(Mechanism[HazardProblem, HazardPlan, CachedDesign, Hazard
             parts=(times, *weights.event.parts, *bought, spread),
         )
         weights = replace(weights, facts=own)
-        return HazardPlan(event, facts, problem, times, steps, weights, spread, bits, bread, meat)
+        return HazardPlan(event, facts, problem, times, steps, weights, spread, bits, matrices)
 
     # -- the release -------------------------------------------------------------------------------
 
@@ -232,35 +239,27 @@ class ObjectiveHazards(Mechanism[HazardProblem, HazardPlan, CachedDesign, Hazard
         steps = np.rint(minimised(own, data, term) * certificate.unit).astype(np.int64)
         weights = np.asarray(draws.add(steps) / certificate.unit, dtype=np.float64)
 
-        certainty = None if plan.bread is None else self._certainty(data, plan, own, weights, draws)
-        if certainty is not None:
+        certainty = None
+        if plan.matrices is not None:
+            tables = HazardTables.of(own.gradients.loss)
+            found = plan.matrices.drawn(data, weights, tables.curvature, tables.square, draws)
+            certainty = certainty_of(plan.matrices, own, weights[:, 0], found)
             weights = certainty.weights[:, None]
 
         rough = rough_variance(own.gradients.norms, weights[:, 0], plan.facts.geometry.intercept)
         reach = max(LEAST_REACH, ROUGH_SPREADS * math.sqrt(rough))
         whole = integer_weights(weights / reach, plan.bits)
         noisy = int(draws.add(np.array([sum_of_squares(data, whole, plan.bits)], dtype=np.int64))[0])
-        sd, found = reach**2 * plan.spread.sd / times.rows, reach**2 * noisy / (SQUARE_STEPS * times.rows)
-        square = plausible_square(found, sd, USUAL_PART * rough)
+        sd, mean = reach**2 * plan.spread.sd / times.rows, reach**2 * noisy / (SQUARE_STEPS * times.rows)
+        square = plausible_square(mean, sd, USUAL_PART * rough)
         return HazardRelease(own, weights[:, 0], times, square, sd, certainty)
 
     def _times(self, data: CachedDesign, plan: HazardPlan, draws: Draws) -> NoisyTimes:
         """Counts of events and of censored times, and the hazard that they make."""
         counts = draws.add(plan.problem.in_order(count_by_target(data, plan.problem.signed_grid)))
-        n_rows = plan.facts.n_rows if plan.facts.parameters.adjacency == "replace-one" else None
-        known = SurvivalRelease(counts.astype(np.float64), plan.times.scale, len(plan.problem.ends))
-        return NoisyTimes.of(known, n_rows)
-
-    def _certainty(
-        self, data: CachedDesign, plan: HazardPlan, own: ERMPlan, weights: Floats, draws: Draws
-    ) -> Certainty:
-        """Weights without their penalty, and how sure they are, of two matrices that are bought."""
-        tables = HazardTables.of(own.gradients.loss)
-        assert plan.bread is not None
-        assert plan.meat is not None
-        bread = plan.bread.drawn(data, weights, tables.curvature, draws)
-        meat = plan.meat.drawn(data, weights, tables.square, draws, power=2)
-        return certainty_of(plan, own, weights[:, 0], bread, steadied(meat, bread, plan.meat.sd, plan.bread.sd))
+        unit, counted = plan.problem.count_unit, plan.facts.parameters.adjacency == "replace-one"
+        known = SurvivalRelease(counts / unit, plan.times.scale / unit, len(plan.problem.ends))
+        return NoisyTimes.of(known, plan.facts.n_rows if counted and plan.problem.max_weight is None else None)
 
     def solve(self, release: Release[HazardRelease], geometry: Geometry, problem: HazardProblem) -> HazardFit:
         """Ratios and the baseline of one person, in units of encoded columns."""
@@ -307,17 +306,3 @@ def plausible_square(noisy: float, sd: float, usual: float) -> float:
     far = ((held - tried) / max(sd, 1e-9)) ** 2 + logs**2
     weights = np.exp(-(far - far.min()) / 2)
     return float(np.clip(weights @ tried / weights.sum(), 1e-6, 16.0))
-
-
-def steadied(meat: Floats, bread: Floats, meat_sd: float, bread_sd: float) -> Floats:
-    """Noisy second moments of gradients, moved towards the multiple of the noisy Hessian that is nearest to them: all
-    the way where they differ by no more than noise does, and not where they differ by much more.
-    """
-    most = max(float(np.abs(bread).max(initial=0.0)), np.finfo(float).tiny)
-    shape = bread / most
-    ratio = float((meat * shape).sum()) / max(float((shape**2).sum()), np.finfo(float).tiny)
-    ratio = max(ratio, 0.0)
-    apart = meat - ratio * shape
-    noise = int(np.count_nonzero(meat)) * (meat_sd**2 + (ratio * bread_sd / most) ** 2)
-    kept = max(1 - noise / max(float((apart**2).sum()), np.finfo(float).tiny), 0.0)
-    return np.asarray(ratio * shape + kept * apart, dtype=np.float64)

@@ -48,6 +48,8 @@ class RegressionFit:
     """The number of rows that alpha is per, where it is."""
     pairs: tuple[PairTable, ...] = ()
     """Interaction terms that count beside the weights."""
+    rounding: float = 0.0
+    """The width over which a corner of the loss is rounded, in units of the threshold, where it has one."""
     certainty: Certainty | None = None
     """How sure the weights are, in units of `unit`, where that was bought."""
     gap: ClassVar[float] = 0.0

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from privfit.mechanisms.base import Description, Mechanism, Numbers, PublicFacts, Release, ReleasePlan
 from privfit.mechanisms.functional.problem import QuadraticProblem
-from privfit.mechanisms.perturbation.bought_moments import MomentPart, Sandwich
-from privfit.mechanisms.perturbation.certainty import Certainty, Level
+from privfit.mechanisms.perturbation.bought_moments import FOR_BREAD, FOR_MEAT, BoughtMatrices
+from privfit.mechanisms.perturbation.certainty import Level
 from privfit.mechanisms.perturbation.regression import ObjectiveRegression, RegressionPlan
 from privfit.mechanisms.perturbation.regression_fit import RegressionFit, rounded_down
-from privfit.mechanisms.perturbation.with_intervals import FOR_BREAD, FOR_MEAT
-from privfit.privacy import Draws, Event, PrivacyError, PrivacyParameters, exact
+from privfit.mechanisms.perturbation.sandwich import Sandwich
+from privfit.mechanisms.perturbation.with_intervals import certainty_of
+from privfit.privacy import Draws, Event, PrivacyError, PrivacyParameters
 from privfit.rows import CachedDesign, Rows
 from privfit.schema import Geometry, Schema
 
@@ -28,8 +29,7 @@ class RegressionIntervalPlan(ReleasePlan):
     """The plan of the fit, and of what is bought after it."""
 
     fit: RegressionPlan
-    bread: MomentPart
-    meat: MomentPart
+    matrices: BoughtMatrices
     wanted: Floats | None
     """The Hessian of the penalty that was asked for, which is part of what is estimated; None where it follows a public
     rule, and is undone."""
@@ -96,20 +96,19 @@ class RegressionIntervals(Mechanism[QuadraticProblem, RegressionIntervalPlan, Ca
             )
         budget = facts.parameters.budget
         left = replace(facts.parameters, budget=rounded_down(budget, 1 - FOR_BREAD - FOR_MEAT))
-        fit, epsilon = self.fit.plan(replace(facts, parameters=left), problem), exact(budget.epsilon)
+        fit = self.fit.plan(replace(facts, parameters=left), problem)
         tables = self.fit.answers(fit.weights.gradients.loss, fit)
-        bread = MomentPart.planned(facts, epsilon * FOR_BREAD, "Hessian, for intervals", tables.most_curvature)
-        meat = MomentPart.planned(facts, epsilon * FOR_MEAT, "gradients, for intervals", tables.most_square)
+        matrices = BoughtMatrices.planned(facts, tables.most_curvature, tables.most_square)
         event = Event(
             f"{fit.event.mechanism}, with intervals",
             budget.epsilon,
             fit.event.delta,
             adjacency=facts.parameters.adjacency,
             rows_per_person=int(facts.parameters.rows_per_person),
-            parts=(*fit.event.parts, bread.part, meat.part),
+            parts=(*fit.event.parts, *matrices.parts),
         )
         wanted = fit.steps.wanted(facts.geometry)
-        return RegressionIntervalPlan(event, facts, fit, bread, meat, wanted, warning=fit.warning)
+        return RegressionIntervalPlan(event, facts, fit, matrices, wanted, warning=fit.warning)
 
     def read(self, rows: Rows, plan: RegressionIntervalPlan, problem: QuadraticProblem, draws: Draws) -> CachedDesign:
         """A cached design of all rows."""
@@ -121,29 +120,15 @@ class RegressionIntervals(Mechanism[QuadraticProblem, RegressionIntervalPlan, Ca
         first = plan.fit.weights
         assert first.certificate is not None
         own = plan.fit.steps.at(first, fit.centre, fit.threshold, first.certificate.unit)
-        assert own.noise is not None
-        assert own.certificate is not None
         tables, released = self.fit.answers(own.gradients.loss, plan.fit), fit.weights / fit.unit
-        bread = plan.bread.drawn(data, released[:, None], tables.curvature, draws)
-        meat = plan.meat.drawn(data, released[:, None], tables.square, draws, power=2)
-        wanted, penalised = plan.wanted, own.penalised(released[:, None])[:, 0]
-        sandwich = Sandwich.of(plan.facts.geometry, bread, plan.bread.sd, wanted)
-        level = None
-        if plan.fit.intercept:
-            level = Level.of(plan.facts.geometry, sandwich, lambda rows: self.fit.noise_on_level(fit, plan.fit, rows))
-        certainty = Certainty.of(
-            sandwich,
-            released,
-            penalised if wanted is None else penalised - wanted @ released,
-            meat,
-            plan.meat.sd,
-            own.noise.covariance(),
-            own.certificate.sd,
-            own.penalty_hessian(released[:, None]),
-            own.gradients.loss.taper or 1.0,
-            level,
-        )
-        return replace(fit, certainty=certainty)
+        found = plan.matrices.drawn(data, released[:, None], tables.curvature, tables.square, draws)
+
+        def level_of(sandwich: Sandwich) -> Level | None:
+            if not plan.fit.intercept:
+                return None
+            return Level.of(plan.facts.geometry, sandwich, lambda rows: self.fit.noise_on_level(fit, plan.fit, rows))
+
+        return replace(fit, certainty=certainty_of(plan.matrices, own, released, found, plan.wanted, level_of))
 
     def solve(self, release: Release[RegressionFit], geometry: Geometry, problem: QuadraticProblem) -> RegressionFit:
         """The released weights without the penalty, where that is known to have shrunk them."""

@@ -69,6 +69,8 @@ class RegressionWeights(ObjectivePerturbation):
     stretch: float = 1.0
     """What multiplies the threshold that is chosen; the noise for the solver's precision is as much smaller."""
 
+    has_own_loss = True
+
     def loss_at(self, centre: float, threshold: float) -> ConvexLoss:
         """The loss of predictors that are measured from this centre, in units of this threshold."""
         return tapered_huber(TAPER, centre, threshold)

@@ -321,7 +321,7 @@ class BesidePublic(CachedDesign):
     """Private rows, with the label 1, and public ones, with the label -1, which count `weight` each."""
 
     def __init__(self, kept: CachedDesign, public: PublicRows, weight: float) -> None:
-        self.__dict__.update(kept.__dict__)
+        self._share(kept)
         self._public, self._weight = public, weight
 
     def gradient(self, weights: Floats, respond: RowResponse, most_slope: float) -> Floats:

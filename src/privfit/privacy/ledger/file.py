@@ -32,14 +32,14 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from privfit.privacy.errors import LedgerError
 from privfit.privacy.ledger.chain import NEWEST, VERSION, State, appended
 from privfit.privacy.ledger.entries import COLUMNS, STATED, Damaged, Row, StateRow, Value, read_event
-from privfit.privacy.ledger.file_systems import check_locks
+from privfit.privacy.ledger.file_systems import check_locks, sound
 from privfit.privacy.ledger.making import DURABLE, TABLES, make_file
 from privfit.privacy.ledger.place import Place, Records, Snapshot, replaced
 
@@ -89,7 +89,7 @@ class FilePlace(Place):
                     f"The ledger {self.name!r} is gone, and what it had spent with it. Nothing was charged or "
                     "released. Restore the file; a ledger is never started again by itself."
                 )
-            with alone(self.path, _WAIT_SECONDS), closing(_connect(self.path)) as connection:
+            with alone(self.path, _WAIT_SECONDS), self._opened() as connection:
                 connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
                 try:
                     _refuse_second_names(self.path)  # under the lock: a name made since it was opened is seen too
@@ -104,6 +104,10 @@ class FilePlace(Place):
                 f"The ledger {self.name!r} cannot be read or written: {error}. Nothing was released. Check that the "
                 "file is whole, may be written and that the disk has room."
             ) from error
+
+    def _opened(self) -> AbstractContextManager[sqlite3.Connection]:
+        _refuse_second_names(self.path)  # before SQLite looks for a journal
+        return closing(_connect(self.path))
 
     def marks(self, identity: str) -> list[tuple[int, str]]:
         """The head that was noted on the file itself, if there is one, of the ledger with this identity."""
@@ -121,7 +125,6 @@ class FilePlace(Place):
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    _refuse_second_names(path)
     connection = sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=_WAIT_SECONDS, isolation_level=None)
     try:
         connection.execute(DURABLE)
@@ -236,12 +239,13 @@ class FileRecords(Records):
 
     def _check_written(self, entry: Row, after: StateRow) -> None:
         """Read the last entry back from the file, before anything is drawn: a file with damage that no check of its
-        entries sees may have written the charge into it.
+        entries sees may have written the charge into it. A second name made since then is left to the next charge: this
+        one is in the file, and its journal is gone.
         """
         with closing(_connect(self.path)) as fresh:
             try:
                 seen = FileRecords(fresh, self.path).snapshot()
-            except (Damaged, sqlite3.Error, UnicodeError, OverflowError) as error:
+            except (Damaged, LedgerError, sqlite3.Error, UnicodeError, OverflowError) as error:
                 raise self._lost() from error
         written = Snapshot(self.budget(), [after], [(entry, after[1])])
         if Snapshot(list(seen.budget), list(seen.state), list(seen.newest[-1:])) != written:
@@ -339,7 +343,7 @@ def _lock(path: Path, seconds: float) -> int:
         while True:  # a call that blocks could not be interrupted
             try:
                 _request(descriptor, kind)
-                if kind == fcntl.F_WRLCK:
+                if kind == fcntl.F_WRLCK and os.fstat(descriptor).st_dev not in sound:
                     check_locks(path, descriptor, lambda second: _request(second, fcntl.F_WRLCK))
                 return descriptor
             except OSError as error:

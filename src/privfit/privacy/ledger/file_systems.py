@@ -1,13 +1,14 @@
 """Which file systems keep a lock from everybody else: some grant every lock, some keep locks to one machine.
 
-Two processes that both think they are alone with a ledger would both spend what is left. Two things are looked at, once
-for each file system and process: whether a second lock is refused while a first one is held, and, because that says
-nothing of other machines, what is mounted where the file lies.
+Two processes that both think they are alone with a ledger would both spend what is left. Two things are looked at,
+until a process has found nothing wrong with a file system: whether a second lock is refused while a first one is held,
+and, because that says nothing of other machines, what is mounted where the file lies.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +31,10 @@ NEVER_SHARED = frozenset(
     | {"fuse.goofys", "fuse.rclone", "fuse.davfs", "fuse.curlftpfs", "fuse.mount-s3", "fuse.blobfuse2", "fuse.encfs"}
 )
 """File systems that are shared between machines and whose locks are not."""
-_faults: dict[int, str] = {}
+ESCAPED = re.compile(rb"\\([0-3][0-7]{2})")
+"""How proc(5) writes a blank, a tab, the end of a line and a backslash within a folder's name."""
+sound: set[int] = set()
+"""Devices of file systems whose locks this process has found to be kept."""
 
 
 @dataclass(frozen=True)
@@ -48,19 +52,17 @@ class Mount:
 
 
 def check_locks(path: Path, descriptor: int, lock: Callable[[int], None]) -> None:
-    """Refuse a file where locks mean nothing. `descriptor` has the lock; `lock` asks for it by another descriptor, and
-    raises OSError where that is refused, as it must be.
+    """Refuse a file where locks mean nothing; where they are kept, its file system is `sound` from now on. `descriptor`
+    has the lock; `lock` asks for it by another descriptor, and raises OSError where that is refused, as it must be.
 
     Must be called before SQLite opens the file: a process that closes a descriptor loses SQLite's locks.
     """
-    device = os.fstat(descriptor).st_dev
-    if device not in _faults:
-        _faults[device] = _fault(path, lock)
-    if _faults[device]:
+    if fault := _fault(path, lock):
         raise LedgerError(
-            f"The ledger {path.name!r} lies on a file system that {_faults[device]} could both spend what is left. "
+            f"The ledger {path.name!r} lies on a file system that {fault} could both spend what is left. "
             "Nothing was charged or released. Keep it on a local disk, or in PostgreSQL for several machines."
         )
+    sound.add(os.fstat(descriptor).st_dev)
 
 
 def _fault(path: Path, lock: Callable[[int], None]) -> str:
@@ -81,12 +83,12 @@ def _fault(path: Path, lock: Callable[[int], None]) -> str:
 def mount_of(path: Path) -> Mount | None:
     """The file system that a path lies on; None where that cannot be found out."""
     try:
-        text = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")
+        text = os.fsdecode(MOUNTS.read_bytes())
     except OSError:
         return None
     where = os.path.realpath(path)
     found = None
-    for mount in filter(None, map(_mount, text.splitlines())):  # the last one of a folder is the one that is seen
+    for mount in filter(None, map(_mount, text.split("\n"))):  # the last one of a folder is the one that is seen
         inside = where == mount.folder or where.startswith(mount.folder.rstrip("/") + "/")
         if inside and (found is None or len(mount.folder) >= len(found.folder)):
             found = mount
@@ -99,5 +101,5 @@ def _mount(line: str) -> Mount | None:
     fields, rest = before.split(" "), after.split(" ")
     if not divided or len(fields) < 6 or len(rest) < 3:
         return None
-    folder = fields[4].encode("utf-8", "surrogateescape").decode("unicode_escape")
+    folder = os.fsdecode(ESCAPED.sub(lambda found: bytes([int(found[1], 8)]), os.fsencode(fields[4])))
     return Mount(folder, rest[0], frozenset([*fields[5].split(","), *rest[2].split(",")]))
