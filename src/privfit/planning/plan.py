@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from privfit.planning.costs import changes, measured_changes
 from privfit.planning.generated import Source
 from privfit.planning.result import Forecast, Plan, forecast
 from privfit.planning.simulation import MODELS, NO_NOISE, Repetition, Settings, Step, without_noise
+from privfit.planning.summary import rows_of_summary
 from privfit.privacy import Budget, PrivacyError
 from privfit.schema import Category, Numeric, Schema, SchemaError
 from privfit.tables import TableLike
@@ -26,7 +27,7 @@ def plan(
     *,
     model: str = "logistic",
     epsilon: Sequence[float] = (0.1, 0.2, 0.4, 0.8, 1.6),
-    public: TableLike | None = None,
+    public: TableLike | Mapping[Any, Any] | None = None,
     mechanisms: Sequence[str] | None = None,
     repetitions: int = 3,
     rows_per_person: int = 1,
@@ -52,10 +53,11 @@ def plan(
         "additive-classifier".
     epsilon : sequence of float, default=(0.1, 0.2, 0.4, 0.8, 1.6)
         The epsilons to compare.
-    public : array-like, data frame, Arrow table, str, Path or None, default=None
+    public : array-like, data frame, Arrow table, str, Path, dict or None, default=None
         Public rows with the columns of the schema. They are resampled, numbers are smoothed a little, and the target of
         each generated table is drawn from a law that they leave possible. Never the private table: the plan would
-        reveal its rows.
+        reveal its rows. Or a public summary: a dict of (mean, standard deviation) by number, of shares of levels by
+        category, and of correlations by pair of names; rows are made that agree with it.
     mechanisms : sequence of str or None, default=None
         Mechanisms to compare, by name; None for all that the model knows.
     repetitions : int, default=3
@@ -102,7 +104,9 @@ def plan(
     _check_counts(n_rows=n_rows, repetitions=repetitions, max_rows=max_rows)
     epsilons = tuple(sorted({Budget(one).epsilon for one in epsilon}))
     settings = Settings(model, int(n_rows), int(max_rows), rows_per_person, parameters)
-    source = Source.of(settled, public, random_state)
+    summarised = isinstance(public, Mapping)
+    sample = rows_of_summary(settled, public, random_state) if isinstance(public, Mapping) else public
+    source = Source.of(settled, sample, random_state)
     tables = [Repetition.of(source, settings.simulated_rows, random_state + one) for one in range(int(repetitions))]
     names, refused = _usable(mechanisms, settings, settled, tables[0])
     middle = epsilons[len(epsilons) // 2]
@@ -120,7 +124,7 @@ def plan(
         settings.n_rows,
         settings.simulated_rows,
         len(tables),
-        "schema" if public is None else "public sample",
+        "schema" if public is None else "public summary" if summarised else "public sample",
         measure(settled, model),
         reference,
         forecasts,
