@@ -13,7 +13,7 @@ from privfit.losses import LOGISTIC, ConvexLoss
 from privfit.mechanisms import BalancedPerturbation, ERMFit, ERMProblem, Perturbation
 from privfit.mechanisms.base import AnyMechanism, Description, Numbers
 from privfit.mechanisms.perturbation.certainty import Certainty
-from privfit.mechanisms.perturbation.defaults import NOISE_LIMIT, SLOPE_BELOW
+from privfit.mechanisms.perturbation.defaults import FEWER_KNOTS, NOISE_LIMIT, SLOPE_BELOW
 from privfit.mechanisms.perturbation.problem import Coupling, coupling_for
 from privfit.models.base import PrivateLinearModel
 from privfit.models.features import USUAL_COMPONENTS, fourier_features, short_rows
@@ -47,8 +47,9 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
     ----------
     numeric : {'auto', 'slope', 'bins', 'splines'}
         Encoding of numeric columns that have no bins of their own: one slope, one indicator per bin, or linear
-        B-splines. "auto" is "slope" where rows times epsilon over columns is below 200, and splines with 8 knots from
-        there on or where the number of rows is not known beforehand; it is "slope" for the functional mechanism.
+        B-splines. "auto" is "slope" where rows times epsilon over columns is below 30, splines with 3 knots below 100,
+        with 5 below 200, and with 8 from there on or where the number of rows is not known beforehand; it is "slope"
+        for the functional mechanism.
     kernel : {'linear', 'rbf'}
         "rbf" fits a linear model of random Fourier features, drawn from a public seed: a model that is nonlinear in all
         columns jointly.
@@ -292,16 +293,21 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
 AnyPerturbedModel = PerturbedModel[Any, Any]
 
 
-def automatic_numbers(
-    parameters: PrivacyParameters, columns: int, n_rows: int | None, below: float = SLOPE_BELOW
-) -> tuple[Numbers, int]:
-    """How numbers enter where nobody says, and with how many knots: as splines where rows times epsilon per column
-    suffice.
+def automatic_numbers(parameters: PrivacyParameters, columns: int, n_rows: int | None) -> tuple[Numbers, int]:
+    """How numbers enter where nobody says, and with how many knots: with fewer where rows times epsilon per column are
+    few, from public facts.
     """
     if n_rows is None:
         return "splines", AUTO_KNOTS
-    density = n_rows * parameters.budget.epsilon / (columns * parameters.rows_per_person)
-    return ("slope" if density < below else "splines"), AUTO_KNOTS
+    density = density_of(parameters, columns, n_rows)
+    if density < SLOPE_BELOW:
+        return "slope", AUTO_KNOTS
+    return "splines", next((knots for below, knots in FEWER_KNOTS if density < below), AUTO_KNOTS)
+
+
+def density_of(parameters: PrivacyParameters, columns: int, n_rows: int) -> float:
+    """Rows times epsilon, per column and over rows per person."""
+    return n_rows * parameters.budget.epsilon / (columns * parameters.rows_per_person)
 
 
 def table_units(weights: Floats, geometry: Geometry, fit_intercept: bool) -> tuple[Floats, float]:
