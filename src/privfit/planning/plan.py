@@ -12,7 +12,6 @@ from privfit.planning.costs import changes, measured_changes
 from privfit.planning.generated import Source
 from privfit.planning.result import Forecast, Plan, forecast
 from privfit.planning.simulation import MODELS, NO_NOISE, Repetition, Settings, Step, without_noise
-from privfit.planning.summary import rows_of_summary
 from privfit.privacy import Budget, PrivacyError
 from privfit.schema import Category, Numeric, Schema, SchemaError
 from privfit.tables import TableLike
@@ -104,9 +103,7 @@ def plan(
     _check_counts(n_rows=n_rows, repetitions=repetitions, max_rows=max_rows)
     epsilons = tuple(sorted({Budget(one).epsilon for one in epsilon}))
     settings = Settings(model, int(n_rows), int(max_rows), rows_per_person, parameters)
-    summarised = isinstance(public, Mapping)
-    sample = rows_of_summary(settled, public, random_state) if isinstance(public, Mapping) else public
-    source = Source.of(settled, sample, random_state)
+    source = Source.of(settled, public, random_state)
     tables = [Repetition.of(source, settings.simulated_rows, random_state + one) for one in range(int(repetitions))]
     names, refused = _usable(mechanisms, settings, settled, tables[0])
     middle = epsilons[len(epsilons) // 2]
@@ -124,7 +121,7 @@ def plan(
         settings.n_rows,
         settings.simulated_rows,
         len(tables),
-        "schema" if public is None else "public summary" if summarised else "public sample",
+        "schema" if public is None else "public summary" if isinstance(public, Mapping) else "public sample",
         measure(settled, model),
         reference,
         forecasts,

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from privfit.planning.sampled_law import Coded
 from privfit.privacy import seeded_generator
 from privfit.schema import Category, Column, Numeric, Schema, SchemaError
 
@@ -24,18 +24,18 @@ LEAST_EIGENVALUE = 1e-3
 """Correlations that cannot all be true are moved until their matrix has no smaller eigenvalue. Chosen, not measured."""
 
 
-def rows_of_summary(schema: Schema, summary: Mapping[Any, Any], seed: int) -> pl.DataFrame:
-    """Rows with these means, deviations and shares, whose columns go together as correlations of normal laws say.
+def rows_of_summary(schema: Schema, summary: Mapping[Any, Any], seed: int) -> Coded:
+    """Rows with these means, deviations and shares; levels are their places in the schema.
 
-    A category's levels are along its normal law in the order of the schema. Columns that the summary does not have are
-    even between their bounds or over their levels, and pairs that it does not have are independent.
+    Columns go together as correlations of normal laws say, a category's levels in the order of the schema. Columns that
+    the summary does not have are even between their bounds or over their levels, and pairs that it does not have are
+    independent.
     """
     columns = schema.columns
     given = _checked(columns, summary)
     scores = _related(columns, given, seed)
-    return pl.DataFrame(
-        {column.name: _made(column, given.get(column.name), own) for column, own in zip(columns, scores.T, strict=True)}
-    )
+    each = zip(columns, scores.T, strict=True)
+    return {column.name: _made(column, given.get(column.name), own) for column, own in each}
 
 
 def _checked(columns: tuple[Column, ...], summary: Mapping[Any, Any]) -> dict[Any, Any]:
@@ -70,14 +70,13 @@ def _related(columns: tuple[Column, ...], given: Mapping[Any, Any], seed: int) -
     return np.asarray(scores / np.sqrt((root**2).sum(axis=1)))
 
 
-def _made(column: Column, fact: Any, scores: Floats) -> list[Any]:
+def _made(column: Column, fact: Any, scores: Floats) -> Floats:
     """The values of a column at its scores."""
     if isinstance(column, Category):
         shares = _shares(column, fact)
-        places = np.searchsorted(np.cumsum(shares)[:-1] / shares.sum(), ndtr(scores))
-        return [column.levels[place] for place in places]
+        return np.asarray(np.searchsorted(np.cumsum(shares)[:-1] / shares.sum(), ndtr(scores)), dtype=np.float64)
     if fact is None:
-        return (column.low + (column.high - column.low) * ndtr(scores)).tolist()  # type: ignore[no-any-return]
+        return np.asarray(column.low + (column.high - column.low) * ndtr(scores))
     mean, deviation = _moments(column, fact)
     above = mean - column.low
     if above < SKEWED * deviation:
@@ -85,7 +84,7 @@ def _made(column: Column, fact: Any, scores: Floats) -> list[Any]:
         values = column.low + np.exp(np.log(above) - spread / 2 + np.sqrt(spread) * scores)
     else:
         values = mean + deviation * scores
-    return np.clip(values, column.low, column.high).tolist()  # type: ignore[no-any-return]
+    return np.asarray(np.clip(values, column.low, column.high))
 
 
 def _shares(column: Category, fact: Any) -> Floats:
