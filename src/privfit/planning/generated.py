@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.planning.sampled_law import Coded, Law, SampledLaw
+from privfit.planning.summary import rows_of_summary
 from privfit.privacy import PublicGenerator, seeded_generator
 from privfit.schema import Category, Column, Numeric, Schema
 from privfit.tables import DataError, Frame, TableLike, columns_to_frame, in_memory, joined
@@ -36,11 +37,11 @@ class Source:
     laws: SampledLaw | None = None
 
     @classmethod
-    def of(cls, schema: Schema, public: TableLike | None, seed: int) -> Source:
-        """From the schema, and from public rows where there are some."""
+    def of(cls, schema: Schema, public: TableLike | Mapping[Any, Any] | None, seed: int) -> Source:
+        """From the schema, and from public rows, or a summary of them, where there are some."""
         if public is None:
             return cls(schema, None, None if schema.target is None else made_up_law(schema, seed))
-        sample = coded_sample(schema, public)
+        sample = rows_of_summary(schema, public, seed) if isinstance(public, Mapping) else coded_sample(schema, public)
         return cls(schema, sample, None, None if schema.target is None else SampledLaw.of(schema, sample, seed))
 
     def with_law(self, seed: int) -> Source:

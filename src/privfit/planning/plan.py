@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ def plan(
     *,
     model: str = "logistic",
     epsilon: Sequence[float] = (0.1, 0.2, 0.4, 0.8, 1.6),
-    public: TableLike | None = None,
+    public: TableLike | Mapping[Any, Any] | None = None,
     mechanisms: Sequence[str] | None = None,
     repetitions: int = 3,
     rows_per_person: int = 1,
@@ -52,10 +52,11 @@ def plan(
         "additive-classifier".
     epsilon : sequence of float, default=(0.1, 0.2, 0.4, 0.8, 1.6)
         The epsilons to compare.
-    public : array-like, data frame, Arrow table, str, Path or None, default=None
+    public : array-like, data frame, Arrow table, str, Path, dict or None, default=None
         Public rows with the columns of the schema. They are resampled, numbers are smoothed a little, and the target of
         each generated table is drawn from a law that they leave possible. Never the private table: the plan would
-        reveal its rows.
+        reveal its rows. Or a public summary: a dict of (mean, standard deviation) by number, of shares of levels by
+        category, and of correlations by pair of names; rows are made that agree with it.
     mechanisms : sequence of str or None, default=None
         Mechanisms to compare, by name; None for all that the model knows.
     repetitions : int, default=3
@@ -120,7 +121,7 @@ def plan(
         settings.n_rows,
         settings.simulated_rows,
         len(tables),
-        "schema" if public is None else "public sample",
+        "schema" if public is None else "public summary" if isinstance(public, Mapping) else "public sample",
         measure(settled, model),
         reference,
         forecasts,
