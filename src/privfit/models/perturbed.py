@@ -18,6 +18,7 @@ from privfit.mechanisms.perturbation.problem import Coupling, coupling_for
 from privfit.models.base import PrivateLinearModel
 from privfit.models.features import USUAL_COMPONENTS, fourier_features, short_rows
 from privfit.models.inputs import Input, predict_table, predicting
+from privfit.models.left_out import public_rows
 from privfit.models.model_files import ModelFileError
 from privfit.models.named import PERTURBATIONS, ERMMechanism
 from privfit.models.pairs import pair_facts, restored_pairs
@@ -25,7 +26,7 @@ from privfit.models.private import FitResult, MechanismChoice
 from privfit.models.report import JSONObject
 from privfit.models.weights import BALANCED, class_weights_of, takes_weights
 from privfit.privacy import PrivacyError, PrivacyParameters
-from privfit.rows import count_rows, feature_scores
+from privfit.rows import feature_scores
 from privfit.schema import AUTO_KNOTS, Category, Geometry, Numeric, Schema
 from privfit.tables import TableLike
 
@@ -143,12 +144,7 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
             return "slope", AUTO_KNOTS  # a kernel is nonlinear by itself, and a norm is one of slopes
         if not mechanism.chooses_encoding:
             return mechanism.numbers(self.numeric, mechanism.numeric), AUTO_KNOTS
-        known = parameters.expected_rows
-        if parameters.adjacency == "replace-one":
-            known = given.table.n_rows
-            if known is None or given.table.passes_once:
-                known = count_rows(given.table, given.schema)
-        return automatic_numbers(parameters, len(given.schema.features), known)
+        return automatic_numbers(parameters, len(given.schema.features), public_rows(given, parameters))
 
     def _problem(
         self, mechanism: ERMMechanismT, schema: Schema, numeric: Numbers = "slope", knots: int = AUTO_KNOTS
