@@ -142,7 +142,7 @@ def classes(
                 who: pf.GaussianNB(epsilon, schema=schema, numeric=numeric, random_state=seed)
                 .fit(*fit)
                 .predict_proba(fresh[0])[:, 1]
-                for who, numeric in (("privfit", "slope"), ("privfit, bins", "bins"))
+                for who, numeric in (("privfit", "auto"), ("privfit, slopes", "slope"))
             }
             if ask is not None:
                 found["diffprivlib"] = ask(what="classes", epsilon=epsilon, seed=seed)

@@ -459,6 +459,11 @@ def test_log_hazards_are_fitted_from_a_time_and_an_event(run: Run, folder: Path)
     assert run(*fit, "--time", "years", "--event", "died").exit_code == 0
     model = pf.load_model("model.json")
     assert model.coef_[0] == pytest.approx(1.0, abs=0.2)
+    pl.read_csv("t.csv").with_columns(w=pl.lit(2.0)).write_csv("t.csv")
+    weighed = (*fit, "--time", "years", "--event", "died", "--weight", "w")
+    assert run(*weighed, "--max-weight", 3).exit_code == 0
+    assert pf.load_model("model.json").max_weight == 3.0
+    assert "without max_weight" in " ".join(run(*weighed).stderr.split())
     assert "public bounds" in run(*fit, "--time", "days", "--event", "died").stderr
     assert "only cox" in run(*LINEAR, "-e", 1, "--time", "years", "-o", "model.json").stderr
     assert "--no-intercept" in run(*fit, "--time", "years", "--event", "died", "--no-intercept").stderr

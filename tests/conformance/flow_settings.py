@@ -661,6 +661,25 @@ def of_number_terms() -> Iterator[Setting]:
         )
 
 
+def of_weighed_losses() -> Iterator[Setting]:
+    """Classes with public weights that are a part of a polynomial loss."""
+    many: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("one", {"class_weight": {"a": 1e-6}, "epsilon": 1000.0}),
+        ("small", {"class_weight": {"a": 5.0}, "loss": pf.losses.logistic(4)}),
+        ("gaps", {"class_weight": {"a": 5.0}, "rows_per_person": 2, "epsilon": 0.01}),
+    )
+    for turn, (features, parameters) in enumerate(many):
+        yield _setting(
+            pf.FunctionalClassifier,
+            features,
+            FEATURES[features],
+            CLASSES,
+            ADJACENCIES[turn % 2],
+            parameters,
+            thorough=True,
+        )
+
+
 SURVIVAL = [pf.Category("event", [0, 1])]
 """Beside features: what a time is that of."""
 
@@ -731,6 +750,7 @@ def families() -> dict[Callable[[], Iterable[Setting]], int]:
         of_number_terms: 900,
         of_regression_intervals: 1000,
         of_hazards: 1100,
+        of_weighed_losses: 1200,
     }
 
 

@@ -16,6 +16,7 @@ from sklearn import metrics
 from sklearn.exceptions import NotFittedError
 
 import privfit as pf
+from privfit.evaluation.cells import NoisyCells, TrimmedCells
 
 PAGE = Path(__file__).parents[2] / "docs" / "evaluation.md"
 RNG = np.random.default_rng(0)
@@ -259,3 +260,37 @@ def test_the_examples_of_the_page_run() -> None:
     assert 0.7 < names["low"] < names["high"] < 0.9
     assert names["careful"].shape == (2, 2)
     assert all(f"`{name}`" in PAGE.read_text(encoding="utf-8") for name in names["found"].figures)
+
+
+@pytest.mark.parametrize(("heavy", "held"), [(False, 0.85), (True, 0.7)])
+def test_intervals_hold_although_a_range_hides_the_tail_of_residuals(heavy: bool, held: float) -> None:
+    """A log-normal law has a third of its squares beyond the range that epsilon 0.1 buys at 10,000 rows."""
+    generator = np.random.default_rng(0)
+
+    def drawn(rows: int) -> pl.DataFrame:
+        size = generator.normal(size=rows).clip(-3, 3)
+        noise = generator.lognormal(0, 0.8, rows) if heavy else generator.normal(size=rows)
+        return pl.DataFrame({"size": size, "cost": 20 + size + noise})
+
+    schema = pf.Schema(FEATURES[:1], pf.Numeric("cost", 0, 100))
+    line = pf.LinearRegression(epsilon=100.0, schema=schema, random_state=0).fit(drawn(10_000))
+    many = drawn(200_000)
+    truth = metrics.root_mean_squared_error(many["cost"], line.predict(many))
+    found = [pf.evaluate(line, drawn(10_000), epsilon=0.1, random_state=run).rmse.interval for run in range(20)]
+    assert np.mean([low <= truth <= high for low, high in found]) >= held
+    assert np.median([high for _, high in found]) < 1.5 * truth
+
+
+def test_empty_cells_at_the_ends_of_scores_add_no_noise() -> None:
+    """A model whose scores are all near 1/2: AUC's noise is that of the cells which hold rows."""
+    noisy = np.array([9.0, -40.0, 2500.0, 2600.0, 20.0, -30.0, -5.0, 12.0, 2400.0, 2450.0, -8.0, 3.0])
+    cells = NoisyCells(noisy, 28.0, 10_000)
+    trimmed = TrimmedCells.of(cells)
+    assert (trimmed.low, trimmed.high) == (2, 2)
+    assert trimmed.counts[[0, 1, 4, 5, 6, 7, 10, 11]].tolist() == [0.0] * 8
+    assert trimmed.counts.sum() == pytest.approx(10_000)
+    weights = np.array([1.0, 1.0, 0.2, -0.2, -1.0, -1.0] * 2)
+    assert trimmed.noise_variance(weights) < 0.35 * cells.noise_variance(weights)
+    assert TrimmedCells.of(NoisyCells(np.full(12, 800.0), 28.0, None)).low == 0
+    nothing = TrimmedCells.of(NoisyCells(np.zeros(12), 28.0, 10_000))
+    assert (nothing.low, nothing.high) == (0, 0)

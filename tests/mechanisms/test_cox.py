@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -13,14 +14,14 @@ import privfit as pf
 from privfit.losses.hazard_tables import HazardTables
 from privfit.losses.stopped_hazard import TIME_STEPS, stopped_hazard
 from privfit.mechanisms.base import PublicFacts
-from privfit.mechanisms.perturbation.cox import HazardPlan, ObjectiveHazards, plausible_square
+from privfit.mechanisms.perturbation.cox import HazardPlan, HazardProblem, ObjectiveHazards, plausible_square
 from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE
 from privfit.mechanisms.perturbation.problem import ERMPlan
 from privfit.models.inputs import Input
 from privfit.models.survival_input import hazard_problem, signed_input
 from privfit.privacy import Budget, PrivacyParameters, exact
 from privfit.privacy.parts import KNorm, Laplace
-from privfit.rows import SQUARE_STEPS, CachedDesign, Rows, count_by_target, sum_of_squares
+from privfit.rows import COUNT_UNIT, SQUARE_STEPS, CachedDesign, Rows, RowWeights, count_by_target, sum_of_squares
 from privfit.tables import open_table
 
 ADJACENCIES = ("replace-one", "add-remove")
@@ -31,27 +32,35 @@ TIMES = (-9.0, 1.0, 1.4, 1.5, 2.4, 2.5, 2.999, 3.0, 50.0)
 """Below the grid, inside, on its edges, on its end and beyond."""
 
 
-def signed(rows: list[tuple[float, float, int]]) -> Input:
+def signed(rows: list[tuple[float, ...]]) -> Input:
+    """Of x, the time, the event and, if there is a fourth number, the weight."""
     import polars as pl
 
-    table = pl.DataFrame(rows, schema=["x", "time", "event"], orient="row", strict=False)
+    names = ["x", "time", "event", "weight"][: len(rows[0])]
+    table = pl.DataFrame(rows, schema=names, orient="row", strict=False)
     table = table.with_columns(pl.col("event").replace_strict({0: "no", 1: "yes"}))
-    return signed_input(Input(open_table(table), WHOLE), TIME, EVENT)
+    weights = RowWeights(pf.Numeric("weight", 0, 5), 5.0, 1) if len(names) == 4 else None
+    return signed_input(Input(open_table(table), WHOLE, weights=weights), TIME, EVENT)
 
 
-def design_of(rows: list[tuple[float, float, int]]) -> CachedDesign:
-    given = signed(rows)
-    return CachedDesign(Rows(given.table, given.schema, ObjectiveHazards().geometry(given.schema, PROBLEM)))
+def design_of(rows: list[tuple[float, ...]]) -> CachedDesign:
+    given, geometry = signed(rows), ObjectiveHazards().geometry(signed(rows).schema, PROBLEM)
+    return CachedDesign(Rows(given.table, given.schema, geometry, weights=given.weights))
 
 
 def planned(
-    epsilon: float = 1.0, adjacency: str = "replace-one", people: int = 1, rows: int = 4, intervals: bool = False
+    epsilon: float = 1.0,
+    adjacency: str = "replace-one",
+    people: int = 1,
+    rows: int = 4,
+    intervals: bool = False,
+    problem: HazardProblem = PROBLEM,
 ) -> HazardPlan:
     mechanism = ObjectiveHazards(intervals=intervals)
     parameters = PrivacyParameters(Budget(epsilon), adjacency, people)  # type: ignore[arg-type]
     geometry = mechanism.geometry(signed([(0.0, 2.0, 1)]).schema, PROBLEM)
     facts = PublicFacts(geometry, parameters, rows if adjacency == "replace-one" else None)
-    return mechanism.plan(facts, PROBLEM)
+    return mechanism.plan(facts, problem)
 
 
 # -- times -----------------------------------------------------------------------------------------
@@ -159,6 +168,31 @@ def test_no_row_changes_the_sum_of_squares_by_more_than_claimed(adjacency: str, 
     worst = people * max(abs(one - other) for one in added for other in others)
     assert 0.99 * plan.spread.sensitivity < worst <= plan.spread.sensitivity
     assert min(added) >= 0
+
+
+def test_no_weighed_row_changes_counts_or_squares_by_more_than_claimed() -> None:
+    weighed = replace(PROBLEM, max_weight=5.0)
+    plan, columns = planned(adjacency="add-remove", people=2, problem=weighed), np.array([[0.1], [2.0]])
+    base, worst = [(0.2, 2.0, 1, 1.7), (0.1, 1.2, 0, 0.3)], np.zeros(2, dtype=np.int64)
+
+    def sums(rows: list[tuple[float, ...]]) -> tuple[np.ndarray, int]:
+        design = design_of(rows)
+        counts = PROBLEM.in_order(count_by_target(design, PROBLEM.signed_grid))
+        return counts, sum_of_squares(design, columns * (1 << plan.bits), plan.bits)
+
+    before, after = sums([*base, (0.0, 1.0, 1, 0.0)]), []
+    for x, time, event, weight in itertools.product((-1.0, 0.3, 1.0), (1.4, 9.0), (0, 1), (0.0, 2.5, 5.0, 80.0)):
+        after.append(sums([*base, (x, time, event, weight)]))
+        if not weight:
+            assert np.array_equal(after[-1][0], before[0])
+            assert after[-1][1] == before[1]
+    for one, other in itertools.product(after, repeat=2):  # a row in place of another: two rows of add-remove
+        worst = np.maximum(worst, [np.abs(one[0] - other[0]).sum(), abs(one[1] - other[1])])
+    assert plan.times.sensitivity == 2 * COUNT_UNIT == worst[0]
+    assert 0.49 * plan.spread.sensitivity < worst[1] <= plan.spread.sensitivity
+    whole = sums([(0.2, 2.0, 1, 5.0)])
+    assert whole[0].sum() == COUNT_UNIT
+    assert sums([(0.2, 2.0, 1, 2.5)])[1] == whole[1] // 2
 
 
 def test_what_a_row_adds_does_not_depend_on_other_rows() -> None:

@@ -210,8 +210,8 @@ def test_gaussian_weights_and_pure_steps_together_stay_within_delta(epsilon: flo
 def test_weights_keep_the_larger_part_however_many_pairs(pairs: int, gaussian: bool) -> None:
     shares = BudgetSplit.of(pairs, gaussian)
     assert shares.choices + shares.tables + shares.weights == 1
-    assert shares.tables <= Fraction(48 if gaussian else 32, 100)
-    assert shares.weights >= Fraction(40, 100)
+    assert shares.tables <= Fraction(54 if gaussian else 36, 100)
+    assert shares.weights >= Fraction(34 if gaussian else 56, 100)
     assert shares.choices == Fraction(12 if gaussian else 8, 100)
     assert [BudgetSplit.of(own, gaussian).tables for own in (1, 2)] == (
         [Fraction(18, 100), Fraction(24, 100)] if gaussian else [Fraction(12, 100), Fraction(16, 100)]
@@ -223,7 +223,10 @@ def test_tables_have_more_of_epsilon_where_weights_need_less(gaussian: bool) -> 
     shares = [BudgetSplit.of(2, gaussian, signal) for signal in (0, 30_000, 60_000, 90_000, 1e9)]
     more = Fraction(3, 2) if gaussian else 1
     assert [share.tables for share in shares] == [Fraction(part, 100) * more for part in (16, 16, 24, 32, 32)]
-    assert len({share.choices for share in shares}) == 1
+    assert [share.choices for share in shares] == [
+        Fraction(part, 100) * more for part in ((8,) * 5 if gaussian else (8, 8, 12, 16, 16))
+    ]
+    assert BudgetSplit.of(3, gaussian, 120_000).tables == Fraction(36, 100) * more
     assert all(share.choices + share.tables + share.weights == 1 for share in shares)
 
 
@@ -285,11 +288,13 @@ def test_what_coins_beside_give_away_is_a_law(steps: tuple[float, ...]) -> None:
     assert len(losses) == len(set(np.round(losses, 9)))
 
 
-def test_one_pair_from_twenty_thousand_and_two_from_forty() -> None:
+def test_one_pair_from_twenty_thousand_two_from_forty_and_three_from_a_hundred_and_twenty() -> None:
     def number(rows: int | None, epsilon: float, people: int = 1, gaussian: bool = False) -> int:
         return automatic_interactions(PrivacyParameters(Budget(epsilon), "replace-one", people), rows, gaussian)
 
-    assert [number(rows, 1.0) for rows in (19_999, 20_000, 39_999, 40_000, 10**9)] == [0, 1, 1, 2, 2]
+    assert [number(rows, 1.0) for rows in (19_999, 20_000, 39_999, 40_000, 119_999, 120_000, 10**9)] == [
+        *(0, 1, 1, 2, 2, 3, 3)
+    ]
     assert [number(rows, 1.0, gaussian=True) for rows in (9_999, 10_000, 19_999, 20_000, 10**9)] == [0, 1, 1, 2, 2]
     assert [number(40_000, epsilon) for epsilon in (0.4, 0.5, 1.0)] == [0, 1, 2]
     assert number(40_000, 1.0, 2) == 1

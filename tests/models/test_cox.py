@@ -33,9 +33,9 @@ STATUS = pf.Category("status", ["alive", "dead"])
 TABLE = rows()
 
 
-def fitted(table: Any = TABLE, epsilon: float = 1.0, **given: Any) -> pf.CoxRegression:
+def fitted(table: Any = TABLE, epsilon: float = 1.0, weights: Any = None, **given: Any) -> pf.CoxRegression:
     parameters = {"schema": pf.Schema(FEATURES), "time": TIME, "event": STATUS, "random_state": 0, **given}
-    return pf.CoxRegression(epsilon, **parameters).fit(table)
+    return pf.CoxRegression(epsilon, **parameters).fit(table, sample_weight=weights)
 
 
 def check(model: pf.CoxRegression, off: float = 0.12) -> None:
@@ -138,6 +138,53 @@ def test_times_and_events_that_are_missing_follow_the_schema() -> None:
         fitted(gaps, ledger=ledger, random_state=None)
     assert ledger.remaining == 1.0
     check(fitted(gaps, time=pf.Numeric("years", 0, 5, fill=2.5)))
+
+
+# -- weights ---------------------------------------------------------------------------------------
+
+
+def weighed(n: int = 4_000) -> pl.DataFrame:
+    """Rows that count 0 to 3 times."""
+    return rows(n, 5).with_columns(pl.Series("w", np.random.default_rng(6).integers(0, 4, n).astype(float)))
+
+
+def test_a_weight_of_two_is_two_rows() -> None:
+    table, terms = weighed(), {"epsilon": 1e6, "adjacency": "add-remove", "intervals": True}
+    own = fitted(table, weights="w", max_weight=3.0, **terms)
+    repeated = fitted(table[np.repeat(np.arange(len(table)), table["w"].cast(int).to_numpy())], **terms)
+    np.testing.assert_allclose(own.coef_, repeated.coef_, atol=2e-3)
+    np.testing.assert_allclose(own.baseline_survival_, repeated.baseline_survival_, atol=1e-3)
+    apart = fitted(table.drop("w"), weights=table["w"].to_numpy(), max_weight=3.0, **terms)
+    np.testing.assert_array_equal(apart.coef_, own.coef_)
+    wider = own.coef_interval_ - repeated.coef_interval_  # a row of 3 is one row of the sample, and not three
+    assert np.all(wider[:, 0] < 0)
+    assert np.all(wider[:, 1] > 0)
+
+
+@pytest.mark.parametrize("person", [None, "p"])
+def test_weights_by_engine_with_persons_and_filters_give_the_same_bits(tmp_path: Path, person: str | None) -> None:
+    table = weighed().with_columns(pl.Series("p", np.arange(4_000) // 3))
+    table.write_parquet(tmp_path / "people.parquet")
+    terms = {"rows_per_person": 2 if person else 1, "max_weight": 2.0, "weights": "w"}
+    terms["schema"] = pf.Schema(FEATURES, person=person, where={"x": (-0.9, None)})
+    expected = fitted(table, 20.0, **terms)
+    check(expected, off=0.25)
+    sources: list[Any] = [table.to_pandas(), table.lazy(), str(tmp_path / "people.parquet")]
+    frames = pytest.importorskip("dask.dataframe")
+    sources.append(frames.from_pandas(table.to_pandas(), npartitions=3))
+    for source in sources:
+        np.testing.assert_array_equal(fitted(source, 20.0, **terms).coef_, expected.coef_)
+
+
+@pytest.mark.parametrize(("given", "words"), [({}, "without max_weight"), ({"max_weight": 0.0}, "positive number")])
+def test_weights_without_a_bound_are_refused(given: dict[str, Any], words: str) -> None:
+    ledger = pf.Ledger(epsilon=1.0)
+    with pytest.raises(pf.PrivacyError, match=words):
+        fitted(weighed(), weights="w", ledger=ledger, random_state=None, **given)
+    negative = weighed().with_columns(w=pl.lit(-1.0))
+    with pytest.raises(pf.DataError, match="negative"):
+        fitted(negative, weights="w", max_weight=1.0, ledger=ledger, random_state=None)
+    assert ledger.remaining == 1.0
 
 
 # -- the release -----------------------------------------------------------------------------------
@@ -252,12 +299,15 @@ def test_intervals_are_parts_of_one_entry_and_are_asked_for() -> None:
 
 
 def played(monkeypatch: pytest.MonkeyPatch, table: pl.DataFrame, noise: Any, **given: Any) -> Any:
-    """A fit with this noise, and its ledger."""
+    """A fit with this noise, and its ledger; the rows of the middle column weigh nothing where rows have weights."""
+    if "weights" in given:
+        table = table.with_columns(w=pl.when(pl.col("arm") == "new").then(0.0).otherwise(7.0))
     monkeypatch.setattr(private, "noise_source", lambda random_state: noise)
     ledger = pf.Ledger(epsilon=10.0)
     return fitted(table, 0.7, ledger=ledger, random_state=None, **given), ledger
 
 
+WEIGHED = {"weights": "w", "max_weight": 3.0}
 CORNERS = [
     {"x": x, "arm": arm, "z": z, "years": years, "status": status}
     for x, z in ((-1.0, 1.0), (1.0, 1.0), (0.3, -1.0))
@@ -265,7 +315,7 @@ CORNERS = [
 ]
 
 
-@pytest.mark.parametrize("given", [{}, {"rows_per_person": 2, "intervals": True}, {"adjacency": "add-remove"}])
+@pytest.mark.parametrize("given", [{}, {"rows_per_person": 2, "intervals": True}, {"adjacency": "add-remove"}, WEIGHED])
 def test_replayed_neighbours_differ_by_counts_and_squares_that_are_paid_for(monkeypatch, given: dict) -> None:
     """What moves the weights is judged by their density, in tests/mechanisms/test_cox.py."""
     base, largest = TABLE[:40], 0.0

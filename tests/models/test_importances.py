@@ -154,7 +154,7 @@ def test_auto_is_refused_before_spending_where_it_would_read_knots(selector: typ
 
 
 def test_auto_is_refused_where_a_later_fit_with_fewer_columns_would_bend() -> None:
-    few = X[:500], CLASSES[:500]  # 500 x 1 / 5 is below 200 and 500 x 1 / 2 above: slopes first, splines later
+    few = X[:120], CLASSES[:120]  # 120 x 1 / 5 is below 30 and 120 x 1 / 2 above: slopes first, splines later
     made = RFE(model_for(pf.LogisticRegression, CLASSES), n_features_to_select=1)
     with pytest.raises(pf.PrivacyError, match="importance_getter"):
         made.fit(*few)

@@ -59,7 +59,10 @@ def test_with_much_budget_numbers_are_those_of_scikit_learn(adjacency, tmp_path)
     middle = np.select([y == "a", y == "b"], [0.0, 1.0], -2.0)
     X = np.column_stack([middle + rng.normal(0, 1, 6000), 100 + rng.normal(0, np.where(y == "a", 20, 10))])
     schema = pf.Schema([pf.Numeric("u", -10, 10), pf.Numeric("v", 0, 200)], target=pf.Category("y", ["a", "b", "c"]))
-    model, exact = pf.GaussianNB(1e7, schema=schema, adjacency=adjacency).fit(X, y), PlainNB().fit(X, y)
+    model, exact = (
+        pf.GaussianNB(1e7, schema=schema, adjacency=adjacency, numeric="slope").fit(X, y),
+        PlainNB().fit(X, y),
+    )
     np.testing.assert_allclose(model.theta_, exact.theta_, atol=1e-3)
     np.testing.assert_allclose(model.var_, exact.var_, rtol=1e-3)
     np.testing.assert_allclose(model.class_prior_, exact.class_prior_, atol=1e-6)
@@ -74,7 +77,7 @@ def test_with_much_budget_numbers_are_those_of_scikit_learn(adjacency, tmp_path)
 def test_with_much_budget_levels_and_bins_are_those_of_scikit_learn() -> None:
     rows = table()
     schema = pf.Schema([pf.Numeric("age", 0, 100, bins=4), SECTOR, SEX], target=SCHEMA.target)
-    model = pf.GaussianNB(1e7, schema=schema).fit(rows)
+    model = pf.GaussianNB(1e7, schema=schema, numeric="slope").fit(rows)
     codes = np.column_stack(
         [
             np.clip(rows["age"] // 25, 0, 3),
@@ -90,7 +93,7 @@ def test_with_much_budget_levels_and_bins_are_those_of_scikit_learn() -> None:
 
 def test_missing_values_have_a_share_of_their_own() -> None:
     rows = table(20_000)
-    model = pf.GaussianNB(1e7, schema=SCHEMA).fit(rows)
+    model = pf.GaussianNB(1e7, schema=SCHEMA, numeric="slope").fit(rows)
     odds = model.predict_joint_log_proba(rows)
     missing = rows["offset"].isna().to_numpy()
     by_hand = []
@@ -229,6 +232,22 @@ def test_priors_that_mean_nothing_are_refused_before_the_charge(priors) -> None:
     with pytest.raises(pf.PrivacyError, match="priors"):
         pf.GaussianNB(schema=SCHEMA, ledger=ledger, priors=priors).fit(table(50))
     assert ledger.spent.epsilon == 0
+
+
+def test_bins_follow_public_facts_and_are_saved(tmp_path) -> None:
+    rows, found = table(), []
+    for epsilon, given in ((0.05, {}), (1.0, {}), (1e3, {}), (1.0, {"adjacency": "add-remove"})):
+        model = pf.GaussianNB(epsilon, schema=SCHEMA, random_state=0, **given).fit(rows)
+        found.append(len(model.level_prob_["age"][0]) if "age" in model.level_prob_ else None)
+    assert found == [None, round(np.sqrt(6000 / 5 / 3)), 40, None]  # of 6,000 rows and four columns
+    guessed = pf.GaussianNB(schema=SCHEMA, adjacency="add-remove", expected_rows=6000, random_state=0).fit(rows)
+    assert guessed.level_prob_["age"].shape == (2, 20)
+    assert "fall into 20" in str(guessed.report_)
+    guessed.save(tmp_path / "model.json")
+    loaded = pf.load_model(tmp_path / "model.json")
+    np.testing.assert_array_equal(loaded.predict_proba(rows), guessed.predict_proba(rows))
+    text = (tmp_path / "model.json").read_text()
+    assert '"bins": 20' in text
 
 
 def test_public_priors_are_used() -> None:

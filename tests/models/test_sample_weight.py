@@ -157,6 +157,94 @@ def test_with_equal_weights_noise_is_much_as_without() -> None:
     assert weighted.report_.sensitivity < 1.2 * plain.report_.sensitivity
 
 
+COUNTS = pf.Schema(SCHEMA.features, pf.Numeric("y", 0, 5))
+LOSSES = [
+    (pf.FunctionalRegressor, SCHEMA, {}),
+    (pf.FunctionalRegressor, COUNTS, {"loss": pf.losses.poisson(3)}),
+    (pf.FunctionalRegressor, SCHEMA, {"loss": pf.losses.huber(0.5), "fit_intercept": False}),
+    (pf.FunctionalClassifier, CLASSES, {}),
+    (pf.FunctionalClassifier, CLASSES, {"loss": pf.losses.logistic(4)}),
+]
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize(("estimator", "schema", "options"), LOSSES, ids=str)
+def test_a_row_of_weight_two_counts_as_two_rows_for_any_loss(estimator, schema, options, adjacency) -> None:
+    X, y, _ = table(3000)
+    y = np.clip(5 * y, 0, 5) if schema is COUNTS else np.where(y > 0.1, "yes", "no") if schema is CLASSES else y
+    twice = np.where(X[:, 1] > 0.2, 2, 1)
+    given = {"schema": schema, "adjacency": adjacency, "random_state": 0, **options}
+    weighed = estimator(1e7, max_weight=2.0, **given).fit(X, y, sample_weight=twice)
+    repeated = estimator(1e7, **given).fit(np.repeat(X, twice, axis=0), np.repeat(y, twice))
+    plain = estimator(1e7, **given).fit(X, y)
+    apart = np.abs(weighed.coef_ - repeated.coef_).max()
+    assert apart < 0.02
+    assert apart < 0.3 * np.abs(plain.coef_ - repeated.coef_).max()
+    assert "class_weight" not in estimator().get_params() or estimator is pf.FunctionalClassifier
+
+
+@pytest.mark.parametrize("loss", [None, pf.losses.logistic(4)])
+def test_weights_of_classes_are_a_part_of_any_loss(loss) -> None:
+    X, y, weights = classes()
+    given = {"loss": loss, "schema": CLASSES, "random_state": 0}
+    model = pf.FunctionalClassifier(1e7, class_weight={"no": 4.0}, **given).fit(X, y)
+    by_rows = pf.FunctionalClassifier(1e7, max_weight=4.0, **given).fit(X, y, np.where(y == "no", 4.0, 1.0))
+    np.testing.assert_allclose(model.coef_, by_rows.coef_, rtol=0.02)
+    both = pf.FunctionalClassifier(1e7, class_weight={"no": 4.0}, max_weight=5.0, **given).fit(X, y, weights)
+    one = pf.FunctionalClassifier(1e7, max_weight=20.0, **given).fit(X, y, weights * np.where(y == "no", 4.0, 1.0))
+    np.testing.assert_allclose(both.coef_, one.coef_, rtol=0.05, atol=0.02)
+    ledger = pf.Ledger(epsilon=1.0)
+    with pytest.raises(pf.PrivacyError, match="buys no counts"):
+        pf.FunctionalClassifier(class_weight="balanced", schema=CLASSES, ledger=ledger).fit(X, y)
+    assert ledger.spent.epsilon == 0
+
+
+def test_a_rare_class_of_weight_nine_is_found_more_often() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (20_000, 2))
+    y = np.where(X[:, 0] + rng.normal(0, 0.4, len(X)) > 0.8, "yes", "no")
+    models = [
+        pf.FunctionalClassifier(2.0, schema=CLASSES, class_weight=own, random_state=0) for own in (None, {"yes": 9.0})
+    ]
+    recalls = [np.mean(model.fit(X, y).predict(X)[y == "yes"] == "yes") for model in models]
+    assert recalls[1] > recalls[0] + 0.2
+
+
+@pytest.mark.parametrize("where", [None, {"b": (-0.5, None)}])
+@pytest.mark.parametrize(("estimator", "schema", "options"), LOSSES, ids=str)
+@pytest.mark.parametrize("change", [(1.0, 1.0, 1.0, 0.0), (-1.0, 1.0, -1.0, 99.0), (1.0, -1.0, 1.0, 2.0)])
+def test_any_loss_shows_no_row_or_weight_but_through_noise(
+    monkeypatch, change, estimator, schema, options, where
+) -> None:
+    X, y, weights = table(50)
+    rows = np.column_stack([X, y, weights])
+    rows[0] = (-1.0, 0.0, 1.0, 3.0)
+    other = rows.copy()
+    other[0] = change
+    own = pf.Schema(schema.features, schema.target, where=where)
+
+    def fitted(held: np.ndarray, noise: object) -> tuple[object, list]:
+        monkeypatch.setattr(private, "noise_source", lambda seed: noise)
+        ledger = pf.Ledger(epsilon=1.0)
+        frame = pl.DataFrame(held, schema=["a", "b", "y", "w"])
+        if schema is CLASSES:
+            frame = frame.with_columns(pl.when(pl.col("y") > 0).then(pl.lit("yes")).otherwise(pl.lit("no")).alias("y"))
+        model = estimator(1.0, schema=own, max_weight=3.0, ledger=ledger, **options)
+        return model.fit(frame, sample_weight="w"), [entry.event for entry in ledger.entries()]
+
+    first = RecordingNoise(seed=3)
+    left, charged = fitted(rows, first)
+    second = ReplayingNoise(first.calls)
+    right, charged_too = fitted(other, second)
+    assert_same_state(left, right)
+    assert charged == charged_too
+    pairs = list(zip(first.calls, second.calls, strict=True))
+    assert [(one.kind, one.scale) for one, _ in pairs] == [(two.kind, two.scale) for _, two in pairs]
+    moves = [(one, one.values.astype(object) - two.values.astype(object)) for one, two in pairs]
+    loss = sum(NORMS[one.kind](move) / one.scale for one, move in moves)
+    assert 0.1 < loss <= 1 + 1e-9
+
+
 @pytest.mark.parametrize("where", [None, {"b": (-0.5, None)}])
 @pytest.mark.parametrize("change", [(1.0, 1.0, -1.0, 0.0), (-1.0, 1.0, 1.0, 99.0), (1.0, -1.0, 1.0, 2.0)])
 def test_nothing_but_noisy_values_depends_on_a_row_or_its_weight(monkeypatch, change, where) -> None:

@@ -119,7 +119,7 @@ def test_components_and_classes_are_drawn() -> None:
     components.fit(np.column_stack([AGE, COST]))
     (image,) = components.plot().axes[0].images
     np.testing.assert_allclose(image.get_array(), components.components_)
-    bayes = pf.GaussianNB(epsilon=5.0, schema=ILL).fit(table())
+    bayes = pf.GaussianNB(epsilon=5.0, schema=ILL, numeric="slope").fit(table())
     assert f"yes {bayes.theta_[1, 0]:.3g}" in bayes.plot().alt
 
 

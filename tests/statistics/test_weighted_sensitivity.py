@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privfit.privacy import Adjacency, Budget, PrivacyParameters
 from privfit.rows import Rows
 from privfit.schema import Category, Geometry, Numeric, Schema, SchemaError
-from privfit.statistics import TargetLattice, WeightedMonomials, distinct_sensitivity
+from privfit.statistics import WEIGHT_LEVELS, TargetLattice, WeightedMonomials, distinct_sensitivity
 from privfit.statistics.monomials import distinct_monomials, n_distinct, products_of, replaced_numbers, row_counts
+from privfit.statistics.weighted import LARGEST_VALUE
 from privfit.tables import open_table
 
 SHAPES = [
@@ -49,12 +51,19 @@ def coefficients(kind: str, degree: int, t: np.ndarray) -> np.ndarray:
 
 
 def statistic_of(
-    k: int, s: int, q: int, intercept: bool, degree: int, kind: str = "wave", classes: bool = False
+    k: int,
+    s: int,
+    q: int,
+    intercept: bool,
+    degree: int,
+    kind: str = "wave",
+    classes: bool = False,
+    weighed: bool = False,
 ) -> WeightedMonomials:
     geometry = schema_of(k, s, q, classes).geometry(intercept=intercept)
     assert geometry.target is not None
     lattice = TargetLattice.of(geometry.target)
-    return WeightedMonomials.of(geometry, lattice, coefficients(kind, degree, lattice.scaled))
+    return WeightedMonomials.of(geometry, lattice, coefficients(kind, degree, lattice.scaled), weighed)
 
 
 def encoded_rows(statistic: WeightedMonomials, rng: np.random.Generator, extra: int = 40) -> np.ndarray:
@@ -114,6 +123,41 @@ def test_no_row_moves_the_values_further_than_claimed(
     moved = max(int(np.abs(replaced - row).sum(axis=1).max()) for row in replaced)
     assert moved <= statistic.sensitivity("replace-one") <= 2 * claimed
     assert moved >= 0.5 * statistic.sensitivity("replace-one")
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("kind", ["wave", "line"])
+@pytest.mark.parametrize(("k", "s", "q", "intercept", "degree"), CASES)
+def test_no_row_and_no_weight_moves_the_values_further_than_paid_for(
+    k: int, s: int, q: int, intercept: bool, degree: int, kind: str, adjacency: Adjacency
+) -> None:
+    """Theorem 4: a row may change with its weight, which may be 0; as the plan is, for 2 m rows under replace-one."""
+    parameters = PrivacyParameters(Budget(1.0), adjacency).for_rows_left_out(50)
+    statistic = statistic_of(k, s, q, intercept, degree, kind, weighed=True)
+    rng = np.random.default_rng(k * 100 + s * 10 + q)
+    rows = encoded_rows(statistic, rng)
+    weights = [np.full(rows.shape[1], float(weight)) for weight in (0, WEIGHT_LEVELS)]
+    weights.append(rng.integers(0, WEIGHT_LEVELS + 1, rows.shape[1]).astype(float))
+    own = np.concatenate([contributions(statistic, np.vstack([rows, line])) for line in weights])
+    assert np.abs(own).max() <= LARGEST_VALUE
+    assert not own[: rows.shape[1]].any(), "a row of weight 0 is no row"
+    paid = statistic.row_sensitivity(parameters) * int(parameters.rows_per_person)
+    if adjacency == "add-remove":
+        moved = int(np.abs(own).sum(axis=1).max())
+    else:
+        moved = max(int(np.abs(own - row).sum(axis=1).max()) for row in own)
+    assert moved <= paid
+    assert moved >= (0.9 if adjacency == "add-remove" else 0.45) * paid
+
+
+def test_the_bound_with_weights_is_reached_so_that_a_smaller_one_is_caught() -> None:
+    statistic = statistic_of(1, 1, 1, True, 3, "line", weighed=True)
+    rows = encoded_rows(statistic, np.random.default_rng(0))
+    own = contributions(statistic, np.vstack([rows, np.full(rows.shape[1], float(WEIGHT_LEVELS))]))
+    parameters = PrivacyParameters(Budget(1.0), "add-remove")
+    assert int(np.abs(own).sum(axis=1).max()) == statistic.row_sensitivity(parameters)
+    moved = max(int(np.abs(own - row).sum(axis=1).max()) for row in own)
+    assert moved > statistic.row_sensitivity(PrivacyParameters(Budget(1.0)).for_rows_left_out(50))  # one, not two
 
 
 @pytest.mark.parametrize("intercept", [True, False])

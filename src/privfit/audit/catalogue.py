@@ -246,6 +246,10 @@ def _others(plain: Schema, numbers: Schema | None, given: Schema | None, seed: i
     for setting in (*PLAIN, {"intervals": True}) if given is None else ():
         times = {"time": STAY.name, "event": LEFT.name}
         yield case(CoxRegression, Schema((*FEATURES, STAY, LEFT)), setting, fixed=times, counts=True)
+        if setting == PLAIN[0]:
+            make = _maker(CoxRegression, Schema((*FEATURES, STAY, LEFT)), {**MOST, **times}, True)
+            weighed = Schema((*FEATURES, STAY, LEFT, WEIGHT))
+            yield Case(CoxRegression.__name__, _weighted(make), weighed, MOST, seed=seed)
     target = CLASSES if given is None else given.target
     targets: tuple[Column, ...] = (CLASSES, NUMBER) if given is None else () if target is None else (target,)
     for aim, setting in itertools.product(targets, (PLAIN[0], PLAIN[2])):

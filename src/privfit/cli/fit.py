@@ -99,8 +99,8 @@ ESTIMATORS: dict[Model, Any] = {
 }
 CLASSES = (Model.logistic, Model.svm, Model.additive_classifier, Model.naive_bayes)
 WITHOUT_TARGET = (Model.kmeans, Model.pca)
-ONE_WAY = (Model.pca, Model.naive_bayes, Model.cox)
-"""Models that one mechanism fits, and whose rows have no weights."""
+WITHOUT_WEIGHTS = (Model.kmeans, Model.pca, Model.naive_bayes)
+"""Models whose rows count alike."""
 
 
 def fit(
@@ -245,8 +245,8 @@ def _of_weights(
     model: Model, weight: str | None, max_weight: float | None, class_weight: str | None, schema: Schema
 ) -> dict[str, Any]:
     """Weights of rows, their bound, and weights of classes."""
-    weighed = tuple(known for known in Model if known not in (*WITHOUT_TARGET, *ONE_WAY))
-    balanced = tuple(known for known in CLASSES if known not in ONE_WAY)
+    weighed = tuple(known for known in Model if known not in WITHOUT_WEIGHTS)
+    balanced = tuple(known for known in CLASSES if known not in WITHOUT_WEIGHTS)
     _only(model, weighed, weight=weight)
     found = _only(model, weighed, max_weight=max_weight) | _only(model, balanced, class_weight=class_weight)
     if class_weight is None or class_weight == BALANCED:

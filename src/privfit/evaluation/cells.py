@@ -94,6 +94,60 @@ class NoisyCells:
         return Estimate(value, float(held.min(initial=1.0)), float(held.max(initial=0.0)))
 
 
+EMPTY = 2.0
+"""Cells at an end of the scores count as empty while they and all that are further out have fewer rows together than so
+many standard deviations of their noise: the noise of cells without rows would else be most of AUC's and log-loss's;
+papers/experiments/evaluation.py."""
+HIDDEN = 0.5
+"""How many standard deviations of their noise such cells may hold all the same, in the variance of a figure;
+papers/experiments/evaluation.py."""
+
+
+@dataclass(frozen=True)
+class TrimmedCells(NoisyCells):
+    """Counts of two classes by cells of scores, of which `low` and `high` cells at the ends count as empty."""
+
+    low: int
+    high: int
+
+    @classmethod
+    def of(cls, cells: NoisyCells) -> TrimmedCells:
+        """The cells without empty ends, as the noisy counts of both classes together show them."""
+        both = cells.noisy.reshape(2, -1).sum(axis=0)
+        low, high = (_empty(side, math.sqrt(2) * cells.sd) for side in (both, both[::-1]))
+        if low + high >= both.size:
+            low, high = 0, 0
+        return cls(cells.noisy, cells.sd, cells.n_rows, low, high)
+
+    @cached_property
+    def _held(self) -> NDArray[np.bool_]:
+        """Which cells do not count as empty."""
+        size = self.noisy.size // 2
+        return np.tile((np.arange(size) >= self.low) & (np.arange(size) < size - self.high), 2)
+
+    @cached_property
+    def counts(self) -> Floats:
+        """The counts, in one line: zero in cells that count as empty."""
+        own = NoisyCells(self.noisy[self._held], self.sd, self.n_rows).counts
+        found = np.zeros(self.noisy.size)
+        found[self._held] = own
+        return found
+
+    def noise_variance(self, weights: Floats) -> float:
+        """That of the cells which are counted, and what the others may hold."""
+        own = NoisyCells(self.noisy[self._held], self.sd, self.n_rows).noise_variance(weights[self._held])
+        sides = weights.reshape(2, -1)
+        ends = (sides[:, : self.low], sides[:, sides.shape[1] - self.high :])
+        return own + (HIDDEN * self.sd) ** 2 * sum(float(np.sum(end**2)) for end in ends)
+
+
+def _empty(counts: Floats, sd: float) -> int:
+    """How many cells from the first on do not stand out from noise."""
+    limits = EMPTY * sd * np.sqrt(np.arange(1, counts.size + 1))
+    clear = np.cumsum(counts) >= limits
+    return int(np.argmax(clear)) if clear.any() else counts.size
+
+
 SHARES = 501
 """Shares that are tried for the ends of an interval."""
 

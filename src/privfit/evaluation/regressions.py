@@ -35,7 +35,21 @@ papers/experiments/evaluation.py."""
 LEAST_EXCESS, MOST_EXCESS = 0.12, 0.7
 """Ends of that part. No command varies them."""
 UNSURE = 0.75
-"""The part of the same that intervals are wider by; papers/experiments/evaluation.py."""
+"""The part of the same that ends are further out by at which a tail is lighter than that;
+papers/experiments/evaluation.py."""
+WORST_TAIL, WORST_STEEPER, LEAST_WORST, MOST_WORST = 1.2, 18.0, 2.0, 8.0
+"""The most that squares are taken to have beyond a range, where a tail makes errors larger: over the squared range and
+the share of rows outside, as much at a ratio of squares to sizes of 1.5, more where that is larger, within limits. A
+Pareto law of index 3 has 2, one of 2.6 has 3. Larger values hold more tails and say less about light ones;
+papers/experiments/evaluation.py."""
+USUAL_SHARE, FALLING = 0.0267, 0.75
+"""The share of rows outside at which that holds (10,000 rows at epsilon 0.1), and the power of smaller ones that it
+falls with, because tails are steeper further out; papers/experiments/evaluation.py."""
+TOGETHER = 0.7
+"""The part of it that R2 may be off by: residuals and target mostly have their tails in the same rows;
+papers/experiments/evaluation.py."""
+SIZES_OF_WORST = 0.25
+"""What sizes have beyond a range then, over what squares have; papers/experiments/evaluation.py."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +129,33 @@ def _prediction(model: Any, table: DecodedTable) -> Floats:
 
 
 @dataclass(frozen=True)
+class Tail:
+    """What lies beyond a range, as a mean over all rows: what is likely, and the most that it is taken to be."""
+
+    likely: float
+    most: float
+
+    @property
+    def added(self) -> float:
+        """What is added to a sum."""
+        return self.likely / 2
+
+    @property
+    def less(self) -> float:
+        """By how much less it may be."""
+        return UNSURE * self.likely
+
+    @property
+    def more(self) -> float:
+        """By how much more."""
+        return max(self.most - self.added, 0.0)
+
+    def ends(self, value: float, half: float) -> tuple[float, float]:
+        """The ends of an interval whose halves are so wide without a tail."""
+        return value - math.hypot(half, self.less), value + math.hypot(half, self.more)
+
+
+@dataclass(frozen=True)
 class SumFigures:
     """Figures of noisy sums; `sd` is the standard deviation of the noise of each."""
 
@@ -133,52 +174,69 @@ class SumFigures:
 
     def _tail(self, place: int) -> tuple[float, float]:
         """The share of rows beyond a widened range, and by how much they are on average."""
-        reach, sizes = self.sums.reach[place], max(float(self.sums.sums[1]) / self.rows, 1e-3)
-        ratio = float(self.sums.sums[0]) / self.rows / sizes**2
-        part = NORMAL_EXCESS + STEEPER * (ratio - math.pi / 2)
+        reach = self.sums.reach[place]
+        part = NORMAL_EXCESS + STEEPER * (self._ratio - math.pi / 2)
         excess = reach / WIDER * min(max(part, LEAST_EXCESS), MOST_EXCESS)
         outside = math.exp(-(reach - reach / WIDER) / excess)
         return self.sums.cut_off[place] / self.sums.n_rows * outside, excess
+
+    def _most_beyond(self, place: int) -> float:
+        """The most that squares are taken to have beyond a range, as a mean over all rows."""
+        reach = self.sums.reach[place]
+        if reach >= REACH:
+            return 0.0
+        share = self.sums.cut_off[place] / self.sums.n_rows
+        worst = min(max(WORST_TAIL + WORST_STEEPER * (self._ratio - 1.5), LEAST_WORST), MOST_WORST)
+        return float(share * (reach / WIDER) ** 2 * worst * min((share / USUAL_SHARE) ** FALLING, 1.0))
+
+    @property
+    def _ratio(self) -> float:
+        """Squares to sizes of residuals: 1.57 for a normal law, more where tails are heavy."""
+        sizes = max(float(self.sums.sums[1]) / self.rows, 1e-3)
+        return float(self.sums.sums[0]) / self.rows / sizes**2
 
     @property
     def all(self) -> dict[str, Estimate]:
         """R2, root mean squared error, mean absolute error."""
         first, second = self.sums.reach
         noise = self.sd / self.rows
-        tails = self._beyond(0), self._beyond(1)
-        squares = self.sums.sums[0] / self.rows * first**2 + tails[0] / 2
+        tails = Tail(self._beyond(0), self._most_beyond(0)), Tail(self._beyond(1), self._most_beyond(1))
+        squares = self.sums.sums[0] / self.rows * first**2 + tails[0].added
         sizes = self.sums.sums[1] / self.rows * first
-        spread = self.sums.sums[2] / self.rows * second**2 + tails[1] / 2
+        spread = self.sums.sums[2] / self.rows * second**2 + tails[1].added
         mean = 2 * self.sums.sums[3] / self.rows * second
         errors = noise * first**2, math.hypot(noise * second**2, 4 * abs(mean) * noise * second)
         total = spread - mean**2
         heavy = max(3.0, 0.5 * first**2 / max(squares, first**2 / 1e4))
+        far = math.prod(self._tail(0)) if tails[0].likely else 0.0
+        own = Tail(far, tails[0].most * WIDER / first * SIZES_OF_WORST)
         return {
             "r2": self._r2(squares, total, errors, tails, heavy),
             "rmse": self._rmse(squares, errors[0], tails[0], heavy),
-            "mae": self._mae(sizes, squares, noise * first, math.prod(self._tail(0)) if tails[0] else 0.0),
+            "mae": self._mae(sizes, squares, noise * first, own),
         }
 
     def _r2(
-        self, squares: float, total: float, errors: tuple[float, float], tails: tuple[float, float], heavy: float
+        self, squares: float, total: float, errors: tuple[float, float], tails: tuple[Tail, Tail], heavy: float
     ) -> Estimate:
         if total <= CLEAR * errors[1]:
             return Estimate(math.nan, -math.inf, 1.0)
-        left = max(squares, 0.0) / total
+        left, (own, all_) = max(squares, 0.0) / total, tails
         sample = 4 * max(1 - left, 0.05) * left**2 / self.rows * heavy / 3
-        error = math.sqrt((errors[0] / total) ** 2 + (left * errors[1] / total) ** 2 + sample)
-        half = NORMAL * error + UNSURE * (tails[0] + left * tails[1]) / total
+        half = NORMAL * math.sqrt((errors[0] / total) ** 2 + (left * errors[1] / total) ** 2 + sample)
+        below = TOGETHER * own.more / total, left * all_.less / total
+        above = own.less / total, TOGETHER * left * all_.more / total
         value = 1 - squares / total
-        return Estimate(min(value, 1.0), min(value - half, 1.0), min(value + half, 1.0))
+        ends = value - math.hypot(half, *below), value + math.hypot(half, *above)
+        return Estimate(min(value, 1.0), min(ends[0], 1.0), min(ends[1], 1.0))
 
-    def _rmse(self, squares: float, error: float, tail: float, heavy: float) -> Estimate:
+    def _rmse(self, squares: float, error: float, tail: Tail, heavy: float) -> Estimate:
         sample = max(squares, 0.0) * math.sqrt((heavy - 1) / self.rows)
-        half = NORMAL * math.hypot(error, sample) + UNSURE * tail
-        ends = (max(end, 0.0) for end in (squares, squares - half, squares + half))
-        return Estimate(*(self.unit * math.sqrt(end) for end in ends))
+        low, high = tail.ends(squares, NORMAL * math.hypot(error, sample))
+        return Estimate(*(self.unit * math.sqrt(max(end, 0.0)) for end in (squares, low, high)))
 
-    def _mae(self, sizes: float, squares: float, error: float, tail: float) -> Estimate:
-        sample = max(squares - sizes**2, 0.0) / self.rows
-        value = sizes + tail / 2
-        half = NORMAL * math.sqrt(error**2 + sample) + UNSURE * tail
-        return Estimate(*(self.unit * max(end, 0.0) for end in (value, value - half, value + half)))
+    def _mae(self, sizes: float, squares: float, error: float, tail: Tail) -> Estimate:
+        value = sizes + tail.added
+        sample = max(squares - value**2, 0.0) / self.rows
+        low, high = tail.ends(value, NORMAL * math.sqrt(error**2 + sample))
+        return Estimate(*(self.unit * max(end, 0.0) for end in (value, low, high)))

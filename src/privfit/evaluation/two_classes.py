@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.evaluation.cells import Estimate, NoisyCells, around
+from privfit.evaluation.cells import Estimate, NoisyCells, TrimmedCells, around
 from privfit.evaluation.predictor import Predictor, probability, score_scale, second_class, squashed
 from privfit.evaluation.score_grid import ScoreGrid, WithinCells, crowded
 from privfit.evaluation.subject import Asked, Found, Subject
@@ -171,8 +171,13 @@ class TwoClassFigures:
         return rates
 
     @cached_property
+    def _trimmed(self) -> TrimmedCells:
+        """The cells between the lowest and the highest score that stand out from noise."""
+        return TrimmedCells.of(self.cells)
+
+    @cached_property
     def _halves(self) -> tuple[Floats, Floats]:
-        return self.cells.counts[: self._size], self.cells.counts[self._size :]
+        return self._trimmed.counts[: self._size], self._trimmed.counts[self._size :]
 
     @cached_property
     def _densities(self) -> tuple[WithinCells, WithinCells]:
@@ -185,7 +190,7 @@ class TwoClassFigures:
     @property
     def auc(self) -> Estimate:
         """The probability that a row of the second class has a higher score than one of the first; ties count half."""
-        is_clear = all(map(self.cells.is_clear, self._classes))
+        is_clear = all(map(self._trimmed.is_clear, self._classes))
         if not is_clear:
             return Estimate(math.nan, 0.0, 1.0)
         none, one = self._halves
@@ -196,17 +201,17 @@ class TwoClassFigures:
         value = float(one @ of_one / rows[1])
         gradient = np.concatenate([(of_none - value) / rows[0], (of_one - value) / rows[1]])
         tied = TIES * float(one @ ((ordered - 0.5) * none)) / (rows[0] * rows[1])
-        return around(value, math.sqrt(self.cells.variance(gradient) + tied**2), 0.0, 1.0)
+        return around(value, math.sqrt(self._trimmed.variance(gradient) + tied**2), 0.0, 1.0)
 
     # -- what follows from probabilities -----------------------------------------------------------
 
     def _mean_of(self, of_none: Callable[[Floats], Floats], of_one: Callable[[Floats], Floats]) -> Estimate:
         """The mean over all rows of a function of the predicted probability, one for each class."""
-        every, counts = np.ones(2 * self._size), self.cells.counts
+        every, counts = np.ones(2 * self._size), self._trimmed.counts
         alike = [WithinCells.even(own.points) for own in self._densities]
         accounts = [own.means(of_none(own.points), of_one(own.points)) for own in (*self._densities, *alike)]
         means = [float(account @ counts) / max(float(counts.sum()), 1.0) for account in accounts]
-        return self.cells.ratio((accounts[0] + accounts[1]) / 2, every, (max(means) - min(means)) / 2)
+        return self._trimmed.ratio((accounts[0] + accounts[1]) / 2, every, (max(means) - min(means)) / 2)
 
     @property
     def log_loss(self) -> Estimate:

@@ -23,7 +23,7 @@ from privfit.models.inputs import Input
 from privfit.models.logistic import LogisticRegression
 from privfit.models.named import ADDITIVE
 from privfit.models.pairs import pair_facts, restored_pairs
-from privfit.models.perturbed import ERMResult, automatic_numbers
+from privfit.models.perturbed import ERMResult, density_of
 from privfit.models.pictures import drawn_shapes, maps_of
 from privfit.models.private import FitResult, WeightedFit
 from privfit.models.report import JSONObject
@@ -165,8 +165,8 @@ class AdditiveRegressor(
         used, self._knots_used = self.numeric, AUTO_KNOTS
         if used == "auto":
             rows = public_rows(given, parameters)
-            columns = len(given.schema.features)
-            used, self._knots_used = automatic_numbers(parameters, columns, rows, REGRESSION_SLOPE_BELOW)
+            few = rows is not None and density_of(parameters, len(given.schema.features), rows) < REGRESSION_SLOPE_BELOW
+            used = "slope" if few else "splines"
         self._numeric_used = used  # type: ignore[assignment]
         most = None if given.weights is None else given.weights.most
         problem = QuadraticProblem(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -15,7 +16,7 @@ from privfit.mechanisms.perturbation.hazard_fit import HazardFit
 from privfit.models._docs import documented
 from privfit.models.inputs import Input, predicting
 from privfit.models.intervals import ModelWithIntervals, ShownCertainty
-from privfit.models.private import FitResult
+from privfit.models.private import FitResult, WeightedFit
 from privfit.models.report import JSONObject
 from privfit.models.survival_input import (
     columns_of,
@@ -33,7 +34,7 @@ _Result = FitResult[ObjectiveHazards, HazardProblem, HazardFit]
 
 
 @documented
-class CoxRegression(ModelWithIntervals):
+class CoxRegression(WeightedFit, ModelWithIntervals):
     """Proportional hazards: how columns multiply the rate at which an event happens, fitted under differential privacy.
 
     The hazard of a person is that of somebody with average scores, times e^(coef'x + intercept). As in Cox's
@@ -125,6 +126,7 @@ class CoxRegression(ModelWithIntervals):
         numeric: str = "auto",
         rows_per_person: int = 1,
         expected_rows: int | None = None,
+        max_weight: float | None = None,
         intervals: bool = False,
         ledger: Ledger | None = None,
         random_state: Seed = None,
@@ -140,6 +142,7 @@ class CoxRegression(ModelWithIntervals):
         self.numeric = numeric
         self.rows_per_person = rows_per_person
         self.expected_rows = expected_rows
+        self.max_weight = max_weight
         self.intervals = intervals
         self.ledger = ledger
         self.random_state = random_state
@@ -233,7 +236,8 @@ class CoxRegression(ModelWithIntervals):
     ) -> tuple[HazardProblem, Geometry]:
         self._numeric_used = cast("Numbers", "slope" if self.numeric == "auto" else self.numeric)
         self._knots_used = AUTO_KNOTS
-        problem = hazard_problem(self._columns(schema_of(self))[0])
+        most = None if given.weights is None else given.weights.most
+        problem = replace(hazard_problem(self._columns(schema_of(self))[0]), max_weight=most)
         return problem, mechanism.geometry(given.schema, problem, self._numeric_used)
 
     def _keep(self, result: _Result) -> None:

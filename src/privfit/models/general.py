@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +17,14 @@ from privfit.losses import LINKS, SQUARED, PolynomialLoss, logistic, squared
 from privfit.mechanisms import LinearFit, PolynomialFit, PolynomialMechanism, QuadraticProblem
 from privfit.mechanisms.base import AnyMechanism
 from privfit.models._docs import documented
-from privfit.models.base import MomentModel
+from privfit.models.base import MomentModel, WeighedClasses
 from privfit.models.classes import ClassModel
-from privfit.models.inputs import predicting
+from privfit.models.inputs import Input, predicting
 from privfit.models.named import MOMENTS
-from privfit.models.private import FitResult
+from privfit.models.private import FitResult, WeightedFit
 from privfit.models.report import JSONObject
-from privfit.privacy import Ledger, PrivacyError, Seed
+from privfit.models.weights import class_weights_of
+from privfit.privacy import Ledger, PrivacyError, PrivacyParameters, Seed
 from privfit.schema import Schema
 from privfit.tables import TableLike
 
@@ -65,6 +68,7 @@ class _FunctionalModel(MomentModel[PolynomialMechanism, PolynomialFit | LinearFi
         random_state: Seed = None,
         n_jobs: int | None = None,
         max_memory: int | str | None = None,
+        max_weight: float | None = None,
     ) -> None:
         super().__init__(
             epsilon,
@@ -82,6 +86,7 @@ class _FunctionalModel(MomentModel[PolynomialMechanism, PolynomialFit | LinearFi
             max_memory=max_memory,
         )
         self.loss = loss
+        self.max_weight = max_weight
 
     _loss = SQUARED  # the loss that counts is the mechanism's own
     _loss_not_kept = False
@@ -124,7 +129,7 @@ class _FunctionalModel(MomentModel[PolynomialMechanism, PolynomialFit | LinearFi
 
 
 @documented
-class FunctionalRegressor(RegressorMixin, _FunctionalModel):  # type: ignore[misc]
+class FunctionalRegressor(RegressorMixin, WeightedFit, _FunctionalModel):  # type: ignore[misc]
     """Regression with any loss of the linear predictor, fitted under differential privacy.
 
     The loss f(z, y) of the linear predictor z = coef_'x + intercept_ is replaced by a polynomial in z, so that sums
@@ -230,7 +235,7 @@ def _has_probabilities(model: FunctionalClassifier) -> bool:
 
 @documented
 class FunctionalClassifier(
-    ClassModel[PolynomialMechanism, QuadraticProblem, PolynomialFit | LinearFit], _FunctionalModel
+    WeighedClasses, ClassModel[PolynomialMechanism, QuadraticProblem, PolynomialFit | LinearFit], _FunctionalModel
 ):
     """Classification into two classes with any loss of the linear predictor, under differential privacy.
 
@@ -242,6 +247,9 @@ class FunctionalClassifier(
     loss : PolynomialLoss or None
         The loss. None is `pf.losses.logistic()`: the logistic loss by a polynomial of degree two that follows it on
         [-4, 4]. It is public: choose it without looking at the rows.
+    class_weight : dict or None
+        How much rows of each class count: public numbers by class, where a class that is not named counts 1. Weights of
+        rows multiply it.
 
     See Also
     --------
@@ -269,6 +277,59 @@ class FunctionalClassifier(
     >>> bool(model.score(X, y) > 0.8)
     True
     """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        loss: PolynomialLoss | None = None,
+        delta: float = 0.0,
+        schema: Schema | str | Path | None = None,
+        mechanism: str | AnyMechanism = "auto",
+        adjacency: str = "replace-one",
+        fit_intercept: bool = True,
+        numeric: str = "auto",
+        rows_per_person: int = 1,
+        expected_rows: int | None = None,
+        ledger: Ledger | None = None,
+        random_state: Seed = None,
+        n_jobs: int | None = None,
+        max_memory: int | str | None = None,
+        max_weight: float | None = None,
+        class_weight: dict[Any, float] | None = None,
+    ) -> None:
+        super().__init__(
+            epsilon,
+            loss=loss,
+            delta=delta,
+            schema=schema,
+            mechanism=mechanism,
+            adjacency=adjacency,
+            fit_intercept=fit_intercept,
+            numeric=numeric,
+            rows_per_person=rows_per_person,
+            expected_rows=expected_rows,
+            ledger=ledger,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            max_memory=max_memory,
+            max_weight=max_weight,
+        )
+        self.class_weight = class_weight
+
+    def _settled(
+        self, mechanism: PolynomialMechanism, given: Input, parameters: PrivacyParameters
+    ) -> tuple[PolynomialMechanism, Input]:
+        """With the weights of classes, which are a part of the loss."""
+        if self.class_weight is None:
+            return mechanism, given
+        weights = class_weights_of(self, self.class_weight, mechanism, given.schema)
+        if not weights:
+            raise PrivacyError(
+                "class_weight='balanced' was given to FunctionalClassifier, whose mechanism buys no counts of classes. "
+                "Give public numbers, such as {'no': 1.0, 'yes': 5.0}, or use LogisticRegression. Nothing was charged."
+            )
+        return replace(mechanism, class_weights=weights), given
 
     def _default_loss(self) -> PolynomialLoss:
         return logistic()

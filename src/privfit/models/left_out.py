@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from privfit.models.inputs import Input
 from privfit.privacy import PrivacyParameters, Sampler
-from privfit.rows import used_rows
+from privfit.rows import count_rows, used_rows
 from privfit.schema import DROP, Schema
 
 
@@ -20,6 +20,14 @@ def using_rows(given: Input, parameters: PrivacyParameters, sampler: Sampler) ->
     besides = () if given.weights is None else (given.weights.column,)
     table = used_rows(given.table, given.schema, int(parameters.rows_per_person), key, counted, besides)
     return replace(given, table=table, schema=given.schema.of_used_rows(), declared=given.schema)
+
+
+def public_rows(given: Input, parameters: PrivacyParameters) -> int | None:
+    """The number of rows by which a fit may be planned: that of the table where it is public, or the expected one."""
+    if parameters.adjacency != "replace-one":
+        return parameters.expected_rows
+    known = given.table.n_rows
+    return count_rows(given.table, given.schema) if known is None or given.table.passes_once else known
 
 
 def stating_rows_left_out(schema: Schema, declared: Schema) -> Schema:

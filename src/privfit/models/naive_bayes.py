@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from numbers import Real
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +15,14 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from privfit.mechanisms import NaiveBayes
-from privfit.mechanisms.base import Description, Numbers
+from privfit.mechanisms.base import Description
+from privfit.mechanisms.histograms.class_sums import MOST_BINS, automatic_bins
 from privfit.models import saving
 from privfit.models._docs import documented
 from privfit.models.classes import public_classes
 from privfit.models.inputs import Input, predict_table, predicting
+from privfit.models.left_out import public_rows
+from privfit.models.model_files import ModelFileError
 from privfit.models.private import FitResult, PrivateModel
 from privfit.models.report import JSONObject
 from privfit.privacy import Ledger, PrivacyError, PrivacyParameters, Seed
@@ -48,9 +51,10 @@ class GaussianNB(ClassifierMixin, PrivateModel[NaiveBayes, None, ClassProfiles])
         Public shares of the classes, in the order of `classes_`. None takes the noisy shares of the table.
     numeric : {'auto', 'slope', 'bins'}
         How numeric columns without bins of their own enter: by mean and variance ("slope", as in scikit-learn), or by
-        the shares of public bins ("bins", a histogram). "auto" is "slope" here.
+        the shares of public bins ("bins", a histogram). "auto" is bins, the more the more rows and epsilon there are
+        per column, and "slope" where there are too few for 7, or the number of rows is not known.
     expected_rows : int or None
-        Not needed: under "add-remove" the numbers of rows are released with noise.
+        Under "add-remove" the numbers of rows are released with noise; with a public guess "auto" can choose bins.
 
     Attributes
     ----------
@@ -94,6 +98,8 @@ class GaussianNB(ClassifierMixin, PrivateModel[NaiveBayes, None, ClassProfiles])
     """
 
     _is_classifier = True
+    _bins_used: int | Literal["auto"] | None = None
+    """In how many bins numbers without bins of their own fall; None for a mean and a variance."""
     _choices: ClassVar[dict[str, tuple[object, ...]]] = {"numeric": ("auto", "slope", "bins")}
 
     def __init__(
@@ -256,14 +262,21 @@ class GaussianNB(ClassifierMixin, PrivateModel[NaiveBayes, None, ClassProfiles])
     def _chosen_mechanism(self) -> NaiveBayes:
         return NaiveBayes()
 
-    @property
-    def _numbers(self) -> Numbers:
-        return "bins" if self.numeric == "bins" else "slope"
+    def _bins_for(self, given: Input, parameters: PrivacyParameters) -> int | Literal["auto"] | None:
+        if self.numeric != "auto":
+            return "auto" if self.numeric == "bins" else None
+        return automatic_bins(parameters, len(given.schema.features), public_rows(given, parameters))
+
+    def _geometry_of(self, mechanism: NaiveBayes, schema: Schema) -> Geometry:
+        if self._bins_used is None:
+            return mechanism.geometry(schema)
+        return mechanism.geometry(schema, numeric="bins", bins=self._bins_used)
 
     def _encoded(self, mechanism: NaiveBayes, given: Input, parameters: PrivacyParameters) -> tuple[None, Geometry]:
         assert isinstance(given.schema.target, Category)
         self._checked_priors(len(given.schema.target.levels))
-        return None, mechanism.geometry(given.schema, numeric=self._numbers)
+        self._bins_used = self._bins_for(given, parameters)
+        return None, self._geometry_of(mechanism, given.schema)
 
     def _checked_priors(self, classes: int) -> Floats | None:
         if self.priors is None:
@@ -322,17 +335,25 @@ class GaussianNB(ClassifierMixin, PrivateModel[NaiveBayes, None, ClassProfiles])
         return constant, linear, quadratic
 
     def _described(self, result: _Result) -> Description:
-        return Description(notes=(f"noise on counts of rows has sd {result.fit.noise.sd:.3g}",))
+        notes = [f"noise on counts of rows has sd {result.fit.noise.sd:.3g}"]
+        if isinstance(self._bins_used, int):
+            notes.append(f"numbers without bins of their own fall into {self._bins_used}, by public facts")
+        return Description(notes=tuple(notes))
 
     def _facts(self) -> JSONObject:
         return {
             "counts": self.class_count_.tolist(),
             "means": self._means.tolist(),
             "variances": self._variances.tolist(),
+            "bins": self._bins_used,
         }
 
     def _restore_facts(self, facts: JSONObject) -> None:
-        self._geometry = NaiveBayes().geometry(self.schema_, numeric=self._numbers)
+        bins = facts.get("bins", "auto" if self.numeric == "bins" else None)
+        if bins not in (None, "auto") and not (type(bins) is int and 2 <= bins <= MOST_BINS):
+            raise ModelFileError("A model file of GaussianNB has a number of bins that it never has. Fit again.")
+        self._bins_used = bins
+        self._geometry = self._geometry_of(NaiveBayes(), self.schema_)
         counts, means, variances = (
             np.array(facts[name], dtype=np.float64) for name in ("counts", "means", "variances")
         )

@@ -10,7 +10,7 @@ from typing import Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.mechanisms import LinearFit, PenaltySelection, QuadraticProblem
+from privfit.mechanisms import PenaltySelection, QuadraticProblem
 from privfit.mechanisms.base import AnyMechanism, Description
 from privfit.models._docs import documented
 from privfit.models.inputs import Input
@@ -173,7 +173,7 @@ class _Penalised(LinearRegression):
         strength = fit.penalty[0] / self._ratio() if self._ratio() > 0.5 else fit.penalty[1] / (1 - self._ratio())
         per_column = strength
         if not self._ridge:
-            per_column = strength / max(fit.moments.n_rows if isinstance(fit, LinearFit) else fit.rows, 1.0)
+            per_column = strength / max(fit.rows, 1.0)
         numbers = self.alphas is not None if self._selects() else self.alpha != "auto"
         self.alpha_ = float(per_column[0]) if numbers else per_column
         self.dual_gap_ = fit.gap

@@ -13,11 +13,12 @@ from privfit.losses import LOGISTIC, ConvexLoss
 from privfit.mechanisms import BalancedPerturbation, ERMFit, ERMProblem, Perturbation
 from privfit.mechanisms.base import AnyMechanism, Description, Numbers
 from privfit.mechanisms.perturbation.certainty import Certainty
-from privfit.mechanisms.perturbation.defaults import NOISE_LIMIT, SLOPE_BELOW
+from privfit.mechanisms.perturbation.defaults import FEWER_KNOTS, NOISE_LIMIT, SLOPE_BELOW
 from privfit.mechanisms.perturbation.problem import Coupling, coupling_for
 from privfit.models.base import PrivateLinearModel
 from privfit.models.features import USUAL_COMPONENTS, fourier_features, short_rows
 from privfit.models.inputs import Input, predict_table, predicting
+from privfit.models.left_out import public_rows
 from privfit.models.model_files import ModelFileError
 from privfit.models.named import PERTURBATIONS, ERMMechanism
 from privfit.models.pairs import pair_facts, restored_pairs
@@ -25,7 +26,7 @@ from privfit.models.private import FitResult, MechanismChoice
 from privfit.models.report import JSONObject
 from privfit.models.weights import BALANCED, class_weights_of, takes_weights
 from privfit.privacy import PrivacyError, PrivacyParameters
-from privfit.rows import count_rows, feature_scores
+from privfit.rows import feature_scores
 from privfit.schema import AUTO_KNOTS, Category, Geometry, Numeric, Schema
 from privfit.tables import TableLike
 
@@ -47,8 +48,9 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
     ----------
     numeric : {'auto', 'slope', 'bins', 'splines'}
         Encoding of numeric columns that have no bins of their own: one slope, one indicator per bin, or linear
-        B-splines. "auto" is "slope" where rows times epsilon over columns is below 200, and splines with 8 knots from
-        there on or where the number of rows is not known beforehand; it is "slope" for the functional mechanism.
+        B-splines. "auto" is "slope" where rows times epsilon over columns is below 30, splines with 3 knots below 100,
+        with 5 below 200, and with 8 from there on or where the number of rows is not known beforehand; it is "slope"
+        for the functional mechanism.
     kernel : {'linear', 'rbf'}
         "rbf" fits a linear model of random Fourier features, drawn from a public seed: a model that is nonlinear in all
         columns jointly.
@@ -142,12 +144,7 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
             return "slope", AUTO_KNOTS  # a kernel is nonlinear by itself, and a norm is one of slopes
         if not mechanism.chooses_encoding:
             return mechanism.numbers(self.numeric, mechanism.numeric), AUTO_KNOTS
-        known = parameters.expected_rows
-        if parameters.adjacency == "replace-one":
-            known = given.table.n_rows
-            if known is None or given.table.passes_once:
-                known = count_rows(given.table, given.schema)
-        return automatic_numbers(parameters, len(given.schema.features), known)
+        return automatic_numbers(parameters, len(given.schema.features), public_rows(given, parameters))
 
     def _problem(
         self, mechanism: ERMMechanismT, schema: Schema, numeric: Numbers = "slope", knots: int = AUTO_KNOTS
@@ -292,16 +289,21 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
 AnyPerturbedModel = PerturbedModel[Any, Any]
 
 
-def automatic_numbers(
-    parameters: PrivacyParameters, columns: int, n_rows: int | None, below: float = SLOPE_BELOW
-) -> tuple[Numbers, int]:
-    """How numbers enter where nobody says, and with how many knots: as splines where rows times epsilon per column
-    suffice.
+def automatic_numbers(parameters: PrivacyParameters, columns: int, n_rows: int | None) -> tuple[Numbers, int]:
+    """How numbers enter where nobody says, and with how many knots: with fewer where rows times epsilon per column are
+    few, from public facts.
     """
     if n_rows is None:
         return "splines", AUTO_KNOTS
-    density = n_rows * parameters.budget.epsilon / (columns * parameters.rows_per_person)
-    return ("slope" if density < below else "splines"), AUTO_KNOTS
+    density = density_of(parameters, columns, n_rows)
+    if density < SLOPE_BELOW:
+        return "slope", AUTO_KNOTS
+    return "splines", next((knots for below, knots in FEWER_KNOTS if density < below), AUTO_KNOTS)
+
+
+def density_of(parameters: PrivacyParameters, columns: int, n_rows: int) -> float:
+    """Rows times epsilon, per column and over rows per person."""
+    return n_rows * parameters.budget.epsilon / (columns * parameters.rows_per_person)
 
 
 def table_units(weights: Floats, geometry: Geometry, fit_intercept: bool) -> tuple[Floats, float]:

@@ -95,13 +95,17 @@ def survival_input(model: Any, X: TableLike, y: ArrayLike | None, many_classes: 
 
 
 def signed_input(given: Input, time: Numeric, event: Category) -> Input:
-    """The same with features, and a signed time as the target, which are computed of every row."""
-    columns = given.schema.columns
+    """The same with features, and a signed time as the target, which are computed of every row; weights of rows, if
+    there are any, stay as they are.
+    """
+    columns, weighed = given.schema.columns, () if given.weights is None else (given.weights.column,)
     names = [column.name for column in columns]
     kept = [place for place, name in enumerate(names) if name not in (time.name, event.name)]
-    compute = SignedTimes(tuple(kept), time, event, names.index(time.name), names.index(event.name))
+    last = tuple(range(len(names), len(names) + len(weighed)))
+    compute = SignedTimes(tuple(kept), time, event, names.index(time.name), names.index(event.name), last)
     features, target = [columns[place] for place in kept], signed_target(time)
-    table = ComputedTable(given.table, columns, [*(column.name for column in features), target.name], compute)
+    made = [column.name for column in (*features, target, *weighed)]
+    table = ComputedTable(given.table, [*columns, *weighed], made, compute)
     return replace(given, table=table, schema=Schema(features, target))
 
 

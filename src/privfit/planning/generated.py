@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.planning.sampled_law import Coded, Law, SampledLaw
+from privfit.planning.summary import rows_of_summary
 from privfit.privacy import PublicGenerator, seeded_generator
 from privfit.schema import Category, Column, Numeric, Schema
 from privfit.tables import DataError, Frame, TableLike, columns_to_frame, in_memory, joined
@@ -36,11 +37,11 @@ class Source:
     laws: SampledLaw | None = None
 
     @classmethod
-    def of(cls, schema: Schema, public: TableLike | None, seed: int) -> Source:
-        """From the schema, and from public rows where there are some."""
+    def of(cls, schema: Schema, public: TableLike | Mapping[Any, Any] | None, seed: int) -> Source:
+        """From the schema, and from public rows, or a summary of them, where there are some."""
         if public is None:
             return cls(schema, None, None if schema.target is None else made_up_law(schema, seed))
-        sample = coded_sample(schema, public)
+        sample = rows_of_summary(schema, public, seed) if isinstance(public, Mapping) else coded_sample(schema, public)
         return cls(schema, sample, None, None if schema.target is None else SampledLaw.of(schema, sample, seed))
 
     def with_law(self, seed: int) -> Source:
@@ -49,6 +50,10 @@ class Source:
 
     def table(self, n_rows: int, seed: int) -> Frame:
         """So many rows."""
+        return columns_to_frame(self.decoded(self.coded(n_rows, seed)))
+
+    def coded(self, n_rows: int, seed: int) -> Coded:
+        """The same as numbers, levels as their places."""
         generator = seeded_generator(seed)
         if self.sample is None:
             values = {column.name: _from_schema(column, n_rows, generator) for column in self.schema.features}
@@ -60,7 +65,11 @@ class Source:
             }
         if self.law is not None and self.schema.target is not None:
             values[self.schema.target.name] = self.law.draw(values, generator)
-        return columns_to_frame({column.name: _decoded(column, values) for column in self.schema.columns})
+        return values
+
+    def decoded(self, values: Coded) -> dict[str, NDArray[Any]]:
+        """Columns by name, levels as the schema has them."""
+        return {column.name: _decoded(column, values) for column in self.schema.columns}
 
 
 def _from_schema(column: Column, n_rows: int, generator: PublicGenerator) -> Floats:

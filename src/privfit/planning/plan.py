@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from privfit.planning.costs import changes, measured_changes
 from privfit.planning.generated import Source
+from privfit.planning.hazards import HazardSource, with_time
 from privfit.planning.result import Forecast, Plan, forecast
 from privfit.planning.simulation import MODELS, NO_NOISE, Repetition, Settings, Step, without_noise
 from privfit.privacy import Budget, PrivacyError
@@ -26,7 +27,7 @@ def plan(
     *,
     model: str = "logistic",
     epsilon: Sequence[float] = (0.1, 0.2, 0.4, 0.8, 1.6),
-    public: TableLike | None = None,
+    public: TableLike | Mapping[Any, Any] | None = None,
     mechanisms: Sequence[str] | None = None,
     repetitions: int = 3,
     rows_per_person: int = 1,
@@ -49,13 +50,14 @@ def plan(
         Number of rows of the private table, or a public guess.
     model : str, default='logistic'
         One of "linear", "ridge", "lasso", "elastic-net", "logistic", "svc", "kmeans", "additive-regressor",
-        "additive-classifier".
+        "additive-classifier", "cox"; for the last one `time` and `event` are given as to `CoxRegression`.
     epsilon : sequence of float, default=(0.1, 0.2, 0.4, 0.8, 1.6)
         The epsilons to compare.
-    public : array-like, data frame, Arrow table, str, Path or None, default=None
+    public : array-like, data frame, Arrow table, str, Path, dict or None, default=None
         Public rows with the columns of the schema. They are resampled, numbers are smoothed a little, and the target of
         each generated table is drawn from a law that they leave possible. Never the private table: the plan would
-        reveal its rows.
+        reveal its rows. Or a public summary: a dict of (mean, standard deviation) by number, of shares of levels by
+        category, and of correlations by pair of names; rows are made that agree with it.
     mechanisms : sequence of str or None, default=None
         Mechanisms to compare, by name; None for all that the model knows.
     repetitions : int, default=3
@@ -98,11 +100,17 @@ def plan(
     >>> plan.best(1.0).score >= plan.best(0.1).score
     True
     """
+    if model == "cox":
+        schema, parameters = with_time(_loaded(schema), parameters)
     settled = checked_schema(schema, model)
     _check_counts(n_rows=n_rows, repetitions=repetitions, max_rows=max_rows)
     epsilons = tuple(sorted({Budget(one).epsilon for one in epsilon}))
     settings = Settings(model, int(n_rows), int(max_rows), rows_per_person, parameters)
-    source = Source.of(settled, public, random_state)
+    event = parameters.get("event")
+    if isinstance(event, Category) and model == "cox":
+        source: Source | HazardSource = HazardSource.of(settled, event, public, random_state)
+    else:
+        source = Source.of(settled, public, random_state)
     tables = [Repetition.of(source, settings.simulated_rows, random_state + one) for one in range(int(repetitions))]
     names, refused = _usable(mechanisms, settings, settled, tables[0])
     middle = epsilons[len(epsilons) // 2]
@@ -120,7 +128,7 @@ def plan(
         settings.n_rows,
         settings.simulated_rows,
         len(tables),
-        "schema" if public is None else "public sample",
+        "schema" if public is None else "public summary" if isinstance(public, Mapping) else "public sample",
         measure(settled, model),
         reference,
         forecasts,
@@ -165,10 +173,7 @@ def checked_schema(schema: object, model: str) -> Schema:
     """The schema of used rows, with a target that the model predicts."""
     if model not in MODELS:
         raise PrivacyError(f"model={model!r} was given; a plan knows {list(MODELS)}. Name one of these.")
-    settled = Schema.load(schema) if isinstance(schema, str | Path) else schema
-    if not isinstance(settled, Schema) or settled.any_width:
-        raise SchemaError("plan needs a pf.Schema with named columns, or the path of a TOML file. Give one.")
-    settled = settled.of_used_rows()
+    settled = _loaded(schema).of_used_rows()
     if model == "kmeans":
         return settled.with_target(None)
     wanted = Category if model in CLASSIFIERS else Numeric
@@ -177,6 +182,13 @@ def checked_schema(schema: object, model: str) -> Schema:
             f"The plan is for {model}, which predicts a {wanted.__name__} target, and the schema has "
             f"{'none' if settled.target is None else type(settled.target).__name__}. Change the target or the model."
         )
+    return settled
+
+
+def _loaded(schema: object) -> Schema:
+    settled = Schema.load(schema) if isinstance(schema, str | Path) else schema
+    if not isinstance(settled, Schema) or settled.any_width:
+        raise SchemaError("plan needs a pf.Schema with named columns, or the path of a TOML file. Give one.")
     return settled
 
 
@@ -190,4 +202,6 @@ def measure(schema: Schema, model: str) -> str:
     """What a score of this model is."""
     if model == "kmeans":
         return "explained share of the scaled variance"
+    if model == "cox":
+        return "concordance"
     return "share of right classes" if isinstance(schema.target, Category) else "R^2"

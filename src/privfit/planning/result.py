@@ -64,7 +64,7 @@ class Plan:
     repetitions : int
         Number of generated tables.
     source : str
-        What tables were generated from: "schema", or "public sample".
+        What tables were generated from: "schema", "public sample" or "public summary".
     measure : str
         What a score is.
     reference : float

@@ -184,13 +184,15 @@ class Numeric:
         """Whether rows are left out where this column, a target, is missing."""
         return self.fill == DROP
 
-    def edges(self, bins: Bins = None) -> tuple[float, ...]:
+    def edges(self, bins: Bins = None, scaled: bool = False) -> tuple[float, ...]:
         """Return the inner edges of this column's bins: its own, or those of `bins` when it has none.
 
         Parameters
         ----------
         bins : int, sequence of float, 'auto' or None, default=None
             Bins for a column that has none of its own.
+        scaled : bool, default=False
+            Whether a number of bins is meant on the column's own scale, as "auto" is: a logarithm where it is wide.
 
         Returns
         -------
@@ -204,7 +206,7 @@ class Numeric:
             raise SchemaError(
                 f"Column {self.name!r} has no bins. Give it some: Numeric({self.name!r}, ..., bins='auto')."
             )
-        wide = own == "auto" and self.is_wide
+        wide = (own == "auto" or scaled) and self.is_wide
         count = AUTO_BINS if own == "auto" else int(own)  # type: ignore[arg-type]
         return log_edges(self.low, self.high, count) if wide else equal_edges(self.low, self.high, count)
 

@@ -111,11 +111,13 @@ def make_block(
     shares: bool = False,
     knots: int = 0,
     gaps: Gaps = "refused",
+    scaled: bool = False,
 ) -> Block:
     """The block of one column, starting at encoded column `start`.
 
     `whole` gives two levels a column each, so that they can carry a constant; with `shares` numbers without bins of
-    their own are scaled to [0, 1], with `knots` they become lines between so many.
+    their own are scaled to [0, 1], with `knots` they become lines between so many. `scaled` bins are equal on the
+    column's own scale.
     """
     if isinstance(column, Numeric) and column.fill == MISSING and column.bins is None and bins is None:
         return _block_with_gaps(column, start, "refused" if paper or shares else gaps, anchored, knots or AUTO_KNOTS)
@@ -133,7 +135,7 @@ def make_block(
     if isinstance(column, Numeric) and column.bins is None and bins is None:
         share = paper or shares
         return Block(column, "share" if share else "slope", start, 1, (column.name,), anchored=anchored and not share)
-    edges = column.edges(bins) if isinstance(column, Numeric) else ()
+    edges = column.edges(bins, scaled=scaled and column.bins is None) if isinstance(column, Numeric) else ()
     labels = level_labels(column, edges)
     if paper:
         return Block(column, "indicators", start, len(labels) - 1, labels, edges)
@@ -340,6 +342,7 @@ def geometry_of(
     whole: bool = False,
     shares: bool = False,
     gaps: Gaps = "refused",
+    bins: int | Literal["auto"] = "auto",
 ) -> Geometry:
     """Return the public geometry of the encoded rows.
 
@@ -366,6 +369,8 @@ def geometry_of(
         Whether numbers without bins are scaled to [0, 1] and not to [-1, 1].
     gaps : {'refused', 'slope', 'spline'}, default='refused'
         How numbers without bins enter whose missing values have a coefficient of their own.
+    bins : int or 'auto', default='auto'
+        Number of bins of a number in bins; "auto" is what the column says.
 
     Returns
     -------
@@ -374,12 +379,19 @@ def geometry_of(
     """
     if self.any_width:
         raise SchemaError("This schema is a box of open width. Settle it first: schema.with_features(names).")
-    bins: Bins = "auto" if numeric == "bins" else None
+    between: Bins = bins if numeric == "bins" else None
     points = knots if numeric == "splines" else 0
     through_origin = anchored != "no" and not paper
-    carrier = constant_carrier(self.features, bins, points, gaps) if through_origin else None
+    carrier = constant_carrier(self.features, between, points, gaps) if through_origin else None
     encoded = partial(
-        make_block, bins=bins, paper=paper, anchored=through_origin, shares=shares, knots=points, gaps=gaps
+        make_block,
+        bins=between,
+        paper=paper,
+        anchored=through_origin,
+        shares=shares,
+        knots=points,
+        gaps=gaps,
+        scaled=True,
     )
     blocks: list[Block] = []
     start = int(intercept)

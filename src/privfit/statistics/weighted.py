@@ -16,14 +16,20 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.privacy import Adjacency
+from privfit.privacy import Adjacency, PrivacyParameters
 from privfit.schema import Block, Geometry, SchemaError
 from privfit.statistics.monomials import Monomial, distinct_monomials, n_distinct, occurs, replaced_numbers, row_counts
+from privfit.statistics.weighted_moments import WEIGHT_LEVELS
 
 LARGEST_VALUE = 1 << 38
 """The largest released value of one row, so that sums over millions of rows fit 64 bits."""
 STEPS = {1: 1 << 16, 2: 1 << 13, 3: 1 << 9, 4: 1 << 7}
 """Lattice steps to 1 in a feature, by degree: a monomial of that degree stays below LARGEST_VALUE."""
+WEIGHT_UNITS = 1 << 10
+"""The integer that stands for the largest weight of a row, where rows have weights: coarser than in moments, so that
+features and functions of the target keep steps of their own; chosen, not measured."""
+WEIGHTED_STEPS = {1: 1 << 14, 2: 1 << 10, 3: 1 << 7, 4: 1 << 5}
+"""Steps where rows have weights: a value of one row stays below LARGEST_VALUE with its weight."""
 TARGET_UNITS = 1 << 12
 """Points of the target's lattice on either side of its middle: functions of the target are tabulated there."""
 MOST_VALUES = 200_000
@@ -104,11 +110,15 @@ class WeightedMonomials:
     lattice: TargetLattice
     weightings: tuple[Weighting, ...]
     mixture: Floats
+    row_weights: int = 0
+    """The integer that stands for the largest weight of a row; 0 where rows count alike."""
 
     @classmethod
-    def of(cls, geometry: Geometry, lattice: TargetLattice, coefficients: Floats) -> WeightedMonomials:
+    def of(
+        cls, geometry: Geometry, lattice: TargetLattice, coefficients: Floats, weighed: bool = False
+    ) -> WeightedMonomials:
         """The statistic of a loss, given its coefficients of degree 1, 2, ... (one row each) at every point of the
-        target's lattice.
+        target's lattice; `weighed` is whether rows have weights.
         """
         if geometry.count("share") or geometry.count("indicators"):
             raise ValueError(
@@ -117,14 +127,12 @@ class WeightedMonomials:
             )
         functions, degrees, mixture = _functions(coefficients, geometry.intercept)
         _check_size(geometry, max(degrees))
-        step = STEPS[max(degrees)]
+        row_weights = WEIGHT_UNITS if weighed else 0
+        step, largest = _steps(row_weights)[max(degrees)], LARGEST_VALUE // max(row_weights, 1)
         weights = _weights(geometry, degrees, mixture)
-        tops = [
-            max(1, round(weight * LARGEST_VALUE / step**degree))
-            for weight, degree in zip(weights, degrees, strict=True)
-        ]
+        tops = [max(1, round(weight * largest / step**degree)) for weight, degree in zip(weights, degrees, strict=True)]
         tables = [np.rint(function * top).astype(np.int64) for function, top in zip(functions, tops, strict=True)]
-        return cls(geometry, lattice, tuple(map(Weighting, tables, degrees)), mixture)
+        return cls(geometry, lattice, tuple(map(Weighting, tables, degrees)), mixture, row_weights)
 
     @property
     def degree(self) -> int:
@@ -141,7 +149,7 @@ class WeightedMonomials:
     @property
     def step(self) -> int:
         """The integer that stands for 1 in a feature."""
-        return STEPS[self.degree]
+        return _steps(self.row_weights)[self.degree]
 
     @property
     def target_units(self) -> int:
@@ -151,7 +159,8 @@ class WeightedMonomials:
     @property
     def units(self) -> list[int]:
         """The integer that stands for 1 in the values of each weighting."""
-        return [weighting.top * self.step**weighting.degree for weighting in self.weightings]
+        most = max(self.row_weights, 1)
+        return [most * weighting.top * self.step**weighting.degree for weighting in self.weightings]
 
     @property
     def largest(self) -> int:
@@ -172,8 +181,12 @@ class WeightedMonomials:
         size = max(1, BLOCK_CELLS // len(self._monomials))
         total = np.zeros(len(self.values))
         for start in range(0, encoded.shape[1], size):
-            rows = encoded[:, start : start + size]
-            sums = self._products(rows) @ tables[rows[-1].astype(np.intp) + self.lattice.units]
+            rows = encoded[: len(encoded) - (self.row_weights > 0), start : start + size]
+            functions = tables[rows[-1].astype(np.intp) + self.lattice.units]
+            if self.row_weights:  # the last line; whatever its lattice, between 0 and `row_weights`
+                shares = encoded[-1, start : start + size] / WEIGHT_LEVELS
+                functions = functions * np.rint(shares * self.row_weights)[:, None]
+            sums = self._products(rows) @ functions
             total += np.concatenate([sums[kept, r] for r, kept in enumerate(self._kept)]) * self._fillers
         return total
 
@@ -251,6 +264,18 @@ class WeightedMonomials:
 
     # -- how far one row moves them ----------------------------------------------------------------
 
+    def row_sensitivity(self, parameters: PrivacyParameters) -> int:
+        """The largest change per row that changes, to be multiplied by `rows_per_person`, weights of rows included.
+
+        Where the number of rows that count is private, 2 m rows are those of m slots: half of the larger of both
+        sensitivities counts per row.
+
+        Guarantee: docs/proofs/polynomial.md, Theorem 4.
+        """
+        if parameters.promise is None:
+            return self.sensitivity(parameters.adjacency)
+        return -(-max(self.sensitivity("replace-one"), self.sensitivity("add-remove")) // 2)
+
     def sensitivity(self, adjacency: Adjacency) -> int:
         """The largest L1 change that one row makes to the released values, in lattice units.
 
@@ -278,9 +303,15 @@ class WeightedMonomials:
         """The maximum over targets of the sum over weightings of |function| times a number of monomials, each of its
         largest size.
         """
-        sizes = [self.step**weighting.degree * count for weighting, count in zip(self.weightings, counts, strict=True)]
+        most = max(self.row_weights, 1)
+        sizes = [most * self.step**one.degree * count for one, count in zip(self.weightings, counts, strict=True)]
         rows = zip(*(np.abs(weighting.table).tolist() for weighting in self.weightings), strict=True)
         return int(max(sum(size * value for size, value in zip(sizes, row, strict=True)) for row in rows))
+
+
+def _steps(row_weights: int) -> dict[int, int]:
+    """Lattice steps by degree."""
+    return WEIGHTED_STEPS if row_weights else STEPS
 
 
 def _check_size(geometry: Geometry, degree: int) -> None:

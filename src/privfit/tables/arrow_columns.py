@@ -18,6 +18,13 @@ from numpy.typing import NDArray
 from privfit.schema import Category, Column, Numeric, OpenCategory
 from privfit.tables.table import ABSENT, UNKNOWN, Batch, Values, series_values, text_codes
 
+TEXTS = frozenset({pa.string(), pa.large_string()})
+"""Types of texts."""
+PLAIN = frozenset(
+    {pa.float64(), pa.float32(), pa.int8(), pa.int16(), pa.int32(), pa.int64()}
+    | {pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()}
+)
+"""Types of numbers that numpy has too."""
 FEW_TEXTS = 1000
 """Texts that are looked up one by one faster than an engine is started for them. No command varies it."""
 
@@ -38,30 +45,20 @@ def short_batches(reader: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Re
 
 def arrow_values(array: pa.Array, column: Column) -> Values:
     """One column of a record batch as numbers or as positions of levels."""
-    if type(column) is Numeric and _is_plain(array.type) and not array.null_count:
+    if type(column) is Numeric and array.type in PLAIN and not array.null_count:
         return cast(NDArray[np.float64], array.to_numpy().astype(np.float64, copy=False))
-    if is_listed(column) and is_text(array.type):
+    if is_listed(column) and array.type in TEXTS:
         return _listed_texts(array, column)
     if is_listed(column) and isinstance(array, pa.DictionaryArray):
-        if len(array.dictionary) <= len(array) and is_text(array.type.value_type):
+        if len(array.dictionary) <= len(array) and array.type.value_type in TEXTS:
             return _dictionary_codes(array, column)
         array = array.dictionary_decode()
     return series_values(pl.Series(column.name, array), column)
 
 
-def _is_plain(kind: pa.DataType) -> bool:
-    """Whether numpy has this type of number too."""
-    return bool(pa.types.is_float64(kind) or pa.types.is_integer(kind) or pa.types.is_float32(kind))
-
-
 def is_listed(column: Column) -> TypeGuard[Category]:
     """Whether texts of this column are looked up among the levels of the schema."""
     return isinstance(column, Category) and column.is_text and not isinstance(column, OpenCategory)
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """Whether values of this type are texts."""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _listed_texts(array: pa.Array, column: Category) -> NDArray[np.int32]:

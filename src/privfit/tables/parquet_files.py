@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from privfit.schema import Category, Column
-from privfit.tables.arrow_columns import is_text, record_batches
+from privfit.tables.arrow_columns import TEXTS, record_batches
 from privfit.tables.errors import changed_file
 from privfit.tables.table import Batch, FileTable
 
@@ -67,7 +67,7 @@ def parquet_batches(
     texts = [
         schema.names[position]
         for column, position in zip(columns, positions, strict=True)
-        if isinstance(column, Category) and is_text(schema.field(position).type)
+        if isinstance(column, Category) and schema.field(position).type in TEXTS
     ]
     parts = pq.ParquetFile(file, read_dictionary=texts, buffer_size=BUFFER, pre_buffer=False).iter_batches(
         batch_size=rows, columns=[schema.names[position] for position in asked]

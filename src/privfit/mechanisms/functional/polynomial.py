@@ -62,18 +62,27 @@ class PolynomialMechanism(Mechanism[QuadraticProblem, PolynomialPlan, ExactMomen
     functional : the mechanism for losses of degree two that moments can fit; its repair, noise and calibration count
         there. For all other losses it has to be the default: negative curvature is floored, the noise is Laplace's, the
         calibration is tight.
+    class_weights : how much rows of each of two classes count, if not alike: public numbers. They are a part of the
+        loss, as a function of the target.
 
     Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows;
-    docs/proofs/polynomial.md, Theorems 1 to 3. For losses that moments can fit, that of FunctionalMechanism;
-    docs/proofs/moments.md.
+    docs/proofs/polynomial.md, Theorems 1 to 3, and with weights of rows Theorem 4. For losses that moments can fit,
+    that of FunctionalMechanism; docs/proofs/moments.md.
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
     """
 
     loss: PolynomialLoss
     functional: FunctionalMechanism = field(default_factory=FunctionalMechanism)
+    class_weights: tuple[float, ...] = ()
 
     name = "functional"
     solves = "moments"
+    takes_weights = True
+
+    @property
+    def calibration(self) -> str:
+        """How constants are calibrated: weights of rows need tight ones."""
+        return self.functional.calibration
 
     @property
     def repair(self) -> Repair:
@@ -112,7 +121,9 @@ class PolynomialMechanism(Mechanism[QuadraticProblem, PolynomialPlan, ExactMomen
         return Description(repaired.repairs, (*notes, *repaired.notes))
 
     def quadratic(self, target: Block) -> QuadraticLoss | None:
-        """The loss as one that moments can fit, if it is one for this target."""
+        """The loss as one that moments can fit, if it is one for this target and all classes count alike."""
+        if len(set(self.class_weights)) > 1:
+            return None
         lattice = TargetLattice.of(target)
         points = slice(None, None, max(1, len(lattice.points) // 128))
         return self.settled_loss(target).as_quadratic(lattice.scaled[points], lattice.targets[points])
@@ -139,7 +150,7 @@ class PolynomialMechanism(Mechanism[QuadraticProblem, PolynomialPlan, ExactMomen
         if quadratic is not None:
             return self.functional.geometry(schema, _for_moments(quadratic, problem), numeric)
         self._check_plain()
-        self.statistic(geometry)
+        self.statistic(geometry, problem.max_weight is not None)
         return geometry
 
     def _check_plain(self) -> None:
@@ -161,7 +172,7 @@ class PolynomialMechanism(Mechanism[QuadraticProblem, PolynomialPlan, ExactMomen
         if quadratic is not None:
             inner = self.functional.plan(facts, _for_moments(quadratic, problem))
             return PolynomialPlan(inner.event, facts, inner)
-        statistic = self.statistic(facts.geometry)
+        statistic = self.statistic(facts.geometry, problem.max_weight is not None)
         return PolynomialPlan(self.event(statistic, facts.parameters), facts, statistic)
 
     def read(self, rows: Rows, plan: PolynomialPlan, problem: QuadraticProblem, draws: Draws) -> ExactMoments:
@@ -180,17 +191,19 @@ class PolynomialMechanism(Mechanism[QuadraticProblem, PolynomialPlan, ExactMomen
         noisy = statistic.in_units_of_one(draws.add(data.values), data.n_rows or 0, adjacency)
         return consistent_sums(statistic, noisy, statistic.released(adjacency))
 
-    def statistic(self, geometry: Geometry) -> WeightedMonomials:
+    def statistic(self, geometry: Geometry, weighed: bool = False) -> WeightedMonomials:
         """What is summed: the loss's coefficients as functions of the target, times products of columns."""
         lattice = TargetLattice.of(_target(geometry))
         middle, half = self._argument(geometry)
         coefficients = self.settled_loss(_target(geometry)).coefficients(lattice.targets, middle, half)[1:]
+        if self.class_weights:
+            coefficients = coefficients * (np.array(self.class_weights) / max(self.class_weights))
         if coefficients[1].max() <= FLAT * np.abs(coefficients).max():
             raise PrivacyError(
                 f"{self.loss} was given, which does not curve upward for any target; a loss with a minimum does. Check "
                 "its sign, or choose another interval."
             )
-        return WeightedMonomials.of(geometry, lattice, coefficients)
+        return WeightedMonomials.of(geometry, lattice, coefficients, weighed=weighed)
 
     def _argument(self, geometry: Geometry) -> tuple[float, float]:
         """The middle and the half-width of the predictor's interval; without an intercept the predictor cannot be
@@ -205,7 +218,7 @@ class PolynomialMechanism(Mechanism[QuadraticProblem, PolynomialPlan, ExactMomen
         return Event.laplace(
             f"functional mechanism, degree {statistic.degree}",
             parameters.budget,
-            sensitivity=statistic.sensitivity(parameters.adjacency),
+            sensitivity=statistic.row_sensitivity(parameters),
             adjacency=parameters.adjacency,
             rows_per_person=int(parameters.rows_per_person),
             unit=statistic.unit,
@@ -222,7 +235,7 @@ class PolynomialMechanism(Mechanism[QuadraticProblem, PolynomialPlan, ExactMomen
             moments = Release(release.value, release.event, release.private)
             fit = self.functional.solve(moments, geometry, _for_moments(quadratic, problem))
             return replace(fit, intercept=fit.intercept + _left_to_intercept(quadratic, problem))
-        statistic = self.statistic(geometry)
+        statistic = self.statistic(geometry, problem.max_weight is not None)
         noise_sd = release.event.noise_sd * statistic.unit / np.array(statistic.units, dtype=np.float64)
         found = minimise_polynomial(statistic, release.value, noise_sd)
         middle, half = self._argument(geometry)
@@ -231,9 +244,8 @@ class PolynomialMechanism(Mechanism[QuadraticProblem, PolynomialPlan, ExactMomen
 
 def _for_moments(quadratic: QuadraticLoss, problem: QuadraticProblem) -> QuadraticProblem:
     """The objective without its offset where an intercept can take it up: moments then need to know nothing of it."""
-    return QuadraticProblem(
-        replace(quadratic, offset=0.0) if problem.fit_intercept else quadratic, problem.fit_intercept
-    )
+    loss = replace(quadratic, offset=0.0) if problem.fit_intercept else quadratic
+    return QuadraticProblem(loss, problem.fit_intercept, max_weight=problem.max_weight)
 
 
 def _left_to_intercept(quadratic: QuadraticLoss, problem: QuadraticProblem) -> float:

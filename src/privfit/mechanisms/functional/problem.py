@@ -76,6 +76,11 @@ class LinearFit:
     at_edge: ClassVar[bool] = False
     """A quadratic has no interval whose edge could matter."""
 
+    @property
+    def rows(self) -> float:
+        """The number of rows that alpha is per."""
+        return self.moments.n_rows
+
 
 @dataclass(frozen=True)
 class MomentsPlan(ReleasePlan):

@@ -33,7 +33,7 @@ from privfit.mechanisms.summaries.survival_bands import SurvivalRelease
 from privfit.privacy import Budget, Draws, Event, PrivacyError, PrivacyParameters, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import Laplace
-from privfit.rows import SQUARE_STEPS, CachedDesign, Rows, count_by_target, sum_of_squares
+from privfit.rows import COUNT_UNIT, SQUARE_STEPS, CachedDesign, Rows, count_by_target, sum_of_squares
 from privfit.schema import Geometry, RowNorms, Schema
 from privfit.solvers.hazard_calibration import smooth_hazard
 
@@ -63,10 +63,22 @@ class HazardProblem:
     ----------
     ends : the last step of every bin of time, in TIME_STEPS; the last is TIME_STEPS.
     times : the same in the units of the table, the beginning of the first bin first.
+    max_weight : the bound of rows' weights, where they have some.
     """
 
     ends: tuple[int, ...]
     times: tuple[float, ...] = field(repr=False)
+    max_weight: float | None = None
+
+    @property
+    def count_unit(self) -> int:
+        """What a row of the largest weight counts in the counts of times."""
+        return 1 if self.max_weight is None else COUNT_UNIT
+
+    @property
+    def erm(self) -> ERMProblem:
+        """The problem of the weights, at a hazard of 1."""
+        return ERMProblem(stopped_hazard(), max_weight=self.max_weight)
 
     @property
     def signed_grid(self) -> Floats:
@@ -149,7 +161,7 @@ class ObjectiveHazards(Mechanism[HazardProblem, HazardPlan, CachedDesign, Hazard
 
     name = "objective hazards"
     solves = "hazards"
-    takes_splines = True
+    takes_splines = takes_weights = weighs_intervals = True
 
     @property
     def _beside(self) -> Fraction:
@@ -171,7 +183,7 @@ class ObjectiveHazards(Mechanism[HazardProblem, HazardPlan, CachedDesign, Hazard
 
     def geometry(self, schema: Schema, problem: HazardProblem, numeric: Numbers = "slope") -> Geometry:
         """How rows are encoded: as for perturbed objectives of other losses, with a signed time as the target."""
-        return self._steps.geometry(schema, ERMProblem(stopped_hazard()), numeric)
+        return self._steps.geometry(schema, problem.erm, numeric)
 
     # -- the plan ----------------------------------------------------------------------------------
 
@@ -187,13 +199,14 @@ class ObjectiveHazards(Mechanism[HazardProblem, HazardPlan, CachedDesign, Hazard
             )
         parameters, steps = facts.parameters, self._steps
         own = replace(facts, parameters=replace(parameters, budget=rounded_down(parameters.budget, 1 - self._beside)))
-        weights = steps.plan(own, ERMProblem(stopped_hazard()))
+        weights = steps.plan(own, problem.erm)
         bits = score_bits(weights.gradients.norms.columns)
         if bits < 1:
             raise PrivacyError("Log hazards have too many encoded columns for exact scores. Leave out columns.")
         people, epsilon = int(parameters.rows_per_person), exact(parameters.budget.epsilon)
-        each = people * (2 if parameters.adjacency == "replace-one" else 1)
-        times = _laplace(2 * len(problem.ends) + 1, each, 1, epsilon * FOR_TIMES, "events and censored times")
+        each, unit = people * (2 if parameters.adjacency == "replace-one" else 1), problem.count_unit
+        cells = 2 * len(problem.ends) + 1
+        times = _laplace(cells, each * unit, unit, epsilon * FOR_TIMES, "events and censored times")
         spread = _laplace(1, people * SQUARE_STEPS, SQUARE_STEPS, epsilon * FOR_SPREAD, "squared scores")
         matrices = BoughtMatrices.planned(facts, MOST_CURVATURE) if self.intervals else None
         bought = () if matrices is None else matrices.parts
@@ -244,9 +257,9 @@ class ObjectiveHazards(Mechanism[HazardProblem, HazardPlan, CachedDesign, Hazard
     def _times(self, data: CachedDesign, plan: HazardPlan, draws: Draws) -> NoisyTimes:
         """Counts of events and of censored times, and the hazard that they make."""
         counts = draws.add(plan.problem.in_order(count_by_target(data, plan.problem.signed_grid)))
-        n_rows = plan.facts.n_rows if plan.facts.parameters.adjacency == "replace-one" else None
-        known = SurvivalRelease(counts.astype(np.float64), plan.times.scale, len(plan.problem.ends))
-        return NoisyTimes.of(known, n_rows)
+        unit, counted = plan.problem.count_unit, plan.facts.parameters.adjacency == "replace-one"
+        known = SurvivalRelease(counts / unit, plan.times.scale / unit, len(plan.problem.ends))
+        return NoisyTimes.of(known, plan.facts.n_rows if counted and plan.problem.max_weight is None else None)
 
     def solve(self, release: Release[HazardRelease], geometry: Geometry, problem: HazardProblem) -> HazardFit:
         """Ratios and the baseline of one person, in units of encoded columns."""

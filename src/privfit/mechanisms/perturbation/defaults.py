@@ -34,9 +34,9 @@ SOFTMAX_FROM = 3
 
 # -- encoding and ridge ----------------------------------------------------------------------------
 
-SLOPE_BELOW = 200.0
-"""Rows times epsilon per column below which a number has one slope: splines have more noise, slopes more bias:
-classifiers.py --only rule."""
+SLOPE_BELOW, FEWER_KNOTS = 30.0, ((100.0, 3), (200.0, 5))
+"""Rows times epsilon per column below which a number has one slope, 3 knots and 5 knots; 8 from there on. More knots
+have more noise, fewer more bias: python papers/experiments/few_rows.py."""
 RIDGE_FACTOR = 5.0
 """The factor of `automatic_ridge`: a larger one shrinks effects, a smaller one keeps noise: classifiers.py --only
 RIDGE_FACTOR."""
@@ -55,8 +55,8 @@ LEAST_STRETCH, MOST_STRETCH = 0.6, 1.25
 # -- numbers: papers/experiments/regression.py --rule ---------------------------------------------------
 
 REGRESSION_SLOPE_BELOW = 350.0
-"""Rows times epsilon per column below which a number of an additive regression has one slope, as SLOPE_BELOW for
-classes: python papers/experiments/regression.py --real, where the generated census is at 333 for epsilon 0.1."""
+"""Rows times epsilon per column below which a number of an additive regression has one slope: python
+papers/experiments/regression.py --real, where the generated census is at 333 for epsilon 0.1."""
 OBJECTIVE_FROM = 1_000.0
 """Rows times epsilon, over rows per person, from which on a regression perturbs the objective: with fewer both are
 mostly noise, and moments with their cautious repair are less often worse than the mean."""
@@ -66,10 +66,12 @@ then, and they have no threshold. Chosen, not measured: far beyond the epsilons 
 
 # -- interaction terms: classifiers.py --pairs --only interaction --------------------------------------
 
-ONE_TERM_FROM, TWO_TERMS_FROM = 20_000, 40_000
-"""Rows times epsilon from which on one and two interaction terms pay for their share of epsilon."""
-WORTH_BESIDE_GAUSSIAN = 2
-"""Beside Gaussian noise pure steps cost less: half as many rows will do: classifiers.py --pairs --only delta."""
+TERMS_FROM = (20_000, 40_000, 120_000)
+"""Rows times epsilon from which on one, two and three interaction terms pay for their share of epsilon; three:
+docs/classifiers.md."""
+WORTH_BESIDE_GAUSSIAN, MOST_BESIDE_GAUSSIAN = 2, 2
+"""Beside Gaussian noise pure steps cost less: half as many rows will do: classifiers.py --pairs --only delta. A third
+term was not tried there."""
 
 TWO_NUMBER_TERMS_FROM, FOUR_NUMBER_TERMS_FROM, TERMS_PER_COLUMN_FROM = 30_000, 60_000, 1_000
 """The same from which on two and four terms pay for theirs in a regression; and per column of the table, below which

@@ -17,9 +17,9 @@ from privfit.mechanisms.perturbation.defaults import (
     AUTOMATIC_SLOPE,
     FOR_CERTIFICATE,
     FOR_GRADIENTS,
+    MOST_BESIDE_GAUSSIAN,
     MOST_TAPER,
-    ONE_TERM_FROM,
-    TWO_TERMS_FROM,
+    TERMS_FROM,
     WORTH_BESIDE_GAUSSIAN,
 )
 from privfit.mechanisms.perturbation.gaussian_noise import gaussian_noise
@@ -86,11 +86,11 @@ class ObjectivePerturbation(Perturbation):
         follow from the slopes and stay calibrated.
     interactions : int or 'auto', default=0
         For logistic regression with two classes, how many interaction terms are chosen privately and measured after the
-        weights: tables of scores for pairs of columns, and for numbers in fine steps. The weights then have the larger
-        part of epsilon, from 80% with one term to 60% with two where rows are many; with Gaussian noise all steps are
-        calibrated together. "auto" is none where rows that are looked at times epsilon (over `rows_per_person`) are
-        below 20,000, one from there on, and two from 40,000 on; half as many rows will do where noise is Gaussian. It
-        is none where there are more than 5,000 candidates.
+        weights: tables of scores for pairs of columns, and for numbers in fine steps. The weights then have about half
+        of epsilon or more, from 80% with one term to 48% with three where rows are many; with Gaussian noise all steps
+        are calibrated together. "auto" is none where rows that are looked at times epsilon (over `rows_per_person`) are
+        below 20,000, one from there on, two from 40,000 on, and three from 120,000 on; where noise is Gaussian half as
+        many rows will do, and two is the most. It is none where there are more than 5,000 candidates.
     calibration : {'tight', 'paper'}, default='tight'
         "paper" is Algorithm 2 of [1]_ as printed, for comparison: noise of density proportional to exp(-epsilon |b| /
         2) for rows of norm 1, whatever the ridge, and a minimum that is taken to be exact. It is NOT private, and a
@@ -387,12 +387,12 @@ def objective_noise(
 
 def automatic_interactions(parameters: PrivacyParameters, n_rows: int | None, gaussian: bool = False) -> int:
     """How many interaction terms there are where nobody says: none where the number of rows is not known, or too small
-    at this epsilon. Beside Gaussian noise they cost less.
+    at this epsilon. Beside Gaussian noise they cost less, and there are two at most.
     """
     signal = 0.0 if n_rows is None else signal_of(parameters, n_rows)
     if gaussian:
-        signal *= WORTH_BESIDE_GAUSSIAN
-    return (signal >= ONE_TERM_FROM) + (signal >= TWO_TERMS_FROM)
+        return min(sum(WORTH_BESIDE_GAUSSIAN * signal >= least for least in TERMS_FROM), MOST_BESIDE_GAUSSIAN)
+    return sum(signal >= least for least in TERMS_FROM)
 
 
 def signal_of(parameters: PrivacyParameters, n_rows: int) -> float:
