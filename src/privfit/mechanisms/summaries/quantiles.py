@@ -25,9 +25,9 @@ from privfit.statistics.quantiles import (
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-FOR_INTERVAL, FOR_INTERVALS = Fraction(8, 100), Fraction(11, 100)
-"""Part of the price that measures how dense values lie around a quantile, for its interval; and around several. Less
-makes quantiles more accurate and intervals less reliable; `privfit bench description`."""
+FOR_INTERVALS = Fraction(8, 100)
+"""Part of the price that measures how dense values lie around quantiles, for their intervals. Less makes quantiles more
+accurate and intervals less reliable; `privfit bench description`."""
 WINDOWS = (Fraction(1, 8), Fraction(1, 2), Fraction(2))
 """How far around a quantile rows are counted, in factors of two: the nearest window that stands out from noise
 says how dense values lie. `privfit bench description`."""
@@ -58,7 +58,8 @@ class Quantiles(Question):
 
     def parts(self, share: Share) -> tuple[Part, ...]:
         selections: list[Part] = []
-        for quantile, part in zip(self.quantiles, self._selection_parts, strict=True):
+        part = self._selection_part
+        for quantile in self.quantiles:
             sensitivity = quantile_sensitivity(quantile, share.adjacency)
             selections.append(
                 Selection(
@@ -86,15 +87,12 @@ class Quantiles(Question):
 
     @property
     def _for_intervals(self) -> Fraction:
-        if not self.intervals:
-            return Fraction(0)
-        return FOR_INTERVAL if len(self.quantiles) == 1 else FOR_INTERVALS
+        return FOR_INTERVALS if self.intervals else Fraction(0)
 
     @property
-    def _selection_parts(self) -> list[Fraction]:
-        """The part of the price that each selection has: more in the tails, where values lie further apart."""
-        weights = [Fraction(round(1000 * (4 * q * (1 - q)) ** -0.25)) for q in map(float, self.quantiles)]
-        return [(1 - self._for_intervals) * weight / sum(weights) for weight in weights]
+    def _selection_part(self) -> Fraction:
+        """The part of the price that each selection has."""
+        return (1 - self._for_intervals) / len(self.quantiles)
 
     @property
     def _widths(self) -> list[int]:
