@@ -23,5 +23,7 @@ def test_a_plan_on_the_command_line(tmp_path) -> None:
 
 def test_a_model_that_is_not_known_is_refused(tmp_path) -> None:
     pf.Schema([pf.Numeric("age", 0, 100)]).save(tmp_path / "people.toml")
+    wrong = ["plan", str(tmp_path / "people.toml"), "--rows", "1000", "--time", "age"]
+    assert "only cox" in CliRunner().invoke(app, wrong).stderr
     found = CliRunner().invoke(app, ["plan", str(tmp_path / "people.toml"), "--rows", "1000", "--model", "forest"])
     assert found.exit_code != 0

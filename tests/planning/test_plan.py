@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
 import warnings
@@ -15,13 +16,17 @@ import pytest
 import privfit as pf
 from privfit.planning import Forecast
 from privfit.planning.generated import Source
+from privfit.planning.hazards import HazardSource, concordance, with_time
 from privfit.planning.simulation import MODELS, NO_NOISE, Repetition, Settings
+from privfit.tables import columns_to_frame
 
 FEATURES = [pf.Numeric("age", 0, 100), pf.Category("area", ["n", "s", "e", "w"])]
 CLASSES = pf.Schema(FEATURES, target=pf.Category("ill", ["no", "yes"]))
 NUMBERS = pf.Schema(FEATURES, target=pf.Numeric("income", 0, 100))
 POINTS = pf.Schema([pf.Numeric("age", 0, 100), pf.Numeric("height", 100, 200)])
-SCHEMAS = {"logistic": CLASSES, "svc": CLASSES, "additive-classifier": CLASSES, "kmeans": POINTS}
+TIMES = pf.Schema([*FEATURES, pf.Numeric("years", 0, 5)])
+SCHEMAS = {"logistic": CLASSES, "svc": CLASSES, "additive-classifier": CLASSES, "kmeans": POINTS, "cox": TIMES}
+NAMED = {"cox": {"time": "years", "event": "died"}}
 
 
 def people(rows: int) -> pl.DataFrame:
@@ -40,9 +45,43 @@ def test_every_model_has_a_plan(model: str) -> None:
         mechanisms=("auto",),
         repetitions=2,
         costs=False,
+        **NAMED.get(model, {}),
     )
     low, high = plan.curve()
     assert low.score < high.score <= plan.reference + 0.05
+
+
+def test_hazards_are_planned_by_the_order_of_pairs() -> None:
+    event = pf.Category("state", ["alive", "dead"])
+    plan = pf.plan(
+        TIMES, 4000, model="cox", epsilon=(0.02, 2.0), repetitions=3, time=pf.Numeric("years", 0, 5), event=event
+    )
+    assert plan.measure == "concordance"
+    assert 0.6 < plan.best(2.0).score <= plan.reference + 0.01 < 0.85
+    assert plan.best(0.02).score < plan.best(2.0).score
+    assert {one.what for one in plan.costs} == {"bounds half as wide", "without column age", "without column area"} | {
+        "half of the levels of area, the rest joined"
+    }
+    with pytest.raises(pf.PrivacyError, match="Leave out public"):
+        pf.plan(TIMES, 4000, model="cox", time="years", event="died", public=people(100))
+    with pytest.raises(pf.SchemaError, match="public bounds"):
+        pf.plan(CLASSES, 4000, model="cox")
+
+
+def test_generated_events_are_about_half_and_orders_are_counted_by_hand() -> None:
+    settled, named = with_time(TIMES, NAMED["cox"])
+    drawn = HazardSource.of(settled, named["event"], None, 0).table(2000, 1)
+    died, years = np.array(drawn["died"].to_list()), np.array(drawn["years"].to_list())
+    assert 0.35 < died.mean() < 0.65
+    assert not died[years == 5].any()
+    model = pf.CoxRegression(2.0, schema=TIMES, random_state=0, **named).fit(drawn)
+    scores, right, pairs = model.predict(drawn), 0.0, 0
+    for first, other in itertools.permutations(range(60), 2):
+        if died[first] and years[first] < years[other]:
+            pairs += 1
+            right += (scores[first] > scores[other]) + 0.5 * (scores[first] == scores[other])
+    some = columns_to_frame({name: np.array(drawn[name].to_list(), dtype=object)[:60] for name in drawn.columns})
+    assert concordance(model, some) == pytest.approx(right / pairs)
 
 
 def test_a_plan_is_what_the_library_fits() -> None:
@@ -126,7 +165,7 @@ def test_a_plan_is_plain_values_and_is_drawn(plan: pf.Plan, tmp_path, monkeypatc
 
 
 def test_the_example_of_the_page_runs(capsys) -> None:
-    page = Path(__file__).parents[2] / "docs/planning.md"
+    page, names = Path(__file__).parents[2] / "docs/planning.md", {}
     for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
-        exec(block, {})
+        exec(block, names)
     assert "without noise" in capsys.readouterr().out

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.progress import Progress
 
 from privfit.cli.console import hint, print_json, stderr, stdout
-from privfit.cli.fit_options import planned_name
+from privfit.cli.errors import CommandError
+from privfit.cli.fit_options import EventOption, TimeOption, planned_name
 from privfit.cli.options import AsJson, RowsPerPersonOption
 from privfit.cli.schema import complete_schema
 from privfit.planning import plan as planned
@@ -26,7 +27,8 @@ def plan(
             "--model",
             "-m",
             metavar="KIND",
-            help="linear, ridge, lasso, elastic-net, logistic, svm, kmeans, additive-regressor or additive-classifier.",
+            help="linear, ridge, lasso, elastic-net, logistic, svm, kmeans, additive-regressor, "
+            "additive-classifier or cox.",
         ),
     ] = "logistic",
     epsilon: Annotated[
@@ -44,6 +46,8 @@ def plan(
     figure: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the plan into this PNG, SVG or PDF file.")
     ] = None,
+    time: TimeOption = None,
+    event: EventOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Forecast what a fit will give, without the private table and at no cost.
@@ -55,6 +59,9 @@ def plan(
       privfit plan people.toml --rows 50000 --model logistic
       privfit plan people.toml --rows 50000 --public sample.csv --json
     """
+    named: dict[str, Any] = {name: value for name, value in (("time", time), ("event", event)) if value is not None}
+    if named and model != "cox":
+        raise CommandError(f"--{next(iter(named))} was given with --model {model}; only cox has it. Leave it out.")
     facts = complete_schema(schema)
     console = stderr()
     with Progress(console=console, transient=True, disable=not console.is_terminal) as shown:
@@ -69,6 +76,7 @@ def plan(
             repetitions=repetitions,
             rows_per_person=rows_per_person,
             progress=lambda done, steps: shown.update(task, completed=done, total=steps),
+            **named,
         )
     if figure is not None:
         found.plot(figure)

@@ -50,6 +50,10 @@ class Source:
 
     def table(self, n_rows: int, seed: int) -> Frame:
         """So many rows."""
+        return columns_to_frame(self.decoded(self.coded(n_rows, seed)))
+
+    def coded(self, n_rows: int, seed: int) -> Coded:
+        """The same as numbers, levels as their places."""
         generator = seeded_generator(seed)
         if self.sample is None:
             values = {column.name: _from_schema(column, n_rows, generator) for column in self.schema.features}
@@ -61,7 +65,11 @@ class Source:
             }
         if self.law is not None and self.schema.target is not None:
             values[self.schema.target.name] = self.law.draw(values, generator)
-        return columns_to_frame({column.name: _decoded(column, values) for column in self.schema.columns})
+        return values
+
+    def decoded(self, values: Coded) -> dict[str, NDArray[Any]]:
+        """Columns by name, levels as the schema has them."""
+        return {column.name: _decoded(column, values) for column in self.schema.columns}
 
 
 def _from_schema(column: Column, n_rows: int, generator: PublicGenerator) -> Floats:

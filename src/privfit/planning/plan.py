@@ -10,6 +10,7 @@ import numpy as np
 
 from privfit.planning.costs import changes, measured_changes
 from privfit.planning.generated import Source
+from privfit.planning.hazards import HazardSource, with_time
 from privfit.planning.result import Forecast, Plan, forecast
 from privfit.planning.simulation import MODELS, NO_NOISE, Repetition, Settings, Step, without_noise
 from privfit.privacy import Budget, PrivacyError
@@ -49,7 +50,7 @@ def plan(
         Number of rows of the private table, or a public guess.
     model : str, default='logistic'
         One of "linear", "ridge", "lasso", "elastic-net", "logistic", "svc", "kmeans", "additive-regressor",
-        "additive-classifier".
+        "additive-classifier", "cox"; for the last one `time` and `event` are given as to `CoxRegression`.
     epsilon : sequence of float, default=(0.1, 0.2, 0.4, 0.8, 1.6)
         The epsilons to compare.
     public : array-like, data frame, Arrow table, str, Path, dict or None, default=None
@@ -99,11 +100,17 @@ def plan(
     >>> plan.best(1.0).score >= plan.best(0.1).score
     True
     """
+    if model == "cox":
+        schema, parameters = with_time(_loaded(schema), parameters)
     settled = checked_schema(schema, model)
     _check_counts(n_rows=n_rows, repetitions=repetitions, max_rows=max_rows)
     epsilons = tuple(sorted({Budget(one).epsilon for one in epsilon}))
     settings = Settings(model, int(n_rows), int(max_rows), rows_per_person, parameters)
-    source = Source.of(settled, public, random_state)
+    event = parameters.get("event")
+    if isinstance(event, Category) and model == "cox":
+        source: Source | HazardSource = HazardSource.of(settled, event, public, random_state)
+    else:
+        source = Source.of(settled, public, random_state)
     tables = [Repetition.of(source, settings.simulated_rows, random_state + one) for one in range(int(repetitions))]
     names, refused = _usable(mechanisms, settings, settled, tables[0])
     middle = epsilons[len(epsilons) // 2]
@@ -166,10 +173,7 @@ def checked_schema(schema: object, model: str) -> Schema:
     """The schema of used rows, with a target that the model predicts."""
     if model not in MODELS:
         raise PrivacyError(f"model={model!r} was given; a plan knows {list(MODELS)}. Name one of these.")
-    settled = Schema.load(schema) if isinstance(schema, str | Path) else schema
-    if not isinstance(settled, Schema) or settled.any_width:
-        raise SchemaError("plan needs a pf.Schema with named columns, or the path of a TOML file. Give one.")
-    settled = settled.of_used_rows()
+    settled = _loaded(schema).of_used_rows()
     if model == "kmeans":
         return settled.with_target(None)
     wanted = Category if model in CLASSIFIERS else Numeric
@@ -178,6 +182,13 @@ def checked_schema(schema: object, model: str) -> Schema:
             f"The plan is for {model}, which predicts a {wanted.__name__} target, and the schema has "
             f"{'none' if settled.target is None else type(settled.target).__name__}. Change the target or the model."
         )
+    return settled
+
+
+def _loaded(schema: object) -> Schema:
+    settled = Schema.load(schema) if isinstance(schema, str | Path) else schema
+    if not isinstance(settled, Schema) or settled.any_width:
+        raise SchemaError("plan needs a pf.Schema with named columns, or the path of a TOML file. Give one.")
     return settled
 
 
@@ -191,4 +202,6 @@ def measure(schema: Schema, model: str) -> str:
     """What a score of this model is."""
     if model == "kmeans":
         return "explained share of the scaled variance"
+    if model == "cox":
+        return "concordance"
     return "share of right classes" if isinstance(schema.target, Category) else "R^2"

@@ -12,6 +12,7 @@ import numpy as np
 from privfit.models import (
     AdditiveClassifier,
     AdditiveRegressor,
+    CoxRegression,
     ElasticNet,
     KMeans,
     Lasso,
@@ -22,6 +23,7 @@ from privfit.models import (
 )
 from privfit.models.named import ADDITIVE, PENALISED
 from privfit.planning.generated import Source
+from privfit.planning.hazards import HazardSource, concordance
 from privfit.privacy import PrivacyError, PrivacyWarning
 from privfit.schema import Numeric, Schema
 from privfit.tables import Frame
@@ -37,6 +39,7 @@ MODELS: Mapping[str, tuple[type[Any], tuple[str, ...]]] = {
     "kmeans": (KMeans, CLUSTERERS),
     "additive-regressor": (AdditiveRegressor, tuple(ADDITIVE.named)),
     "additive-classifier": (AdditiveClassifier, tuple(LogisticRegression._mechanisms.named)),
+    "cox": (CoxRegression, ("auto",)),
 }
 """The estimators that can be planned, with the mechanisms that they know by name."""
 TEST_ROWS = 10_000
@@ -66,11 +69,12 @@ class Settings:
         """An estimator that is not fitted. Where rows are fewer than the real ones, epsilon is larger by as much: what
         noise does to a fit depends on rows times epsilon.
         """
-        scaled = epsilon * self.n_rows / self.simulated_rows
-        return MODELS[self.model][0](
+        scaled, estimator = epsilon * self.n_rows / self.simulated_rows, MODELS[self.model][0]
+        named = {"mechanism": mechanism} if "mechanism" in estimator._get_param_names() else {}
+        return estimator(
             epsilon=scaled,
             schema=schema,
-            mechanism=mechanism,
+            **named,
             rows_per_person=self.rows_per_person,
             random_state=seed,
             **self.parameters,
@@ -93,7 +97,11 @@ def fitted(estimator: Any, train: Frame) -> Any:
 
 
 def score(model: Any, test: Frame, target: str | None) -> float:
-    """The share of right classes, R^2, or for clusters the share of scaled variance that centres explain."""
+    """The share of right classes, R^2, for hazards the concordance, or for clusters the share of scaled variance that
+    centres explain.
+    """
+    if isinstance(model, CoxRegression):
+        return concordance(model, test)
     if not isinstance(model, KMeans):
         return float(model.score(test, np.array(test[str(target)].to_list())))
     numbers = [column for column in model.schema_.features if isinstance(column, Numeric)]
@@ -124,7 +132,7 @@ class Repetition:
     seed: int
 
     @classmethod
-    def of(cls, source: Source, rows: int, seed: int) -> Repetition:
+    def of(cls, source: Source | HazardSource, rows: int, seed: int) -> Repetition:
         """The repetition of this seed; noise and tables have seeds of their own."""
         known = source.with_law(seed)
         return cls(known.table(rows, 3 * seed), known.table(TEST_ROWS, 3 * seed + 1), 3 * seed + 2)
