@@ -19,11 +19,15 @@ def table(rows: int) -> pl.DataFrame:
 @pytest.mark.parametrize(
     ("rows", "epsilon", "people", "names"),
     [
-        (390, 1.0, 1, 2),
+        (59, 1.0, 1, 2),
+        (60, 1.0, 1, 6),
+        (199, 1.0, 1, 6),
+        (200, 1.0, 1, 10),
+        (390, 1.0, 1, 10),
         (400, 1.0, 1, 16),
         (1000, 0.5, 1, 16),
-        (700, 0.5, 1, 2),
-        (700, 1.0, 2, 2),
+        (700, 0.5, 1, 10),
+        (700, 1.0, 2, 10),
     ],
 )
 def test_numbers_bend_where_enough_rows_speak_for_them(rows: int, epsilon: float, people: int, names: int) -> None:
@@ -43,7 +47,7 @@ def test_a_file_is_encoded_as_the_frame_that_it_holds(tmp_path, form: str) -> No
 
 
 def test_where_the_number_of_rows_is_private_a_public_guess_decides() -> None:
-    for guess, names in ((None, 16), (300, 2), (600, 16)):
+    for guess, names in ((None, 16), (50, 2), (300, 10), (600, 16)):
         model = pf.LogisticRegression(
             1.0, schema=SCHEMA, adjacency="add-remove", expected_rows=guess, random_state=0
         ).fit(table(50))

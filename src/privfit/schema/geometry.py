@@ -124,14 +124,8 @@ def make_block(
     if knots and isinstance(column, Numeric) and column.bins is None:
         points = column.auto_knots if knots == AUTO_KNOTS else column.knots(knots)
         points = tuple(dict.fromkeys(points))  # fewer where floats are hardly finer than the range
-        return Block(
-            column,
-            "spline",
-            start,
-            len(points),
-            tuple(f"{column.name}_at_{point}" for point in _told_apart(points)),
-            points,
-        )
+        at_knots = tuple(f"{column.name}_at_{point}" for point in _told_apart(points))
+        return Block(column, "spline", start, len(points), at_knots, points)
     if isinstance(column, Numeric) and column.bins is None and bins is None:
         share = paper or shares
         return Block(column, "share" if share else "slope", start, 1, (column.name,), anchored=anchored and not share)
@@ -383,16 +377,8 @@ def geometry_of(
     points = knots if numeric == "splines" else 0
     through_origin = anchored != "no" and not paper
     carrier = constant_carrier(self.features, between, points, gaps) if through_origin else None
-    encoded = partial(
-        make_block,
-        bins=between,
-        paper=paper,
-        anchored=through_origin,
-        shares=shares,
-        knots=points,
-        gaps=gaps,
-        scaled=True,
-    )
+    numbers = partial(make_block, bins=between, shares=shares, knots=points, gaps=gaps, scaled=True)
+    encoded = partial(numbers, paper=paper, anchored=through_origin)
     blocks: list[Block] = []
     start = int(intercept)
     for column in self.features:
