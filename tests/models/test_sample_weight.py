@@ -357,3 +357,34 @@ def test_weights_in_partitions_and_with_persons_give_the_same_bits(estimator, op
     for model in models[1:]:
         np.testing.assert_array_equal(model.coef_, models[0].coef_)
         np.testing.assert_array_equal(model.intercept_, models[0].intercept_)
+
+
+ONE_PASS = {
+    "LinearRegression": (pf.LinearRegression, SCHEMA, {}),
+    "AdditiveRegressor": (pf.AdditiveRegressor, SCHEMA, {}),
+    "PoissonRegressor": (pf.PoissonRegressor, SCHEMA, {}),
+    "LogisticRegression": (pf.LogisticRegression, CLASSES, {}),
+    "CoxRegression": (
+        pf.CoxRegression,
+        pf.Schema(SCHEMA.features[:1]),
+        {"time": pf.Numeric("y", -1, 1), "event": pf.Category("b", [0, 1])},
+    ),
+}
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("name", ONE_PASS)
+def test_rows_that_pass_by_once_are_counted_as_those_of_a_frame(name: str, adjacency: str) -> None:
+    """A stream of rows with weights was planned as if nobody knew how many there are, with far more shrinkage."""
+    duckdb = pytest.importorskip("duckdb")
+    estimator, schema, options = ONE_PASS[name]
+    X, y, weights = table(300) if schema is not CLASSES else (part[:300] for part in classes())
+    b = (X[:, 1] > 0).astype(float) if name == "CoxRegression" else X[:, 1]
+    frame = pl.DataFrame({"a": X[:, 0], "b": b, "y": y, "weight": weights})
+    arrow = frame.to_arrow()
+    found = []
+    for form in (frame, arrow.to_reader(max_chunksize=7), duckdb.connect().from_arrow(arrow)):
+        model = estimator(1.0, schema=schema, max_weight=5.0, adjacency=adjacency, random_state=0, **options)
+        model.fit(form, sample_weight="weight")
+        found.append((np.ravel(model.coef_).tolist(), model.report_.repairs))
+    assert found[0] == found[1] == found[2]

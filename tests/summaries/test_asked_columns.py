@@ -103,3 +103,15 @@ def test_a_schema_that_does_not_list_the_column_is_refused_and_nothing_charged(s
     with pytest.raises(pf.SchemaError, match=told):
         pf.mean(pl.DataFrame({"age": [1.0]}), "age", schema=schema, epsilon=1.0, ledger=ledger)
     assert ledger.spent.epsilon == 0.0
+
+
+@pytest.mark.parametrize("asked", [["ages"], ["years", "ages"]])
+def test_an_array_without_names_is_refused_where_the_filter_would_read_another_column(asked: list[str]) -> None:
+    both = [pf.Numeric("ages", 0, 10, bins=2), pf.Numeric("years", 0, 10, bins=2)]
+    schema, ledger = pf.Schema(both, where={"years": (6, None)}), pf.Ledger(epsilon=200.0)
+    table = np.array([[1.0, 9.0]] * 300)
+    with pytest.raises(pf.DataError, match="have no names"):
+        pf.crosstab(table[:, : len(asked)], asked, schema=schema, epsilon=100.0, ledger=ledger)
+    assert ledger.spent.epsilon == 0.0
+    found = pf.crosstab(table, ["ages", "years"], schema=schema, epsilon=100.0, ledger=ledger)
+    assert found[0, 1] == pytest.approx(300, abs=2)

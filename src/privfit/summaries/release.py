@@ -93,7 +93,7 @@ def released(
     target = derived.target if derived is not None else columns[0].name if len(columns) == 1 else ""
     ledger = _ledger(function, terms, reasons, target)
     schema = Schema(columns)
-    opened = _opened(table, schema) if derived is None else open_table(table)
+    opened = _opened(table, schema, declared) if derived is None else open_table(table)
     if declared is not None and declared.leaves_out:
         key = b"" if declared.person is None else sampler.key()
         is_counted = parameters.adjacency == "replace-one"
@@ -127,9 +127,18 @@ def released(
     return Answer(value, release.event, report, counted)
 
 
-def _opened(table: TableLike, schema: Schema) -> Table:
-    """The table, if it has these columns: by name, or, where it has no names, as many as are asked for."""
+def _opened(table: TableLike, schema: Schema, declared: Schema | None) -> Table:
+    """The table, if it has these columns: by name, or, where it has no names, as many as are asked for, which are then
+    those of the schema that says which rows are used.
+    """
     opened = open_table(table)
+    own, listed = ([column.name for column in one.columns] for one in (schema, declared or schema))
+    if opened.names is None and own != listed:
+        raise DataError(
+            "An array was given, whose columns have no names, with a schema of other columns than are asked for, or in "
+            "another order. Ask for all columns of the schema in its order, or give a frame with names. Nothing was "
+            "charged."
+        )
     if opened.names is None and opened.width != len(schema.columns):
         raise DataError(
             f"An array with {opened.width} columns was given, and {len(schema.columns)} columns are asked for, which "
