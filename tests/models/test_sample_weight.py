@@ -388,3 +388,19 @@ def test_rows_that_pass_by_once_are_counted_as_those_of_a_frame(name: str, adjac
         model.fit(form, sample_weight="weight")
         found.append((np.ravel(model.coef_).tolist(), model.report_.repairs))
     assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("estimator", [pf.LinearRegression, pf.PoissonRegressor, pf.FunctionalRegressor])
+def test_a_weight_that_is_none_is_refused_alike_whatever_and_wherever_it_is(estimator) -> None:
+    ledger, told = pf.Ledger(epsilon=100), set()
+    for bad in (float("nan"), -1.0, None, -float("inf")):
+        for row in (0, 7):
+            weights = [1.0] * 10
+            weights[row] = bad
+            frame = pl.DataFrame({"a": [0.1] * 10, "b": [0.0] * 10, "y": [0.2] * 10, "w": weights})
+            with pytest.raises(pf.DataError) as caught:
+                estimator(1.0, schema=SCHEMA, max_weight=2.0, ledger=ledger).fit(frame, sample_weight="w")
+            told.add(str(caught.value))
+    assert len(told) == 1
+    assert "'w' contain a value that is negative, NaN or missing" in told.pop()
+    assert ledger.n_entries == 0
