@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 import privfit as pf
 from privfit import baselines
-from privfit.audit.attacks import FULL, Effort
+from privfit.audit.attacks import FULL, Effort, attack_order
 from privfit.audit.catalogue import catalogue
 from privfit.audit.runner import attacks
 from privfit.summaries import FUNCTIONS
@@ -47,6 +47,16 @@ def test_a_case_holds(key: str) -> None:
     findings = attacks(case, Effort(runs=40, steps=1, every_setting=False))
     assert {"replay", "worst rows", "order", "ledger"} <= {finding.attack for finding in findings}
     assert not [finding for finding in findings if finding.violated]
+
+
+WEIGHED = [place for place, case in enumerate(catalogue()) if "max_weight" in case.setting]
+
+
+@pytest.mark.parametrize("place", WEIGHED, ids=[catalogue()[place].name for place in WEIGHED])
+def test_every_engine_hands_out_rows_with_weights_alike(place: int) -> None:
+    case = catalogue()[place]
+    finding = attack_order(case, case.pairs()[0])
+    assert not finding.violated, finding.detail
 
 
 def test_an_audit_goes_on_where_it_stopped(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from privfit.mechanisms.base import Mechanism
 from privfit.models import ESTIMATORS
 from tests.conformance.cases import AMOUNTS, objective_variants, schema_for, variants
 from tests.conformance.control_flow import Setting
+from tests.conformance.flow_tables import WEIGHT
 from tests.support.functions import CASES, Asked
 
 ADJACENCIES = ("replace-one", "add-remove")
@@ -680,6 +681,54 @@ def of_weighed_losses() -> Iterator[Setting]:
         )
 
 
+def _fit_weighed(model: Any, table: Any) -> Any:
+    """With weights from a column of the table; of arrays and lists, whose columns have no names, with an array."""
+    if not isinstance(table, np.ndarray | list):
+        return model.fit(table, sample_weight=WEIGHT.name)
+    rows = np.array(table, dtype=object) if isinstance(table, list) else table
+    return model.fit(np.delete(rows, 0, axis=1), sample_weight=rows[:, 0].astype(float))
+
+
+def of_weighed_rows() -> Iterator[Setting]:
+    """Rows that come with weights, which differ between neighbours: 0 and some far above their bound among them."""
+    event = pf.Category("event", [0, 1])
+    many: list[tuple[Any, str, Any, dict[str, Any]]] = [
+        (pf.LinearRegression, "small", NUMBER, {"epsilon": 0.7}),
+        (pf.LinearRegression, "gaps", NUMBER, {"epsilon": 1000.0, "mechanism": "objective", "intervals": True}),
+        (pf.LogisticRegression, "gaps", CLASSES, {"epsilon": 1000.0}),
+        (pf.LogisticRegression, "small", CLASSES, {"epsilon": 0.01, "mechanism": "output", "rows_per_person": 2}),
+        (pf.AdditiveClassifier, "gaps", CLASSES, {"epsilon": 1000.0, "monotone": {GAPS[0].name: 1}}),
+        (pf.AdditiveClassifier, "levels", CLASSES, {"epsilon": 0.01, "delta": 1e-6}),
+        (pf.PoissonRegressor, "small", NUMBER, {"epsilon": 1000.0}),
+        (pf.PoissonRegressor, "gaps", NUMBER, {"epsilon": 0.01, "intervals": True}),
+        (pf.CoxRegression, "small", NUMBER, {"epsilon": 0.7, "time": NUMBER.name, "event": event}),
+        (pf.CoxRegression, "gaps", NUMBER, {"epsilon": 1000.0, "time": NUMBER.name, "event": event, "intervals": True}),
+        (pf.FunctionalRegressor, "small", NUMBER, {"loss": pf.losses.poisson(4), "epsilon": 1000.0}),
+        (pf.FunctionalRegressor, "gaps", NUMBER, {"epsilon": 0.01, "rows_per_person": 2}),
+    ]
+    for place, (estimator, features, target, parameters) in enumerate(many):
+        columns = [*FEATURES[features], *([event] if estimator is pf.CoxRegression else [])]
+        own = pf.Schema(columns, target)
+        setting = _setting(
+            estimator,
+            f"weighed {features}",
+            [WEIGHT, *columns],
+            target,
+            ADJACENCIES[place // 2 % 2],
+            {"max_weight": 1.5, **parameters},
+            thorough=place % 2 == 0,
+            may_refuse=True,
+            fit=_fit_weighed,
+            after=_sure_of if parameters.get("intervals") else None,
+        )
+        yield replace(setting, make=_with_own(setting.make, own))
+
+
+def _with_own(make: Callable[..., Any], own: pf.Schema) -> Callable[..., Any]:
+    """A model of this schema, whatever other columns its tables have."""
+    return lambda schema, **given: make(schema=own, **given)
+
+
 SURVIVAL = [pf.Category("event", [0, 1])]
 """Beside features: what a time is that of."""
 
@@ -751,6 +800,7 @@ def families() -> dict[Callable[[], Iterable[Setting]], int]:
         of_regression_intervals: 1000,
         of_hazards: 1100,
         of_weighed_losses: 1200,
+        of_weighed_rows: 1300,
     }
 
 

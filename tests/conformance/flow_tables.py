@@ -57,6 +57,10 @@ def at(columns: tuple[Any, ...], share: float, last: float | None = None) -> Row
     return tuple(cell(column, own) for column, own in zip(columns, shares, strict=True))
 
 
+WEIGHT = Numeric("weight", 0, 2)
+"""Where a schema of rows has it, it says how much they count. Weights below 0 are refused cells."""
+
+
 def outside(columns: tuple[Any, ...], sign: float) -> Row:
     """Numbers far out of their bounds, in turn finite, infinite and as large as floats go; levels in turn first, last
     and, where the schema takes it, unknown.
@@ -65,7 +69,7 @@ def outside(columns: tuple[Any, ...], sign: float) -> Row:
     found = []
     for place, column in enumerate(columns):
         if isinstance(column, Numeric):
-            found.append(float(far[place % 3]))
+            found.append(abs(far[place % 3]) if column is WEIGHT else float(far[place % 3]))
         elif column.other and place < len(columns) - 1:
             found.append("never heard of" if column.is_text else 987654)
         else:

@@ -276,3 +276,13 @@ def test_a_number_of_terms_that_means_nothing_charges_nothing() -> None:
         with pytest.raises(pf.PrivacyError, match="how many pairs of columns"):
             fitted(interactions=wrong, ledger=ledger, random_state=None)
     assert ledger.spent == 0
+
+
+def test_a_classifier_of_curves_says_that_it_has_no_intervals() -> None:
+    model = pf.AdditiveClassifier(1.0, schema=CLASSES, random_state=2).fit(table(200))
+    for asked in (model.summary, model.confidence_intervals, lambda: model.predict_interval(table(3))):
+        with pytest.raises(AttributeError, match=r"has none: its curves have bands, in shapes_.*LogisticRegression"):
+            asked()
+    assert not hasattr(model, "coef_interval_")
+    other = pf.LogisticRegression(1.0, schema=CLASSES, random_state=2, intervals=True, numeric="splines")
+    assert len(other.fit(table(200)).coef_interval_) > 2

@@ -357,3 +357,50 @@ def test_weights_in_partitions_and_with_persons_give_the_same_bits(estimator, op
     for model in models[1:]:
         np.testing.assert_array_equal(model.coef_, models[0].coef_)
         np.testing.assert_array_equal(model.intercept_, models[0].intercept_)
+
+
+ONE_PASS = {
+    "LinearRegression": (pf.LinearRegression, SCHEMA, {}),
+    "AdditiveRegressor": (pf.AdditiveRegressor, SCHEMA, {}),
+    "PoissonRegressor": (pf.PoissonRegressor, SCHEMA, {}),
+    "LogisticRegression": (pf.LogisticRegression, CLASSES, {}),
+    "CoxRegression": (
+        pf.CoxRegression,
+        pf.Schema(SCHEMA.features[:1]),
+        {"time": pf.Numeric("y", -1, 1), "event": pf.Category("b", [0, 1])},
+    ),
+}
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("name", ONE_PASS)
+def test_rows_that_pass_by_once_are_counted_as_those_of_a_frame(name: str, adjacency: str) -> None:
+    """A stream of rows with weights was planned as if nobody knew how many there are, with far more shrinkage."""
+    duckdb = pytest.importorskip("duckdb")
+    estimator, schema, options = ONE_PASS[name]
+    X, y, weights = table(300) if schema is not CLASSES else (part[:300] for part in classes())
+    b = (X[:, 1] > 0).astype(float) if name == "CoxRegression" else X[:, 1]
+    frame = pl.DataFrame({"a": X[:, 0], "b": b, "y": y, "weight": weights})
+    arrow = frame.to_arrow()
+    found = []
+    for form in (frame, arrow.to_reader(max_chunksize=7), duckdb.connect().from_arrow(arrow)):
+        model = estimator(1.0, schema=schema, max_weight=5.0, adjacency=adjacency, random_state=0, **options)
+        model.fit(form, sample_weight="weight")
+        found.append((np.ravel(model.coef_).tolist(), model.report_.repairs))
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("estimator", [pf.LinearRegression, pf.PoissonRegressor, pf.FunctionalRegressor])
+def test_a_weight_that_is_none_is_refused_alike_whatever_and_wherever_it_is(estimator) -> None:
+    ledger, told = pf.Ledger(epsilon=100), set()
+    for bad in (float("nan"), -1.0, None, -float("inf")):
+        for row in (0, 7):
+            weights = [1.0] * 10
+            weights[row] = bad
+            frame = pl.DataFrame({"a": [0.1] * 10, "b": [0.0] * 10, "y": [0.2] * 10, "w": weights})
+            with pytest.raises(pf.DataError) as caught:
+                estimator(1.0, schema=SCHEMA, max_weight=2.0, ledger=ledger).fit(frame, sample_weight="w")
+            told.add(str(caught.value))
+    assert len(told) == 1
+    assert "'w' contain a value that is negative, NaN or missing" in told.pop()
+    assert ledger.n_entries == 0

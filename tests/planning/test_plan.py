@@ -26,6 +26,7 @@ NUMBERS = pf.Schema(FEATURES, target=pf.Numeric("income", 0, 100))
 POINTS = pf.Schema([pf.Numeric("age", 0, 100), pf.Numeric("height", 100, 200)])
 TIMES = pf.Schema([*FEATURES, pf.Numeric("years", 0, 5)])
 SCHEMAS = {"logistic": CLASSES, "svc": CLASSES, "additive-classifier": CLASSES, "kmeans": POINTS, "cox": TIMES}
+SCHEMAS |= {"naive-bayes": CLASSES}
 NAMED = {"cox": {"time": "years", "event": "died"}}
 
 
@@ -66,6 +67,31 @@ def test_hazards_are_planned_by_the_order_of_pairs() -> None:
         pf.plan(TIMES, 4000, model="cox", time="years", event="died", public=people(100))
     with pytest.raises(pf.SchemaError, match="public bounds"):
         pf.plan(CLASSES, 4000, model="cox")
+
+
+def test_counts_and_quantiles_are_planned_by_what_is_explained() -> None:
+    above = pf.plan(NUMBERS, 3000, model="quantile", quantile=0.9, epsilon=(0.1, 5), repetitions=2)
+    assert above.measure == "D^2, the share of the pinball loss that is explained"
+    assert above.best(0.1).score < above.best(5).score <= above.reference + 0.01
+    assert "bounds half as wide" in {one.what for one in above.costs}
+    for model in ("poisson", "gamma", "fractional"):
+        plan = pf.plan(NUMBERS, 3000, model=model, epsilon=(1, 5), repetitions=2)
+        assert "deviance" in plan.measure
+        assert 0.1 < plan.reference < 0.6
+        assert plan.best(5).score == pytest.approx(plan.reference, abs=0.05)
+        with pytest.raises(pf.SchemaError, match="at least 0"):
+            pf.plan(pf.Schema(FEATURES, pf.Numeric("y", -1, 1)), 3000, model=model)
+
+
+def test_rows_of_zero_have_no_gamma_deviance() -> None:
+    once = Repetition.of(Source.of(NUMBERS, None, 0), 3000, 0)
+    income = np.array(once.test["income"].to_list())
+    assert (income == 0).any()
+    settings = Settings("gamma", 3000, 3000, 1, {})
+    model = settings.estimator(NUMBERS, "auto", 5.0, once.seed).fit(once.train)
+    kept = pl.DataFrame({name: once.test[name].to_list() for name in once.test.columns}).filter(pl.col("income") > 0)
+    expected = model.score(kept, kept["income"].to_numpy())
+    assert once.score(settings, NUMBERS, "auto", 5.0) == pytest.approx(expected)
 
 
 def test_generated_events_are_about_half_and_orders_are_counted_by_hand() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import duckdb
@@ -221,6 +220,26 @@ def test_a_target_given_apart_goes_with_persons() -> None:
     np.testing.assert_array_equal(whole.coef_, apart.coef_)
 
 
+def test_the_quick_order_is_that_of_a_stable_sort() -> None:
+    """Also where the bits beside the place decide nothing, or the wrong way."""
+    rng = np.random.default_rng(3)
+    drawn = rng.integers(0, 1 << 64, 300, dtype=np.uint64)
+    tables = [drawn[rng.integers(0, 300, size)] for size in (0, 1, 2, 255, 256, 1000)]  # persons with several rows
+    tables += [rng.integers(0, most, 1000, dtype=np.uint64) for most in (1, 2, 1 << 10, 1 << 11, 1 << 20)]
+    tables += [words[::-1] for words in tables] + [~words for words in tables]
+    for words in tables:
+        np.testing.assert_array_equal(persons._stable_order(words), np.argsort(words, kind="stable"))
+
+
+def test_a_batch_has_the_hashes_of_its_texts_whatever_their_lengths() -> None:
+    """Batches of one length go another way than others."""
+    texts = [*(f"{number:07}" for number in range(50)), *("x" * size for size in range(30))]
+    column = PersonColumn("id", KEY)
+    whole = hashed_series(pl.Series(texts), column)
+    for part in (slice(0, 50), slice(10, 20), slice(3, 3), slice(45, 80)):
+        assert (hashed_series(pl.Series(texts, dtype=pl.String)[part], column) == whole[part]).all()
+
+
 FLIPPED = np.uint64((1 << 63) ^ (1 << 34))
 
 
@@ -251,8 +270,7 @@ def test_rows_that_share_a_hash_are_chosen_alike_wherever_they_wait(monkeypatch)
         for part in (slice(0, 400), slice(400, 600)):
             columns = [values[part] for values in batch]
             taken.add(*persons.entries(ids[part], columns, np.ones(len(columns[0]), dtype=bool), KEY))
-        with ThreadPoolExecutor(1) as pool:
-            return taken.chosen(pool).used(0, 600).tolist()
+        return taken.chosen(1).used(0, 600).tolist()
 
     assert chosen(10_000) == chosen(1 << 26)
 

@@ -250,6 +250,15 @@ def test_what_polars_knows_is_read_by_polars(name: str) -> None:
     assert isinstance(outcome(pa.table({"a": ARROW[name]}), COLUMNS["numbers"]), list)
 
 
+@pytest.mark.parametrize("kind", COLUMNS)
+@pytest.mark.parametrize("engine", ["arrow", "arrow stream", "duckdb"])
+def test_a_column_of_intervals_is_named(tmp_path: Path, engine: str, kind: str) -> None:
+    table = ENGINES[engine](pa.table({"b": [0.5] * 3, "a": ARROW["intervals"]}), tmp_path)
+    found = outcome(table, COLUMNS[kind])
+    assert "Column 'a' holds lengths of time (INTERVAL)" in found
+    assert "epoch(a)" in found
+
+
 def test_a_structured_array_does_not_tell_its_fields() -> None:
     array = np.zeros((2, 1), dtype=[("SECRET77", float)])
     assert "void" in outcome(array, COLUMNS["numbers"])

@@ -28,7 +28,7 @@ def plan(
             "-m",
             metavar="KIND",
             help="linear, ridge, lasso, elastic-net, logistic, svm, kmeans, additive-regressor, "
-            "additive-classifier or cox.",
+            "additive-classifier, naive-bayes, poisson, gamma, fractional, quantile (of the median) or cox.",
         ),
     ] = "logistic",
     epsilon: Annotated[

@@ -271,6 +271,11 @@ class AdditiveClassifier(LogisticRegression):
     shapes_ : dict of str to Shape
         What each column adds to the predictor of the last class: a grid, the values there without interaction terms,
         and the lower and upper ends of 90% bands for the noise alone, which allow for every table and are wide.
+    coef_interval_ : ndarray
+        Not there, as `summary()` is not: what this model has are bands of curves. For intervals of coefficients fit
+        `LogisticRegression(intervals=True, numeric="splines")`.
+    intercept_interval_ : ndarray
+        Not there either.
 
     See Also
     --------

@@ -159,7 +159,7 @@ class FunctionalRegressor(RegressorMixin, WeightedFit, _FunctionalModel):  # typ
     -----
     The schema has a Numeric target.
 
-    Guarantee: epsilon-DP, replace-one or add-remove; docs/proofs/polynomial.md, Theorem 3.
+    Guarantee: epsilon-DP, replace-one or add-remove; docs/proofs/polynomial.md, Theorems 3 and 4.
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
 
     References
@@ -260,7 +260,7 @@ class FunctionalClassifier(
     -----
     The schema has a Category of two classes as target.
 
-    Guarantee: epsilon-DP, replace-one or add-remove; docs/proofs/polynomial.md, Theorem 3.
+    Guarantee: epsilon-DP, replace-one or add-remove; docs/proofs/polynomial.md, Theorems 3 and 4.
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
 
     References

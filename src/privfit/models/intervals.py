@@ -245,6 +245,11 @@ class ModelWithIntervals(PrivateLinearModel[Any, Any, Any]):
 
     def _known(self) -> ShownCertainty:
         check_is_fitted(self)
+        if "intervals" not in self.get_params():
+            raise AttributeError(
+                f"Intervals were asked of {type(self).__name__}, which has none: its curves have bands, in shapes_. "
+                "For intervals of coefficients fit LogisticRegression(intervals=True, numeric='splines')."
+            )
         if self._sure is None:
             raise AttributeError(
                 f"Intervals were asked of a {type(self).__name__} that has none: it was fitted without intervals=True, "

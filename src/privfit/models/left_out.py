@@ -30,6 +30,17 @@ def public_rows(given: Input, parameters: PrivacyParameters) -> int | None:
     return count_rows(given.table, given.schema) if known is None or given.table.passes_once else known
 
 
+def weighed_rows(given: Input, parameters: PrivacyParameters) -> int | None:
+    """How many rows with weights there are, where that is public: a table that passes by once is kept for it with its
+    weights, or a stream would be planned for fewer rows than the same rows elsewhere.
+    """
+    if parameters.adjacency != "replace-one":
+        return None
+    if given.table.passes_once and given.weights is not None:
+        given.table.keep([*given.schema.columns, given.weights.column])
+    return count_rows(given.table, given.schema)
+
+
 def stating_rows_left_out(schema: Schema, declared: Schema) -> Schema:
     """A schema of the rows that are used, with what the declared one says of rows that are left out."""
     target = schema.target

@@ -53,10 +53,12 @@ class LogisticRegression(
         Number of interaction terms beside the sum over columns. A term is a table with one score for every pair of
         levels, bins or eighths of the range of two columns, or for 500 fine steps of one number. They are selected
         privately, where the residuals of the rest of the fit are largest. "auto" is three where rows times epsilon
-        (over rows_per_person) is 120,000 or more, two from 40,000 on, one from 20,000 on, and none below; half of these
-        limits and at most two where a delta makes the noise Gaussian; and none where a mechanism is named, for more
-        than two classes, for more than 5,000 candidates, or where the number of rows is not known beforehand. 0 keeps
-        the model a sum over columns with 8 knots a number. A number can be given with mechanism="objective" too.
+        (over rows_per_person) is 120,000 or more, two from 40,000 on, one from 20,000 on, and none below, where at most
+        40,960 times rows_per_person rows (over epsilon, where that is below 1) count, so that three need an epsilon of
+        about 3; half of these limits and at most two where a delta makes the noise Gaussian; and none where a mechanism
+        is named, for more than two classes, for more than 5,000 candidates, or where the number of rows is not known
+        beforehand. 0 keeps the model a sum over columns with 8 knots a number. A number can be given with
+        mechanism="objective" too.
 
     See Also
     --------

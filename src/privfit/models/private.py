@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from privfit.mechanisms import Release
 from privfit.mechanisms.base import AnyMechanism, Description, Mechanism, refuse_ledger
 from privfit.models.inputs import PUBLIC, Input, fit_input, missing_target
-from privfit.models.left_out import stating_rows_left_out, using_rows
+from privfit.models.left_out import stating_rows_left_out, using_rows, weighed_rows
 from privfit.models.report import JSONObject, Report
 from privfit.models.reporting import large_delta, public_number, report_of_fit
 from privfit.models.selectors import check_selector
@@ -31,7 +31,7 @@ from privfit.privacy import (
     process_ledger,
     warn_of_running_total,
 )
-from privfit.rows import Rows, count_rows, memory_bytes, thread_count
+from privfit.rows import Rows, memory_bytes, thread_count
 from privfit.schema import Category, Column, Geometry, Numeric, Schema
 from privfit.tables import MissingValues, TableLike
 
@@ -154,7 +154,7 @@ class PrivateModel(ShownModel, Generic[MechanismT, ProblemT, FitT]):
                 given = using_rows(given, parameters, sampler)
             mechanism, given = self._settled(mechanism, given, parameters)
             if declared.leaves_out or given.weights is not None:
-                slots = given.table.slots if declared.leaves_out else count_rows(given.table, given.schema)
+                slots = given.table.slots if declared.leaves_out else weighed_rows(given, parameters)
                 parameters = mechanism.for_rows_left_out(parameters, slots)
             problem, geometry = self._encoded(mechanism, given, parameters)
             if given.selector is not None and self._check_selectors:

@@ -17,7 +17,8 @@ from privfit.privacy import Budget, PrivacyError
 from privfit.schema import Category, Numeric, Schema, SchemaError
 from privfit.tables import TableLike
 
-CLASSIFIERS = ("logistic", "svc", "additive-classifier")
+CLASSIFIERS = ("logistic", "svc", "additive-classifier", "naive-bayes")
+DEVIANCES = ("poisson", "gamma", "fractional")
 Progress = Callable[[int, int], None]
 
 
@@ -50,7 +51,8 @@ def plan(
         Number of rows of the private table, or a public guess.
     model : str, default='logistic'
         One of "linear", "ridge", "lasso", "elastic-net", "logistic", "svc", "kmeans", "additive-regressor",
-        "additive-classifier", "cox"; for the last one `time` and `event` are given as to `CoxRegression`.
+        "additive-classifier", "naive-bayes", "poisson", "gamma", "fractional", "quantile", "cox"; for the last one
+        `time` and `event` are given as to `CoxRegression`.
     epsilon : sequence of float, default=(0.1, 0.2, 0.4, 0.8, 1.6)
         The epsilons to compare.
     public : array-like, data frame, Arrow table, str, Path, dict or None, default=None
@@ -182,6 +184,11 @@ def checked_schema(schema: object, model: str) -> Schema:
             f"The plan is for {model}, which predicts a {wanted.__name__} target, and the schema has "
             f"{'none' if settled.target is None else type(settled.target).__name__}. Change the target or the model."
         )
+    if model in DEVIANCES and isinstance(settled.target, Numeric) and settled.target.low < 0:
+        raise SchemaError(
+            f"The plan is for {model}, whose deviance is of numbers from 0 on, and the target {settled.target.name!r} "
+            f"may be as low as {settled.target.low:g}. Give it a lower bound of at least 0, or plan another model."
+        )
     return settled
 
 
@@ -204,4 +211,8 @@ def measure(schema: Schema, model: str) -> str:
         return "explained share of the scaled variance"
     if model == "cox":
         return "concordance"
+    if model in DEVIANCES:
+        return "D^2, the share of the deviance that is explained"
+    if model == "quantile":
+        return "D^2, the share of the pinball loss that is explained"
     return "share of right classes" if isinstance(schema.target, Category) else "R^2"

@@ -14,11 +14,16 @@ from privfit.models import (
     AdditiveRegressor,
     CoxRegression,
     ElasticNet,
+    FractionalRegressor,
+    GammaRegressor,
+    GaussianNB,
     KMeans,
     Lasso,
     LinearRegression,
     LinearSVC,
     LogisticRegression,
+    PoissonRegressor,
+    QuantileRegressor,
     Ridge,
 )
 from privfit.models.named import ADDITIVE, PENALISED
@@ -26,7 +31,7 @@ from privfit.planning.generated import Source
 from privfit.planning.hazards import HazardSource, concordance
 from privfit.privacy import PrivacyError, PrivacyWarning
 from privfit.schema import Numeric, Schema
-from privfit.tables import Frame
+from privfit.tables import Frame, columns_to_frame
 
 CLUSTERERS = ("auto", "hybrid", "cells", "grid", "lloyd", "genetic", "sample-and-aggregate")
 MODELS: Mapping[str, tuple[type[Any], tuple[str, ...]]] = {
@@ -39,6 +44,11 @@ MODELS: Mapping[str, tuple[type[Any], tuple[str, ...]]] = {
     "kmeans": (KMeans, CLUSTERERS),
     "additive-regressor": (AdditiveRegressor, tuple(ADDITIVE.named)),
     "additive-classifier": (AdditiveClassifier, tuple(LogisticRegression._mechanisms.named)),
+    "naive-bayes": (GaussianNB, ("auto",)),
+    "poisson": (PoissonRegressor, ("auto",)),
+    "gamma": (GammaRegressor, ("auto",)),
+    "fractional": (FractionalRegressor, ("auto",)),
+    "quantile": (QuantileRegressor, ("auto",)),
     "cox": (CoxRegression, ("auto",)),
 }
 """The estimators that can be planned, with the mechanisms that they know by name."""
@@ -97,13 +107,17 @@ def fitted(estimator: Any, train: Frame) -> Any:
 
 
 def score(model: Any, test: Frame, target: str | None) -> float:
-    """The share of right classes, R^2, for hazards the concordance, or for clusters the share of scaled variance that
-    centres explain.
+    """The share of right classes, R^2, D^2, for hazards the concordance, or for clusters the share of scaled variance
+    that centres explain. The deviance of a gamma law is of rows above 0 alone.
     """
     if isinstance(model, CoxRegression):
         return concordance(model, test)
     if not isinstance(model, KMeans):
-        return float(model.score(test, np.array(test[str(target)].to_list())))
+        values = np.array(test[str(target)].to_list())
+        if isinstance(model, GammaRegressor) and not (values > 0).all():
+            test = columns_to_frame({name: np.array(test[name].to_list())[values > 0] for name in test.columns})
+            values = values[values > 0]
+        return float(model.score(test, values))
     numbers = [column for column in model.schema_.features if isinstance(column, Numeric)]
     halves = np.array([(column.high - column.low) / 2 for column in numbers])
     points = np.column_stack([test[column.name].to_numpy() for column in numbers])

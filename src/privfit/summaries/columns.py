@@ -172,8 +172,7 @@ def quantile(
     column : Numeric or str
         The number, with its public bounds, which may be generous.
     quantiles : float or list of float
-        Which quantiles, each above 0 and below 1. Several share epsilon; quantiles that are far from the median get
-        a larger part of it.
+        Which quantiles, each above 0 and below 1. Several share epsilon equally.
     intervals : bool
         Whether a part of epsilon (8%, or 11% for several quantiles) is spent on intervals. Without them the whole
         epsilon goes into the quantiles, and `interval` is the column's bounds.

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privfit.schema import Category, Column, Numeric, OpenCategory
+from privfit.tables.errors import length_of_time
 from privfit.tables.table import ABSENT, UNKNOWN, Batch, Values, series_values, text_codes
 
 TEXTS = frozenset({pa.string(), pa.large_string()})
@@ -53,7 +54,14 @@ def arrow_values(array: pa.Array, column: Column) -> Values:
         if len(array.dictionary) <= len(array) and array.type.value_type in TEXTS:
             return _dictionary_codes(array, column)
         array = array.dictionary_decode()
+    check_interval(column.name, array.type)
     return series_values(pl.Series(column.name, array), column)
+
+
+def check_interval(name: str, kind: pa.DataType) -> None:
+    """Refuse a column of lengths of time by its name: polars, which takes none, would not say which it is."""
+    if pa.types.is_interval(kind):
+        raise length_of_time(name)
 
 
 def is_listed(column: Column) -> TypeGuard[Category]:

@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 
 from privfit.schema import Column
-from privfit.tables.arrow_columns import record_batches
+from privfit.tables.arrow_columns import check_interval, record_batches
 from privfit.tables.errors import DataError
 from privfit.tables.polars_tables import PolarsTable
 from privfit.tables.table import Batch, Table, TableLike, quietly
@@ -41,6 +41,8 @@ def arrow_table(table: pa.Table | pa.RecordBatch) -> PolarsTable:
             "The Arrow table has two columns of one name, and the schema cannot distinguish them. Rename one. Nothing "
             "was charged."
         )
+    for field in whole.schema:
+        check_interval(field.name, field.type)
     frame = quietly("Arrow table", lambda: pl.from_arrow(whole))
     assert isinstance(frame, pl.DataFrame)
     return PolarsTable(frame, "Arrow table")

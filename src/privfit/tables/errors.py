@@ -62,6 +62,13 @@ def wrong_type(column: Column, found: str) -> DataError:
     )
 
 
+def length_of_time(name: str) -> DataError:
+    """The error for a column of lengths of time in months, days and seconds, which have no length in one unit."""
+    fact = f"Column {name!r} holds lengths of time (INTERVAL), which are read neither as numbers nor as levels."
+    advice = f"Convert the column, in DuckDB to seconds by epoch({name}), or leave it out."
+    return DataError(f"{fact} {advice} Nothing was charged.", when_predicting=f"{fact} {advice}")
+
+
 def changed_source(label: str) -> DataError:
     """The error for a source that is not what it was when it was opened, or hands out other rows than it said."""
     return DataError(

@@ -88,9 +88,12 @@ def _texts(series: pl.Series, column: PersonColumn) -> pl.Series:
 def hashed(letters: NDArray[np.uint8], ends: NDArray[np.int64], key: bytes) -> NDArray[np.void]:
     """The hash of every text: its bytes lie between two neighbouring `ends`."""
     lengths = np.diff(ends)
-    found = np.empty(len(lengths), dtype=HASH)
     words = lengths // 8 + 1
-    for count in np.unique(words):
+    counts = np.flatnonzero(np.bincount(words))
+    if len(counts) == 1:
+        return siphash(_padded(letters, ends[:-1], lengths, int(counts[0])), key)
+    found = np.empty(len(lengths), dtype=HASH)
+    for count in counts:
         own = np.flatnonzero(words == count)
         found[own] = siphash(_padded(letters, ends[own], lengths[own], int(count)), key)
     return found

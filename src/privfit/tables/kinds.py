@@ -7,6 +7,7 @@ from typing import Any, cast
 import polars as pl
 import pyarrow as pa
 
+from privfit.tables.arrow_columns import check_interval
 from privfit.tables.kept_columns import KeptColumn
 from privfit.tables.table import Table, quietly
 
@@ -16,6 +17,8 @@ FRAME_ROWS = 1 << 16
 
 def arrow_kinds(schema: pa.Schema) -> pl.Schema:
     """Types of Arrow as those of polars."""
+    for field in schema:
+        check_interval(field.name, field.type)
     frame = pl.from_arrow(schema.empty_table())
     assert isinstance(frame, pl.DataFrame)
     return frame.schema
