@@ -272,6 +272,7 @@ class WeightedMonomials:
 
         Guarantee: docs/proofs/polynomial.md, Theorem 4.
         """
+        assert parameters.adjacency == "add-remove" or not self.row_weights  # the sum of weights is private
         if parameters.promise is None:
             return self.sensitivity(parameters.adjacency)
         return -(-max(self.sensitivity("replace-one"), self.sensitivity("add-remove")) // 2)
