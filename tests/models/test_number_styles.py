@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.base import clone
 
 import privfit as pf
+from privfit.tables.table import Table
 
 SCHEMA = pf.Schema([pf.Numeric("a", -1, 1), pf.Numeric("b", -1, 1)], target=pf.Category("y", [0, 1]))
 
@@ -54,9 +56,23 @@ def test_where_the_number_of_rows_is_private_a_public_guess_decides() -> None:
         assert len(model.get_feature_names_out()) == names
 
 
-def test_a_stream_is_not_used_up_to_count_it() -> None:
-    model = pf.LogisticRegression(1.0, schema=SCHEMA, random_state=0).fit(table(100).to_arrow().to_reader())
-    assert len(model.get_feature_names_out()) == 16
+@pytest.mark.parametrize(("rows", "names"), [(59, 2), (100, 6), (300, 10), (600, 16)])
+def test_a_stream_is_counted_and_encoded_as_the_frame_that_it_holds(rows: int, names: int) -> None:
+    frame, model = table(rows), pf.LogisticRegression(1.0, schema=SCHEMA, random_state=0)
+    assert len(model.fit(frame.to_arrow().to_reader(max_chunksize=7)).get_feature_names_out()) == names
+    np.testing.assert_array_equal(model.coef_, clone(model).fit(frame).coef_)
+
+
+def test_under_add_remove_a_stream_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its number of rows is private there, and would move the encoding."""
+    kept: list[object] = []
+    monkeypatch.setattr(Table, "keep", lambda *given: kept.append(given))
+    for guess, names in ((None, 16), (50, 2)):
+        model = pf.LogisticRegression(
+            1.0, schema=SCHEMA, adjacency="add-remove", expected_rows=guess, random_state=0
+        ).fit(table(300).to_arrow().to_reader())
+        assert len(model.get_feature_names_out()) == names
+    assert not kept
 
 
 def test_what_the_user_says_counts() -> None:

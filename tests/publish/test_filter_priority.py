@@ -493,11 +493,13 @@ def test_fitted_from_end_to_end_every_cell_passes_as_often_as_if_it_were_noised(
     assert abs(empty - mean) < 5 * math.sqrt(mean * (1 + mean) / passed[3:].sum())
 
 
-def test_streams_are_read_once_and_public_tables_are_stamped() -> None:
+def test_streams_are_counted_and_public_tables_are_stamped() -> None:
     rows = pa.table({"x0": np.linspace(0, 1, 400)})
     for make in (FilterPriority, pf.baselines.DPME):
         with pytest.raises(pf.PrivacyError, match="expected_rows"):
-            make(schema=SIX).fit(rows.to_reader())
+            make(schema=SIX, adjacency="add-remove").fit(rows.to_reader())
+        of_stream, of_table = (make(schema=SIX, random_state=0).fit(form) for form in (rows.to_reader(), rows))
+        np.testing.assert_array_equal(of_stream.weights_, of_table.weights_)
         model = make(schema=SIX, cells=4, ledger=pf.Ledger(epsilon=1.0)).fit(rows.to_reader())
         assert abs(model.weights_.sum() - 400) < 60
         public = make(schema="public", cells=4).fit(np.linspace(0, 7, 400)[:, None])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,10 @@ def test_curves_print_and_are_ready_for_json(tmp_path: Any) -> None:
     told = json.loads(json.dumps(curves.to_dict(), allow_nan=False))
     assert list(told["curves"]) == ["old", "new"]
     assert "90% interval" in str(curves)
+    assert repr(curves) == str(curves)
+    assert {"Survival curves", "90% interval", "5.7", "Privacy report"} <= set(
+        re.findall(r">([^<>]+)<", curves._repr_html_())
+    )
     pytest.importorskip("matplotlib")
     drawing = curves.plot(tmp_path / "curves.png")
     assert "old" in drawing.alt

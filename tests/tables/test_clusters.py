@@ -332,7 +332,7 @@ def test_a_partition_that_is_lost_and_comes_back_as_another_ends_the_fit_and_the
 def test_a_frame_that_has_other_rows_in_the_second_pass_ends_the_fit_before_the_charge(tmp_path: Path) -> None:
     frame, ledger = forgetful(tmp_path, lambda part: part.iloc[1:]), pf.Ledger(epsilon=2.0)
     table = open_table(frame)
-    assert count_rows(table, NUMBERS) == ROWS
+    assert count_rows(table, NUMBERS.columns) == ROWS
     with pytest.raises(DataError, match="another number of rows"):
         pf.KMeans(3, epsilon=1.0, schema=NUMBERS, ledger=ledger).fit(table)
     assert ledger.spent.epsilon == 0

@@ -63,7 +63,9 @@ class Question:
 
     def __init__(self, ask: Callable[..., Any], adjacency: Adjacency, ledger: Ledger, epsilon: float) -> None:
         self.ask, self.ledger = ask, ledger
-        self._given = {"adjacency": adjacency, "epsilon": epsilon, "ledger": ledger, "expected_rows": EXPECTED}
+        self._given: dict[str, Any] = {"adjacency": adjacency, "epsilon": epsilon, "ledger": ledger}
+        if adjacency == "add-remove":
+            self._given["expected_rows"] = EXPECTED
 
     def fit(self, X: object, /) -> Self:
         """Ask the table."""

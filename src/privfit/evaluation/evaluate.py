@@ -19,14 +19,15 @@ from privfit.evaluation.score_grid import ScoreGrid
 from privfit.evaluation.subject import Found, Subject
 from privfit.evaluation.two_classes import TwoClasses
 from privfit.mechanisms.base import STREAM_ROWS
+from privfit.mechanisms.unread import refuse_unread
 from privfit.models.inputs import table_with_target
 from privfit.models.private import AnyModel, PrivateModel
 from privfit.models.report import Report
 from privfit.privacy import Adjacency, Ledger, PrivacyError, PrivacyParameters, Seed
-from privfit.rows import count_rows
-from privfit.schema import Category, Column
+from privfit.rows import Rows
+from privfit.schema import Category, Column, Schema
 from privfit.summaries.figures import Figure, Figures
-from privfit.summaries.release import Computed, Terms, released
+from privfit.summaries.release import Computed, Terms, guessed_rows, is_used_up, released
 from privfit.tables import ComputedTable, DataError, MissingValues, Table, TableLike
 
 PUBLIC = ("the model, which was released before, and its schema",)
@@ -115,15 +116,13 @@ def evaluate(
     terms = Terms(epsilon, delta, adjacency, rows_per_person, expected_rows, ledger, random_state)
     schema = rows_schema(model)
     opened = table_with_target(model, X, y, schema)
-    subject = _subject(Predictor.of(model), _public_rows(model, opened, terms.parameters), terms.parameters, asked)
+    subject = _subject_of(model, opened, schema, terms, asked)
     _check_asked(model, subject, asked)
     problem = subject.problem
     target = schema.target
     derived = Computed(_computing(subject), "" if target is None else target.name, PUBLIC, _notes(model))
     try:
-        answer = released(
-            "evaluate", subject.mechanism, lambda _: problem, opened, subject.columns, terms, schema, derived
-        )
+        answer = released("evaluate", subject.mechanism, problem, opened, subject.columns, terms, schema, derived)
         return _evaluation(model, subject.found(answer), answer.report, asked)
     except MissingValues as error:
         if target is None or error.column != target.name:
@@ -163,14 +162,20 @@ def _check_asked(model: AnyModel, subject: Subject, asked: tuple[str, ...] | Non
         )
 
 
-def _public_rows(model: AnyModel, table: Table, parameters: PrivacyParameters) -> int:
-    """The number of rows as far as it is public before a row is read, or else a guess. With a person column it is not:
-    a person may have any number of rows (docs/proofs/persons.md).
+def _subject_of(model: AnyModel, table: Table, schema: Schema, terms: Terms, asked: tuple[str, ...] | None) -> Subject:
+    """What is computed and asked, for so many rows as is public before one is read, or else for a guess. With a person
+    column it is not: a person may have any number of rows (docs/proofs/persons.md).
     """
-    known, schema = None, model.schema_
-    if parameters.adjacency == "replace-one" and parameters.expected_rows is None and schema.person is None:
-        known = table.n_rows if schema.leaves_out else count_rows(table, schema)
-    return parameters.expected_rows or known or STREAM_ROWS
+    parameters, rows = terms.parameters, terms.expected_rows or STREAM_ROWS
+    if schema.person is None:
+        if is_used_up(table, parameters):
+            usual = _subject(Predictor.of(model), rows, parameters, asked)
+            own, asks = Schema(usual.columns), usual.mechanism
+            unread = Rows(_computing(usual)(table), own, asks.geometry(own, usual.problem))
+            refuse_unread(terms.ledger, asks, usual.problem, unread, parameters)
+        columns = [*schema.columns, *(condition.column for condition in schema.where)]
+        rows = guessed_rows(table, columns, parameters)
+    return _subject(Predictor.of(model), rows, parameters, asked)
 
 
 def _subject(predictor: Predictor, rows: int, parameters: PrivacyParameters, asked: tuple[str, ...] | None) -> Subject:

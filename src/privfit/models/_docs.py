@@ -42,8 +42,7 @@ rows_per_person : int
     Largest number of rows that one person can have. The guarantee is given to persons, not to rows. With
     `Schema(person=...)` further rows of a person are left out; otherwise it is taken on trust that there are none.
 expected_rows : int or None
-    Public guess of the number of rows, for choices that depend on it where the true number is private ("add-remove")
-    or not yet known (a stream).
+    Public guess of the number of rows, for choices that depend on it where the true number is private ("add-remove").
 ledger : Ledger or None
     Budget that is charged before any noise is drawn. Without one, a ledger without a limit keeps the running total of
     the process.

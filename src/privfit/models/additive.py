@@ -18,8 +18,9 @@ from privfit.mechanisms.base import AnyMechanism
 from privfit.mechanisms.perturbation.defaults import REGRESSION_SLOPE_BELOW
 from privfit.mechanisms.perturbation.shape_bands import NORMAL
 from privfit.models._docs import documented
-from privfit.models.base import PrivateLinearModel, public_rows
+from privfit.models.base import PrivateLinearModel
 from privfit.models.inputs import Input
+from privfit.models.left_out import public_rows
 from privfit.models.logistic import LogisticRegression
 from privfit.models.named import ADDITIVE
 from privfit.models.pairs import pair_facts, restored_pairs

@@ -21,7 +21,7 @@ from privfit.models.pairs import cell_names
 from privfit.models.pictures import draw_linear
 from privfit.models.private import FitT, MechanismChoice, MechanismT, PrivateModel, ProblemT, WeightedFit
 from privfit.privacy import Ledger, PrivacyError, PrivacyParameters, Seed
-from privfit.rows import Pair, count_rows, linear_scores
+from privfit.rows import Pair, linear_scores
 from privfit.schema import AUTO_KNOTS, Geometry, Schema
 from privfit.tables import TableLike
 
@@ -231,16 +231,6 @@ class MomentModel(PrivateLinearModel[MomentMechanismT, QuadraticProblem, FitT]):
     def _problem(self) -> QuadraticProblem:
         """What is minimised."""
         return QuadraticProblem(self._loss, bool(self.fit_intercept))
-
-
-def public_rows(given: Input, parameters: PrivacyParameters) -> int | None:
-    """The number of rows where that is public and can be counted, as it cannot for a stream; else the user's guess, or
-    None.
-    """
-    if parameters.adjacency == "add-remove":
-        return parameters.expected_rows
-    counted = count_rows(given.table, given.schema)
-    return parameters.expected_rows if counted is None else counted
 
 
 def _numbers(asked: str) -> Numbers:

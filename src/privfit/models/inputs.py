@@ -67,6 +67,10 @@ class Input:
     """The schema as it was given, where it leaves rows out; `schema` describes the rows that are used."""
     weights: RowWeights | None = None
     """The column that says how much each row counts, if there is one."""
+    before_keeping: Callable[[], None] | None = None
+    """What is called before a table that passes by once is used up to count it: the ledger is asked."""
+    stands_for: int | None = None
+    """A number of rows that stands for that of a table which nobody has counted yet."""
 
 
 def fit_input(model: AnyModel, X: TableLike, y: ArrayLike | None, many_classes: bool) -> Input:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from privfit.models.inputs import Input
 from privfit.privacy import PrivacyParameters, Sampler
-from privfit.rows import count_rows, used_rows
+from privfit.rows import rows_to_plan_for, used_rows
 from privfit.schema import DROP, Schema
 
 
@@ -23,22 +23,17 @@ def using_rows(given: Input, parameters: PrivacyParameters, sampler: Sampler) ->
 
 
 def public_rows(given: Input, parameters: PrivacyParameters) -> int | None:
-    """The number of rows by which a fit may be planned: that of the table where it is public, or the expected one."""
-    if parameters.adjacency != "replace-one":
-        return parameters.expected_rows
-    known = given.table.n_rows
-    return count_rows(given.table, given.schema) if known is None or given.table.passes_once else known
+    """The number of rows by which a fit may be planned: that of the table where it is public, or the expected one.
 
-
-def weighed_rows(given: Input, parameters: PrivacyParameters) -> int | None:
-    """How many rows with weights there are, where that is public: a table that passes by once is kept for it with its
-    weights, or a stream would be planned for fewer rows than the same rows elsewhere.
+    A table that passes by once is kept for it, with its weights, after the ledger was asked: the same rows are planned
+    for alike from every source.
     """
-    if parameters.adjacency != "replace-one":
-        return None
-    if given.table.passes_once and given.weights is not None:
-        given.table.keep([*given.schema.columns, given.weights.column])
-    return count_rows(given.table, given.schema)
+    if given.stands_for is not None:
+        return given.stands_for
+    if parameters.adjacency == "replace-one" and given.table.passes_once and given.before_keeping is not None:
+        given.before_keeping()
+    besides = [] if given.weights is None else [given.weights.column]
+    return rows_to_plan_for(given.table, [*given.schema.columns, *besides], parameters)
 
 
 def stating_rows_left_out(schema: Schema, declared: Schema) -> Schema:

@@ -22,9 +22,10 @@ from privfit.mechanisms import (
 from privfit.mechanisms.base import AnyMechanism
 from privfit.mechanisms.perturbation.regression_fit import perturbs_objective
 from privfit.models._docs import documented
-from privfit.models.base import MomentModel, public_rows
+from privfit.models.base import MomentModel
 from privfit.models.inputs import Input
 from privfit.models.least_squares_intervals import LeastSquaresIntervals
+from privfit.models.left_out import public_rows
 from privfit.models.named import LEAST_SQUARES, MomentMechanism
 from privfit.models.private import FitResult, WeightedFit
 from privfit.privacy import Ledger, PrivacyError, PrivacyParameters, Seed
@@ -52,7 +53,7 @@ class LinearRegression(
     ----------
     mechanism : {'auto', 'functional', 'objective', 'adassp', 'boosted-adassp'}, or an instance
         "auto" is "functional" with `intervals`, where rows times epsilon (over `rows_per_person`) are below 1,000 or
-        so many that noise is negligible, and where the number of rows is not known (a stream, or "add-remove", without
+        so many that noise is negligible, and where the number of rows is not known ("add-remove" without
         `expected_rows`); "objective" elsewhere. An instance is a `FunctionalMechanism`, `ObjectiveRegression` or
         `AdaSSP`.
     numeric : {'auto', 'slope', 'bins', 'splines'}

@@ -49,7 +49,7 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
     numeric : {'auto', 'slope', 'bins', 'splines'}
         Encoding of numeric columns that have no bins of their own: one slope, one indicator per bin, or linear
         B-splines. "auto" is "slope" where rows times epsilon over columns is below 30, splines with 3 knots below 100,
-        with 5 below 200, and with 8 from there on or where the number of rows is not known beforehand; it is "slope"
+        with 5 below 200, and with 8 from there on or where the number of rows is private; it is "slope"
         for the functional mechanism.
     kernel : {'linear', 'rbf'}
         "rbf" fits a linear model of random Fourier features, drawn from a public seed: a model that is nonlinear in all

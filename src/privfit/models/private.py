@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from privfit.mechanisms import Release
-from privfit.mechanisms.base import AnyMechanism, Description, Mechanism, refuse_ledger
-from privfit.models.inputs import PUBLIC, Input, fit_input, missing_target
-from privfit.models.left_out import stating_rows_left_out, using_rows, weighed_rows
+from privfit.mechanisms.base import STREAM_ROWS, AnyMechanism, Description, Mechanism, refuse_ledger
+from privfit.mechanisms.unread import refuse_unread
+from privfit.models.inputs import PUBLIC, Input, fit_input
+from privfit.models.left_out import public_rows, stating_rows_left_out, using_rows
+from privfit.models.refused import unchanged_on_error
 from privfit.models.report import JSONObject, Report
 from privfit.models.reporting import large_delta, public_number, report_of_fit
 from privfit.models.selectors import check_selector
@@ -33,7 +36,7 @@ from privfit.privacy import (
 )
 from privfit.rows import Rows, memory_bytes, thread_count
 from privfit.schema import Category, Column, Geometry, Numeric, Schema
-from privfit.tables import MissingValues, TableLike
+from privfit.tables import TableLike
 
 MechanismT = TypeVar("MechanismT", bound=AnyMechanism)
 ProblemT = TypeVar("ProblemT")
@@ -49,6 +52,19 @@ class FitResult(Generic[MechanismT, ProblemT, FitT]):
     problem: ProblemT
     released: Release[Any]
     fit: FitT
+
+
+@dataclass(frozen=True)
+class _Stated(Generic[MechanismT, ProblemT]):
+    """All that is settled before a fit reads its rows."""
+
+    mechanism: MechanismT
+    given: Input
+    parameters: PrivacyParameters
+    problem: ProblemT
+    reasons: tuple[str, ...]
+    ledger: Ledger | None
+    rows: Rows
 
 
 @dataclass(frozen=True)
@@ -133,7 +149,7 @@ class PrivateModel(ShownModel, Generic[MechanismT, ProblemT, FitT]):
             If the ledger has less left than the fit costs. Nothing is charged and nothing is drawn.
         """
         weights = X.weights if isinstance(X, WeightedTable) else None
-        with _unchanged_on_error(self):
+        with unchanged_on_error(self):
             reasons = self._reasons_not_private()
             self._check_choices()
             parameters = PrivacyParameters(
@@ -152,44 +168,52 @@ class PrivateModel(ShownModel, Generic[MechanismT, ProblemT, FitT]):
                 given = with_weights(self, given, weights)
             if declared.leaves_out:
                 given = using_rows(given, parameters, sampler)
-            mechanism, given = self._settled(mechanism, given, parameters)
-            if declared.leaves_out or given.weights is not None:
-                slots = given.table.slots if declared.leaves_out else weighed_rows(given, parameters)
-                parameters = mechanism.for_rows_left_out(parameters, slots)
-            problem, geometry = self._encoded(mechanism, given, parameters)
-            if given.selector is not None and self._check_selectors:
-                check_selector(given.selector, self, mechanism, geometry, given)
-            reasons = tuple(dict.fromkeys((*reasons, *mechanism.reasons_not_private(problem))))
-            ledger = self._chosen_ledger(reasons, given.schema)
-            self.schema_, self._geometry = given.schema, geometry
-            memory = memory_bytes(self.max_memory)
-            rows = Rows(
-                given.table,
-                given.schema,
-                geometry,
-                threads=self.n_jobs,
-                max_memory=memory,
-                weights=given.weights,
-            )
-            release = mechanism.release(rows, parameters, ledger, sampler, problem)
-            fit: FitT = mechanism.solve(release, geometry, problem)
+            asked = partial(self._ask_ledger, mechanism, given, parameters, reasons)
+            stated = self._stated(mechanism, replace(given, before_keeping=asked), parameters, reasons)
+            mechanism, problem, ledger, rows = stated.mechanism, stated.problem, stated.ledger, stated.rows
+            self.schema_, self._geometry = stated.given.schema, rows.geometry
+            release = mechanism.release(rows, stated.parameters, ledger, sampler, problem)
+            fit: FitT = mechanism.solve(release, rows.geometry, problem)
             result = FitResult(mechanism, problem, release, fit)
             if declared.leaves_out:
-                self.schema_ = stating_rows_left_out(given.schema, declared)
+                self.schema_ = stating_rows_left_out(stated.given.schema, declared)
             self._strict_names, self._by_position = given.strict_names, given.by_position
             self._public_array = isinstance(self.schema, str) and given.table.names is None and self.schema == PUBLIC
             self._keep(result)
-            public_rows = parameters.expected_rows
-            if parameters.adjacency == "replace-one":
-                public_rows = rows.slots if rows.leaves_out else rows.known_rows
-            self.report_ = self._report(result, self._described(result), reasons, public_rows, ledger)
+            n_rows = stated.parameters.expected_rows
+            if stated.parameters.adjacency == "replace-one":
+                n_rows = rows.slots if rows.leaves_out else rows.known_rows
+            self.report_ = self._report(result, self._described(result), stated.reasons, n_rows, ledger)
             if self.ledger is None and ledger is not None:
                 warn_of_running_total(ledger, self._frames)
-            if self.adjacency == "replace-one" and public_rows and release.event.delta * public_rows > 1:
-                warnings.warn(
-                    large_delta(release.event.delta, public_rows), PrivacyWarning, stacklevel=1 + self._frames
-                )
+            if self.adjacency == "replace-one" and n_rows and release.event.delta * n_rows > 1:
+                warnings.warn(large_delta(release.event.delta, n_rows), PrivacyWarning, stacklevel=1 + self._frames)
         return self
+
+    def _stated(
+        self, mechanism: MechanismT, given: Input, parameters: PrivacyParameters, reasons: tuple[str, ...]
+    ) -> _Stated[MechanismT, ProblemT]:
+        """What a mechanism is asked, of which rows, and who pays."""
+        mechanism, given = self._settled(mechanism, given, parameters)
+        if given.declared is not None or given.weights is not None:
+            parameters = mechanism.for_rows_left_out(parameters, public_rows(given, parameters))
+        problem, geometry = self._encoded(mechanism, given, parameters)
+        if given.selector is not None and self._check_selectors:
+            check_selector(given.selector, self, mechanism, geometry, given)
+        reasons = tuple(dict.fromkeys((*reasons, *mechanism.reasons_not_private(problem))))
+        ledger = self._chosen_ledger(reasons, given.schema)
+        memory = memory_bytes(self.max_memory)
+        rows = Rows(given.table, given.schema, geometry, threads=self.n_jobs, max_memory=memory, weights=given.weights)
+        return _Stated(mechanism, given, parameters, problem, reasons, ledger, rows)
+
+    def _ask_ledger(
+        self, mechanism: MechanismT, given: Input, parameters: PrivacyParameters, reasons: tuple[str, ...]
+    ) -> None:
+        """Could the ledger pay for a fit to as many rows as stand for those of a stream? A refusal leaves it unread."""
+        guess = replace(given, stands_for=parameters.expected_rows or STREAM_ROWS)
+        with suppress(PrivacyError):  # refused for so many rows, and perhaps not for as many as there are
+            own = self._stated(mechanism, guess, parameters, reasons)
+            refuse_unread(own.ledger, own.mechanism, own.problem, own.rows, own.parameters)
 
     # -- what a subclass states, in this order -----------------------------------------------------
 
@@ -370,21 +394,3 @@ def paid_already() -> Iterator[None]:
         yield
     finally:
         _paid.reset(token)
-
-
-@contextmanager
-def _unchanged_on_error(model: AnyModel) -> Iterator[None]:
-    """A fit that is refused leaves the model as it was. Missing targets are refused with advice that is sound for a
-    target: a made-up value would change what is estimated.
-    """
-    before = dict(model.__dict__)
-    try:
-        yield
-        return
-    except BaseException as error:
-        target = model.schema_.target if isinstance(error, MissingValues) and hasattr(model, "schema_") else None
-        model.__dict__.clear()
-        model.__dict__.update(before)
-        if target is None or not isinstance(error, MissingValues) or error.column != target.name:
-            raise
-    raise missing_target(target)

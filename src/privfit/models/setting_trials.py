@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,11 +40,16 @@ class SettingTrials(Trials):
         for setting in self._settings:
             model = self._with(setting)
             mechanism = model._chosen_mechanism()
-            given = fit_input(model, self._given.table, None, mechanism.many_classes)
+            given = self._input_of(model, mechanism.many_classes)
             mechanism, given = model._settled(mechanism, given, self.parameters)
             problem, _ = model._encoded(mechanism, given, self.parameters)
             found += (*model._reasons_not_private(), *mechanism.reasons_not_private(problem))
         return tuple(dict.fromkeys(found))
+
+    def _input_of(self, model: AnyModel, many_classes: bool) -> Input:
+        """The table as a setting of the estimator takes it; counted, if need be, as the search counts it."""
+        own, given = fit_input(model, self._given.table, None, many_classes), self._given
+        return replace(own, before_keeping=given.before_keeping, stands_for=given.stands_for)
 
     def _with(self, setting: Mapping[str, Any], **more: Any) -> AnyModel:
         """The estimator with a setting."""

@@ -20,10 +20,11 @@ from privfit.mechanisms.histograms.noisy_histogram import (
 )
 from privfit.models._docs import documented
 from privfit.models.inputs import Input
+from privfit.models.left_out import public_rows
 from privfit.models.private import FitResult, MechanismT
 from privfit.privacy import Ledger, PrivacyError, PrivacyParameters, Seed
 from privfit.publish.publisher import Publisher, refuse_weight
-from privfit.rows import CellGrid, count_rows
+from privfit.rows import CellGrid
 from privfit.schema import Geometry, Numeric, Schema
 
 Cuts = int | Literal["auto"]
@@ -89,8 +90,7 @@ class HistogramPublisher(Publisher[MechanismT, Counting, CellTableT]):
     """
 
     def _encoded(self, mechanism: MechanismT, given: Input, parameters: PrivacyParameters) -> tuple[Counting, Geometry]:
-        rows = count_rows(given.table, given.schema) if parameters.adjacency == "replace-one" else None
-        rows = parameters.expected_rows if rows is None else rows
+        rows = public_rows(given, parameters)
         problem = Counting(self._cut(given.schema, rows), rows)
         refuse_weight([column.name for column in given.schema.columns])
         self.cells_ = problem.cells
@@ -111,9 +111,8 @@ class HistogramPublisher(Publisher[MechanismT, Counting, CellTableT]):
             return 2
         if rows is None:
             raise PrivacyError(
-                f"{type(self).__name__} was given cells='auto', which needs the number of rows, and that is not known "
-                "beforehand or not public here. "
-                "Give a public guess, expected_rows=..., or cells=.... Nothing was charged."
+                f"{type(self).__name__} was given cells='auto', which needs the number of rows, and that is not public "
+                "here. Give a public guess, expected_rows=..., or cells=.... Nothing was charged."
             )
         return min(cells_per_axis(rows, len(schema.columns)), MOST_ALONG)
 

@@ -23,6 +23,7 @@ from privfit.privacy import Budget, Ledger, PrivacyError, PrivacyParameters, Pri
 from privfit.publish import diagnostics
 from privfit.publish.public_tables import PublicTables, Query, check_settings, refuse_same
 from privfit.publish.publisher import WEIGHT, Publisher
+from privfit.rows import count_rows
 from privfit.schema import Geometry, Schema
 from privfit.tables import Frame, TableLike, in_memory, open_table, taken, with_column
 
@@ -237,9 +238,8 @@ class ImportanceWeights(Publisher[Reweighting, ReweightingProblem, ReweightingFi
         self, mechanism: Reweighting, given: Input, parameters: PrivacyParameters
     ) -> tuple[ReweightingProblem, Geometry]:
         geometry = mechanism.geometry(given.schema, None)
-        problem = ReweightingProblem(self._public.rows(given.schema, geometry))
-        if mechanism.reasons_not_private(problem):  # only then may the noise know the number of private rows
-            problem = replace(problem, printed_rows=given.table.n_rows)
+        if mechanism.reasons_not_private(problem := ReweightingProblem(self._public.rows(given.schema, geometry))):
+            problem = replace(problem, printed_rows=count_rows(given.table, given.schema.columns))  # known to noise
         return problem, geometry
 
     def _keep(self, result: FitResult[Reweighting, ReweightingProblem, ReweightingFit]) -> None:

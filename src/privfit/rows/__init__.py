@@ -18,7 +18,7 @@ from privfit.rows.prediction import feature_scores, linear_scores, quadratic_sco
 from privfit.rows.public import PublicRows
 from privfit.rows.response_moments import MOMENT_UNIT, response_moments
 from privfit.rows.row_weights import RowWeights
-from privfit.rows.rows import Rows, count_rows, on_progress, report_progress
+from privfit.rows.rows import Rows, count_rows, on_progress, report_progress, rows_to_plan_for
 from privfit.rows.sides import one_against_rest
 from privfit.rows.survival_times import SQUARE_STEPS, SignedTimes, count_by_target, signed_target, sum_of_squares
 from privfit.rows.target_sums import (
@@ -87,6 +87,7 @@ __all__ = [
     "quadratic_scores",
     "report_progress",
     "response_moments",
+    "rows_to_plan_for",
     "scaled_points",
     "signed_target",
     "sum_of_residuals",

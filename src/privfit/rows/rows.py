@@ -6,7 +6,7 @@ is the base of all that is read many times.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial, reduce
@@ -30,7 +30,7 @@ from privfit.rows.workers import (
     one_blas_thread,
     thread_count,
 )
-from privfit.schema import Category, Geometry, Schema
+from privfit.schema import Category, Column, Geometry, Schema
 from privfit.tables import Batch, DataError, Persisted, Table, Values, numbered_pieces
 
 Made = TypeVar("Made")
@@ -66,19 +66,26 @@ def report_progress(rows: int) -> None:
         report(rows)
 
 
-def count_rows(table: Table, schema: Schema) -> int | None:
-    """How many rows a table has, if that can be found out without using it up: by reading one column, where the table
-    does not say.
+def rows_to_plan_for(table: Table, columns: Sequence[Column], parameters: PrivacyParameters) -> int | None:
+    """How many rows a plan may know before it is made: under replace-one those of the table, from whatever source it
+    is; under add-remove as many as are expected, or None.
+    """
+    return count_rows(table, columns) if parameters.adjacency == "replace-one" else parameters.expected_rows
 
-    A query is run once, kept in a temporary file, and read from there. Where rows are left out, how many could be used.
+
+def count_rows(table: Table, columns: Sequence[Column]) -> int | None:
+    """How many rows a table has: by reading one column, where the table does not say.
+
+    A table that passes by once is first kept in a temporary file, with these columns, and read from there. Where rows
+    are left out, how many could be used, or None where that is private.
     """
     if table.leaves_out:
         return table.slots
-    if table.passes_once and table.runs_again:
-        table.keep(schema.columns)
-    if table.n_rows is not None or table.passes_once:
+    if table.passes_once:
+        table.keep(columns)
+    if table.n_rows is not None:
         return table.n_rows
-    column = schema.features[:1]
+    column = columns[:1]
     if table.cluster is not None:
         return sum(table.cluster.counts(column, table.positions(column)))
     return sum(len(batch[0]) for batch in table.batches(column, table.positions(column), BATCH_ROWS))

@@ -128,7 +128,7 @@ def bounds(
     refuse_no_columns("bounds", wanted)
     terms = Terms(epsilon, delta, adjacency, rows_per_person, expected_rows, ledger, random_state)
     problem = BoundsProblem(tuple(candidate_ranges(column, grid, ends) for column in wanted))
-    answer = released("bounds", SelectedBounds(share), lambda _: problem, table, wanted, terms)
+    answer = released("bounds", SelectedBounds(share), problem, table, wanted, terms)
     return BoughtBounds(answer.value, answer.report)
 
 

@@ -126,7 +126,7 @@ def levels(
     """
     terms = Terms(epsilon, delta, adjacency, rows_per_person, expected_rows, ledger, random_state)
     if isinstance(candidates, str):
-        found = released("levels", OpenLevels(), lambda _: None, table, [OpenCategory(candidates)], terms)
+        found = released("levels", OpenLevels(), None, table, [OpenCategory(candidates)], terms)
         return BoughtLevels(map(_plain, found.value), found.report)
     if not isinstance(candidates, Category):
         raise SchemaError(
@@ -136,7 +136,7 @@ def levels(
         )
     column = replace(candidates, other=True)
     problem = SummaryProblem((Cells(column),), (Fraction(1),))
-    answer = released("levels", Summary(), lambda _: problem, table, [column], terms)
+    answer = released("levels", Summary(), problem, table, [column], terms)
     (noise,) = (part for part in answer.event.parts if isinstance(part, Laplace))
     least = noise.scale * math.log(len(column.levels) / (2 * FALSE_LEVELS))
     counts = zip(column.levels, answer.value[0]["counts"].value.tolist(), strict=True)

@@ -312,7 +312,7 @@ def crosstab(
     wanted = [as_binned("crosstab", column) for column in listed]
     refuse_no_columns("crosstab", wanted)
     terms = Terms(epsilon, 0.0, adjacency, rows_per_person, expected_rows, ledger, random_state)
-    answer = released("crosstab", CrossCounts(), lambda _: None, table, wanted, terms, declared)
+    answer = released("crosstab", CrossCounts(), None, table, wanted, terms, declared)
     noisy, scale = answer.value
     return as_figures(around(noisy, scale), answer.report, tuple(cell_labels(column) for column in wanted))
 
@@ -323,9 +323,10 @@ def crosstab(
 def _asked(
     function: str, question: Any, table: TableLike, column: Column, terms: Terms, declared: Schema | None
 ) -> Answer:
-    """The answer to one question, which may depend on the number of rows."""
+    """The answer to one question, or to one that is made of the number of rows."""
 
-    def problem(rows: int) -> SummaryProblem:
-        return SummaryProblem((question if isinstance(question, Question) else question(rows),), (Fraction(1),))
+    def problem(own: Question) -> SummaryProblem:
+        return SummaryProblem((own,), (Fraction(1),))
 
-    return released(function, Summary(), problem, table, [column], terms, declared)
+    asked = problem(question) if isinstance(question, Question) else lambda rows: problem(question(rows))
+    return released(function, Summary(), asked, table, [column], terms, declared)

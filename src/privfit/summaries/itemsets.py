@@ -152,7 +152,7 @@ def frequent_itemsets(
     columns = _columns(opened, items if declared is None else declared.of_used_rows().columns)
     problem = ItemsetProblem(k, max_size)
     terms = Terms(epsilon, delta, adjacency, rows_per_person, expected_rows, ledger, random_state)
-    answer = released("frequent_itemsets", ItemsetSearch(), lambda _: problem, opened, columns, terms, declared)
+    answer = released("frequent_itemsets", ItemsetSearch(), problem, opened, columns, terms, declared)
     found = {one.labels: Figure(one.count, (one.low, one.high), answer.report) for one in answer.value}
     return FrequentItemsets(found, answer.report)
 

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from privfit.mechanisms.base import STREAM_ROWS, AnyMechanism, Description, Release, refuse_ledger
+from privfit.mechanisms.unread import refuse_unread
 from privfit.models.report import Report
 from privfit.models.reporting import left_out_note, make_report, public_number
 from privfit.privacy import (
@@ -23,7 +24,7 @@ from privfit.privacy import (
     process_ledger,
     warn_of_running_total,
 )
-from privfit.rows import Rows, used_rows
+from privfit.rows import Rows, rows_to_plan_for, used_rows
 from privfit.schema import Category, Column, Numeric, OpenCategory, Schema, SchemaError
 from privfit.tables import DataError, Table, TableLike, open_table
 
@@ -75,7 +76,7 @@ class Answer:
 def released(
     function: str,
     mechanism: AnyMechanism,
-    make_problem: Callable[[int], Any],
+    asked: Any,
     table: TableLike,
     columns: Sequence[Column],
     terms: Terms,
@@ -84,8 +85,9 @@ def released(
 ) -> Answer:
     """Check, open, plan, read, charge, draw; and say in a report what was done.
 
-    The problem may depend on the number of rows as far as that is public before a row is read, or else on a guess. Rows
-    are left out as the `declared` schema says, if one is given. The columns are the table's own, or `derived`.
+    What is `asked` is a problem, or a function that makes one of the number of rows as far as that is public, or else
+    of a guess. Rows are left out as the `declared` schema says, if one is given. The columns are the table's own, or
+    `derived`.
     """
     parameters, sampler = terms.parameters, noise_source(terms.random_state)
     mechanism.check()
@@ -101,11 +103,15 @@ def released(
         parameters = mechanism.for_rows_left_out(parameters, opened.slots)
     if derived is not None:
         opened = derived.computed(opened)
-    problem = make_problem(_guess(opened, parameters))
-    geometry = mechanism.geometry(schema, problem)
+    if callable(asked):
+        if is_used_up(opened, parameters):
+            guess = asked(STREAM_ROWS)
+            refuse_unread(ledger, mechanism, guess, Rows(opened, schema, mechanism.geometry(schema, guess)), parameters)
+        asked = asked(guessed_rows(opened, schema.columns, parameters))
+    geometry = mechanism.geometry(schema, asked)
     rows = Rows(opened, schema, geometry)
-    release = mechanism.release(rows, parameters, ledger, sampler, problem)
-    value = mechanism.solve(release, geometry, problem)
+    release = mechanism.release(rows, parameters, ledger, sampler, asked)
+    value = mechanism.solve(release, geometry, asked)
     counted = rows.n_rows if parameters.adjacency == "replace-one" else None
     public_rows = parameters.expected_rows if counted is None else counted
     described = mechanism.describe(value, schema, geometry)
@@ -148,10 +154,14 @@ def _opened(table: TableLike, schema: Schema, declared: Schema | None) -> Table:
     return opened
 
 
-def _guess(table: Table, parameters: PrivacyParameters) -> int:
-    """The number of rows that the user expects, or where it is public already; otherwise a usual one."""
-    known = table.n_rows if parameters.adjacency == "replace-one" else None
-    return parameters.expected_rows or known or STREAM_ROWS
+def guessed_rows(table: Table, columns: Sequence[Column], parameters: PrivacyParameters) -> int:
+    """The number of rows that the user expects; or that of the table, where it is public; otherwise a usual one."""
+    return parameters.expected_rows or rows_to_plan_for(table, columns, parameters) or STREAM_ROWS
+
+
+def is_used_up(table: Table, parameters: PrivacyParameters) -> bool:
+    """Whether counting the rows of a table would use it up."""
+    return table.passes_once and parameters.adjacency == "replace-one" and parameters.expected_rows is None
 
 
 def _ledger(function: str, terms: Terms, reasons: tuple[str, ...], target: str) -> Ledger | None:

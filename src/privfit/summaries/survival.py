@@ -14,6 +14,7 @@ from privfit.mechanisms.summaries.survival import SurvivalCounts, survival_grid
 from privfit.mechanisms.summaries.survival_bands import Curves, crossing
 from privfit.models.report import Report
 from privfit.privacy import Adjacency, Ledger, Seed
+from privfit.report.notebook import folded, fragment, table
 from privfit.schema import Category, Column, Numeric, Schema, SchemaError
 from privfit.summaries.asked_columns import as_binned, as_number, asked_columns, cell_labels
 from privfit.summaries.figures import Figures, as_figures
@@ -158,23 +159,33 @@ class SurvivalCurves:
 
         return draw_survival(self.to_dict(), path)
 
-    def __str__(self) -> str:
+    def _rows(self) -> list[tuple[str, ...]]:
+        """A head, and a line for each group and time."""
         told = self.to_dict()
-        rows = [("group", "time", "survival", "90% interval", "at risk")]
+        rows: list[tuple[str, ...]] = [("group", "time", "survival", "90% interval", "at risk")]
         for name, own in told["curves"].items():
             at_risk = [f"{value:,.0f}" for value in own["at_risk"]]
             lines = zip(told["times"], own["survival"], own["interval"], [*at_risk, ""], strict=True)
             for place, (time, value, (low, high), left) in enumerate(lines):
                 shown = "" if value is None else f"{value:.4f}"
                 rows.append((name if place == 0 else "", f"{time:,.6g}", shown, f"{low:.4f} to {high:.4f}", left))
-        if not self.groups:
-            rows = [("", *row[1:]) for row in rows]
+        return rows if self.groups else [("", *row[1:]) for row in rows]
+
+    def __str__(self) -> str:
+        rows = self._rows()
         widths = [max(len(row[place]) for row in rows) for place in range(5)]
         return "\n".join(
             f"{row[0]:<{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:>{widths[2]}}  {row[3]:<{widths[3]}}  "
             f"{row[4]:>{widths[4]}}".strip()
             for row in rows
         )
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        head, *lines = self._rows()
+        return fragment(table("Survival curves", head, lines), folded("Privacy report", self.report._repr_html_()))
 
 
 def kaplan_meier(
@@ -260,7 +271,7 @@ def kaplan_meier(
         columns.append(as_binned("kaplan_meier", by))
     columns, declared = asked_columns("kaplan_meier", columns, schema)
     terms = Terms(epsilon, 0.0, adjacency, rows_per_person, expected_rows, ledger, random_state)
-    answer = released("kaplan_meier", SurvivalCounts(), lambda _: None, table, columns, terms, declared)
+    answer = released("kaplan_meier", SurvivalCounts(), None, table, columns, terms, declared)
     groups = () if by is None else cell_labels(columns[2])
     times = np.array([grid.low, *grid.edges()])
     return _curves(times, answer.value.curves(answer.n_rows), groups, answer.report)

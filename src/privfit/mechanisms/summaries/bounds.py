@@ -67,7 +67,7 @@ class SelectedBounds(Mechanism[BoundsProblem, BoundsPlan, list[Integers], list[i
 
     def plan(self, facts: PublicFacts, problem: BoundsProblem) -> BoundsPlan:
         """One selection per column, with equal shares of the budget."""
-        n_rows, parameters = public_rows(facts, "bounds"), facts.parameters
+        n_rows, parameters = stated_rows(facts, "bounds"), facts.parameters
         choices = plan_choices(self.name, parameters, "auto", [Fraction(1)] * len(problem.candidates))
         parts: list[Selection] = []
         allowed, prices = [], []
@@ -111,7 +111,7 @@ def candidate_geometry(candidates: tuple[Ranges, ...]) -> Geometry:
     return Geometry(tuple(blocks), False)
 
 
-def public_rows(facts: PublicFacts, what: str) -> int:
+def stated_rows(facts: PublicFacts, what: str) -> int:
     """The number of rows as far as it is public, or a refusal."""
     if facts.n_rows is None:
         raise PrivacyError(
