@@ -168,7 +168,7 @@ class AdditiveRegressor(
             few = rows is not None and density_of(parameters, len(given.schema.features), rows) < REGRESSION_SLOPE_BELOW
             used = "slope" if few else "splines"
         self._numeric_used = used  # type: ignore[assignment]
-        most, apart = given.most_weight, tuple(self.monotone or ())
+        most, apart = None if given.weights is None else given.weights.most, tuple(self.monotone or ())
         problem = QuadraticProblem(
             SQUARED, bool(self.fit_intercept), max_weight=most, interactions=self.interactions, apart=apart
         )

@@ -117,7 +117,8 @@ class GeneralisedLinearModel(
     ) -> tuple[QuadraticProblem, Geometry]:
         self._numeric_used = "slope" if self.numeric == "auto" else self.numeric  # type: ignore[assignment]
         self._knots_used = AUTO_KNOTS
-        problem = QuadraticProblem(SQUARED, bool(self.fit_intercept), max_weight=given.most_weight)
+        most = None if given.weights is None else given.weights.most
+        problem = QuadraticProblem(SQUARED, bool(self.fit_intercept), max_weight=most)
         return problem, mechanism.geometry(given.schema, problem, self._numeric_used)
 
     def _keep(self, result: Result) -> None:

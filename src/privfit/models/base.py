@@ -220,7 +220,8 @@ class MomentModel(PrivateLinearModel[MomentMechanismT, QuadraticProblem, FitT]):
                 "values. Use 'slope' or 'bins'."
             )
         self._numeric_used, self._knots_used = _numbers(self.numeric), AUTO_KNOTS
-        problem = mechanism.settle(replace(self._problem(), max_weight=given.most_weight))
+        most = None if given.weights is None else given.weights.most
+        problem = mechanism.settle(replace(self._problem(), max_weight=most))
         return problem, mechanism.geometry(given.schema, problem, self._numeric_used)
 
     def _check_parameters(self, schema: Schema) -> None:

@@ -236,7 +236,8 @@ class CoxRegression(WeightedFit, ModelWithIntervals):
     ) -> tuple[HazardProblem, Geometry]:
         self._numeric_used = cast("Numbers", "slope" if self.numeric == "auto" else self.numeric)
         self._knots_used = AUTO_KNOTS
-        problem = replace(hazard_problem(self._columns(schema_of(self))[0]), max_weight=given.most_weight)
+        most = None if given.weights is None else given.weights.most
+        problem = replace(hazard_problem(self._columns(schema_of(self))[0]), max_weight=most)
         return problem, mechanism.geometry(given.schema, problem, self._numeric_used)
 
     def _keep(self, result: _Result) -> None:

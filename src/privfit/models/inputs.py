@@ -68,11 +68,6 @@ class Input:
     weights: RowWeights | None = None
     """The column that says how much each row counts, if there is one."""
 
-    @property
-    def most_weight(self) -> float | None:
-        """The bound of the rows' weights, where they have some."""
-        return None if self.weights is None else self.weights.most
-
 
 def fit_input(model: AnyModel, X: TableLike, y: ArrayLike | None, many_classes: bool) -> Input:
     """The table and the schema of a fit; sets n_features_in_, feature_names_in_ for named columns, and classes_ for a

@@ -280,7 +280,7 @@ class GaussianNB(ClassifierMixin, WeightedFit, PrivateModel[NaiveBayes, float | 
         assert isinstance(given.schema.target, Category)
         self._checked_priors(len(given.schema.target.levels))
         self._bins_used = self._bins_for(given, parameters)
-        return given.most_weight, self._geometry_of(mechanism, given.schema)
+        return None if given.weights is None else given.weights.most, self._geometry_of(mechanism, given.schema)
 
     def _checked_priors(self, classes: int) -> Floats | None:
         if self.priors is None:

@@ -268,7 +268,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WeightedFit, _PCAMo
                 f"n_components={self.n_components} was given; the schema makes {columns} columns. Ask for at most so "
                 "many components. Nothing was charged."
             )
-        return given.most_weight, geometry
+        return None if given.weights is None else given.weights.most, geometry
 
     def _keep(self, result: _Result) -> None:
         fit, units, free = result.fit, self._units, 1.0 if result.problem is None else 0.0
