@@ -705,6 +705,12 @@ def of_weighed_rows() -> Iterator[Setting]:
         (pf.CoxRegression, "gaps", NUMBER, {"epsilon": 1000.0, "time": NUMBER.name, "event": event, "intervals": True}),
         (pf.FunctionalRegressor, "small", NUMBER, {"loss": pf.losses.poisson(4), "epsilon": 1000.0}),
         (pf.FunctionalRegressor, "gaps", NUMBER, {"epsilon": 0.01, "rows_per_person": 2}),
+        (pf.GaussianNB, "gaps", CLASSES, {"epsilon": 0.7, "numeric": "slope"}),
+        (pf.GaussianNB, "small", CLASSES, {"epsilon": 1000.0, "numeric": "bins", "rows_per_person": 3}),
+        (pf.GaussianNB, "levels", CLASSES, {"epsilon": 0.01, "delta": 1e-6}),
+        (pf.PCA, "gaps", None, {"epsilon": 0.7}),
+        (pf.PCA, "small", None, {"epsilon": 1000.0, "n_components": 0.5, "rows_per_person": 3}),
+        (pf.PCA, "levels", None, {"epsilon": 0.01, "delta": 1e-6}),
     ]
     for place, (estimator, features, target, parameters) in enumerate(many):
         columns = [*FEATURES[features], *([event] if estimator is pf.CoxRegression else [])]

@@ -21,14 +21,12 @@ REPEATED = (
     "weights are rounded to steps, noise is for the largest one, and ridge and threshold go by the public number of "
     "rows, which is another where rows are repeated: tests/models/test_sample_weight.py has equal ridges"
 )
-WEIGHED = [one for one in ESTIMATORS if "sample_weight" in inspect.signature(one.fit).parameters]
-EXCEPTIONS: dict[type, dict[str, str]] = {
-    estimator: {
-        "check_sample_weight_equivalence_on_dense_data": REPEATED,
-        "check_sample_weight_equivalence_on_sparse_data": REPEATED,
-    }
-    for estimator in WEIGHED
+REPEATED_ROWS = {
+    "check_sample_weight_equivalence_on_dense_data": REPEATED,
+    "check_sample_weight_equivalence_on_sparse_data": REPEATED,
 }
+WEIGHED = [one for one in ESTIMATORS if "sample_weight" in inspect.signature(one.fit).parameters]
+EXCEPTIONS: dict[type, dict[str, str]] = dict.fromkeys(WEIGHED, REPEATED_ROWS)
 """Checks that an estimator may fail, by name, with the reason; all others pass."""
 
 

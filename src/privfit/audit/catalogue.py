@@ -243,6 +243,8 @@ def _others(plain: Schema, numbers: Schema | None, given: Schema | None, seed: i
         yield case(FilterPriority, plain, setting, fixed=filtered, counts=True, thresholded=True)
     for setting in (*PLAIN, {"scale": "bounds"}):
         yield case(PCA, plain, setting, counts=True)
+    if given is None:
+        yield Case(PCA.__name__, _weighted(_maker(PCA, plain, MOST)), Schema((*FEATURES, WEIGHT)), MOST, seed=seed)
     for setting in (*PLAIN, {"intervals": True}) if given is None else ():
         times = {"time": STAY.name, "event": LEFT.name}
         yield case(CoxRegression, Schema((*FEATURES, STAY, LEFT)), setting, fixed=times, counts=True)

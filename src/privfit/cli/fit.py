@@ -99,7 +99,7 @@ ESTIMATORS: dict[Model, Any] = {
 }
 CLASSES = (Model.logistic, Model.svm, Model.additive_classifier, Model.naive_bayes)
 WITHOUT_TARGET = (Model.kmeans, Model.pca)
-WITHOUT_WEIGHTS = (Model.kmeans, Model.pca, Model.naive_bayes)
+WITHOUT_WEIGHTS = (Model.kmeans,)
 """Models whose rows count alike."""
 
 
@@ -246,7 +246,7 @@ def _of_weights(
 ) -> dict[str, Any]:
     """Weights of rows, their bound, and weights of classes."""
     weighed = tuple(known for known in Model if known not in WITHOUT_WEIGHTS)
-    balanced = tuple(known for known in CLASSES if known not in WITHOUT_WEIGHTS)
+    balanced = tuple(known for known in CLASSES if known is not Model.naive_bayes)
     _only(model, weighed, weight=weight)
     found = _only(model, weighed, max_weight=max_weight) | _only(model, balanced, class_weight=class_weight)
     if class_weight is None or class_weight == BALANCED:

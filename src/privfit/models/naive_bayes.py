@@ -23,7 +23,7 @@ from privfit.models.classes import public_classes
 from privfit.models.inputs import Input, predict_table, predicting
 from privfit.models.left_out import public_rows
 from privfit.models.model_files import ModelFileError
-from privfit.models.private import FitResult, PrivateModel
+from privfit.models.private import FitResult, PrivateModel, WeightedFit
 from privfit.models.report import JSONObject
 from privfit.privacy import Ledger, PrivacyError, PrivacyParameters, Seed
 from privfit.report.models import draw_class_profiles
@@ -35,11 +35,11 @@ from privfit.tables import TableLike
 Floats = NDArray[np.float64]
 SLOPES = ("slope", "slope-or-missing")
 """Kinds of blocks that begin with a number."""
-_Result = FitResult[NaiveBayes, None, ClassProfiles]
+_Result = FitResult[NaiveBayes, float | None, ClassProfiles]
 
 
 @documented
-class GaussianNB(ClassifierMixin, PrivateModel[NaiveBayes, None, ClassProfiles]):  # type: ignore[misc]
+class GaussianNB(ClassifierMixin, WeightedFit, PrivateModel[NaiveBayes, float | None, ClassProfiles]):  # type: ignore[misc]
     """Naive Bayes: numbers are normal within every class, or fall into bins; levels have a share in every class.
 
     Counts, sums and squares of all classes are released once. Columns are taken to be independent within a class, so
@@ -61,7 +61,7 @@ class GaussianNB(ClassifierMixin, PrivateModel[NaiveBayes, None, ClassProfiles])
     classes_ : ndarray of shape (n_classes,)
         The public classes, sorted.
     class_count_ : ndarray of shape (n_classes,)
-        Noisy numbers of rows.
+        Noisy numbers of rows, or sums of their weights.
     class_prior_ : ndarray of shape (n_classes,)
         The shares of the classes.
     theta_ : ndarray of shape (n_classes, n_numbers)
@@ -79,10 +79,10 @@ class GaussianNB(ClassifierMixin, PrivateModel[NaiveBayes, None, ClassProfiles])
     Notes
     -----
     Means, variances and shares of a class are shrunk towards those of all classes together as far as the noise explains
-    the difference. A class whose rows are fewer than the noise has one row at least.
+    the difference. A class has one row at least, of the largest weight if rows have weights.
 
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at
-    most `rows_per_person` rows; docs/proofs/naive-bayes.md, Theorem 1.
+    most `rows_per_person` rows; docs/proofs/naive-bayes.md, Theorem 1; with weights Theorem 2.
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
 
     Examples
@@ -113,6 +113,7 @@ class GaussianNB(ClassifierMixin, PrivateModel[NaiveBayes, None, ClassProfiles])
         adjacency: str = "replace-one",
         rows_per_person: int = 1,
         expected_rows: int | None = None,
+        max_weight: float | None = None,
         ledger: Ledger | None = None,
         random_state: Seed = None,
         n_jobs: int | None = None,
@@ -126,6 +127,7 @@ class GaussianNB(ClassifierMixin, PrivateModel[NaiveBayes, None, ClassProfiles])
         self.adjacency = adjacency
         self.rows_per_person = rows_per_person
         self.expected_rows = expected_rows
+        self.max_weight = max_weight
         self.ledger = ledger
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -272,11 +274,13 @@ class GaussianNB(ClassifierMixin, PrivateModel[NaiveBayes, None, ClassProfiles])
             return mechanism.geometry(schema)
         return mechanism.geometry(schema, numeric="bins", bins=self._bins_used)
 
-    def _encoded(self, mechanism: NaiveBayes, given: Input, parameters: PrivacyParameters) -> tuple[None, Geometry]:
+    def _encoded(
+        self, mechanism: NaiveBayes, given: Input, parameters: PrivacyParameters
+    ) -> tuple[float | None, Geometry]:
         assert isinstance(given.schema.target, Category)
         self._checked_priors(len(given.schema.target.levels))
         self._bins_used = self._bins_for(given, parameters)
-        return None, self._geometry_of(mechanism, given.schema)
+        return None if given.weights is None else given.weights.most, self._geometry_of(mechanism, given.schema)
 
     def _checked_priors(self, classes: int) -> Floats | None:
         if self.priors is None:

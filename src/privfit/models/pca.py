@@ -19,7 +19,7 @@ from privfit.mechanisms.base import Description
 from privfit.models import saving
 from privfit.models._docs import documented
 from privfit.models.inputs import Input, predict_table, predicting, without_bins
-from privfit.models.private import FitResult, PrivateModel
+from privfit.models.private import FitResult, PrivateModel, WeightedFit
 from privfit.models.report import JSONObject
 from privfit.privacy import Ledger, PrivacyError, PrivacyParameters, Seed
 from privfit.report.models import draw_heat_maps
@@ -28,11 +28,12 @@ from privfit.schema import Block, Geometry, Schema
 from privfit.tables import TableLike
 
 Floats = NDArray[np.float64]
-_PCAModel = PrivateModel[SecondMoments, None, Covariances]
+_PCAModel = PrivateModel[SecondMoments, float | None, Covariances]
+_Result = FitResult[SecondMoments, float | None, Covariances]
 
 
 @documented
-class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _PCAModel):  # type: ignore[misc]
+class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WeightedFit, _PCAModel):  # type: ignore[misc]
     """Principal component analysis of a private table, from its second moments with noise.
 
     Means and covariances of all columns are released once; components, explained variances and everything else are
@@ -78,8 +79,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _PCAModel):  # type
 
     The scores that `transform` computes are rows without noise: they are as private as the table.
 
+    With weights, means and variances are divided by the sum of weights, and lengths count a row by its weight.
+
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at
-    most `rows_per_person` rows; docs/proofs/pca.md.
+    most `rows_per_person` rows; docs/proofs/pca.md; with weights docs/proofs/sample-weights.md, Theorem 1.
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
 
     Examples
@@ -107,6 +110,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _PCAModel):  # type
         adjacency: str = "replace-one",
         rows_per_person: int = 1,
         expected_rows: int | None = None,
+        max_weight: float | None = None,
         ledger: Ledger | None = None,
         random_state: Seed = None,
         n_jobs: int | None = None,
@@ -120,6 +124,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _PCAModel):  # type
         self.adjacency = adjacency
         self.rows_per_person = rows_per_person
         self.expected_rows = expected_rows
+        self.max_weight = max_weight
         self.ledger = ledger
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -253,7 +258,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _PCAModel):  # type
     ) -> tuple[SecondMoments, Input]:
         return mechanism, without_bins(given)
 
-    def _encoded(self, mechanism: SecondMoments, given: Input, parameters: PrivacyParameters) -> tuple[None, Geometry]:
+    def _encoded(
+        self, mechanism: SecondMoments, given: Input, parameters: PrivacyParameters
+    ) -> tuple[float | None, Geometry]:
         geometry = mechanism.geometry(given.schema)
         columns = len(geometry.feature_names)
         if isinstance(self.n_components, Integral) and self.n_components > columns:
@@ -261,16 +268,16 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _PCAModel):  # type
                 f"n_components={self.n_components} was given; the schema makes {columns} columns. Ask for at most so "
                 "many components. Nothing was charged."
             )
-        return None, geometry
+        return None if given.weights is None else given.weights.most, geometry
 
-    def _keep(self, result: FitResult[SecondMoments, None, Covariances]) -> None:
-        fit, units = result.fit, self._units
+    def _keep(self, result: _Result) -> None:
+        fit, units, free = result.fit, self._units, 1.0 if result.problem is None else 0.0
         weights = units / self._scales
         largest = float(weights.max())  # units may be so large that their squares are infinite
         variances, directions = np.linalg.eigh(fit.matrix * np.outer(weights / largest, weights / largest))
         variances, directions = _plausible(variances[::-1]), directions[:, ::-1]
         if fit.n_rows > 1:
-            variances = variances * fit.n_rows / (fit.n_rows - 1)
+            variances = variances * fit.n_rows / (fit.n_rows - free)
         _, directions = svd_flip(np.zeros_like(directions), directions.T, u_based_decision=False)
         kept = self._number(variances)
         self.n_components_ = kept
@@ -280,7 +287,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _PCAModel):  # type
         with np.errstate(over="ignore"):  # of bounds so wide that squares are infinite
             self.explained_variance_ = variances[:kept] * square
             self.noise_variance_ = float(variances[kept:].mean() * square) if kept < len(variances) else 0.0
-            self.singular_values_ = np.sqrt(variances[:kept] * max(fit.n_rows - 1, 1.0)) * largest
+            self.singular_values_ = np.sqrt(variances[:kept] * max(fit.n_rows - free, free)) * largest
         self.mean_ = fit.means * units + self._centres
 
     def _number(self, variances: Floats) -> int:
@@ -292,7 +299,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _PCAModel):  # type
         reached = np.cumsum(variances) >= self.n_components * variances.sum()
         return int(np.argmax(reached)) + 1
 
-    def _described(self, result: FitResult[SecondMoments, None, Covariances]) -> Description:
+    def _described(self, result: _Result) -> Description:
         described = super()._described(result)
         scaled = (
             "numbers are scaled by their bounds to [-1, 1]" if self.scale == "bounds" else "columns keep their units"

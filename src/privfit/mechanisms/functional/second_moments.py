@@ -20,7 +20,7 @@ from privfit.mechanisms.functional.problem import (
 from privfit.privacy import Draws, PrivacyError
 from privfit.rows import Rows
 from privfit.schema import Geometry, Schema
-from privfit.statistics import Moments, MomentValues
+from privfit.statistics import WEIGHTED_STEP, Moments, MomentValues, WeightedMoments
 
 Floats = NDArray[np.float64]
 
@@ -37,11 +37,12 @@ class Covariances:
 
 
 @dataclass(frozen=True)
-class SecondMoments(Mechanism[None, MomentsPlan, ExactMoments, MomentValues]):
+class SecondMoments(Mechanism[float | None, MomentsPlan, ExactMoments, MomentValues]):
     """Release sums and products of all columns once, with the noise that is least for the schema.
 
     Products that are equal, constant or zero in every row are released once or not at all: two levels of a category
-    never meet, and the square of an indicator is its sum. A target is not needed and not read.
+    never meet, and the square of an indicator is its sum. A target is not needed and not read. The problem is the bound
+    of the rows' weights, or None where rows count alike.
 
     See Also
     --------
@@ -50,7 +51,8 @@ class SecondMoments(Mechanism[None, MomentsPlan, ExactMoments, MomentValues]):
     Notes
     -----
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at
-    most `rows_per_person` rows; docs/proofs/moments.md, Theorems 1, 2, 4, 5 and 7, and docs/proofs/pca.md.
+    most `rows_per_person` rows; docs/proofs/moments.md, Theorems 1, 2, 4, 5 and 7, and docs/proofs/pca.md; with weights
+    docs/proofs/sample-weights.md, Theorem 1.
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
 
     Examples
@@ -63,20 +65,21 @@ class SecondMoments(Mechanism[None, MomentsPlan, ExactMoments, MomentValues]):
     """
 
     name = "second moments"
+    takes_weights = True
 
-    def geometry(self, schema: Schema, problem: None = None, numeric: Numbers = "slope") -> Geometry:
+    def geometry(self, schema: Schema, problem: float | None = None, numeric: Numbers = "slope") -> Geometry:
         """Numbers as they are, categories as indicators, and a constant for the sums."""
         geometry = schema.geometry(numeric="slope", target=False, gaps="slope")
         check_columns(geometry)
         return geometry
 
-    def plan(self, facts: PublicFacts, problem: None = None) -> MomentsPlan:
+    def plan(self, facts: PublicFacts, problem: float | None = None) -> MomentsPlan:
         """The first of Laplace, L-infinity and, with a delta, Gaussian noise, or one that is clearly smaller."""
         kinds = ("laplace", "linf", *(["gaussian"] if facts.parameters.budget.delta > 0 else []))
         best: MomentsPlan | None = None
         for kind in kinds:
             try:
-                plan = self._plan_with(kind, facts)
+                plan = self._plan_with(kind, facts, problem)
             except PrivacyError:  # more noise than this kind can hold
                 if kind == kinds[-1] and best is None:
                     raise
@@ -86,11 +89,11 @@ class SecondMoments(Mechanism[None, MomentsPlan, ExactMoments, MomentValues]):
         assert best is not None
         return best
 
-    def _plan_with(self, kind: str, facts: PublicFacts) -> MomentsPlan:
-        moments = Moments(facts.geometry)
+    def _plan_with(self, kind: str, facts: PublicFacts, most: float | None) -> MomentsPlan:
+        moments = _moments(facts.geometry, most)
         return MomentsPlan(moments_event(self.name, moments, facts.parameters, kind), facts, moments)
 
-    def read(self, rows: Rows, plan: MomentsPlan, problem: None, draws: Draws) -> ExactMoments:
+    def read(self, rows: Rows, plan: MomentsPlan, problem: float | None, draws: Draws) -> ExactMoments:
         """The moments, summed exactly."""
         return ExactMoments.of(plan, rows.sum(plan.moments), rows.n_rows)
 
@@ -98,16 +101,17 @@ class SecondMoments(Mechanism[None, MomentsPlan, ExactMoments, MomentValues]):
         """One draw of noise on all moments."""
         return data.with_noise(plan, draws)
 
-    def solve(self, release: Release[MomentValues], geometry: Geometry, problem: None) -> Covariances:
+    def solve(self, release: Release[MomentValues], geometry: Geometry, problem: float | None) -> Covariances:
         """Means and covariances of the encoded columns as they are named: post-processing.
 
-        Means stay where the schema allows them; under add-remove there is at least one row.
+        Means stay where the schema allows them; where the number of rows is private, there is at least one, of the
+        largest weight.
         """
-        value = release.value
-        n_rows = max(value.n_rows, 1.0)
+        value, moments = release.value, _moments(geometry, problem)
+        n_rows = max(value.n_rows, moments.scale)
         means = np.clip(value.products[0, 1:] / n_rows, -1.0, 1.0)
         matrix = value.products[1:, 1:] / n_rows - np.outer(means, means)
-        noise = noise_level(Moments(geometry), release.event).matrix / n_rows
+        noise = noise_level(moments, release.event).matrix / n_rows
         return Covariances(*_named(means, matrix, geometry), n_rows, noise)
 
     def describe(self, fit: Covariances, schema: Schema, geometry: Geometry) -> Description:
@@ -117,6 +121,13 @@ class SecondMoments(Mechanism[None, MomentsPlan, ExactMoments, MomentValues]):
         return Description(
             notes=(f"{entry}; in a variance of any direction at most about {_norm(fit.noise, size):.2g}",)
         )
+
+
+def _moments(geometry: Geometry, most: float | None) -> Moments:
+    """What is summed, with weights up to a bound if rows have some."""
+    if most is None:
+        return Moments(geometry)
+    return WeightedMoments(geometry, WEIGHTED_STEP, WEIGHTED_STEP, max_weight=most)
 
 
 def _noise(plan: MomentsPlan) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -16,7 +16,7 @@ from privfit.privacy.parts import Additive
 from privfit.rows import Rows
 from privfit.schema import Block, Category, Geometry, Norm, Schema, make_block
 from privfit.solvers import ClassNoise, ClassProfiles, class_profiles
-from privfit.statistics import STEP
+from privfit.statistics import STEP, WEIGHT_LEVELS
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -48,17 +48,31 @@ def automatic_bins(parameters: PrivacyParameters, columns: int, n_rows: int | No
 class ClassSums:
     """For every class: the number of rows, the sums of all encoded columns, and those of the squares of numbers.
 
-    The target is one indicator per class, behind the columns.
+    The target is one indicator per class, behind the columns. Where rows have weights, one of the largest weight adds
+    what a row adds without weights, and a count is a sum of weights.
     """
 
     geometry: Geometry
     step: int = STEP
     target_units: int = 1
-    largest: int = STEP
+    weighed: bool = False
+
+    @property
+    def unit(self) -> int:
+        """The integer that stands for one row, of the largest weight if rows have weights."""
+        return self.step * (WEIGHT_LEVELS if self.weighed else 1)
+
+    @property
+    def largest(self) -> int:
+        """The most that one row can add to a sum."""
+        return self.unit
 
     def __call__(self, encoded: Floats) -> Floats:
-        """One line per class, one entry per count, column and square: integers of at most `step` a row."""
-        columns, classes = encoded[: self.geometry.n_columns], encoded[self.geometry.n_columns :]
+        """One line per class, one entry per count, column and square: integers of at most `unit` a row."""
+        ends = np.cumsum([self.geometry.n_columns, self.n_classes])
+        columns, classes, weights = np.split(encoded, ends)
+        if self.weighed:
+            classes = classes * weights
         squares = np.rint(np.square(columns[self.numbers]) / self.step)
         ones = np.full((1, encoded.shape[1]), float(self.step))
         return np.asarray(classes @ np.concatenate([ones, columns, squares]).T)
@@ -85,12 +99,26 @@ class ClassSums:
         each = 1 + self.geometry.n_columns + len(self.numbers)
         return self.n_classes * each - (adjacency == "replace-one")
 
-    def sensitivity(self, adjacency: Adjacency, norm: Norm) -> int:
-        """The largest change that one row makes, in lattice units.
+    def row_sensitivity(self, parameters: PrivacyParameters, norm: Norm) -> int:
+        """The largest change per row that changes, to be multiplied by `rows_per_person`, weights of rows included.
 
-        With q numbers, k blocks of levels and K classes, in units of `step`: under add-remove 1 + 2 q + k in L1 and in
-        squared L2, and 1 in L-infinity; under replace-one twice that in L1 (less 1 where K = 2) and in squared L2, and
-        2 in L-infinity where there are numbers.
+        Where the number of rows that count is private, 2 m rows are those of m slots: half of what happens to a slot
+        counts per row.
+
+        Guarantee: docs/proofs/naive-bayes.md, Theorem 2.
+        """
+        assert parameters.adjacency == "add-remove" or not self.weighed  # the sum of weights is private
+        if parameters.promise is None:
+            return self.sensitivity(parameters.adjacency, norm)
+        slot = self.sensitivity("replace-one", norm, counted=True)  # a row that comes or goes moves less
+        return -(-slot // 2)
+
+    def sensitivity(self, adjacency: Adjacency, norm: Norm, counted: bool = False) -> int:
+        """The largest change that one row makes, in lattice units; `counted` is whether all counts are released.
+
+        With q numbers, k blocks of levels and K classes, in units of `unit`: under add-remove 1 + 2 q + k in L1 and in
+        squared L2, and 1 in L-infinity; under replace-one twice that in L1 and in squared L2 (less 1 where K = 2 and
+        one count is left out), and 2 in L-infinity where there are numbers.
 
         Guarantee: docs/proofs/naive-bayes.md, Theorem 1.
         """
@@ -98,11 +126,11 @@ class ClassSums:
         row = 1 + 2 * numbers + blocks
         replaced = adjacency == "replace-one"
         if norm == "linf":
-            return self.step * (2 if replaced and numbers else 1)
-        total = (2 * row - (self.n_classes == 2)) if replaced else row
+            return self.unit * (2 if replaced and numbers else 1)
+        total = (2 * row - (self.n_classes == 2 and not counted)) if replaced else row
         if norm == "l2":
-            return math.isqrt(total * self.step**2 - 1) + 1
-        return total * self.step
+            return math.isqrt(total * self.unit**2 - 1) + 1
+        return total * self.unit
 
 
 @dataclass(frozen=True)
@@ -113,8 +141,10 @@ class ClassSumsPlan(ReleasePlan):
 
 
 @dataclass(frozen=True)
-class NaiveBayes(Mechanism[None, ClassSumsPlan, Integers, Floats]):
+class NaiveBayes(Mechanism[float | None, ClassSumsPlan, Integers, Floats]):
     """Release, for every class, the number of rows, sums and squares of numbers and counts of levels, once.
+
+    Its problem is the bound of the rows' weights, or None where rows count alike.
 
     See Also
     --------
@@ -123,7 +153,7 @@ class NaiveBayes(Mechanism[None, ClassSumsPlan, Integers, Floats]):
     Notes
     -----
     Guarantee: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, replace-one or add-remove, for persons with at
-    most `rows_per_person` rows; docs/proofs/naive-bayes.md, Theorem 1.
+    most `rows_per_person` rows; docs/proofs/naive-bayes.md, Theorem 1; with weights Theorem 2.
     Domain: at least one row, no refused cell, no more rows than stated; docs/proofs/errors-and-stops.md.
 
     Examples
@@ -137,18 +167,23 @@ class NaiveBayes(Mechanism[None, ClassSumsPlan, Integers, Floats]):
 
     name = "naive Bayes"
     many_classes = True
+    takes_weights = True
 
     def geometry(
-        self, schema: Schema, problem: None = None, numeric: Numbers = "slope", bins: int | Literal["auto"] = "auto"
+        self,
+        schema: Schema,
+        problem: float | None = None,
+        numeric: Numbers = "slope",
+        bins: int | Literal["auto"] = "auto",
     ) -> Geometry:
         """Numbers as slopes or bins, one indicator per level, and one per class."""
         assert isinstance(schema.target, Category)
         found = schema.geometry(numeric=numeric, intercept=False, target=False, whole=True, gaps="slope", bins=bins)
         return Geometry(found.blocks, False, make_block(schema.target, found.n_columns, whole=True))
 
-    def plan(self, facts: PublicFacts, problem: None = None) -> ClassSumsPlan:
+    def plan(self, facts: PublicFacts, problem: float | None = None) -> ClassSumsPlan:
         """The first of Laplace, L-infinity and, with a delta, Gaussian noise, or one that is clearly smaller."""
-        sums = ClassSums(facts.geometry)
+        sums = ClassSums(facts.geometry, weighed=problem is not None)
         kinds = ("laplace", "linf", *(["gaussian"] if facts.parameters.budget.delta > 0 else []))
         best: Event | None = None
         for kind in kinds:
@@ -165,7 +200,7 @@ class NaiveBayes(Mechanism[None, ClassSumsPlan, Integers, Floats]):
 
     def _event(self, kind: str, sums: ClassSums, facts: PublicFacts) -> Event:
         parameters, adjacency = facts.parameters, facts.parameters.adjacency
-        sensitivity, n_values = sums.sensitivity(adjacency, NORMS[kind]), sums.n_values(adjacency)
+        sensitivity, n_values = sums.row_sensitivity(parameters, NORMS[kind]), sums.n_values(adjacency)
         if kind == "gaussian":
             return Event.gaussian(
                 self.name,
@@ -173,7 +208,7 @@ class NaiveBayes(Mechanism[None, ClassSumsPlan, Integers, Floats]):
                 sensitivity=sensitivity,
                 adjacency=adjacency,
                 rows_per_person=int(parameters.rows_per_person),
-                unit=STEP,
+                unit=sums.unit,
                 n_values=n_values,
             )
         return Event.pure(
@@ -183,17 +218,17 @@ class NaiveBayes(Mechanism[None, ClassSumsPlan, Integers, Floats]):
             sensitivity=sensitivity,
             adjacency=adjacency,
             rows_per_person=int(parameters.rows_per_person),
-            unit=STEP,
+            unit=sums.unit,
             n_values=n_values,
         )
 
-    def read(self, rows: Rows, plan: ClassSumsPlan, problem: None, draws: Draws) -> Integers:
+    def read(self, rows: Rows, plan: ClassSumsPlan, problem: float | None, draws: Draws) -> Integers:
         """The sums, exactly."""
         return plan.sums.released(rows.sum(plan.sums), plan.facts.parameters.adjacency)
 
     def draw(self, data: Integers, plan: ClassSumsPlan, draws: Draws) -> Floats:
         """One draw of noise; the last count follows from the others where the number of rows is public."""
-        noisy = draws.add(data).astype(np.float64) / STEP
+        noisy = draws.add(data).astype(np.float64) / plan.sums.unit
         if plan.facts.parameters.adjacency == "add-remove":
             return noisy.reshape(plan.sums.n_classes, -1)
         assert plan.facts.n_rows is not None
@@ -202,10 +237,11 @@ class NaiveBayes(Mechanism[None, ClassSumsPlan, Integers, Floats]):
         others = noisy[:last:each].sum()
         return np.insert(noisy, last, plan.facts.n_rows - others).reshape(plan.sums.n_classes, -1)
 
-    def solve(self, release: Release[Floats], geometry: Geometry, problem: None) -> ClassProfiles:
+    def solve(self, release: Release[Floats], geometry: Geometry, problem: float | None) -> ClassProfiles:
         """Class shares, means and variances of numbers, shares of levels: post-processing."""
         blocks = [(block.start, block.width, is_number(block)) for block in geometry.blocks]
-        return class_profiles(release.value, blocks, ClassNoise(_sd(release.event)))
+        found, most = class_profiles(release.value, blocks, ClassNoise(_sd(release.event))), problem or 1.0
+        return replace(found, counts=found.counts * most, noise=ClassNoise(found.noise.sd * most))
 
 
 def is_number(block: Block) -> bool:
