@@ -36,6 +36,18 @@ def test_help_names_every_command_and_the_first_steps(run: Run) -> None:
         assert word in result.stdout
 
 
+def test_who_has_read_enough_of_what_is_printed_gets_no_error(folder: Path) -> None:
+    schema = str(folder / "linear.toml")
+    pf.LinearRegression(2.0, schema=schema, random_state=1).fit(folder / "people.csv").save(folder / "model.json")
+    command = [sys.executable, "-m", "privfit", "predict", "model.json", "people.csv"]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 1
+
+
 def test_fit_predict_and_overdraft(folder: Path, run: Run) -> None:
     options = (
         "fit",

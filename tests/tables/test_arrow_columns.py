@@ -89,3 +89,10 @@ def test_what_is_of_the_wrong_kind_is_refused_by_duckdb_too(values) -> None:
     for read in (arrow_values, by_duckdb):
         with pytest.raises(DataError, match="'x'"):
             read(pa.array(values), column)
+
+
+def test_runs_and_views_of_texts_are_read_as_what_they_stand_for() -> None:
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], pa.int32()), pa.array([0.5, 0.25]))
+    assert arrow_values(runs, Numeric("x", 0, 1)).tolist() == [0.5, 0.5, 0.25]
+    views = pa.DictionaryArray.from_arrays(pa.array([1, None, 0]), pa.array(["a", "b"], pa.string_view()))
+    assert arrow_values(views, Category("c", ["a", "b"])).tolist() == [1, -2, 0]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import os
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec
 
@@ -47,6 +49,9 @@ def in_one_sentence(command: Callable[Options, None]) -> Callable[Options, None]
             message = error.for_toml if isinstance(error, DataError) else str(error)
             _show(type(error).__name__, message, _wants_json(options))
             raise typer.Exit(OVERDRAWN if isinstance(error, BudgetExceeded) else FAILED) from None
+        except BrokenPipeError:  # who reads what is printed has enough, as `head` has
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(FAILED) from None
         except OSError as error:
             where = f" {error.filename!r}" if error.filename else ""
             message = (

@@ -46,6 +46,8 @@ def short_batches(reader: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Re
 
 def arrow_values(array: pa.Array, column: Column) -> Values:
     """One column of a record batch as numbers or as positions of levels."""
+    if pa.types.is_run_end_encoded(array.type):
+        array = pc.run_end_decode(array)
     if type(column) is Numeric and array.type in PLAIN and not array.null_count:
         return cast(NDArray[np.float64], array.to_numpy().astype(np.float64, copy=False))
     if is_listed(column) and array.type in TEXTS:
@@ -53,7 +55,7 @@ def arrow_values(array: pa.Array, column: Column) -> Values:
     if is_listed(column) and isinstance(array, pa.DictionaryArray):
         if len(array.dictionary) <= len(array) and array.type.value_type in TEXTS:
             return _dictionary_codes(array, column)
-        array = array.dictionary_decode()
+        array = _spelt_out(array)
     check_interval(column.name, array.type)
     return series_values(pl.Series(column.name, array), column)
 
@@ -76,6 +78,13 @@ def _listed_texts(array: pa.Array, column: Category) -> NDArray[np.int32]:
         return cast(NDArray[np.int32], places.to_numpy())
     absent = array.is_null().to_numpy(zero_copy_only=False)
     return np.where(absent, np.int32(ABSENT), places.fill_null(UNKNOWN).to_numpy())
+
+
+def _spelt_out(array: pa.DictionaryArray) -> pa.Array:
+    """The entry of every row. Arrow decodes no dictionary of views of texts."""
+    if array.type.value_type == pa.string_view():
+        array = pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(pa.large_string()))
+    return array.dictionary_decode()
 
 
 def _dictionary_codes(array: pa.DictionaryArray, column: Category) -> NDArray[np.int32]:

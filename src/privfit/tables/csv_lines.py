@@ -42,6 +42,7 @@ GZIP = b"\x1f\x8b"
 OTHER_COMPRESSIONS = (b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x9c", b"\x78\xda")
 """How files compressed by zstd and zlib begin: polars unpacks them unasked, whatever they are called."""
 
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 LINE_END, RETURN, QUOTE = b"\n", b"\r", b'"'
 
@@ -95,6 +96,11 @@ def _blocks(path: Path) -> Iterator[bytes]:
 def _unpacked(path: Path) -> gzip.GzipFile | BufferedReader:
     with path.open("rb") as file:
         first = file.read(4)
+    if first.startswith(UTF_16):
+        raise DataError(
+            f"The file {path.name!r} is a text in UTF-16, as Excel and PowerShell write it. Write it again in UTF-8. "
+            "Nothing was charged."
+        )
     if first.startswith(OTHER_COMPRESSIONS):
         raise DataError(
             f"The file {path.name!r} is compressed, and not by gzip. Compress it with gzip, under a name that ends "

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow.fs as arrow_fs
 
@@ -41,7 +42,8 @@ def is_location(table: TableLike) -> bool:
 def open_location(given: Any) -> Table:
     """The table that a path, a pattern, an address or a list of them names."""
     if isinstance(given, list | tuple):
-        return _several([part for one in given for part in _parts(one)], "list")
+        return _several([part for one in given for part in _parts(_plain_path(one))], "list")
+    given = _plain_path(given)
     text = os.fspath(given)
     if isinstance(text, str) and text.startswith(DUCKDB):
         return DuckDBTable(parsed_url(text))
@@ -62,8 +64,6 @@ def _parts(given: Any) -> list[Part]:
     """The files that one path, pattern or address names."""
     if given == "":  # a path that was left out, and not the present folder
         raise _no_file("")
-    if isinstance(given, str) and given.lower().startswith("file://"):
-        given = given[len("file://") :]
     if isinstance(given, str) and is_remote(given):
         return _remote_parts(place_of(given))
     try:
@@ -77,6 +77,16 @@ def _parts(given: Any) -> list[Part]:
     except (OSError, ValueError, TypeError):  # too long, with a NUL, or no text at all
         pass
     return [Part(_existing_file(given))]
+
+
+def _plain_path(given: Any) -> Any:
+    """The path that begins with file:// or ~ as one of this machine, with or without % for other characters; all else
+    as it is.
+    """
+    if isinstance(given, str) and given.lower().startswith("file://"):
+        path = given[len("file://") :]
+        return path if os.path.exists(path) else unquote(path)
+    return os.path.expanduser(given)
 
 
 def _existing_file(given: Any) -> Path:
@@ -118,7 +128,7 @@ def _readable(path: Path) -> Path:
 
 
 def _is_pattern(given: Any) -> bool:
-    return isinstance(given, str) and glob.has_magic(given)
+    return isinstance(given, str | os.PathLike) and glob.has_magic(os.fspath(given))
 
 
 def _below(folder: Path, seen: tuple[tuple[int, int], ...] = ()) -> Iterator[str]:

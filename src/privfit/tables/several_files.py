@@ -18,13 +18,13 @@ from urllib.parse import unquote
 import numpy as np
 import polars as pl
 
-from privfit.schema import Column
+from privfit.schema import Category, Column, Numeric
 from privfit.tables.csv_files import csv_values
 from privfit.tables.errors import DataError
 from privfit.tables.kept_columns import KeptColumn
 from privfit.tables.kinds import table_frame, table_kinds
 from privfit.tables.local_files import file_engine
-from privfit.tables.table import Batch, Table, Values
+from privfit.tables.table import Batch, Table, Values, series_values
 
 HIVE_MISSING = "__HIVE_DEFAULT_PARTITION__"
 VERSIONED = ("_delta_log", ".hoodie")
@@ -61,8 +61,27 @@ def partition_of(name: str) -> dict[str, str | None]:
     for folder in name.split("/")[:-1]:
         key, sign, value = folder.partition("=")
         if sign and key:
-            found[unquote(key)] = None if value == HIVE_MISSING else unquote(value)
+            if _decoded(key) in found:
+                raise DataError(
+                    "The path of a file names a column twice, as in year=2020/year=2021. Rename one of the folders. "
+                    "Nothing was charged."
+                )
+            found[_decoded(key)] = None if value == HIVE_MISSING else _decoded(value)
     return found
+
+
+def _decoded(text: str) -> str:
+    """The text that stands in a folder's name: signs after % are bytes of UTF-8, as pyarrow, polars and DuckDB write
+    and read them.
+    """
+    try:
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        pass  # it quotes the value
+    raise DataError(
+        "The name of a folder has bytes after % that are not UTF-8, and several such values could be taken for one. "
+        "Rename the folders: urllib.parse.quote spells values as all engines read them. Nothing was charged."
+    )
 
 
 def one_kind(names: Sequence[str]) -> str:
@@ -141,8 +160,12 @@ def _part_batches(
 
 
 def _constant(value: str | None, column: Column, rows: int) -> Values:
-    """A value of a partition for every row, read as a cell of a CSV file is."""
-    cell: Any = csv_values(pl.Series(column.name, [value], pl.String), column)
+    """A value of a partition for every row: numbers are read out of the text as out of a CSV file. A text is what it
+    says, also where it says NA.
+    """
+    of_number = isinstance(column, Numeric) or (isinstance(column, Category) and not column.is_text)
+    series = pl.Series(column.name, [value], pl.String)
+    cell: Any = csv_values(series, column) if of_number else series_values(series, column)
     return cast(Values, cell.new_from_index(0, rows) if isinstance(cell, pl.Series) else np.repeat(cell, rows))
 
 

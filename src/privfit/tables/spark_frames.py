@@ -7,12 +7,14 @@ memory and on disk; of executors that are lost it is made anew.
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from threading import Lock
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.fs as arrow_fs
@@ -37,6 +39,8 @@ FOOTERS_AT_ONCE = 16
 """Footers that are read at the same time."""
 FEW_ANSWERS = 64
 """Answers that are merged where the fit runs; more of them are merged by workers first."""
+BEYOND_ASCII = re.compile("=[^/]*%[89A-Fa-f][0-9A-Fa-f][^/]*/")
+"""A value in the name of a folder, of which a byte beyond ASCII is spelt after %."""
 _setting = Lock()
 
 
@@ -57,7 +61,9 @@ class SparkTable(PartitionedTable):
                 "A frame of Spark Connect was given, whose workers keep nothing for a client between passes. Give a "
                 "frame of a classic session, or the Parquet files themselves. Nothing was charged."
             )
-        _refuse_losses(frame)
+        plan = _plan(frame)
+        _refuse_losses(frame, plan)
+        _refuse_misread_folders(plan)
         self._frame = frame
         self.names = tuple(frame.columns)
         self.n_rows = self.promised = _promised(frame)
@@ -134,11 +140,17 @@ def _large_batches(session: Any) -> Iterator[None]:
             session.conf.set(BATCH_SETTING, before)
 
 
-def _refuse_losses(frame: Any) -> None:
+def _plan(frame: Any) -> Any:
+    """The optimised plan of a frame down to its sources, also where Spark has cached it."""
+    query = frame._jdf.queryExecution()
+    return query.sparkSession().sessionState().optimizer().execute(query.analyzed())
+
+
+def _refuse_losses(frame: Any, plan: Any) -> None:
     """Refuse settings by which files that cannot be read are left out: of the session, and of the frame's sources."""
     conf = frame.sparkSession.conf
     found = [name for name in LOSING for prefix in ("spark.sql.files.", "spark.files.") if _is_on(conf, prefix + name)]
-    leaves = frame._jdf.queryExecution().optimizedPlan().collectLeaves()
+    leaves = plan.collectLeaves()
     told = " ".join(_options(leaves.apply(place)) for place in range(leaves.size())).lower()
     found += [name for name in LOSING if f"{name.lower()} -> true" in told]
     if found:
@@ -146,6 +158,45 @@ def _refuse_losses(frame: Any) -> None:
             f"A Spark frame was given with {found[0]} on, which leaves out rows without a word. Turn it off. Nothing "
             "was charged."
         )
+
+
+def _refuse_misread_folders(plan: Any) -> None:
+    """Refuse columns that come from names of folders which Spark reads otherwise than whoever wrote them.
+
+    Spark writes letters beyond ASCII as they are. pyarrow, polars and DuckDB write their bytes as `S%C3%A3o`, of which
+    Spark makes a letter each: `SÃ£o`, another level.
+    """
+    handed_out, leaves = _handed_out(plan), plan.collectLeaves()
+    for leaf in map(leaves.apply, range(leaves.size())):
+        if handed_out & _of_folders(leaf) and _is_beyond_ascii(leaf.relation()):
+            raise DataError(
+                "A Spark frame was given over folders whose names hold letters beyond ASCII as bytes after %, of which "
+                "Spark makes other letters than were written. Give the path of the folder instead of the frame, or "
+                "correct the column: decode(encode(column, 'ISO-8859-1'), 'UTF-8'). Nothing was charged."
+            )
+
+
+def _handed_out(plan: Any) -> set[int]:
+    """The numbers of the attributes that a plan hands out as they are, by whatever name."""
+    columns = plan.projectList() if plan.getClass().getSimpleName() == "Project" else plan.output()
+    found = set()
+    for one in map(columns.apply, range(columns.size())):
+        source = one.child() if one.getClass().getSimpleName() == "Alias" else one
+        if source.getClass().getSimpleName() == "AttributeReference":
+            found.add(int(source.exprId().id()))
+    return found
+
+
+def _of_folders(leaf: Any) -> set[int]:
+    """The numbers of the attributes of a source that are named in folders."""
+    if leaf.getClass().getSimpleName() != "LogicalRelation" or not _options(leaf):
+        return set()
+    names, columns = set(leaf.relation().partitionSchema().fieldNames()), leaf.output()
+    return {int(one.exprId().id()) for one in map(columns.apply, range(columns.size())) if one.name() in names}
+
+
+def _is_beyond_ascii(relation: Any) -> bool:
+    return any(BEYOND_ASCII.search(unquote(file)) for file in relation.inputFiles())
 
 
 def _promised(frame: Any) -> int | None:
