@@ -151,7 +151,7 @@ class PrivateModel(ShownModel, Generic[MechanismT, ProblemT, FitT]):
             if weights is not None:
                 given = with_weights(self, given, weights)
             if declared.leaves_out:
-                given = using_rows(given, parameters, sampler)
+                given = using_rows(given, parameters, sampler, memory_bytes(self.max_memory))
             mechanism, given = self._settled(mechanism, given, parameters)
             if declared.leaves_out or given.weights is not None:
                 slots = given.table.slots if declared.leaves_out else weighed_rows(given, parameters)
