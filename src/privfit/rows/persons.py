@@ -5,8 +5,8 @@ of each person the rows with the m smallest tags are used. The choice is a funct
 that is drawn for one fit, so that one person can change m rows that are used, whatever the table holds. It is the same
 multiset of rows in every order of the table and on every engine.
 
-Memory is bounded: beyond `HELD_BYTES` the hashes of rows wait in temporary files, one for each part of the persons,
-that have no name and that only their owner could read.
+Memory is bounded: beyond what a fit may take the hashes of rows wait in temporary files, one for each part of the
+persons, that have no name and that only their owner could read.
 """
 
 from __future__ import annotations
