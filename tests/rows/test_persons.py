@@ -15,7 +15,7 @@ import pytest
 import privfit as pf
 from privfit.rows import on_progress, persons, used_rows
 from privfit.rows.persons import content_hash
-from privfit.tables import DataError, open_table
+from privfit.tables import DataError, identifiers, open_table
 from privfit.tables.identifiers import PersonColumn, hashed, hashed_array, hashed_series
 from privfit.tables.polars_tables import PolarsTable
 
@@ -36,9 +36,11 @@ def table(rows: int = 500, seed: int = 1) -> pl.DataFrame:
     )
 
 
-def used(source: object, most: int = 3, schema: pf.Schema = SCHEMA, key: bytes = KEY) -> Counter:
+def used(
+    source: object, most: int = 3, schema: pf.Schema = SCHEMA, key: bytes = KEY, max_memory: int | None = None
+) -> Counter:
     """The multiset of rows that are used."""
-    opened = used_rows(open_table(source), schema, most, key, True)
+    opened = used_rows(open_table(source), schema, most, key, True, max_memory=max_memory)
     columns = schema.columns
     found: Counter = Counter()
     for batch in opened.batches(columns, opened.positions(columns), 64):
@@ -74,6 +76,49 @@ def test_texts_and_integers_of_every_kind_have_one_hash() -> None:
         whole[place] == hashed(np.frombuffer(text, dtype=np.uint8), np.array([0, len(text)]), KEY)[0]
         for place, text in enumerate(lengths)
     )
+
+
+def test_digits_of_integers_are_written_as_texts_have_them() -> None:
+    """Whatever way integers go, by their size, they have the hashes of their texts."""
+    rng = np.random.default_rng(4)
+    edges = [10**power + add for power in range(16) for add in (-1, 0, 1)]
+    drawn = (10 ** rng.uniform(0, 15.2, 3000)).astype(np.int64).tolist()
+    column = PersonColumn("id", KEY)
+    for numbers in ([*edges, *drawn], [number for number in drawn if number < 10**7], [*drawn, -7]):
+        series = pl.Series(numbers, dtype=pl.Int64)
+        assert (hashed_series(series, column) == hashed_series(series.cast(pl.String), column)).all()
+    every = np.concatenate([np.arange(100_000), rng.integers(0, 10**8, 50_000)]).astype(np.uint64)
+    wanted = "".join(f"{number:08}" for number in every.tolist())
+    assert identifiers._eight_digits(every).astype("<u8").tobytes().decode() == wanted
+
+
+def test_the_quick_choice_is_that_of_all_bits(monkeypatch) -> None:
+    """Of each person the rows with the m smallest tags, as a sort by person and tag has them: also where the first bits
+    of tags say nothing, and where few rows are sorted together.
+    """
+    rng = np.random.default_rng(5)
+    sizes = rng.integers(1, 9, 400)
+    person, rows = np.repeat(np.arange(400), sizes), int(sizes.sum())
+    high = rng.integers(0, 1 << 64, 400, dtype=np.uint64)[person]
+    content = rng.integers(0, 1 << 64, rows, dtype=np.uint64)
+    content[rng.random(rows) < 0.2] = 7  # rows that hold the same
+    before = [content[np.flatnonzero(person[:place] == person[place])] for place in range(rows)]
+    occurrence = np.array([(own == held).sum() for own, held in zip(before, content, strict=True)], dtype=np.uint64)
+    for mask in (~np.uint64(0), np.uint64(0xFFFF)):
+        given = persons._tags
+        monkeypatch.setattr(persons, "_tags", lambda *words, mask=mask, given=given: given(*words) & mask)
+        tags = persons._tags(high, content, occurrence)
+        place = persons._place(persons._differs(person))
+        order = np.lexsort((tags, person))
+        wanted = np.zeros(rows, dtype=bool)
+        wanted[order[place < 3]] = True
+        for few in (16, 1 << 14):
+            monkeypatch.setattr(persons, "FEW_ROWS", few)
+            part = np.stack([high, ~high, content, np.arange(rows, dtype=np.uint64)])
+            left, number = persons._left_out(part, 3)
+            assert number == 400
+            np.testing.assert_array_equal(np.sort(left), np.flatnonzero(~wanted))
+        monkeypatch.setattr(persons, "_tags", given)
 
 
 def test_no_person_has_more_rows_than_stated_and_none_has_fewer_than_could_be() -> None:
@@ -158,7 +203,8 @@ def test_what_is_spilled_is_chosen_as_what_is_held(monkeypatch, tmp_path: Path) 
         return parts(self)
 
     monkeypatch.setattr(persons.PersonRows, "_parts", looked_at)
-    assert used(table()) == wanted
+    for frame in (table(), table()[::-1]):
+        assert used(frame, max_memory=1) == wanted
     assert set(modes) == {0o600, 0}
     assert list(tmp_path.iterdir()) == []
 

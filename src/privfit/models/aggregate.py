@@ -187,10 +187,10 @@ class Aggregate(PrivateModel[SampleAndAggregate, BlockAnswers, BlockFit]):
             self.expected_rows,
         )
         mechanism, given = self._chosen_mechanism(), fit_input(self, aged, None, many_classes=True)
-        if given.schema.leaves_out:
-            given = using_rows(given, parameters, noise_source(self.random_state))
-        problem, geometry = self._encoded(mechanism, given, parameters)
         memory = memory_bytes(self.max_memory)
+        if given.schema.leaves_out:
+            given = using_rows(given, parameters, noise_source(self.random_state), memory)
+        problem, geometry = self._encoded(mechanism, given, parameters)
         plain = PlainRows(Rows(given.table, given.schema, geometry, threads=self.n_jobs, max_memory=memory))
         plain.read()
         return AgedAnswers(problem, plain.every_row(lambda rows: rows), geometry, mechanism, parameters, int(n_rows))

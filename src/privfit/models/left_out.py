@@ -10,15 +10,16 @@ from privfit.rows import rows_to_plan_for, used_rows
 from privfit.schema import DROP, Schema
 
 
-def using_rows(given: Input, parameters: PrivacyParameters, sampler: Sampler) -> Input:
-    """The input with a table that hands out the rows that are used alone.
+def using_rows(given: Input, parameters: PrivacyParameters, sampler: Sampler, max_memory: int | None) -> Input:
+    """The input with a table that hands out the rows that are used alone, chosen in so many bytes of memory.
 
     Rows of persons are chosen now: what the choice refuses, it refuses before anything is charged.
     """
     key = b"" if given.schema.person is None else sampler.key()
     counted = parameters.adjacency == "replace-one"
     besides = () if given.weights is None else (given.weights.column,)
-    table = used_rows(given.table, given.schema, int(parameters.rows_per_person), key, counted, besides)
+    most = int(parameters.rows_per_person)
+    table = used_rows(given.table, given.schema, most, key, counted, besides, max_memory)
     return replace(given, table=table, schema=given.schema.of_used_rows(), declared=given.schema)
 
 

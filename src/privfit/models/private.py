@@ -167,7 +167,7 @@ class PrivateModel(ShownModel, Generic[MechanismT, ProblemT, FitT]):
             if weights is not None:
                 given = with_weights(self, given, weights)
             if declared.leaves_out:
-                given = using_rows(given, parameters, sampler)
+                given = using_rows(given, parameters, sampler, memory_bytes(self.max_memory))
             asked = partial(self._ask_ledger, mechanism, given, parameters, reasons)
             stated = self._stated(mechanism, replace(given, before_keeping=asked), parameters, reasons)
             mechanism, problem, ledger, rows = stated.mechanism, stated.problem, stated.ledger, stated.rows

@@ -19,7 +19,7 @@ from privfit.privacy import Split
 from privfit.rows.contingency import cell_geometry
 from privfit.rows.errors import no_rows
 from privfit.rows.level_counts import count_levels
-from privfit.rows.persons import _by_person, _differs, _place, _words
+from privfit.rows.persons import _by_person, _place, _words
 from privfit.rows.rows import BATCH_ROWS, Rows
 from privfit.schema import OTHER, Category, Column, Geometry, Schema
 from privfit.tables import ABSENT, UNKNOWN, Batch, DataError, PersonColumn, Table, Values
@@ -172,8 +172,8 @@ def identities(table: Table, schema: Schema, split: Split) -> list[Words]:
     high, low = (np.concatenate([own[half] for own in hashes]) for half in ("high", "low"))
     number = np.zeros(len(high), dtype=np.uint64)
     if schema.person is None:
-        order = _by_person(high, low)
-        number[order] = _place(_differs(high[order]) | _differs(low[order])).astype(np.uint64)
+        order, first = _by_person(high, low)
+        number[order] = _place(first).astype(np.uint64)
     return [high, low, number]
 
 

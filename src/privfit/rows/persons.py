@@ -5,8 +5,8 @@ of each person the rows with the m smallest tags are used. The choice is a funct
 that is drawn for one fit, so that one person can change m rows that are used, whatever the table holds. It is the same
 multiset of rows in every order of the table and on every engine.
 
-Memory is bounded: beyond `HELD_BYTES` the hashes of rows wait in temporary files, one for each part of the persons,
-that have no name and that only their owner could read.
+Memory is bounded: beyond what a fit may take the hashes of rows wait in temporary files, one for each part of the
+persons, that have no name and that only their owner could read.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import IO
 
 import numpy as np
@@ -26,24 +27,27 @@ from privfit.tables import CACHE, Batch, Values
 
 Words = NDArray[np.uint64]
 Entries = NDArray[np.uint64]
-"""One line per row."""
+"""One line for each of the fields, and one column per row."""
 
 HELD_BYTES = 1 << 26
-"""Bytes of hashes that wait in memory: 32 a row. More rows go to temporary files; no command varies it."""
+"""Bytes of hashes that may wait in memory in any case: 32 a row. A fit's `max_memory` may allow more, and other rows go
+to temporary files: 10,000,000 rows need 320 MB, or some 30 ns more a row (`papers/experiments/rows_left_out.py persons
+--rows 10000000 --persons 3000000`)."""
 PARTS = 64
-"""Parts into which persons are divided by their hash: each is sorted by itself, in memory, and has a file beyond it."""
+"""Parts into which persons are divided by their hash, a power of two: each is sorted by itself, in memory, and has a
+file beyond it."""
 AHEAD = 4
 """Batches and parts that are in work at a time: time against memory. No command varies it."""
 FIELDS = 4
-"""What is kept of a row: both halves of its person's hash, a hash of its content, and its number (-1 if not fit)."""
+"""What is kept of a row: both halves of its person's hash, a hash of its content, and its number."""
 ODD = np.uint64(0x9E3779B97F4A7C15)
 """2^64 over the golden ratio: multiplies words of a row into its hash."""
 MIXED = tuple((np.uint64(s), np.uint64(f)) for s, f in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)))
 """Shifts and factors of SplitMix64 (Steele, Lea and Flood 2014)."""
-NOT_FIT = np.uint64((1 << 64) - 1)
-"""Stands for the number of a row that could not be used."""
-FEW_ROWS = 1 << 13
-"""Rows whose content is hashed together, so that they stay close to the processor. No command varies it."""
+NOT_FIT = np.uint64(1 << 63)
+"""Is added to the number of a row that could not be used."""
+FEW_ROWS = 1 << 14
+"""Rows that are hashed and sorted together, so that they stay close to the processor. No command varies it."""
 
 
 @dataclass(frozen=True)
@@ -69,49 +73,52 @@ class PersonRows:
     `most`; docs/proofs/persons.md, Theorem 1.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, most: int, held_bytes: int = 0) -> None:
+        self._most, self._held_bytes = most, held_bytes
         self._held: list[list[Entries]] = [[] for _ in range(PARTS)]
         self._files: list[IO[bytes]] = []
+        self._lengths: list[list[int]] = [[] for _ in range(PARTS)]
         self._rows = self._bytes = 0
 
     def add(self, batch: Entries, ends: NDArray[np.intp]) -> None:
         """Take the next rows, as `entries` makes them of a batch."""
-        number = batch[:, 3]
-        np.add(number, np.uint64(self._rows), out=number, where=number != NOT_FIT)
-        for held, own in zip(self._held, np.split(batch, ends), strict=True):
+        batch[3] += np.uint64(self._rows)
+        for held, own in zip(self._held, np.split(batch, ends, axis=1), strict=True):
             held.append(own)
-        self._rows += len(batch)
+        self._rows += batch.shape[1]
         self._bytes += batch.nbytes
-        if self._bytes > HELD_BYTES:
+        if self._bytes > max(self._held_bytes, HELD_BYTES):
             self._spill()
 
     def chosen(self, threads: int) -> ChosenRows:
         """The rows that are used, of all that were taken."""
-        bits, persons = np.zeros(-(-self._rows // 8), dtype=np.uint8), 0
-        choose = partial(_smallest, most=self._most)
+        bits, persons = np.full(-(-self._rows // 8), 0xFF, dtype=np.uint8), 0
+        choose = partial(_left_out, most=self._most)
         for rows, own in in_order(threads, choose, self._parts(), AHEAD):
-            np.bitwise_or.at(bits, rows // 8, (0x80 >> (rows % 8)).astype(np.uint8))
+            np.bitwise_and.at(bits, rows // 8, (~(0x80 >> (rows % 8))).astype(np.uint8))
             persons += own
         return ChosenRows(bits, persons, self._rows)
 
     def _parts(self) -> Iterator[Entries]:
         """The rows of some persons at a time; files are closed, and so are gone, as soon as they are read."""
         while self._held:
-            own = [np.empty((0, FIELDS), dtype=np.uint64), *self._held.pop()]
+            own, lengths = self._held.pop(), self._lengths.pop()
             if self._files:
                 with self._files.pop() as file:  # what came first stands first, wherever it was kept
                     file.seek(0)
-                    own.insert(0, np.frombuffer(file.read(), dtype=np.uint64).reshape(-1, FIELDS))
-            yield np.concatenate(own)
+                    words = np.frombuffer(file.read(), dtype=np.uint64)
+                blocks = np.split(words, np.cumsum(lengths)[:-1] * FIELDS)
+                own = [*(block.reshape(FIELDS, -1) for block in blocks), *own]
+            yield np.concatenate(own, axis=1) if own else np.empty((FIELDS, 0), dtype=np.uint64)
 
     def _spill(self) -> None:
         """Write what is held to the files, one for each part of the persons."""
         if not self._files:
             self._files = [tempfile.TemporaryFile(prefix="privfit-", dir=os.environ.get(CACHE)) for _ in range(PARTS)]  # noqa: SIM115
-        for file, held in zip(self._files, self._held, strict=True):
-            for lines in held:
-                file.write(lines.data)
+        for file, held, lengths in zip(self._files, self._held, self._lengths, strict=True):
+            block = np.concatenate(held, axis=1)
+            file.write(block.data)
+            lengths.append(block.shape[1])
             held.clear()
         self._bytes = 0
 
@@ -124,13 +131,15 @@ def entries(
 
     Persons count, whether or not one of their rows could be used.
     """
-    found = np.empty((len(persons), FIELDS), dtype=np.uint64)
-    found[:, 0], found[:, 1] = persons["high"], persons["low"]
-    found[:, 2] = content_hash(batch, key)
-    found[:, 3] = np.where(fit, np.arange(len(persons), dtype=np.uint64), NOT_FIT)
-    part = (found[:, 0] % np.uint64(PARTS)).astype(np.uint8)
+    part = (persons["high"] & np.uint64(PARTS - 1)).astype(np.uint8)
     order = np.argsort(part, kind="stable")
-    return found.take(order, axis=0), np.cumsum(np.bincount(part, minlength=PARTS))[:-1]
+    found = np.empty((FIELDS, len(order)), dtype=np.uint64)
+    for line, words in zip(found, (persons["high"], persons["low"], content_hash(batch, key)), strict=False):
+        np.take(words, order, out=line, mode="clip")  # the way without a copy
+    found[3] = order
+    if not fit.all():
+        found[3, ~fit[order]] |= NOT_FIT
+    return found, np.cumsum(np.bincount(part, minlength=PARTS))[:-1]
 
 
 def content_hash(batch: Batch, key: bytes) -> Words:
@@ -155,44 +164,63 @@ def _words(values: Values) -> Words:
     return numbers.view(np.uint64)
 
 
-def _smallest(part: Entries, most: int) -> tuple[NDArray[np.int64], int]:
-    """The numbers of the rows with the smallest tags of each person, and how many persons there are."""
-    high, low, content, row = np.ascontiguousarray(part.T)
+def _left_out(part: Entries, most: int) -> tuple[NDArray[np.int64], int]:
+    """The numbers of the rows that are not used, and how many persons there are.
+
+    Of each person those with the smallest tags are used.
+    """
+    high, low, content, row = part
     if not len(row):
         return np.empty(0, dtype=np.int64), 0
-    order = _by_person(high, low)
-    person = np.cumsum(_differs(high[order]) | _differs(low[order])) - 1
-    persons, fit = int(person[-1]) + 1, row[order] != NOT_FIT
-    if not fit.all():
-        order, person = order[fit], person[fit]
-    few = np.bincount(person, minlength=persons)[person] <= most
-    many, person = order[~few], person[~few]
-    chosen = [row[order[few]], row[many[_least(person, high[many], content[many], most)]]]
-    return np.concatenate(chosen).astype(np.int64), persons
+    order, first = _by_person(high, low)
+    starts, not_fit = np.flatnonzero(first), np.flatnonzero(row >= NOT_FIT)
+    sizes = np.diff(starts, append=len(row))
+    if len(not_fit):
+        fit = (row < NOT_FIT)[order]
+        sizes, order = np.add.reduceat(fit, starts, dtype=np.intp), order[fit]
+    many = sizes > most
+    order, sizes = order.take(np.flatnonzero(np.repeat(many, sizes))), sizes[many]
+    found = [row[not_fit] ^ NOT_FIT]
+    for rows, persons in _few_at_a_time(sizes):
+        own = order[rows]
+        found.append(row[own[_beyond(sizes[persons], high[own], content[own], most)]])
+    return np.concatenate(found).astype(np.int64), len(starts)
 
 
-def _least(person: NDArray[np.intp], high: Words, content: Words, most: int) -> NDArray[np.intp]:
-    """The places of the rows with the smallest tags of each person, for rows in the order of their persons.
+def _few_at_a_time(sizes: NDArray[np.intp]) -> Iterator[tuple[slice, slice]]:
+    """Rows and their persons, of whom each has so many, in pieces of about `FEW_ROWS` rows."""
+    ends = np.append(0, np.cumsum(sizes))
+    cuts = np.searchsorted(ends, np.arange(0, ends[-1] + FEW_ROWS, FEW_ROWS)).clip(max=len(sizes))
+    for first, last in pairwise(cuts.tolist()):
+        yield slice(ends[first], ends[last]), slice(first, last)
+
+
+def _beyond(sizes: NDArray[np.intp], high: Words, content: Words, most: int) -> NDArray[np.intp]:
+    """The places of the rows without the smallest tags of each person, for rows in the order of their persons, of whom
+    each has so many.
 
     All sorts are stable: where tags are equal, the order of that person's own rows decides, and no other person's.
     """
+    person = np.repeat(np.arange(len(sizes)), sizes)
     tags = _tags(high, content, np.zeros(len(person), dtype=np.uint64))
-    order = _ranked(person, tags)
-    same = ~(_differs(person[order]) | _differs(tags[order]))
-    if same.any():  # rows that hold the same: each has an occurrence number, and a tag of its own
+    order, first = _ranked(person, tags)
+    if not first.all():  # rows that hold the same: each has an occurrence number, and a tag of its own
         occurrence = np.empty(len(person), dtype=np.uint64)
-        occurrence[order] = _place(~same)
-        tags = _tags(high, content, occurrence)
-        order = _ranked(person, tags)
-    return order[_place(_differs(person[order])) < most]
+        occurrence[order] = _place(first)
+        order, _ = _ranked(person, _tags(high, content, occurrence))
+    before = np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return order.take(np.flatnonzero(np.arange(len(order)) - before >= most))
 
 
-def _by_person(high: Words, low: Words) -> NDArray[np.intp]:
+def _by_person(high: Words, low: Words) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """The order of rows by person, and where in it a person begins."""
     order = _stable_order(high)
-    same = np.flatnonzero(~_differs(high[order]))
+    first = _differs(high[order])
+    same = np.flatnonzero(~first)
     if (low[order[same]] == low[order[same - 1]]).all():
-        return order
-    return np.lexsort((low, high))
+        return order, first
+    order = np.lexsort((low, high))
+    return order, _differs(high[order]) | _differs(low[order])
 
 
 def _stable_order(words: Words) -> NDArray[np.intp]:
@@ -209,15 +237,24 @@ def _stable_order(words: Words) -> NDArray[np.intp]:
     return order if (found[1:] >= found[:-1]).all() else order[np.argsort(found, kind="stable")]
 
 
-def _ranked(person: NDArray[np.intp], tags: Words) -> NDArray[np.intp]:
-    """The order of rows by person and tag, of which as many bits as there is space for decide in one sort."""
-    space = np.uint64(64 - int(person[-1]).bit_length()) if len(person) else np.uint64(1)
-    keys = (person.astype(np.uint64) << space) | (tags >> (np.uint64(64) - space)) if space < 64 else tags
-    order = np.argsort(keys, kind="stable")
-    same = np.flatnonzero(~_differs(keys[order]))
-    if (tags[order[same]] == tags[order[same - 1]]).all():
-        return order
-    return np.lexsort((tags, person))
+def _ranked(person: NDArray[np.intp], tags: Words) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """The order of rows by person and tag, and where in it a tag differs from the one before it.
+
+    Numbers are sorted that hold the person, the first bits of the tag and, below these, the row's place. Where other
+    bits would decide, all of them do.
+    """
+    low = len(person).bit_length()
+    high = int(person[-1]).bit_length() if len(person) else 0
+    taken, below = np.uint64(low + high), np.uint64(low)
+    keys = (tags >> taken << below) | np.arange(len(tags), dtype=np.uint64)
+    if high:
+        keys |= person.astype(np.uint64) << np.uint64(64 - high)
+    keys.sort()
+    first = _differs(keys >> below)
+    if first.all():
+        return (keys & ((np.uint64(1) << below) - np.uint64(1))).astype(np.intp), first
+    order = np.lexsort((tags, person))
+    return order, _differs(person[order]) | _differs(tags[order])
 
 
 def _differs(values: NDArray[np.generic]) -> NDArray[np.bool_]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from privfit.rows.errors import no_rows, other_division
 from privfit.rows.persons import AHEAD, ChosenRows, PersonRows, entries
 from privfit.rows.rows import BATCH_ROWS
-from privfit.rows.workers import in_order, thread_count
+from privfit.rows.workers import in_order, kept_bytes, thread_count
 from privfit.schema import Category, Column, Condition, Schema
 from privfit.tables import (
     ABSENT,
@@ -31,14 +31,22 @@ from privfit.tables import (
 
 
 def used_rows(
-    table: Table, schema: Schema, rows_per_person: int, key: bytes, counted: bool, besides: Sequence[Column] = ()
+    table: Table,
+    schema: Schema,
+    rows_per_person: int,
+    key: bytes,
+    counted: bool,
+    besides: Sequence[Column] = (),
+    max_memory: int | None = None,
 ) -> Table:
     """The rows of a table that are used, as the schema says; the table itself where none is left out.
 
     `counted` is whether the number of rows, or of persons, is public and wanted; `besides` are columns that are read
     beside the schema's.
     """
-    return UsedRows(table, schema, rows_per_person, key, counted, besides) if schema.leaves_out else table
+    if not schema.leaves_out:
+        return table
+    return UsedRows(table, schema, rows_per_person, key, counted, besides, kept_bytes(max_memory))
 
 
 class UsedRows(Table):
@@ -59,6 +67,7 @@ class UsedRows(Table):
         key: bytes,
         counted: bool,
         besides: Sequence[Column] = (),
+        held_bytes: int = 0,
     ) -> None:
         self._table, self._schema = table, schema
         self.label, self.names, self.labels = table.label, table.names, table.labels
@@ -75,7 +84,7 @@ class UsedRows(Table):
         stable = table.in_memory or table.same_order
         if (person and not stable) or (counted and table.passes_once):
             table.keep([*schema.columns, *self._tested, *besides, *person])  # in one order from now on
-        self._chosen = self._choose(rows_per_person, key, person[0]) if person else None
+        self._chosen = self._choose(PersonRows(rows_per_person, held_bytes), key, person[0]) if person else None
         if table.cluster is not None and self._chosen is None:  # rows of persons that were chosen may be anywhere
             self.cluster = ChosenPartitions(table.cluster, self._tested, self._places, partial(_fitting, schema))
         self.passes_once, self.runs_again = table.passes_once, table.runs_again
@@ -100,11 +109,11 @@ class UsedRows(Table):
         if not first:
             raise no_rows()
 
-    def _choose(self, most: int, key: bytes, person: Column) -> ChosenRows:
+    def _choose(self, persons: PersonRows, key: bytes, person: Column) -> ChosenRows:
         """One pass over all rows: which of each person are used."""
         columns = [*self._schema.columns, *self._tested, person]
         positions = [*self._table.positions(self._schema.columns), *self._places]
-        persons, held = PersonRows(most), len(self._schema.columns)
+        held = len(self._schema.columns)
 
         def made(batch: Batch) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
             tested = batch[held:-1]

@@ -28,6 +28,19 @@ AT_ONCE = 1 << 14
 """Texts that are hashed together: so many words stay close to the processor. No command varies it."""
 FIRST_BYTES = np.array([(1 << (8 * count)) - 1 for count in range(9)], dtype=np.uint64)
 """Masks of the first bytes of a word."""
+TENS = np.array([10**power for power in range(16)], dtype=np.uint64)
+"""Powers of ten; integers below the last one are written as digits without the way over texts."""
+LANES = tuple(
+    tuple(map(np.uint64, numbers))
+    for numbers in (
+        (100, 10486, 20, 0x0000007F0000007F, 16),
+        (10, 103, 10, 0x000F000F000F000F, 8),
+    )
+)
+"""How two and four numbers in the lanes of a word are each divided in two: by 100, as a product with 10486 / 2^20,
+which is exact below 10,000, and by 10, as one with 103 / 2^10, which is exact below 100."""
+ZEROS = np.uint64(0x3030303030303030)
+"""Eight letters that are zeros."""
 EXACT_WHOLE = float(1 << 53)
 """Identifiers that are floats are integers below this: larger ones are no longer distinguished."""
 
@@ -60,9 +73,12 @@ def hashed_array(values: NDArray[Any], column: PersonColumn) -> Values:
 
 def hashed_series(series: pl.Series, column: PersonColumn) -> Values:
     """The hashes of a polars column."""
-    texts = _texts(series, column)
-    if texts.null_count():
+    series = _checked(series, column)
+    if series.null_count():
         raise _missing(column)
+    if series.dtype.is_integer() and len(series) and series.min() >= 0 and series.max() < TENS[-1]:  # type: ignore[operator]
+        return cast("Values", _hashed_integers(series.to_numpy().astype(np.uint64), column.key))
+    texts = series.cast(pl.String)
     held = texts.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
     _, offsets, data = held.buffers()
     ends = np.frombuffer(offsets, dtype=np.int64, count=len(texts) + 1 + held.offset)[held.offset :]
@@ -70,19 +86,67 @@ def hashed_series(series: pl.Series, column: PersonColumn) -> Values:
     return cast("Values", hashed(letters, ends, column.key))
 
 
-def _texts(series: pl.Series, column: PersonColumn) -> pl.Series:
+def _checked(series: pl.Series, column: PersonColumn) -> pl.Series:
+    """A column of texts or integers; whole numbers are integers."""
     dtype = series.dtype
     if dtype.is_float():
         series = series.fill_nan(None)
         whole = series.cast(pl.Int64, strict=False)
         if not ((whole.cast(dtype) == series) & (series.abs() < EXACT_WHOLE)).all():
             raise _wrong_kind(column)
-        return whole.cast(pl.String)
+        return whole
     if dtype.is_integer() or dtype == pl.String or isinstance(dtype, pl.Categorical | pl.Enum):
-        return series.cast(pl.String)
+        return series
     if series.null_count() == len(series):
         raise _missing(column)
     raise _wrong_kind(column)
+
+
+def _hashed_integers(values: Words, key: bytes) -> NDArray[np.void]:
+    """The hashes of the digits of integers below the last of `TENS`: those of up to seven are messages of one word."""
+    found = np.empty(len(values), dtype=HASH)
+    for start in range(0, len(values), AT_ONCE):
+        own = values[start : start + AT_ONCE]
+        few = own < TENS[7]
+        if few.all():
+            found[start : start + AT_ONCE] = siphash(_digits(own), key)
+        else:
+            found[start : start + AT_ONCE][few] = siphash(_digits(own[few]), key)
+            found[start : start + AT_ONCE][~few] = siphash(_more_digits(own[~few]), key)
+    return found
+
+
+def _digits(values: Words) -> Words:
+    """The digits of integers below 10^7, as `_padded` has texts."""
+    length = np.ones(len(values), dtype=np.uint64)
+    for ten in TENS[1:7]:
+        length += values >= ten
+    return np.stack([(_eight_digits(values) >> (np.uint64(64) - (length << np.uint64(3)))) | (length << np.uint64(56))])
+
+
+def _more_digits(values: Words) -> Words:
+    """The digits of integers from 10^7 to below 10^15, as `_padded` has texts."""
+    length = np.full(len(values), 8, dtype=np.uint64)
+    for ten in TENS[8:15]:
+        length += values >= ten
+    first, last = (_eight_digits(own) for own in np.divmod(values, TENS[8]))
+    absent = (np.uint64(15) - length) << np.uint64(3)  # eight bits less than there are: no shift is by a whole word
+    eight = np.uint64(8)
+    high = (first >> absent >> eight) | (last << (np.uint64(56) - absent))
+    return np.stack([high, (last >> absent >> eight) | (length << np.uint64(56))])
+
+
+def _eight_digits(values: Words) -> Words:
+    """Integers below 10^8 as eight letters, the first of which is the lowest byte.
+
+    Halves, quarters and eighths of the digits are divided in their lanes of one word, by products that are exact there.
+    """
+    found = values // TENS[4]
+    found |= (values - found * TENS[4]) << np.uint64(32)
+    for ten, factor, shift, lanes, half in LANES:
+        left = (found * factor >> shift) & lanes
+        found = left | ((found - left * ten) << half)
+    return np.asarray(found + ZEROS)
 
 
 def hashed(letters: NDArray[np.uint8], ends: NDArray[np.int64], key: bytes) -> NDArray[np.void]:
