@@ -23,8 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.rows.layout import Layout, Places
-from privfit.rows.workers import Chunk, Sums
+from privfit.rows.layout import Layout
+from privfit.rows.workers import Chunk, Places, Sums
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -165,7 +165,7 @@ class GradientPass:
     def _exact(self, chunk: Chunk) -> Floats:
         """The sums over so few rows that they are exact: integers, one line per entry."""
         layout, classes = self.predictors.layout, self.predictors.table.shape[1]
-        places = layout.places(chunk) if layout is not None else None
+        places = chunk.places() if layout is not None and layout.groups else None
         scores = self.predictors(chunk, places)
         responses = self.respond(scores if classes > 1 else scores[:, 0], chunk.target)
         if chunk.weights is not None:

@@ -27,12 +27,11 @@ from privfit.rows.encoding import (
     on_unit,
     within_bounds,
 )
-from privfit.rows.workers import Chunk, Codes, FineCells
+from privfit.rows.workers import Chunk, Codes, FineCells, Places
 from privfit.schema import Block, Geometry, Numeric, level_labels
 from privfit.tables import Batch, Values
 
 Floats = NDArray[np.float64]
-Places = NDArray[np.int32]
 Matrix = TypeVar("Matrix", csr_array, csc_array)
 
 STEP = 1 << 16
@@ -299,10 +298,6 @@ class Layout:
                 total[member.block.start : member.block.stop] = own
         return total
 
-    def places(self, chunk: Chunk) -> Places:
-        """The places of all rows, one row after the other, as sparse matrices have them."""
-        return chunk.codes.astype(np.int32, copy=False).ravel()
-
     def indicators(self, chunk: Chunk, places: Places | None = None) -> csr_array:
         """The sparse matrix with a 1 at each row's places: products with it run outside of Python's lock, and take a
         row's places in their order.
@@ -322,7 +317,7 @@ class Layout:
         """
         matrix = copy(_empty(kind, shape))  # type: ignore[arg-type]  # a class can be hashed
         matrix.data, matrix.indptr = self._ones_and_ends(*chunk.codes.shape)
-        matrix.indices = self.places(chunk) if places is None else places
+        matrix.indices = chunk.places() if places is None else places
         return matrix
 
     def _ones_and_ends(self, rows: int, groups: int) -> tuple[Floats, NDArray[np.int32]]:

@@ -32,6 +32,9 @@ ROWS_PER_CELL = 4
 PRODUCTS_PER_LINE = 25
 """Products of two columns in the time in which a column is summed by cell: 1.2 ns against 1 ns for 20 products."""
 
+ALIGNED = 4
+"""Lines are multiplied in a multiple of so many, some of zeros: 12 take three quarters of the time of 11."""
+
 
 @runtime_checkable
 class ProductKernel(Kernel, Protocol):
@@ -81,7 +84,10 @@ class ProductSum:
         rows = len(batch[0])
         if first + rows > self.most:
             raise too_many_rows(self.most)
-        lines, cells = np.empty((len(self.lines), rows)), np.zeros(rows, dtype=np.intp)
+        height = len(self.lines)
+        padded, cells = np.empty((-(-height // ALIGNED) * ALIGNED, rows)), np.zeros(rows, dtype=np.intp)
+        padded[height:] = 0.0
+        lines = padded[:height]
         strides, end = {one.block.start: one.stride for one in self.looked_up}, 0
         for run in self.encoder.runs:
             if (stride := strides.get(run[0].start)) is not None:
@@ -94,7 +100,8 @@ class ProductSum:
         for line, out in zip(lines, by_cell, strict=True):
             out[:] = np.bincount(cells, line, self.cells)
         target = self.kernel.coarse_target(lines[-1]) if self._has_target_line else np.zeros(0)
-        floats = (lines @ lines.T, by_cell, np.bincount(cells, minlength=self.cells), target @ target)
+        products = (padded @ padded.T)[:height, :height]
+        floats = (products, by_cell, np.bincount(cells, minlength=self.cells), target @ target)
         return [np.asarray(found).astype(np.int64) for found in floats]
 
     def assembled(self, sums: Sums) -> Integers:

@@ -10,8 +10,8 @@ import polars as pl
 import pyarrow as pa
 
 from privfit.schema import Category, Column
-from privfit.tables.arrow_columns import arrow_values, is_listed
 from privfit.tables.arrays import column_values
+from privfit.tables.arrow_columns import arrow_values, is_listed
 from privfit.tables.table import Batch, Table, TableLike, Values, quietly, series_values
 
 if TYPE_CHECKING:
