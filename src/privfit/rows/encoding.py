@@ -52,27 +52,44 @@ class Encoder:
         encoded = np.empty((self.height, len(batch[0])))
         if self.geometry.intercept:
             encoded[0] = self.step
-        for run in self._runs:
-            out = encoded[run[0].start : run[-1].stop]
-            values = [batch[self._position[block.start]] for block in run]
-            units = self.target_units if run[0] is self.geometry.target else self.step
-            if run[0].kind in ("spline", "spline-or-missing"):
-                raise TypeError(
-                    "Lines between knots are for gradients; the sums here are of integers, whose bounds know no "
-                    "such block."
-                )
-            if run[0].kind in ("slope", "share"):
-                encode_numbers(run, values, out, units)
-            elif run[0].kind == "slope-or-missing":
-                _encode_with_gaps(run[0], values[0], out, units)
-            else:
-                spread(run[0], level_codes(run[0], values[0]), out, units)
+        for run in self.runs:
+            self.encode_run(run, batch, encoded[run[0].start : run[-1].stop])
         if self.weights is not None:
             encoded[-1] = self.weights.encoded(batch[-1])
         return encoded
 
+    def encode_run(self, run: list[Block], batch: Batch, out: Floats) -> None:
+        """Write the encoded columns of one of `runs`."""
+        kind, values = run[0].kind, [self.values(block, batch) for block in run]
+        if kind in ("spline", "spline-or-missing"):
+            raise TypeError(
+                "Lines between knots are for gradients; the sums here are of integers, whose bounds know no such block."
+            )
+        if kind in ("slope", "share"):
+            encode_numbers(run, values, out, self._units(run[0]))
+        elif kind == "slope-or-missing":
+            _encode_with_gaps(run[0], values[0], out, self._units(run[0]))
+        else:
+            self.spread_levels(run[0], level_codes(run[0], values[0]), out)
+
+    def spread_levels(self, block: Block, codes: NDArray[np.intp], out: Floats) -> None:
+        """Write the encoded columns of levels."""
+        spread(block, codes, out, self._units(block))
+
+    def values(self, block: Block, batch: Batch) -> Values:
+        """A block's column in a batch."""
+        return batch[self._position[block.start]]
+
+    def _units(self, block: Block) -> int:
+        return self.target_units if block is self.geometry.target else self.step
+
+    @property
+    def blocks(self) -> list[Block]:
+        """All blocks, the target last."""
+        return [block for run in self.runs for block in run]
+
     @cached_property
-    def _runs(self) -> list[list[Block]]:
+    def runs(self) -> list[list[Block]]:
         """Blocks in order, neighbouring numbers together: they are scaled, clipped and rounded in one stroke."""
         runs: list[list[Block]] = []
         for block in self.geometry.blocks:
@@ -85,7 +102,7 @@ class Encoder:
     @cached_property
     def _position(self) -> dict[int, int]:
         """Where the column of the block that starts here stands in a batch."""
-        return {block.start: place for place, block in enumerate(block for run in self._runs for block in run)}
+        return {block.start: place for place, block in enumerate(self.blocks)}
 
 
 def encode_numbers(blocks: list[Block], columns: Sequence[Values], out: Floats, units: int) -> None:

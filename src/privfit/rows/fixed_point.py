@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.rows.layout import Layout
-from privfit.rows.workers import Chunk, Sums
+from privfit.rows.workers import Chunk, Places, Sums
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -97,13 +97,13 @@ class Predictors:
             table[: layout.sizes[0]] += constant
         return cls(layout, table, constant, *_split(numbers, NUMBER_BITS), NUMBER_BITS)
 
-    def __call__(self, chunk: Chunk) -> Floats:
+    def __call__(self, chunk: Chunk, places: Places | None = None) -> Floats:
         """(rows, classes)."""
         rows, classes = len(chunk.target), self.table.shape[1]
         numbers = _numbers(self.layout, chunk)
         scores: Floats | None = None
         if self.layout is not None and self.layout.groups:
-            indicators = self.layout.indicators(chunk)
+            indicators = self.layout.indicators(chunk, places)
             scores = indicators @ self.table if classes > 1 else (indicators @ self.table[:, 0])[:, None]
         if numbers.shape[1]:
             product = self._products(numbers)
@@ -165,7 +165,8 @@ class GradientPass:
     def _exact(self, chunk: Chunk) -> Floats:
         """The sums over so few rows that they are exact: integers, one line per entry."""
         layout, classes = self.predictors.layout, self.predictors.table.shape[1]
-        scores = self.predictors(chunk)
+        places = chunk.places() if layout is not None and layout.groups else None
+        scores = self.predictors(chunk, places)
         responses = self.respond(scores if classes > 1 else scores[:, 0], chunk.target)
         if chunk.weights is not None:
             with np.errstate(invalid="ignore"):  # a response that is no number counts as 0
@@ -173,7 +174,7 @@ class GradientPass:
         whole = self._rounded(responses)
         sums = [whole.sum(axis=0, keepdims=True)]
         if layout is not None and layout.groups:
-            sums.insert(0, layout.transposed(chunk) @ whole)
+            sums.insert(0, layout.transposed(chunk, places) @ whole)
         numbers = _numbers(layout, chunk)
         if numbers.shape[1]:
             sums.append(_half_sums(numbers, whole) * 2.0**self.predictors.bits)

@@ -27,7 +27,7 @@ from privfit.rows.encoding import (
     on_unit,
     within_bounds,
 )
-from privfit.rows.workers import Chunk, Codes, FineCells
+from privfit.rows.workers import Chunk, Codes, FineCells, Places
 from privfit.schema import Block, Geometry, Numeric, level_labels
 from privfit.tables import Batch, Values
 
@@ -298,26 +298,26 @@ class Layout:
                 total[member.block.start : member.block.stop] = own
         return total
 
-    def indicators(self, chunk: Chunk) -> csr_array:
+    def indicators(self, chunk: Chunk, places: Places | None = None) -> csr_array:
         """The sparse matrix with a 1 at each row's places: products with it run outside of Python's lock, and take a
         row's places in their order.
         """
         rows, groups = chunk.codes.shape
-        return self._filled(csr_array, (rows, self.n_codes if groups else 0), chunk)
+        return self._filled(csr_array, (rows, self.n_codes if groups else 0), chunk, places)
 
-    def transposed(self, chunk: Chunk) -> csc_array:
+    def transposed(self, chunk: Chunk, places: Places | None = None) -> csc_array:
         """The same matrix, to sum rows with."""
         rows, groups = chunk.codes.shape
-        return self._filled(csc_array, (self.n_codes if groups else 0, rows), chunk)
+        return self._filled(csc_array, (self.n_codes if groups else 0, rows), chunk, places)
 
-    def _filled(self, kind: type[Matrix], shape: tuple[int, int], chunk: Chunk) -> Matrix:
+    def _filled(self, kind: type[Matrix], shape: tuple[int, int], chunk: Chunk, places: Places | None) -> Matrix:
         """A copy of an empty matrix of this shape, with the places of these rows.
 
         A constructor would look through all of them, and copy those of a part of a longer chunk.
         """
         matrix = copy(_empty(kind, shape))  # type: ignore[arg-type]  # a class can be hashed
         matrix.data, matrix.indptr = self._ones_and_ends(*chunk.codes.shape)
-        matrix.indices = chunk.codes.astype(np.int32, copy=False).ravel()
+        matrix.indices = chunk.places() if places is None else places
         return matrix
 
     def _ones_and_ends(self, rows: int, groups: int) -> tuple[Floats, NDArray[np.int32]]:

@@ -19,6 +19,7 @@ from privfit.privacy import Event, PrivacyParameters
 from privfit.rows.encoding import Encoder
 from privfit.rows.errors import no_rows, other_rows, too_many_rows
 from privfit.rows.kernels import EncodedSum, Kernel, PieceSum, RowBits, kernel_sum, kernel_sums
+from privfit.rows.product_sums import ProductSum
 from privfit.rows.row_weights import RowWeights
 from privfit.rows.workers import (
     KnownBits,
@@ -183,8 +184,12 @@ class Rows:
 
     def sum(self, kernel: Kernel) -> NDArray[np.int64]:
         """The exact sum of the kernel over all rows."""
-        total: NDArray[np.int64] = self._total(kernel, partial(kernel_sum, kernel))[0]
-        return total
+        encoder, size, most = self._encoder(kernel)
+        task = ProductSum.of(encoder, kernel, size, most)
+        if task is None:
+            total: NDArray[np.int64] = self._total(kernel, partial(kernel_sum, kernel))[0]
+            return total
+        return task.assembled(self._checked(self.total(task, size), most))
 
     def split_sum(self, kernel: Kernel, bits: RowBits) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
         """The exact sums over the rows whose bit is 0 and over those whose bit is 1, and how many have a 1.
@@ -200,6 +205,11 @@ class Rows:
 
     def _total(self, kernel: Kernel, piece_sum: PieceSum, firsts: list[int] | None = None) -> Sums:
         """The sum over pieces of what `piece_sum` makes of encoded rows and the number of the first of them."""
+        encoder, size, most = self._encoder(kernel)
+        return self._checked(self.total(EncodedSum(encoder, piece_sum, most), size, firsts), most)
+
+    def _encoder(self, kernel: Kernel) -> tuple[Encoder, int, int]:
+        """What encodes rows for a kernel, in pieces of how many, and how many of them sums can hold."""
         if kernel.largest > EXACT_FLOAT:
             raise ValueError(
                 f"One row could add {kernel.largest} to a sum, and integers are exact up to 2^53 only. "
@@ -207,10 +217,12 @@ class Rows:
             )
         encoder = Encoder(self.geometry, kernel.step, kernel.target_units, self.weights)
         size = max(1, min(SUM_ROWS, SUM_VALUES // encoder.height, EXACT_FLOAT // kernel.largest))
-        task = EncodedSum(encoder, piece_sum, EXACT_INT // kernel.largest)
-        total = self.total(task, size, firsts)
-        if self.n_rows > task.most:
-            raise too_many_rows(task.most)
+        return encoder, size, EXACT_INT // kernel.largest
+
+    def _checked(self, total: Sums, most: int) -> Sums:
+        """Sums of no more rows than they can hold."""
+        if self.n_rows > most:
+            raise too_many_rows(most)
         return total
 
     def total(self, task: PieceTask, size: int = SUM_ROWS, firsts: list[int] | None = None) -> Sums:

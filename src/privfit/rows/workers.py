@@ -32,6 +32,7 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int32] | NDArray[np.uint16]
 """Places in a table of codes, in 16 bits where it is short: more rows stay in memory."""
 FineCells = NDArray[np.uint16]
+Places = NDArray[np.int32]
 Sums = list[Any]
 """Arrays of integers, to be added one by one."""
 PieceTask = Callable[[tuple[int, Batch]], Sums]
@@ -167,6 +168,10 @@ class Chunk:
 
     def __len__(self) -> int:
         return len(self.target)
+
+    def places(self) -> Places:
+        """The codes of all rows, one row after the other, as sparse matrices have them."""
+        return self.codes.astype(np.int32, copy=False).ravel()
 
     def parts(self, rows: int) -> list[Chunk]:
         """The same rows in parts of at most so many."""

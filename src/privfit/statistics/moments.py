@@ -77,9 +77,13 @@ class Moments:
         """
         products = encoded @ encoded.T
         if self.geometry.target is not None:
-            coarse = np.rint(encoded[-1] * (self.square_units / self.target_units))
+            coarse = self.coarse_target(encoded[-1])
             products[-1, -1] = coarse @ coarse
         return products
+
+    def coarse_target(self, target: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The target on the lattice on which it is squared: all zeros, where it is not."""
+        return np.rint(target * (self.square_units / self.target_units))
 
     @cached_property
     def _places(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

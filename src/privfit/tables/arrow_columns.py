@@ -7,7 +7,7 @@ dictionary are never spelt out. What is left goes by way of polars.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeGuard, cast
+from typing import TypeGuard
 
 import numpy as np
 import polars as pl
@@ -21,11 +21,9 @@ from privfit.tables.table import ABSENT, UNKNOWN, Batch, Values, series_values, 
 
 TEXTS = frozenset({pa.string(), pa.large_string()})
 """Types of texts."""
-PLAIN = frozenset(
-    {pa.float64(), pa.float32(), pa.int8(), pa.int16(), pa.int32(), pa.int64()}
-    | {pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()}
-)
-"""Types of numbers that numpy has too."""
+_SIGNED, _UNSIGNED = (pa.int8, pa.int16, pa.int32, pa.int64), (pa.uint8, pa.uint16, pa.uint32, pa.uint64)
+PLAIN = frozenset(kind().id for kind in (pa.float64, pa.float32, *_SIGNED, *_UNSIGNED))
+"""Types of numbers that numpy has too, by their numbers: a type itself is compared by its name, which is slow."""
 FEW_TEXTS = 1000
 """Texts that are looked up one by one faster than an engine is started for them. No command varies it."""
 
@@ -46,16 +44,16 @@ def short_batches(reader: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Re
 
 def arrow_values(array: pa.Array, column: Column) -> Values:
     """One column of a record batch as numbers or as positions of levels."""
-    if pa.types.is_run_end_encoded(array.type):
-        array = pc.run_end_decode(array)
-    if type(column) is Numeric and array.type in PLAIN and not array.null_count:
-        return cast(NDArray[np.float64], array.to_numpy().astype(np.float64, copy=False))
+    if type(column) is Numeric and array.type.id in PLAIN and not array.null_count:
+        return np.asarray(array.to_numpy(), dtype=np.float64)
     if is_listed(column) and array.type in TEXTS:
         return _listed_texts(array, column)
     if is_listed(column) and isinstance(array, pa.DictionaryArray):
         if len(array.dictionary) <= len(array) and array.type.value_type in TEXTS:
             return _dictionary_codes(array, column)
         array = _spelt_out(array)
+    if isinstance(array, pa.RunEndEncodedArray):
+        array = pc.run_end_decode(array)
     check_interval(column.name, array.type)
     return series_values(pl.Series(column.name, array), column)
 
@@ -75,7 +73,7 @@ def _listed_texts(array: pa.Array, column: Category) -> NDArray[np.int32]:
     """The level of every row: Arrow finds them in half the time of polars, which copies texts."""
     places = pc.index_in(array, value_set=pa.array(map(str, column.levels), array.type))
     if not places.null_count:
-        return cast(NDArray[np.int32], places.to_numpy())
+        return np.asarray(places.to_numpy(), dtype=np.int32)
     absent = array.is_null().to_numpy(zero_copy_only=False)
     return np.where(absent, np.int32(ABSENT), places.fill_null(UNKNOWN).to_numpy())
 

@@ -23,7 +23,7 @@ from privfit.schema import Column
 from privfit.tables.drivers import driver
 from privfit.tables.errors import DataError, changed_source
 from privfit.tables.kinds import arrow_kinds
-from privfit.tables.parquet_files import parquet_batches
+from privfit.tables.parquet_files import FAR_BUFFER, parquet_batches
 from privfit.tables.table import Batch, Table, quietly
 
 BY_ARROW = ("s3", "gs", "gcs", "abfs", "abfss")
@@ -126,7 +126,7 @@ class ObjectTable(Table):
         self._check()
         count = 0
         with self._place.files.open_input_file(self._place.path) as file:
-            for batch in parquet_batches(file, self._schema, columns, positions, rows):
+            for batch in parquet_batches(file, self._schema, columns, positions, rows, FAR_BUFFER):
                 count += len(batch[0])
                 yield batch
         self._check()
