@@ -168,7 +168,13 @@ CASES = (
         (GAPS, SPEED, JOB, COST),
         _evaluated(pf.QuantileRegressor, COST, quantile=0.8),
     ),
-    Case("evaluate components", pf.evaluate, "Summary", (GAPS, SPEED), _evaluated(pf.PCA, None, n_components=1)),
+    Case(
+        "evaluate components",
+        pf.evaluate,
+        "Summary",
+        (GAPS, SPEED),
+        _evaluated(pf.PCA, None, n_components=1, scale="bounds"),
+    ),
     Case("evaluate hazards", pf.evaluate, "Summary", (SPEED, STAY, LEFT), _hazards()),
 )
 
