@@ -43,7 +43,7 @@ class ResidualProblem:
     residuals: FineGrid
     target: FineGrid
     sided: bool = False
-    """Whether residuals below zero are told from those above, for quantiles: two more sums share the noise."""
+    """Whether residuals below zero are distinguished from those above, for quantiles: two more sums share the noise."""
 
 
 @dataclass(frozen=True)
