@@ -195,6 +195,9 @@ def test_components(scale: str) -> None:
         low, high = rough.explained_variance_ratio.interval
         assert low < exact < high
         assert high - low < 0.3
+    everything = pf.PCA(epsilon=50.0, schema=pf.Schema(features), scale=scale).fit(table)
+    sure = pf.evaluate(everything, table, epsilon=5.0).explained_variance_ratio
+    assert 0.99 < sure <= sure.interval[1] == 1
     nothing = pf.evaluate(model, table[:40], epsilon=0.01, random_state=2).explained_variance_ratio
     assert np.isnan(nothing) or nothing.interval[1] - nothing.interval[0] > 0.5
 

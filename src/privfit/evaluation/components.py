@@ -54,9 +54,10 @@ class Components(Subject):
         return (rest, FOR_REST), (whole, 1)
 
     def found(self, answer: Answer) -> Found:
-        """The share; its ends are those of both means at once."""
+        """The share; its ends are those of both means at once, and a cell says no more than that a row is in it."""
         rest, whole = (one["mean"] for one in answer.value)
-        lowest, highest = (max(float(end[0]), 0.0) for end in (rest.low, rest.high))
+        unseen = float(fine_grid(self.columns[0], self.resolution).values[0])
+        lowest, highest = (max(float(end), 0.0) for end in (rest.low[0] - unseen, rest.high[0] + unseen))
         least, most = float(whole.low[0]), float(whole.high[0])
         if least <= 0:
             return Found({EXPLAINED: Estimate(float("nan"), 0.0, 1.0)})
