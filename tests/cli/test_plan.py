@@ -27,3 +27,6 @@ def test_a_model_that_is_not_known_is_refused(tmp_path) -> None:
     assert "only cox" in CliRunner().invoke(app, wrong).stderr
     found = CliRunner().invoke(app, ["plan", str(tmp_path / "people.toml"), "--rows", "1000", "--model", "forest"])
     assert found.exit_code != 0
+    asked = ["plan", str(tmp_path / "people.toml"), "--rows", "1000", "--components", "1", "-e", "1"]
+    assert "only pca" in CliRunner().invoke(app, asked).stderr
+    assert CliRunner().invoke(app, [*asked, "--model", "pca"]).exit_code == 0

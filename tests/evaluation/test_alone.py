@@ -48,13 +48,14 @@ MODELS: dict[str, tuple[Any, Any]] = {
     "vectors": (pf.LinearSVC(epsilon=3.0), pf.Schema(FEATURES, ILL)),
     "numbers": (pf.LinearRegression(epsilon=3.0), pf.Schema(FEATURES, COST)),
     "curves": (pf.AdditiveRegressor(epsilon=3.0), pf.Schema(FEATURES, COST)),
+    "components": (pf.PCA(n_components=2, epsilon=3.0), pf.Schema(FEATURES)),
     "clusters": (pf.KMeans(n_clusters=3, epsilon=3.0), pf.Schema(NUMBERS)),
 }
 
 
 def said(model: Any, table: Any) -> np.ndarray:
     """All that a model says of rows, side by side."""
-    asked = ("predict_proba", "decision_function", "transform")
+    asked = ("predict_proba", "decision_function", "transform", "squared_distances")
     parts = [getattr(model, name)(table) for name in asked if hasattr(model, name)]
     parts += [] if parts else [model.predict(table)]
     return np.column_stack(parts)

@@ -154,6 +154,62 @@ def test_clusters() -> None:
     assert found.mean_squared_distance == pytest.approx(exact, rel=0.03)
 
 
+@pytest.mark.parametrize("quantile", [0.1, 0.5, 0.9])
+def test_quantiles(quantile: float) -> None:
+    noise = pl.Series(RNG.exponential(2, ROWS))
+    table = TABLE.with_columns(cost=50 + 3 * pl.col("size") + noise)
+    schema = pf.Schema(FEATURES, pf.Numeric("cost", 0, 1000))
+    fit = pf.QuantileRegressor(5.0, quantile=quantile, schema=schema, random_state=0).fit(table[:10_000])
+    held = table[10_000:]
+    true, predicted = held["cost"].to_numpy(), fit.predict(held)
+    found = pf.evaluate(fit, held, epsilon=100.0, random_state=1)
+    loss = metrics.mean_pinball_loss(true, predicted, alpha=quantile)
+    assert found.pinball_loss == pytest.approx(loss, rel=0.02)
+    assert found.share_below == pytest.approx((true <= predicted).mean(), abs=2e-3)
+    assert found.mae == pytest.approx(metrics.mean_absolute_error(true, predicted), rel=0.02)
+    for adjacency in ("replace-one", "add-remove"):
+        rough = pf.evaluate(fit, held, epsilon=0.5, adjacency=adjacency, expected_rows=10_000, random_state=1)
+        assert rough.pinball_loss.interval[0] < loss < rough.pinball_loss.interval[1] < 2.5 * loss
+        assert rough.share_below.interval[0] < (true <= predicted).mean() < rough.share_below.interval[1]
+    few = pf.evaluate(fit, held, epsilon=1.0, metrics="share_below")
+    assert list(few.figures) == ["share_below"]
+    line = pf.LinearRegression(epsilon=5.0, schema=schema).fit(table[:1000])
+    with pytest.raises(pf.PrivacyError, match="a regression of a quantile has 'pinball_loss'"):
+        pf.evaluate(line, held, epsilon=1.0, metrics="pinball_loss")
+
+
+@pytest.mark.parametrize("scale", ["none", "bounds"])
+def test_components(scale: str) -> None:
+    table = TABLE.select(a=pl.col("size").clip(-3, 3), b=pl.col("size") + pl.Series(RNG.normal(0, 0.5, ROWS)))
+    features = [pf.Numeric("a", -3, 3), pf.Numeric("b", -6, 6, fill=0.0), pf.Category("job", ["cook", "smith"])]
+    table = table.with_columns(job=pl.Series(RNG.choice(["cook", "smith"], ROWS)))
+    model = pf.PCA(1, epsilon=50.0, schema=pf.Schema(features), scale=scale).fit(table)
+    distances = model.squared_distances(table)
+    exact = 1 - distances[:, 0].mean() / distances[:, 1].mean()
+    assert exact == pytest.approx(float(model.explained_variance_ratio_[0]), abs=0.01)
+    assert distances.max() <= 1
+    found = pf.evaluate(model, table, epsilon=50.0, random_state=1)
+    assert found.explained_variance_ratio == pytest.approx(exact, abs=0.01)
+    for seed, adjacency in enumerate(("replace-one", "add-remove") * 3):
+        rough = pf.evaluate(model, table, epsilon=0.5, adjacency=adjacency, random_state=seed, expected_rows=ROWS)
+        low, high = rough.explained_variance_ratio.interval
+        assert low < exact < high
+        assert high - low < 0.3
+    everything = pf.PCA(epsilon=50.0, schema=pf.Schema(features), scale=scale).fit(table)
+    sure = pf.evaluate(everything, table, epsilon=5.0).explained_variance_ratio
+    assert 0.99 < sure <= sure.interval[1] == 1
+    nothing = pf.evaluate(model, table[:40], epsilon=0.01, random_state=2).explained_variance_ratio
+    assert np.isnan(nothing) or nothing.interval[1] - nothing.interval[0] > 0.5
+
+
+def test_components_of_bounds_whose_squares_are_infinite() -> None:
+    schema = pf.Schema([pf.Numeric("far", -1e200, 1e200), pf.Numeric("near", -1, 1)])
+    rows = np.random.default_rng(0).random((400, 2)) * [1e200, 1]
+    model = pf.PCA(1, epsilon=1.0, schema=schema).fit(rows)
+    assert np.isfinite(model.squared_distances(rows)).all()
+    assert pf.evaluate(model, rows, epsilon=5.0).explained_variance_ratio > 0.5
+
+
 def test_fewer_figures_are_more_accurate(model: Any) -> None:
     few = pf.evaluate(model, HELD, epsilon=0.1, metrics="accuracy")
     assert (list(few.figures), list(few.curves)) == (["accuracy"], [])

@@ -37,7 +37,9 @@ MODELS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "scores": (pf.LinearSVC, TWO, {}),
     "classes": (pf.LogisticRegression, THREE, {}),
     "numbers": (pf.LinearRegression, COST, {"mechanism": "functional"}),
+    "quantiles": (pf.QuantileRegressor, COST, {"quantile": 0.8}),
     "clusters": (pf.KMeans, None, {"n_clusters": 2}),
+    "components": (pf.PCA, None, {"n_components": 1}),
 }
 """Estimators, their targets and parameters."""
 
@@ -130,8 +132,9 @@ def test_sums_that_a_row_can_move_further_are_caught(monkeypatch: pytest.MonkeyP
     assert largest(model_named("numbers"), "replace-one", 1) > EPSILON
 
 
+@pytest.mark.parametrize("sided", [False, True])
 @pytest.mark.parametrize("reach", [(1.0, 2.0), (0.1, 1e6), (3e-3, 1e-3)])
-def test_one_row_adds_to_each_sum_an_integer_of_a_range_of_one_step(reach: tuple[float, float]) -> None:
+def test_one_row_adds_to_each_sum_an_integer_of_a_range_of_one_step(reach: tuple[float, float], sided: bool) -> None:
     grids = Regression(Predictor.of(model_named("numbers"))).problem
     own = (grids.residuals, grids.target)
     found = []
@@ -139,7 +142,7 @@ def test_one_row_adds_to_each_sum_an_integer_of_a_range_of_one_step(reach: tuple
         counts = [np.zeros(len(grid.values), dtype=np.int64) for grid in own]
         for place, count in zip(places, counts, strict=True):
             count[place] = 1
-        found.append(residuals.clipped_sums(own, counts, reach))
+        found.append(residuals.clipped_sums(own, counts, reach, sided))
     assert np.ptp(np.array(found), axis=0).max() <= residuals.STEP
     assert np.ptp(np.array(found), axis=0).min() > 0.9 * residuals.STEP
 

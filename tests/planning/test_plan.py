@@ -8,6 +8,7 @@ import sys
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -26,8 +27,8 @@ NUMBERS = pf.Schema(FEATURES, target=pf.Numeric("income", 0, 100))
 POINTS = pf.Schema([pf.Numeric("age", 0, 100), pf.Numeric("height", 100, 200)])
 TIMES = pf.Schema([*FEATURES, pf.Numeric("years", 0, 5)])
 SCHEMAS = {"logistic": CLASSES, "svc": CLASSES, "additive-classifier": CLASSES, "kmeans": POINTS, "cox": TIMES}
-SCHEMAS |= {"naive-bayes": CLASSES}
-NAMED = {"cox": {"time": "years", "event": "died"}}
+SCHEMAS |= {"naive-bayes": CLASSES, "pca": pf.Schema([pf.Numeric(name, 0, 1) for name in "abcde"])}
+NAMED: dict[str, dict[str, Any]] = {"cox": {"time": "years", "event": "died"}, "pca": {"n_components": 2}}
 
 
 def people(rows: int) -> pl.DataFrame:
@@ -81,6 +82,25 @@ def test_counts_and_quantiles_are_planned_by_what_is_explained() -> None:
         assert plan.best(5).score == pytest.approx(plan.reference, abs=0.05)
         with pytest.raises(pf.SchemaError, match="at least 0"):
             pf.plan(pf.Schema(FEATURES, pf.Numeric("y", -1, 1)), 3000, model=model)
+
+
+def test_components_are_planned_by_the_variance_that_they_explain() -> None:
+    rng = np.random.default_rng(0)
+    size = rng.normal(0, 0.3, 3000)
+    sample = pl.DataFrame(
+        {
+            name: (size * part + rng.normal(0, 0.1, 3000)).clip(-1, 1)
+            for name, part in zip("abcd", (1, 0.8, 0.5, 0.0), strict=True)
+        }
+    )
+    schema = pf.Schema([pf.Numeric(name, -1, 1) for name in "abcd"])
+    plan = pf.plan(schema, 5000, model="pca", n_components=1, epsilon=(0.02, 2.0), repetitions=2, public=sample)
+    assert plan.measure == "share of the variance that components explain"
+    assert 0.6 < plan.reference < 0.95
+    assert plan.best(0.02).score < plan.best(2.0).score <= plan.reference + 0.02
+    assert plan.costs == ()
+    with pytest.raises(pf.PrivacyError, match="n_components=2"):
+        pf.plan(schema, 5000, model="pca")
 
 
 def test_rows_of_zero_have_no_gamma_deviance() -> None:

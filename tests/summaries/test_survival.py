@@ -136,6 +136,27 @@ def test_no_person_moves_counts_further_than_the_noise_is_for_however_many_rows_
     assert furthest == 1.0
 
 
+@pytest.mark.parametrize("levels", [None, [0, 1], ["no", "yes"]])
+def test_columns_that_a_schema_lists_are_named(levels: Any) -> None:
+    rng = np.random.default_rng(0)
+    died, arm = rng.integers(0, 2, 900), pf.Category("arm", ["old", "new"])
+    table = pl.DataFrame({"years": rng.uniform(0, 5, 900), "arm": rng.choice(["old", "new"], 900), "died": died})
+    if levels == ["no", "yes"]:
+        table = table.with_columns(died=pl.Series(np.array(levels)[died]))
+    event = pf.Numeric("died", 0, 1) if levels is None else pf.Category("died", levels)
+    years = pf.Numeric("years", 0, 5, bins=4)
+    schema = pf.Schema([arm, event, years], where={"years": (0.5, None)})
+    by_name = pf.kaplan_meier(table, "years", "died", by="arm", schema=schema, epsilon=2.0, random_state=0)
+    own = event if isinstance(event, pf.Category) else "died"
+    by_column = pf.kaplan_meier(table, years, own, by=arm, schema=schema, epsilon=2.0, random_state=0)
+    np.testing.assert_array_equal(by_name.survival, by_column.survival)
+    assert by_name.groups == ("old", "new")
+    with pytest.raises(pf.SchemaError, match="without the column 'days'"):
+        pf.kaplan_meier(table, "days", "died", schema=schema, epsilon=2.0)
+    with pytest.raises(pf.SchemaError, match="a number with public bounds"):
+        pf.kaplan_meier(table, "years", "died", epsilon=2.0)
+
+
 def test_a_schema_of_other_columns_or_of_another_type_is_refused() -> None:
     for schema, told in ((5, "it is a pf.Schema"), (pf.Schema([YEARS]), "without the column 'died'")):
         ledger = pf.Ledger(epsilon=1.0)

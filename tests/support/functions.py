@@ -161,6 +161,20 @@ CASES = (
     Case("bounds", pf.bounds, "SelectedBounds", (INCOME, DEBT), _bounds(INCOME, DEBT)),
     Case("bounds both ends", pf.bounds, "SelectedBounds", (DEBT, AGE), _bounds(DEBT, AGE, ends="both", grid="linear")),
     Case("bounds delta", pf.bounds, "SelectedBounds", (INCOME, DEBT, AGE), _bounds(INCOME, DEBT, AGE), {"delta": 1e-3}),
+    Case(
+        "evaluate quantiles",
+        pf.evaluate,
+        "ResidualSums",
+        (GAPS, SPEED, JOB, COST),
+        _evaluated(pf.QuantileRegressor, COST, quantile=0.8),
+    ),
+    Case(
+        "evaluate components",
+        pf.evaluate,
+        "Summary",
+        (GAPS, SPEED),
+        _evaluated(pf.PCA, None, n_components=1, scale="bounds"),
+    ),
     Case("evaluate hazards", pf.evaluate, "Summary", (SPEED, STAY, LEFT), _hazards()),
 )
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 from privfit.audit.cases import EXPECTED, Case, Fits, Maker, Setting
 from privfit.audit.rows import RowMaker
 from privfit.evaluation import evaluate
-from privfit.models import KMeans, LinearRegression, LogisticRegression
+from privfit.models import PCA, KMeans, LinearRegression, LogisticRegression, QuantileRegressor
 from privfit.models.private import AnyModel
 from privfit.privacy import Adjacency, Ledger
 from privfit.schema import Category, Column, Numeric, Schema
@@ -104,7 +104,9 @@ def _question(function: Callable[..., Any], given: Sequence[Any], setting: Setti
 EVALUATED: dict[str, tuple[Schema, Callable[..., AnyModel]]] = {
     "classes": (Schema((INCOME, SEX), Category("ill", ["no", "yes"])), LogisticRegression),
     "numbers": (Schema((Numeric("age", 0, 100), SEX), INCOME), LinearRegression),
+    "quantiles": (Schema((Numeric("age", 0, 100), SEX), INCOME), QuantileRegressor),
     "clusters": (Schema((INCOME, Numeric("age", 0, 100))), partial(KMeans, 3)),
+    "components": (Schema((INCOME, Numeric("age", 0, 100))), partial(PCA, 1)),
 }
 
 

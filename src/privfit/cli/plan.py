@@ -10,7 +10,7 @@ from rich.progress import Progress
 
 from privfit.cli.console import hint, print_json, stderr, stdout
 from privfit.cli.errors import CommandError
-from privfit.cli.fit_options import EventOption, TimeOption, planned_name
+from privfit.cli.fit_options import ComponentsOption, EventOption, TimeOption, planned_name
 from privfit.cli.options import AsJson, RowsPerPersonOption
 from privfit.cli.schema import complete_schema
 from privfit.planning import plan as planned
@@ -28,7 +28,7 @@ def plan(
             "-m",
             metavar="KIND",
             help="linear, ridge, lasso, elastic-net, logistic, svm, kmeans, additive-regressor, "
-            "additive-classifier, naive-bayes, poisson, gamma, fractional, quantile (of the median) or cox.",
+            "additive-classifier, naive-bayes, poisson, gamma, fractional, quantile (of the median), pca or cox.",
         ),
     ] = "logistic",
     epsilon: Annotated[
@@ -48,6 +48,7 @@ def plan(
     ] = None,
     time: TimeOption = None,
     event: EventOption = None,
+    components: ComponentsOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Forecast what a fit will give, without the private table and at no cost.
@@ -62,6 +63,10 @@ def plan(
     named: dict[str, Any] = {name: value for name, value in (("time", time), ("event", event)) if value is not None}
     if named and model != "cox":
         raise CommandError(f"--{next(iter(named))} was given with --model {model}; only cox has it. Leave it out.")
+    if components is not None:
+        if model != "pca":
+            raise CommandError(f"--components was given with --model {model}; only pca has it. Leave it out.")
+        named["n_components"] = components
     facts = complete_schema(schema)
     console = stderr()
     with Progress(console=console, transient=True, disable=not console.is_terminal) as shown:

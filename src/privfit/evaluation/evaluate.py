@@ -10,9 +10,11 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from privfit.evaluation.clusters import Clusters
+from privfit.evaluation.components import Components
 from privfit.evaluation.concordance import PairGrid, Survivals
 from privfit.evaluation.many_classes import ManyClasses
 from privfit.evaluation.predictor import Predictor, rows_schema
+from privfit.evaluation.quantile_losses import QuantileLosses
 from privfit.evaluation.regressions import Regression
 from privfit.evaluation.result import KNOWN, Curve, Evaluation
 from privfit.evaluation.score_grid import ScoreGrid
@@ -20,6 +22,7 @@ from privfit.evaluation.subject import Found, Subject
 from privfit.evaluation.two_classes import TwoClasses
 from privfit.mechanisms.base import STREAM_ROWS
 from privfit.mechanisms.unread import refuse_unread
+from privfit.models import PCA, QuantileRegressor
 from privfit.models.inputs import table_with_target
 from privfit.models.private import AnyModel, PrivateModel
 from privfit.models.report import Report
@@ -50,9 +53,10 @@ def evaluate(
     """Measure how good a released model is on private rows, with noise and with intervals.
 
     Two classes: noisy counts of rows by class and cell of predicted probability give all figures at one price. More
-    classes: a confusion matrix, and calibration. Numbers: R2 and errors from clipped sums. Clusters: distances. The
-    model is public here: it was released before. Its own schema says which rows are used, and what stands for missing
-    values. Give rows that the model was not fitted to (docs/evaluation.md).
+    classes: a confusion matrix, and calibration. Numbers: R2 and errors from clipped sums; quantiles: also the pinball
+    loss. Clusters: distances. Components: the share of variance. The model is public here: it was released before. Its
+    own schema says which rows are used, and what stands for missing values. Give rows that the model was not fitted to
+    (docs/evaluation.md).
 
     Guarantee: epsilon-DP, replace-one or add-remove, for persons with at most `rows_per_person` rows, for a model that
     does not depend on these rows or was released with a guarantee of its own; docs/proofs/evaluation.md, Theorem 1.
@@ -131,7 +135,7 @@ def evaluate(
 
 
 def _check_model(model: object) -> None:
-    if not isinstance(model, PrivateModel) or not hasattr(model, "predict"):
+    if not isinstance(model, PrivateModel) or not (hasattr(model, "predict") or isinstance(model, PCA)):
         raise PrivacyError(
             f"evaluate was given a {type(model).__name__}; it is a fitted model of privfit, which knows its schema. "
             "Fit one, or read one with pf.load_model(path)."
@@ -189,12 +193,14 @@ def _subject(predictor: Predictor, rows: int, parameters: PrivacyParameters, ask
     if isinstance(target, Category):
         return (TwoClasses if len(target.levels) == 2 else ManyClasses).of(predictor, grid, asked)
     if target is not None:
-        return Regression(predictor)
+        return (QuantileLosses if isinstance(predictor.model, QuantileRegressor) else Regression)(predictor)
+    if isinstance(predictor.model, PCA):
+        return Components(predictor, rows * epsilon)
     if hasattr(predictor.model, "cluster_centers_"):
         return Clusters(predictor, rows * epsilon)
     raise PrivacyError(
         f"evaluate was given a {type(predictor.model).__name__} ; it evaluates classifiers, regressions, survival "
-        "models and KMeans."
+        "models, PCA and KMeans."
     )
 
 

@@ -120,8 +120,13 @@ class Regression(Subject):
         noise = answer.event.parts[-1]
         assert isinstance(noise, KNorm)
         sums: Sums = answer.value
-        rows = float(sums.sums[4]) if len(sums.sums) > 4 else float(answer.n_rows or sums.n_rows)
-        return Found(SumFigures(sums, noise.sd, max(rows, 1.0), self.unit).all)
+        counted = len(sums.sums) % 2 == 1  # the number of rows is the last sum where it is private
+        rows = float(sums.sums[-1]) if counted else float(answer.n_rows or sums.n_rows)
+        return Found(self._figures(SumFigures(sums, noise.sd, max(rows, 1.0), self.unit)))
+
+    def _figures(self, sums: SumFigures) -> dict[str, Estimate]:
+        """What follows from the sums."""
+        return sums.all
 
 
 def _prediction(model: Any, table: DecodedTable) -> Floats:
@@ -208,13 +213,17 @@ class SumFigures:
         errors = noise * first**2, math.hypot(noise * second**2, 4 * abs(mean) * noise * second)
         total = spread - mean**2
         heavy = max(3.0, 0.5 * first**2 / max(squares, first**2 / 1e4))
-        far = math.prod(self._tail(0)) if tails[0].likely else 0.0
-        own = Tail(far, tails[0].most * WIDER / first * SIZES_OF_WORST)
         return {
             "r2": self._r2(squares, total, errors, tails, heavy),
             "rmse": self._rmse(squares, errors[0], tails[0], heavy),
-            "mae": self._mae(sizes, squares, noise * first, own),
+            "mae": self._mae(sizes, squares, noise * first, self.tail_of_sizes),
         }
+
+    @property
+    def tail_of_sizes(self) -> Tail:
+        """What sizes of residuals have beyond their range."""
+        most = self._most_beyond(0) * WIDER / self.sums.reach[0] * SIZES_OF_WORST
+        return Tail(math.prod(self._tail(0)) if self._beyond(0) else 0.0, most)
 
     def _r2(
         self, squares: float, total: float, errors: tuple[float, float], tails: tuple[Tail, Tail], heavy: float

@@ -26,7 +26,10 @@ KNOWN = {
     "r2": "a regression",
     "rmse": "a regression",
     "mae": "a regression",
+    "pinball_loss": "a regression of a quantile",
+    "share_below": "a regression of a quantile",
     "mean_squared_distance": "clusters",
+    "explained_variance_ratio": "principal components",
     "concordance": "a survival model",
 }
 """Every figure and curve, and the models that have it."""
@@ -74,8 +77,12 @@ class Evaluation:
         Of classifiers, as far as the model allows.
     r2, rmse, mae : Figure
         Of regressions.
+    pinball_loss, share_below : Figure
+        Of regressions of a quantile: their loss, and the share of rows at or below their prediction.
     mean_squared_distance : Figure
         Of clusters.
+    explained_variance_ratio : Figure
+        Of principal components.
     concordance : Figure
         Of survival models.
     confusion : Figures

@@ -153,6 +153,34 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WeightedFit, _PCAMo
         scores = linear_scores(predict_table(self, X), self.schema_, self._geometry, coef, -(self.mean_ @ coef))
         return scores.reshape(-1, self.n_components_)
 
+    @predicting
+    def squared_distances(self, X: TableLike) -> Floats:
+        """Compute how far rows are from the plane of the components, and from the means, squared.
+
+        They have no noise, and are over what a corner of the bounds can have; columns count as in the components.
+        `pf.evaluate` makes a private figure of them.
+
+        Parameters
+        ----------
+        X : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, 2)
+            Both distances.
+        """
+        check_is_fitted(self, "components_")
+        table, weights = predict_table(self, X), self._units / self._scales
+        longest = 2 * float(weights.max()) * float(np.linalg.norm(weights / weights.max()))
+        found = []
+        for directions in (np.eye(len(weights)), self.components_):
+            coef = directions.T / (self._scales * longest)[:, None]
+            along = linear_scores(table, self.schema_, self._geometry, coef, -(self.mean_ @ coef))
+            found.append(np.square(along.reshape(-1, len(directions))).sum(axis=1))
+        whole, explained = found
+        return np.column_stack([np.maximum(whole - explained, 0.0), whole])
+
     def inverse_transform(self, X: ArrayLike) -> Floats:
         """Compute the rows that have these scores, one entry per column of `get_column_names()`.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privfit.planning.simulation import Repetition, Settings, Step
+from privfit.planning.simulation import WITHOUT_TARGET, Repetition, Settings, Step
 from privfit.schema import Category, Numeric, Schema
 
 MOST_PRICED_COLUMNS = 4
@@ -31,15 +31,15 @@ class Change:
 def changes(schema: Schema, settings: Settings) -> Iterator[tuple[str, Schema, Settings]]:
     """Every change in words, with the schema and settings that it makes."""
     numbers = [column for column in schema.columns if isinstance(column, Numeric) and column.name in _numbers(schema)]
-    if numbers and settings.model != "kmeans":  # there the scale of distances would change with the bounds
+    if numbers and settings.model not in WITHOUT_TARGET:  # there the scale of distances would change
         yield "bounds half as wide", schema.with_bounds({one.name: _half(one) for one in numbers}), settings
     widest = sorted(schema.features, key=_width, reverse=True)
-    if len(widest) > 1 and settings.model != "kmeans":
+    if len(widest) > 1 and settings.model not in WITHOUT_TARGET:
         for column in widest[:MOST_PRICED_COLUMNS]:
             kept = [one for one in schema.features if one is not column]
             yield f"without column {column.name}", Schema(kept, schema.target), settings
     several = [one for one in widest if isinstance(one, Category) and one.is_text and len(one.levels) > 3]
-    if several:
+    if several and settings.model not in WITHOUT_TARGET:
         joined = [_fewer_levels(one) if one is several[0] else one for one in schema.features]
         yield f"half of the levels of {several[0].name}, the rest joined", Schema(joined, schema.target), settings
     if settings.rows_per_person > 1:

@@ -12,7 +12,15 @@ from privfit.planning.costs import changes, measured_changes
 from privfit.planning.generated import Source
 from privfit.planning.hazards import HazardSource, with_time
 from privfit.planning.result import Forecast, Plan, forecast
-from privfit.planning.simulation import MODELS, NO_NOISE, Repetition, Settings, Step, without_noise
+from privfit.planning.simulation import (
+    MODELS,
+    NO_NOISE,
+    WITHOUT_TARGET,
+    Repetition,
+    Settings,
+    Step,
+    without_noise,
+)
 from privfit.privacy import Budget, PrivacyError
 from privfit.schema import Category, Numeric, Schema, SchemaError
 from privfit.tables import TableLike
@@ -51,8 +59,8 @@ def plan(
         Number of rows of the private table, or a public guess.
     model : str, default='logistic'
         One of "linear", "ridge", "lasso", "elastic-net", "logistic", "svc", "kmeans", "additive-regressor",
-        "additive-classifier", "naive-bayes", "poisson", "gamma", "fractional", "quantile", "cox"; for the last one
-        `time` and `event` are given as to `CoxRegression`.
+        "additive-classifier", "naive-bayes", "poisson", "gamma", "fractional", "quantile", "pca", "cox"; for the last
+        one `time` and `event` are given as to `CoxRegression`, and for "pca" `n_components` as to `PCA`.
     epsilon : sequence of float, default=(0.1, 0.2, 0.4, 0.8, 1.6)
         The epsilons to compare.
     public : array-like, data frame, Arrow table, str, Path, dict or None, default=None
@@ -104,6 +112,11 @@ def plan(
     """
     if model == "cox":
         schema, parameters = with_time(_loaded(schema), parameters)
+    if model == "pca" and parameters.get("n_components") is None:
+        raise PrivacyError(
+            "A plan for pca was asked for without n_components; all components explain all of the variance whatever "
+            "the noise. Write n_components=2, for example."
+        )
     settled = checked_schema(schema, model)
     _check_counts(n_rows=n_rows, repetitions=repetitions, max_rows=max_rows)
     epsilons = tuple(sorted({Budget(one).epsilon for one in epsilon}))
@@ -176,7 +189,7 @@ def checked_schema(schema: object, model: str) -> Schema:
     if model not in MODELS:
         raise PrivacyError(f"model={model!r} was given; a plan knows {list(MODELS)}. Name one of these.")
     settled = _loaded(schema).of_used_rows()
-    if model == "kmeans":
+    if model in WITHOUT_TARGET:
         return settled.with_target(None)
     wanted = Category if model in CLASSIFIERS else Numeric
     if not isinstance(settled.target, wanted):
@@ -209,6 +222,8 @@ def measure(schema: Schema, model: str) -> str:
     """What a score of this model is."""
     if model == "kmeans":
         return "explained share of the scaled variance"
+    if model == "pca":
+        return "share of the variance that components explain"
     if model == "cox":
         return "concordance"
     if model in DEVIANCES:

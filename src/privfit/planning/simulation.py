@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from privfit.models import (
+    PCA,
     AdditiveClassifier,
     AdditiveRegressor,
     CoxRegression,
@@ -50,8 +51,10 @@ MODELS: Mapping[str, tuple[type[Any], tuple[str, ...]]] = {
     "fractional": (FractionalRegressor, ("auto",)),
     "quantile": (QuantileRegressor, ("auto",)),
     "cox": (CoxRegression, ("auto",)),
+    "pca": (PCA, ("auto",)),
 }
 """The estimators that can be planned, with the mechanisms that they know by name."""
+WITHOUT_TARGET = ("kmeans", "pca")
 TEST_ROWS = 10_000
 """Rows that scores are measured on: a standard error of at most 0.005 for a share. Chosen, not measured."""
 NO_NOISE = 10_000.0
@@ -107,9 +110,12 @@ def fitted(estimator: Any, train: Frame) -> Any:
 
 
 def score(model: Any, test: Frame, target: str | None) -> float:
-    """The share of right classes, R^2, D^2, for hazards the concordance, or for clusters the share of scaled variance
-    that centres explain. The deviance of a gamma law is of rows above 0 alone.
+    """The share of right classes, R^2, D^2, for hazards the concordance, or the share of variance that components
+    explain, or centres of clusters, which is of scaled variance. The deviance of a gamma law is of rows above 0 alone.
     """
+    if isinstance(model, PCA):
+        rest, whole = model.squared_distances(test).mean(axis=0)
+        return float(1 - rest / whole)
     if isinstance(model, CoxRegression):
         return concordance(model, test)
     if not isinstance(model, KMeans):

@@ -190,10 +190,10 @@ class SurvivalCurves:
 
 def kaplan_meier(
     table: TableLike,
-    time: Numeric,
+    time: Numeric | str,
     event: str | Category,
     *,
-    by: Column | None = None,
+    by: Column | str | None = None,
     schema: Schema | str | Path | None = None,
     epsilon: float,
     ledger: Ledger | None = None,
@@ -215,14 +215,15 @@ def kaplan_meier(
     ----------
     table : array-like, data frame, Arrow table or stream, DuckDB relation, str or Path
         The private table, as in `fit`. Columns of an array are the time, the event and the group, in this order.
-    time : Numeric
+    time : Numeric or str
         The time to the event or to the end of observation, with the public ends of the curve. Times from the upper
-        bound on count as without an event. Its `bins` are those of the grid; without any there are 20 equal ones.
+        bound on count as without an event. Its `bins` are those of the grid; without any there are 20 equal ones. With
+        a schema that lists it its name is enough.
     event : str or Category
-        Whether the time is that of an event: the name of a column of 0 and 1, or a category whose second level means
-        that it happened.
-    by : Category, Numeric or None, default=None
-        A column whose levels or bins have a curve each.
+        Whether the time is that of an event: the name of a column of 0 and 1, or a category, which the schema may list,
+        whose second level means that it happened.
+    by : Category, Numeric, str or None, default=None
+        A column whose levels or bins have a curve each; with a schema that lists it its name is enough.
     schema : Schema, str, Path or None, default=None
         Which rows are used, by its person column, its filter and a target that drops rows; None uses all rows. It
         lists the time, the event and the group.
@@ -265,11 +266,12 @@ def kaplan_meier(
     >>> bool(1.3 < curves.median < 1.5)
     True
     """
-    grid = survival_grid(_time(time))
-    columns: list[Column] = [grid, event_column("kaplan_meier", event)]
+    known, declared = asked_columns("kaplan_meier", [time, event, *([] if by is None else [by])], schema)
+    happened = known[1] if isinstance(known[1], Category) else event
+    grid = survival_grid(_time(known[0]))
+    columns: list[Column] = [grid, event_column("kaplan_meier", happened)]
     if by is not None:
-        columns.append(as_binned("kaplan_meier", by))
-    columns, declared = asked_columns("kaplan_meier", columns, schema)
+        columns.append(as_binned("kaplan_meier", known[2]))
     terms = Terms(epsilon, 0.0, adjacency, rows_per_person, expected_rows, ledger, random_state)
     answer = released("kaplan_meier", SurvivalCounts(), None, table, columns, terms, declared)
     groups = () if by is None else cell_labels(columns[2])

@@ -42,6 +42,8 @@ class ResidualProblem:
 
     residuals: FineGrid
     target: FineGrid
+    sided: bool = False
+    """Whether residuals below zero are distinguished from those above, for quantiles: two more sums share the noise."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +52,14 @@ class ResidualPlan(ReleasePlan):
 
     grids: tuple[FineGrid, FineGrid]
     share: Share
+    sided: bool = False
 
 
 @dataclass(frozen=True)
 class Sums:
     """What was drawn: the range of residuals, that of the target, and noisy means over steps of the ranges: the square
-    and size of a residual, the square and half of the target's distance, and where it is private the number of rows.
+    and size of a residual, the square and half of the target's distance; for quantiles a residual above zero, and
+    whether it is not above; and where it is private the number of rows.
     """
 
     reach: tuple[float, float]
@@ -97,7 +101,7 @@ class ResidualSums(Mechanism[ResidualProblem, ResidualPlan, list[Integers], Sums
             epsilon=float(share.epsilon * FOR_RANGES / 2),
             purpose="bounds",
         )
-        size = 4 + (share.adjacency == "add-remove")
+        size = 4 + 2 * problem.sided + (share.adjacency == "add-remove")
         check_fits("linf", size, share.scale(STEP, 1 - FOR_RANGES))
         noise = KNorm(
             norm="linf",
@@ -114,7 +118,7 @@ class ResidualSums(Mechanism[ResidualProblem, ResidualPlan, list[Integers], Sums
             rows_per_person=share.rows_per_person,
             parts=(choice, choice, noise),
         )
-        return ResidualPlan(event, facts, (problem.residuals, problem.target), share)
+        return ResidualPlan(event, facts, (problem.residuals, problem.target), share, problem.sided)
 
     def read(self, rows: Rows, plan: ResidualPlan, problem: ResidualProblem, draws: Draws) -> list[Integers]:
         """How many rows each level of both columns has."""
@@ -127,7 +131,7 @@ class ResidualSums(Mechanism[ResidualProblem, ResidualPlan, list[Integers], Sums
         reach = tuple(
             _reach(grid, counts, allowed, share, draws) for grid, counts in zip(plan.grids, data, strict=True)
         )
-        sums = clipped_sums(plan.grids, data, (reach[0], reach[1]))
+        sums = clipped_sums(plan.grids, data, (reach[0], reach[1]), plan.sided)
         if share.adjacency == "add-remove":
             sums.append(STEP * int(data[0].sum()))
         drawn = draws.add(np.array(sums, dtype=np.int64))
@@ -142,8 +146,11 @@ def _reach(grid: FineGrid, counts: Integers, allowed: float, share: Share, draws
     return min(high * WIDER, grid.column.high)
 
 
-def clipped_sums(grids: tuple[FineGrid, FineGrid], counts: list[Integers], reach: tuple[float, float]) -> list[int]:
-    """The sums over rows, STEP to a range: of squares and sizes of residuals, of squares and halves of the target.
+def clipped_sums(
+    grids: tuple[FineGrid, FineGrid], counts: list[Integers], reach: tuple[float, float], sided: bool = False
+) -> list[int]:
+    """The sums over rows, STEP to a range: of squares and sizes of residuals, of squares and halves of the target, and
+    of residuals above zero and of rows without one.
 
     Guarantee: every row adds to each sum an integer of a range of STEP; docs/proofs/evaluation.md, Lemma 3.
     """
@@ -152,5 +159,7 @@ def clipped_sums(grids: tuple[FineGrid, FineGrid], counts: list[Integers], reach
         for grid, own in zip(grids, reach, strict=True)
     ]
     residuals, target = shares
-    lines = ((0, residuals * residuals // STEP), (0, np.abs(residuals)), (1, target * target // STEP), (1, target // 2))
+    lines = [(0, residuals * residuals // STEP), (0, np.abs(residuals)), (1, target * target // STEP), (1, target // 2)]
+    if sided:
+        lines += [(0, np.maximum(residuals, 0)), (0, np.where(residuals > 0, 0, STEP))]
     return [int(counts[place].astype(object) @ line.astype(object)) for place, line in lines]
