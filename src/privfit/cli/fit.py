@@ -144,8 +144,8 @@ def fit(
 ) -> None:
     """Fit a private model on a table and write it as JSON.
 
-    The ledger is charged before any noise is drawn. If it
-    has too little left, nothing is drawn or written, and the exit code is 3.
+    The ledger is charged before any noise is drawn. If it has too little left,
+    nothing is drawn or written, and the exit code is 3.
 
     \b
     Examples:
