@@ -79,6 +79,7 @@ html_theme_options = {
     "navigation_with_keys": False,
     "header_links_before_dropdown": 6,
     "show_nav_level": 1,
+    "show_toc_level": 2,
     "navigation_depth": 2,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],

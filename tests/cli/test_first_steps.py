@@ -83,3 +83,24 @@ def test_help_names_every_model_that_can_be_fitted(run: Run) -> None:
 
 def test_values_for_missing_ones_are_shown_as_they_were_written(run: Run, folder: Path) -> None:
     assert "counts as 20 " in run("schema", "--check", "wages.toml").stdout
+
+
+@pytest.mark.parametrize(
+    ("target", "model", "told"),
+    [
+        (pf.Numeric("voted", 0, 1), "logistic", 'type = "category" with levels, such as [0, 1]'),
+        (pf.Category("voted", [0, 1]), "linear", 'type = "numeric" with low and high'),
+    ],
+    ids=["a class", "a number"],
+)
+def test_a_class_that_is_written_as_a_number_is_declared_as_the_error_says(
+    run: Run, folder: Path, target: pf.Numeric | pf.Category, model: str, told: str
+) -> None:
+    pl.DataFrame({"voted": [0, 1] * 50, "age": list(range(100))}).write_csv("votes.csv")
+    assert 'type = "category" and levels = [0, 1]' in run("schema", "votes.csv", "-t", "voted").stdout
+    pf.Schema([pf.Numeric("age", 0, 100)], target).save("votes.toml")
+    result = run("fit", "votes.csv", "-s", "votes.toml", "-m", model, *NEW, "-o", "model.json")
+    assert result.exit_code == FAILED
+    assert told in result.stderr
+    other = "linear" if model == "logistic" else "logistic"
+    assert run("fit", "votes.csv", "-s", "votes.toml", "-m", other, *NEW, "-o", "model.json").exit_code == 0

@@ -161,6 +161,7 @@ def draft_schema(path: str | Path, target: str | None = None) -> str:
         '# Drafted from column names and types alone. Replace every "?" by a public fact: what could be in the column,',
         '# known without looking at anybody\'s row. A level called "other" receives every level that is not listed.',
         "# Delete the columns that the model should not use: names and numbers of people.",
+        '# A class that is written as a number: type = "category" and levels = [0, 1], in place of low and high.',
         '# Where values can be missing, add what stands for them: fill = 40. To cut a number into bins: bins = "auto".',
         *(
             f"# Left out: {value_text(name)} holds dates or times. {NUMBER_OF_A_DATE}."
