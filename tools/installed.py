@@ -9,7 +9,7 @@
 - lowest, newest: the oldest and the newest releases that pyproject.toml allows of everything that it names, and a quick
   set of tests with them.
 - pythons: whether every supported Python has wheels of all dependencies, oldest and newest; where that Python is
-  installed, or named by --python, also the demo and the tests.
+  installed also the demo and the tests. With --python this alone, for the Pythons that are named.
 
 uv resolves and installs; it is fetched into an environment of its own. Exit code 1 means that something failed.
 """
@@ -149,7 +149,7 @@ def _tested(folder: Path, resolution: str, version: str, interpreter: str = sys.
     run(uv(folder), "pip", "install", "--quiet", "--python", python, "-r", folder / "pins.txt", *TESTING)
     run(uv(folder), "pip", "install", "--quiet", "--python", python, "--no-deps", ROOT)
     run(python.parent / "privfit", "demo", folder=own)
-    told = run(python, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not slow", *QUICK)
+    told = run(python, "-m", "pytest", "-n", "0", "-p", "no:cacheprovider", "-m", "not slow", *QUICK)
     print(f"{resolution:10s} Python {version}, {shown(pins)}: {told.strip().splitlines()[-1].strip('= ')}")
 
 
@@ -167,9 +167,9 @@ def shown(pins: dict[str, str]) -> str:
 
 
 def pythons(folder: Path, named: Sequence[str] = ()) -> None:
-    """Every supported Python, with both ends; those that are named by their paths before those on the path."""
-    there = {version: path for path in named if (version := version_of(path))}
-    for version in supported():
+    """Every supported Python, or those that are named by their paths, with both ends."""
+    there = {version_of(path): path for path in named}
+    for version in there or supported():
         interpreter = there.get(version) or shutil.which(f"python{version}")
         for resolution in ("lowest", "newest"):
             if interpreter and version_of(interpreter) == version:
