@@ -38,6 +38,7 @@ source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 default_role = "code"
 smartquotes = False
 nitpicky = True
+toc_object_entries_show_parents = "hide"  # fit() beside the page of a class, and not its name again, cut off
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
@@ -70,6 +71,7 @@ html_title = "privfit"
 html_static_path = ["_static"]
 html_css_files = ["privfit.css"]
 html_js_files = ["names.js"]
+html_sidebars = {"start": []}  # its section is itself: an empty column otherwise
 html_context = {"default_mode": "auto"}
 html_copy_source = False
 html_show_sourcelink = False
@@ -77,6 +79,7 @@ html_theme_options = {
     "navigation_with_keys": False,
     "header_links_before_dropdown": 6,
     "show_nav_level": 1,
+    "show_toc_level": 2,
     "navigation_depth": 2,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],

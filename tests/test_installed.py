@@ -54,6 +54,24 @@ def test_a_step_that_fails_does_not_stop_the_others(
     assert capsys.readouterr().out == "True\nTrue\n"
 
 
+def test_a_python_that_is_named_is_tried_with_both_ends_and_one_that_does_not_start_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    tried = []
+    monkeypatch.setattr(installed, "_tested", lambda folder, *told: tried.append(told))
+    monkeypatch.setattr(installed, "resolved", lambda *told: dict.fromkeys(installed.NAMED, "1"))
+    monkeypatch.setattr(installed.shutil, "which", lambda name: "false")  # starts, and is no Python
+    installed.pythons(tmp_path, [sys.executable])
+    assert tried == [(end, version, sys.executable) for end in ("lowest", "newest")]
+    installed.pythons(tmp_path)
+    assert len(tried) == 2
+    assert capsys.readouterr().out.count("not run") == 2 * len(installed.supported())
+    with pytest.raises(SystemExit):
+        installed.main(["--python", "false"])
+    assert "no Python of a supported version: 3.11" in capsys.readouterr().err
+
+
 # -- the way of a newcomer -------------------------------------------------------------------------
 
 newcomer = tool("newcomer")

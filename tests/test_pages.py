@@ -57,6 +57,12 @@ def test_blocks_run_in_order_in_one_namespace_and_folder_and_what_they_print_is_
     assert list(tmp_path.iterdir()) == [tmp_path / "page.md"]
 
 
+def test_no_page_has_the_name_of_one_that_sphinx_makes() -> None:
+    """The search of the site took the place of a page of that name, and lists showed it as "Search Page"."""
+    made = {"search", "genindex", "modindex"}
+    assert [page for page in PAGES if page.parent == ROOT / "docs" and page.stem in made] == []
+
+
 def test_a_page_can_be_left_out_with_a_reason() -> None:
     assert pages.blocks_of("<!-- page not run: a server -->\n\n" + PAGE) == []
 

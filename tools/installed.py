@@ -2,13 +2,14 @@
 
     python tools/installed.py                 # all of it, about ten minutes
     python tools/installed.py build lowest    # some of it
+    python tools/installed.py pythons --python ~/.pyenv/versions/3.13.0/bin/python   # a Python that is not on the path
 
 - build: a source distribution, and from it a wheel; the wheel in an empty environment: its size with everything that it
   needs, how long `import privfit` takes against `import sklearn.linear_model`, `privfit demo`, its types.
 - lowest, newest: the oldest and the newest releases that pyproject.toml allows of everything that it names, and a quick
   set of tests with them.
-- pythons: whether every supported Python has wheels of all dependencies, oldest and newest; the tests too where that
-  Python is installed.
+- pythons: whether every supported Python has wheels of all dependencies, oldest and newest; where that Python is
+  installed also the demo and the tests. With --python this alone, for the Pythons that are named.
 
 uv resolves and installs; it is fetched into an environment of its own. Exit code 1 means that something failed.
 """
@@ -25,7 +26,8 @@ import sys
 import tempfile
 import tomllib
 import venv
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -138,15 +140,16 @@ def tested(resolution: str) -> Callable[[Path], None]:
     return lambda folder: _tested(folder, resolution, f"{sys.version_info.major}.{sys.version_info.minor}")
 
 
-def _tested(folder: Path, resolution: str, version: str) -> None:
+def _tested(folder: Path, resolution: str, version: str, interpreter: str = sys.executable) -> None:
     own = folder / f"{resolution}-{version}"
-    run(uv(folder), "venv", "--quiet", "--python", version, own)
+    run(uv(folder), "venv", "--quiet", "--python", interpreter, own)
     pins = resolved(folder, resolution, version)
     (folder / "pins.txt").write_text("\n".join(f"{name}=={number}" for name, number in pins.items()), encoding="utf-8")
     python = own / "bin" / "python"
     run(uv(folder), "pip", "install", "--quiet", "--python", python, "-r", folder / "pins.txt", *TESTING)
     run(uv(folder), "pip", "install", "--quiet", "--python", python, "--no-deps", ROOT)
-    told = run(python, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not slow", *QUICK)
+    run(python.parent / "privfit", "demo", folder=own)
+    told = run(python, "-m", "pytest", "-n", "0", "-p", "no:cacheprovider", "-m", "not slow", *QUICK)
     print(f"{resolution:10s} Python {version}, {shown(pins)}: {told.strip().splitlines()[-1].strip('= ')}")
 
 
@@ -163,18 +166,27 @@ def shown(pins: dict[str, str]) -> str:
     return ", ".join(f"{name} {pins[name]}" for name in NAMED)
 
 
-def pythons(folder: Path) -> None:
-    """Every supported Python, with both ends."""
-    for version in supported():
-        there = shutil.which(f"python{version}") is not None
+def pythons(folder: Path, named: Sequence[str] = ()) -> None:
+    """Every supported Python, or those that are named by their paths, with both ends."""
+    there = {version_of(path): path for path in named}
+    for version in there or supported():
+        interpreter = there.get(version) or shutil.which(f"python{version}")
         for resolution in ("lowest", "newest"):
-            if there:
-                _tested(folder, resolution, version)
+            if interpreter and version_of(interpreter) == version:
+                _tested(folder, resolution, version, interpreter)
             else:
                 pins = resolved(folder, resolution, version)
                 print(
                     f"{resolution:10s} Python {version}, {shown(pins)}: wheels are there, not run: no such Python here"
                 )
+
+
+def version_of(interpreter: str) -> str:
+    """The version of a Python, such as 3.13; nothing if it does not start, as a name without an installation."""
+    try:
+        return run(interpreter, "-c", "import sys; print('%d.%d' % sys.version_info[:2])").strip()
+    except (Failed, OSError):
+        return ""
 
 
 STEPS = {"build": build, "lowest": tested("lowest"), "newest": tested("newest"), "pythons": pythons}
@@ -184,12 +196,17 @@ def main(given: list[str] | None = None) -> int:
     """Run steps; 1 if one failed."""
     parser = argparse.ArgumentParser(description="Build, install and try privfit as users get it.")
     parser.add_argument("steps", nargs="*", choices=[*STEPS, []], help="all but for those that are named")
-    asked = parser.parse_args(given).steps or list(STEPS)
+    parser.add_argument("--python", action="append", default=[], help="another Python for `pythons`; repeat for more")
+    told = parser.parse_args(given)
+    asked = told.steps or (["pythons"] if told.python else list(STEPS))
+    if unknown := [path for path in told.python if version_of(path) not in supported()]:
+        parser.error(f"--python {unknown[0]} is no Python of a supported version: {', '.join(supported())}")
     failed = []
     with tempfile.TemporaryDirectory(prefix="privfit-installed-") as folder:
         for name in asked:
             try:
-                STEPS[name](Path(folder))
+                step = partial(pythons, named=told.python) if name == "pythons" else STEPS[name]
+                step(Path(folder))
             except Failed as error:
                 failed.append(name)
                 print(f"{name} failed: {error}", file=sys.stderr)

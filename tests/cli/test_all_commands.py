@@ -55,6 +55,8 @@ def test_help_has_an_example_and_fits_a_terminal(run: Run, words: tuple[str, ...
     assert [line for line in shown.splitlines() if len(line) > TERMINAL] == []
     written = (COMMANDS[words].help or "").partition("Example")[2].splitlines()[1:]
     assert [line for line in written if len(line) > TERMINAL - 2] == []  # longer ones would be wrapped
+    said = [line for text in (COMMANDS[words].help or "").split("\n\n")[1:] for line in text.splitlines()]
+    assert [line for line in said if len(line) > TERMINAL - 2] == []  # here too, with a word alone on the next line
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=NAMES)

@@ -180,7 +180,7 @@ def test_a_schema_without_a_target_is_refused(run: Run, folder: Path) -> None:
 def test_an_unfinished_schema_names_every_missing_fact(run: Run, folder: Path) -> None:
     run("schema", "people.csv", "--target", "income", "-o", "draft.toml")
     result = run("fit", "people.csv", "-s", "draft.toml", "-m", "linear", "-e", 1, "-o", "model.json")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "age (low and high)" in result.stderr
     assert "marital (levels)" in result.stderr
     assert "income (low and high)" in result.stderr

@@ -430,7 +430,7 @@ def test_a_ledger_whose_file_is_gone_refuses_and_is_not_started_again(kept, use)
 def test_a_file_that_vanishes_between_two_looks_is_not_started_again(path, use, monkeypatch):
     ledger = pf.Ledger(path, epsilon=1.0)
     path.unlink()
-    monkeypatch.setattr(type(path), "exists", lambda self: True)
+    monkeypatch.setattr("privfit.privacy.ledger.file.is_there", lambda path: True)
     with pytest.raises(pf.LedgerError, match="cannot be read or written"):
         USES[use](ledger)
     assert list(path.parent.iterdir()) == []

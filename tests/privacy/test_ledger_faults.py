@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import random
 import resource
@@ -13,6 +14,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ import pytest
 import privfit as pf
 from privfit.privacy import Event, SecureNoise
 from privfit.privacy.ledger import file as ledger_file
+from privfit.privacy.ledger.making import is_there
 from tests.support.kept_ledgers import KeptInFile
 from tests.support.processes import finish, go, in_child, start
 
@@ -307,6 +310,22 @@ def test_a_folder_that_may_not_be_entered_refuses(open_folder):
     assert as_nobody(lambda: ledger.charge(0.1)).startswith(
         "LedgerError: The ledger 'ledger.db' cannot be read or written"
     )
+
+
+def test_a_ledger_that_cannot_be_looked_up_is_not_said_to_be_gone(tmp_path, monkeypatch):
+    """Since Python 3.14 `Path.exists` answers no where the system refuses to answer."""
+
+    def refuse(path):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    ledger = pf.Ledger(tmp_path / "ledger.db", epsilon=1.0)
+    with monkeypatch.context() as patched:
+        patched.setattr("privfit.privacy.ledger.making.os", SimpleNamespace(stat=refuse))
+        with pytest.raises(pf.LedgerError, match=r"cannot be read or written.*Permission denied"):
+            ledger.charge(0.1)
+    assert not is_there(tmp_path / "other.db")
+    assert not is_there(tmp_path / "ledger.db" / "inside")
+    assert ledger.entries() == []
 
 
 def test_a_folder_that_does_not_exist_is_not_made(tmp_path):

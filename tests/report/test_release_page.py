@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import privfit as pf
+from privfit.models.release import Known, estimates_of, release_facts
+from privfit.report.document import sections
 
 HOSTILE = '<script>alert(1)</script>"|`'
 
@@ -95,3 +97,15 @@ def test_an_evaluation_an_audit_and_the_publisher_are_in_the_page() -> None:
     assert "NOT private" in model.report_.to_markdown(evaluation=seeded)
     with pytest.raises(ValueError, match="of a Ridge"):
         pf.Ridge(1.0, schema=model.schema_).fit(X, X[:, 0]).report_.to_html(evaluation=found)
+
+
+@pytest.mark.parametrize(("numeric", "explained"), [("splines", True), ("slope", False)])
+def test_names_of_coefficients_that_are_points_of_a_curve_are_explained(numeric: str, explained: bool) -> None:
+    X = np.linspace(-1, 1, 500).reshape(-1, 1)
+    schema = pf.Schema([pf.Numeric("age", -1, 1, fill=0.5)], target=pf.Category("ill", ["no", "yes"]))
+    model = pf.LogisticRegression(epsilon=1, schema=schema, random_state=0, numeric=numeric, interactions=0)
+    model.fit(X, np.where(X[:, 0] > 0, "yes", "no"))
+    facts = release_facts(model.report_.to_dict(), Known(schema=schema, estimates=estimates_of(model)))
+    text = " ".join(paragraph for section in sections(facts) for paragraph in section.paragraphs)
+    assert ("age_at_-1 is the height of the curve of age at -1;" in text) is explained
+    assert ("is the height" in text) is explained

@@ -76,7 +76,7 @@ def privfit(
        Nobody knows the bounds of a column? Buy them:
          privfit bounds people.csv income=0:1e7 --epsilon 0.05 --ledger budget.db
     2. Set a budget, once per table of people.
-         privfit ledger budget.db --create --epsilon 1
+         privfit ledger create budget.db --epsilon 1
     3. Fit. The model may be released; the table stays.
          privfit fit people.csv --schema schema.toml --model linear \\
              --epsilon 0.5 --ledger budget.db -o model.json

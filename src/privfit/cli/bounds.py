@@ -89,7 +89,7 @@ def bounds(
     PrivacyParameters(Budget(epsilon, delta), adjacency.value, rows_per_person, expected_rows)  # or refuses them
     check_ledger_options(seed, ledger, ledger_epsilon, ledger_delta, note)
     wanted = dict(parsed_range(text) for text in columns)
-    open_table(table)  # a missing file is found before a ledger is made
+    open_table(table).positions(tuple(wanted.values()))  # a missing file or column, before a ledger is made
     book = paying_ledger(ledger, Budget(epsilon, delta), ledger_epsilon, ledger_delta, note)
     with reading(table):
         found = bought_bounds(

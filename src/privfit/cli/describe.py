@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from privfit.cli.console import hint, print_answer, reading
+from privfit.cli.fit import checked_table
 from privfit.cli.ledger_options import check_ledger_options, paying_ledger
 from privfit.cli.options import (
     Adjacency,
@@ -27,7 +28,6 @@ from privfit.cli.output import check_output
 from privfit.cli.schema import complete_schema
 from privfit.privacy import Budget, PrivacyParameters
 from privfit.summaries import describe as described
-from privfit.tables import open_table
 
 
 def describe(
@@ -54,8 +54,8 @@ def describe(
 ) -> None:
     """Describe all columns of a table: means, quantiles and counts, with intervals.
 
-    All figures are one release, and epsilon is split over the columns. The ledger is
-    charged before any noise is drawn.
+    All figures are one release, and epsilon is split over the columns. The ledger
+    is charged before any noise is drawn.
 
     \b
     Examples:
@@ -68,7 +68,7 @@ def describe(
     if figure is not None:
         check_output(figure, table, schema, ledger=ledger)
     facts = complete_schema(schema)
-    open_table(table)  # a missing file is found before a ledger is made
+    checked_table(table, facts)
     book = paying_ledger(ledger, Budget(epsilon), ledger_epsilon, ledger_delta, note)
     with reading(table):
         found = described(

@@ -110,6 +110,7 @@ def _spark(frame: pl.DataFrame, folder: Path) -> Any:
     small = {
         "spark.ui.enabled": "false",
         "spark.log.level": "OFF",
+        "spark.ui.showConsoleProgress": "false",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
     }
     with warnings.catch_warnings():
@@ -239,7 +240,7 @@ def _checked(name: str, make: Callable[[pl.DataFrame, Path], Any], versions: str
         return Finding(name, "fails", f"{versions}; {type(error).__name__}")
     if not right:
         return Finding(name, "fails", f"{versions}; other rows were read than were written")
-    return Finding(name, "works", f"{versions}; {ROWS / took / 1e6:.1f} million rows a second")
+    return Finding(name, "works", f"{versions}; {ROWS / took / 1e6:.2g} million rows a second")
 
 
 def _sum(source: Any) -> tuple[int, int]:

@@ -27,6 +27,10 @@ OVERDRAWN = 3
 Options = ParamSpec("Options")
 
 
+class FactsMissing(SchemaError):
+    """A schema whose question marks are not all filled in: as a command line that lacks something."""
+
+
 class CommandError(ValueError):
     """Options that do not go together, or a place that cannot be written. Nothing has been read or charged."""
 
@@ -37,8 +41,8 @@ OURS = (CommandError, SchemaError, DataError, PrivacyError, LedgerError, ModelFi
 def in_one_sentence(command: Callable[Options, None]) -> Callable[Options, None]:
     """The command, with the errors that privfit raises on purpose printed and turned into an exit code.
 
-    Exit codes: 1 for an error, 3 when the ledger has too little left. With --json the error is also an object on
-    stdout.
+    Exit codes: 1 for an error, 2 for a schema that lacks facts, 3 when the ledger has too little left. With --json the
+    error is also an object on stdout.
     """
 
     @functools.wraps(command)
@@ -48,7 +52,7 @@ def in_one_sentence(command: Callable[Options, None]) -> Callable[Options, None]
         except OURS as error:
             message = error.for_toml if isinstance(error, DataError) else str(error)
             _show(type(error).__name__, message, _wants_json(options))
-            raise typer.Exit(OVERDRAWN if isinstance(error, BudgetExceeded) else FAILED) from None
+            raise typer.Exit(_code(error)) from None
         except BrokenPipeError:  # who reads what is printed has enough, as `head` has
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(FAILED) from None
@@ -62,6 +66,12 @@ def in_one_sentence(command: Callable[Options, None]) -> Callable[Options, None]
             raise typer.Exit(FAILED) from None
 
     return run
+
+
+def _code(error: Exception) -> int:
+    if isinstance(error, FactsMissing):
+        return INCOMPLETE
+    return OVERDRAWN if isinstance(error, BudgetExceeded) else FAILED
 
 
 def _wants_json(options: Mapping[str, Any]) -> bool:

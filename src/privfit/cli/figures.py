@@ -134,7 +134,7 @@ def answer(
     facts = None if schema is None else complete_schema(schema)
     wanted = [parsed_column(text, facts) for text in columns]
     asked = question(wanted)
-    open_table(table)  # a missing file is found before a ledger is made
+    open_table(table).positions(wanted)  # a missing file or column is found before a ledger is made
     budget = Budget(price.epsilon)
     book = paying_ledger(price.ledger, budget, price.ledger_epsilon, price.ledger_delta, price.note)
     with reading(table):

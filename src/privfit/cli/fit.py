@@ -144,8 +144,8 @@ def fit(
 ) -> None:
     """Fit a private model on a table and write it as JSON.
 
-    The ledger is charged before any noise is drawn. If it
-    has too little left, nothing is drawn or written, and the exit code is 3.
+    The ledger is charged before any noise is drawn. If it has too little left,
+    nothing is drawn or written, and the exit code is 3.
 
     \b
     Examples:
@@ -304,9 +304,11 @@ def checked_schema(model: Model, path: Path) -> Schema:
         )
     if isinstance(schema.target, Numeric) != numeric:
         other = Model.logistic if numeric else Model.linear
+        facts = "low and high" if numeric else "levels, such as [0, 1]"
+        kind = "numeric" if numeric else "category"
         raise SchemaError(
             f"--model {model} predicts {needed}, and the schema's target {schema.target.name!r} is of another type. "
-            f"Use --model {other}, or correct the target in the schema. Nothing was charged."
+            f'Use --model {other}, or write type = "{kind}" with {facts} under [target]. Nothing was charged.'
         )
     return schema
 

@@ -91,8 +91,9 @@ ModelOption = Annotated[
         "--model",
         "-m",
         metavar="KIND",
-        help="linear, ridge, lasso or elastic-net (predict a number), logistic, svm or naive-bayes (predict a class), "
-        "kmeans (clusters) or pca (components).",
+        help="For a number: linear, ridge, lasso, elastic-net, additive-regressor, quantile; poisson (counts), gamma "
+        "(amounts), fractional (shares). For a class: logistic, svm, additive-classifier, naive-bayes. For a time "
+        "until an event: cox. Without a target: kmeans (clusters), pca (components).",
         rich_help_panel=MODEL,
     ),
 ]

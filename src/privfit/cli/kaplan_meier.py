@@ -59,10 +59,10 @@ def kaplan_meier(
 ) -> None:
     """Release survival curves: the share of people without an event by a time.
 
-    The time is a number in the schema, whose bounds are the ends of the curve; the
-    event is a category of two levels, the second of which means that it happened, or
-    a number from 0 to 1. Rows are used as the schema says, by its person column and
-    its filter. The ledger is charged before any noise is drawn.
+    The time is a number in the schema, whose bounds are the ends of the curve.
+    The event is a category of two levels, the second of which means that it
+    happened, or a number from 0 to 1. Rows are used as the schema says, by its
+    person column and its filter. The ledger is charged before any noise is drawn.
 
     \b
     Examples:
@@ -82,7 +82,8 @@ def kaplan_meier(
             f"--time {time} was given, which is a category in the schema; a time is a number with public bounds. Name "
             "another column."
         )
-    open_table(table)  # a missing file is found before a ledger is made
+    asked = [column for column in (measured, happened, group) if column is not None]
+    open_table(table).positions(asked)  # a missing file or column is found before a ledger is made
     book = paying_ledger(ledger, Budget(epsilon), ledger_epsilon, ledger_delta, note)
     with reading(table):
         found = released_curves(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -39,6 +40,9 @@ class _ShowByDefault(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0] not in (*self.commands, *ctx.help_option_names):
+            near = get_close_matches(args[0], self.commands, n=1) if args[0].isalpha() else []
+            if near and "--create" not in args and not Path(args[0]).exists():
+                ctx.fail(f"{args[0]!r} is neither a ledger nor what can be done with one. Did you mean {near[0]!r}?")
             args = ["show", *args]
         return super().parse_args(ctx, args)
 
@@ -69,17 +73,18 @@ def show(
     form: Annotated[Form, typer.Option("--format", help="How to print it.")] = Form.TABLE,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
-    """Show a privacy budget and every release that was paid from it, or make a new one.
+    """Show a privacy budget and every release that was paid from it.
 
     Make one ledger per table of people and let every fit on that table pay from
     it: what the fits give away adds up. A budget is decided once; it cannot be
-    raised. Keep the file safe, at one place and under one name: whoever deletes it
-    and makes a new one spends on the same people again, and nothing can notice.
+    raised. Keep the file safe, at one place and under one name. Whoever deletes
+    it and makes a new one spends on the same people again, and nothing can
+    notice.
 
     \b
     Examples:
-      privfit ledger budget.db --create --epsilon 1
       privfit ledger budget.db
+      privfit ledger show budget.db --last 5 --json
     """
     book = _made(path, epsilon, delta) if create else _opened(path, epsilon, delta)
     if as_json or form is not Form.TABLE:
@@ -105,9 +110,9 @@ def create(
 ) -> None:
     """Make a new ledger, in a file or in a PostgreSQL database.
 
-    A database holds one ledger for each table of people, and budgets of
-    projects, which are taken from that of their ledger. Who makes a ledger owns it;
-    rights of others are granted here, or later with `privfit ledger grant`.
+    A database holds one ledger for each table of people, and budgets of projects,
+    which are taken from that of their ledger. Who makes a ledger owns it; rights
+    of others are granted here, or later with `privfit ledger grant`.
 
     \b
     Examples:
@@ -134,8 +139,8 @@ def grant(path: _Path, spender: _Spenders = None, reader: _Readers = None, as_js
     """Let roles of a PostgreSQL server charge a ledger, or read it.
 
     Who owns the ledger can do this. A spender reads and adds entries; a reader
-    reads. Neither can change or remove an entry, or set a budget. What was granted
-    is taken back in SQL, with REVOKE.
+    reads. Neither can change or remove an entry, or set a budget. What was
+    granted is taken back in SQL, with REVOKE.
 
     \b
     Example:

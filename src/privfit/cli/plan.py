@@ -53,7 +53,8 @@ def plan(
 ) -> None:
     """Forecast what a fit will give, without the private table and at no cost.
 
-    Models are fitted to tables that are generated from the schema, or from a public sample.
+    Models are fitted to tables that are generated from the schema, or from a
+    public sample.
 
     \b
     Examples:

@@ -11,7 +11,7 @@ from rich.table import Table as Lines
 from rich.text import Text
 
 from privfit.cli.console import hint, ledger_facts, print_json, stderr, stdout
-from privfit.cli.errors import INCOMPLETE, CommandError
+from privfit.cli.errors import INCOMPLETE, CommandError, FactsMissing
 from privfit.cli.options import (
     Adjacency,
     AdjacencyOption,
@@ -36,7 +36,7 @@ from privfit.cli.schema_options import (
     TargetOption,
 )
 from privfit.cli.schema_purchase import Purchase
-from privfit.schema import Category, Column, Numeric, Schema, SchemaError
+from privfit.schema import Category, Column, Numeric, Schema
 from privfit.schema.toml import value_text
 from privfit.tables import NUMBER_OF_A_DATE, Table, draft_schema, open_table, settled_box
 from privfit.tables.checking import Findings, find
@@ -139,7 +139,7 @@ def complete_schema(path: Path) -> Schema:
     missing = missing_facts(path)
     if missing:
         listed = ", ".join(f"{name} ({' and '.join(facts)})" for name, facts in missing.items())
-        raise SchemaError(
+        raise FactsMissing(
             f"The schema {path.name!r} lacks public facts, and they cannot be taken from private data: {listed}. "
             f"Fill them in, then check them: privfit schema --check {path}"
         )
@@ -327,12 +327,17 @@ def schema_table(schema: Schema) -> Lines:
         lines.add_column(name, overflow="fold")
     for column in _shown(schema):
         facts = _facts(column, schema)
-        absent = "refused" if column.fill is None else f"counts as {column.fill}"
+        absent = "refused" if column.fill is None else f"counts as {_plain(column.fill)}"
         absent = "row is left out" if column.drops else absent
         lines.add_row(
             *(Text(str(cell)) for cell in (column.name, facts["role"], facts["type"], _in_words(column), absent))
         )
     return lines
+
+
+def _plain(value: Any) -> str:
+    """A value as somebody would write it: 60, not 60.0."""
+    return f"{value:,.10g}" if isinstance(value, float) else str(value)
 
 
 def _in_words(column: Column) -> str:

@@ -55,8 +55,8 @@ def select(
 ) -> None:
     """Select the columns that go with the schema's target most, in one release.
 
-    Noise grows with the number of columns, so that a fit of the few that matter is
-    often better than one of all. Columns are judged one by one. The ledger is
+    Noise grows with the number of columns, so that a fit of the few that matter
+    is often better than one of all. Columns are judged one by one. The ledger is
     charged before any noise is drawn.
 
     \b

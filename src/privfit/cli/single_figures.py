@@ -98,8 +98,8 @@ def mean(
 ) -> None:
     """Release the mean of a number.
 
-    The range may be generous: a quarter of epsilon buys a narrower one on the way.
-    The interval is about the population that the rows are drawn from. The ledger is
+    The range may be generous: a quarter of epsilon buys a narrower one. The
+    interval is about the population that the rows are drawn from. The ledger is
     charged before any noise is drawn.
 
     \b
@@ -136,8 +136,8 @@ def quantile(
 ) -> None:
     """Release quantiles of a number: the median, or others, several at one price.
 
-    The range may be generous. Intervals are about the population that the rows are
-    drawn from. The ledger is charged before any noise is drawn.
+    The range may be generous. Intervals are about the population that the rows
+    are drawn from. The ledger is charged before any noise is drawn.
 
     \b
     Examples:
@@ -214,8 +214,8 @@ def crosstab(
 ) -> None:
     """Count rows by the levels and bins of several columns together.
 
-    Every margin is a sum of the cells, at no further cost. Numbers without bins have
-    eight. The ledger is charged before any noise is drawn.
+    Every margin is a sum of the cells, at no further cost. Numbers without bins
+    have eight. The ledger is charged before any noise is drawn.
 
     \b
     Examples:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -124,7 +124,18 @@ def _estimates(facts: Facts) -> Section:
         else "This model has no intervals: the mechanism releases nothing that they can be computed from."
     )
     grid = Grid("Coefficients", head, tuple(tuple(map(shown, line)) for line in lines))
+    words += _names_of_curves([line[0] for line in lines], [line[0] for line in facts.get("columns") or ()])
     return Section(heading, (about, *words), points=points, grid=grid)
+
+
+def _names_of_curves(coefficients: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """What the names of coefficients say that are heights of a curve, by the first of them."""
+    for name in coefficients:
+        column, mark, point = name.rpartition("_at_")
+        if mark and column in columns and name not in columns:
+            told = f"{shown(name)} is the height of the curve of {shown(column)} at {shown(point)}"
+            return [f"{told}; between two such points the curve is a straight line."]
+    return []
 
 
 def _evaluated(evaluation: Facts | None) -> str:

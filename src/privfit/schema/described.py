@@ -37,4 +37,5 @@ def _values(column: Column, most_levels: int | None) -> str:
         found = ", ".join(map(str, shown)) + (f" and {-left} more" if left else "")
     else:
         found = f"{column.low:g} to {column.high:g}"
-    return found if column.fill is None else f"{found}; missing values: {column.fill}"
+    filled = f"{column.fill:g}" if isinstance(column.fill, float) else column.fill
+    return found if filled is None else f"{found}; missing values: {filled}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -128,6 +129,14 @@ def holds_dates(series: pl.Series) -> bool:
     return len(present) > 0 and present.str.contains(DATE_TEXT).all()
 
 
+def _alike(asked: str, names: Collection[str]) -> str:
+    """Which columns may have been meant; the draft names all of them."""
+    written = {name.casefold(): name for name in names}
+    near = [own for name, own in written.items() if asked.casefold() in name]
+    near += [written[name] for name in get_close_matches(asked.casefold(), written)]
+    return f"Did you mean {' or '.join(map(repr, dict.fromkeys(near)))}? " if near else ""
+
+
 def draft_schema(path: str | Path, target: str | None = None) -> str:
     """TOML with a table's column names and types, and question marks where public facts must be filled in.
 
@@ -141,8 +150,8 @@ def draft_schema(path: str | Path, target: str | None = None) -> str:
     kinds = table_kinds(table)
     if target is not None and target not in kinds:
         raise SchemaError(
-            f"The table {table.label!r} has no column {target!r} to be the target. It has {len(kinds)} columns. Name "
-            "one of them, as the table calls it."
+            f"The table {table.label!r} has no column {target!r} to be the target. It has {len(kinds)} columns. "
+            f"{_alike(target, kinds)}Name one of them, as the table calls it."
         )
     if target is not None and kinds[target].is_temporal():
         raise SchemaError(
@@ -152,6 +161,7 @@ def draft_schema(path: str | Path, target: str | None = None) -> str:
         '# Drafted from column names and types alone. Replace every "?" by a public fact: what could be in the column,',
         '# known without looking at anybody\'s row. A level called "other" receives every level that is not listed.',
         "# Delete the columns that the model should not use: names and numbers of people.",
+        '# A class that is written as a number: type = "category" and levels = [0, 1], in place of low and high.',
         '# Where values can be missing, add what stands for them: fill = 40. To cut a number into bins: bins = "auto".',
         *(
             f"# Left out: {value_text(name)} holds dates or times. {NUMBER_OF_A_DATE}."

@@ -71,7 +71,8 @@ def parquet_batches(
         for column, position in zip(columns, positions, strict=True)
         if isinstance(column, Category) and schema.field(position).type in TEXTS
     ]
-    parts = pq.ParquetFile(file, read_dictionary=texts, buffer_size=buffer, pre_buffer=False).iter_batches(
-        batch_size=rows, columns=[schema.names[position] for position in asked]
-    )
+    opened = pq.ParquetFile(file, read_dictionary=texts, buffer_size=buffer, pre_buffer=False)
+    if opened.num_row_groups == 0:  # as polars writes no rows; pyarrow 18 cannot read none
+        return
+    parts = opened.iter_batches(batch_size=rows, columns=[schema.names[position] for position in asked])
     yield from record_batches(parts, columns, [asked.index(position) for position in positions], rows)

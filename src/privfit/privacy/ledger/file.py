@@ -40,7 +40,7 @@ from privfit.privacy.errors import LedgerError
 from privfit.privacy.ledger.chain import NEWEST, VERSION, State, appended
 from privfit.privacy.ledger.entries import COLUMNS, STATED, Damaged, Row, StateRow, Value, read_event
 from privfit.privacy.ledger.file_systems import check_locks, sound
-from privfit.privacy.ledger.making import DURABLE, TABLES, make_file
+from privfit.privacy.ledger.making import DURABLE, TABLES, is_there, make_file
 from privfit.privacy.ledger.place import Place, Records, Snapshot, replaced
 
 if sys.platform == "linux":
@@ -75,7 +75,7 @@ class FilePlace(Place):
         return str(self.path)
 
     def exists(self) -> bool:
-        return self.path.exists()
+        return is_there(self.path)
 
     def make(self, epsilon: float, delta: float, records: Records | None = None) -> None:
         make_file(self.path, epsilon, delta)
@@ -84,7 +84,7 @@ class FilePlace(Place):
     def transaction(self, write: bool) -> Iterator[FileRecords]:
         """The connection is alone with the file from before it is opened until after it is closed."""
         try:
-            if not self.path.exists():
+            if not is_there(self.path):
                 raise LedgerError(
                     f"The ledger {self.name!r} is gone, and what it had spent with it. Nothing was charged or "
                     "released. Restore the file; a ledger is never started again by itself."
@@ -159,7 +159,7 @@ def _drop_names_of_making(path: Path, facts: os.stat_result) -> None:
     """
     for left in path.parent.glob(f".{glob.escape(path.name)}-*"):
         with suppress(OSError):
-            if os.path.samestat(os.lstat(left), facts) and not Path(f"{left}-journal").exists():
+            if os.path.samestat(os.lstat(left), facts) and not is_there(Path(f"{left}-journal")):
                 left.unlink()
 
 
