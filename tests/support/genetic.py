@@ -12,7 +12,7 @@ import polars as pl
 
 from privfit.losses import LOGISTIC, hinge, smooth_hinge
 from privfit.mechanisms import ERMProblem, PrivGene
-from privfit.mechanisms.base import PublicFacts
+from privfit.mechanisms.base import AnyMechanism, PublicFacts
 from privfit.privacy import Draws, Event, PrivacyParameters
 from privfit.rows import CachedDesign, Rows
 from privfit.schema import Category, Geometry, Numeric, Schema
@@ -59,7 +59,7 @@ def kept_of(rows: tuple[tuple, ...], schema: Schema, geometry: Geometry) -> Cach
 
 
 def released_often(
-    mechanism: PrivGene, rows: Rows, terms: PrivacyParameters, problem: ERMProblem
+    mechanism: AnyMechanism, rows: Rows, terms: PrivacyParameters, problem: Any
 ) -> Callable[[Any], tuple[Any, Event]]:
     """What is released with one sampler or another: planned and read once, as `Mechanism.release` does each time."""
     plan = mechanism.plan(PublicFacts.before_reading(rows, terms), problem)
