@@ -33,6 +33,7 @@ from privfit.rows import CachedDesign, Rows, losses_of
 from privfit.schema import Category, Geometry, Numeric, Schema
 from privfit.tables import open_table
 from tests.privacy.laws import LAWS, most_told
+from tests.support.genetic import released_often
 
 TARGET = Category("y", ["a", "b"])
 SLOPES = Schema([Numeric("u", -1, 1), Numeric("v", -1, 1), Category("c", ["p", "q", "r"])], TARGET)
@@ -359,11 +360,11 @@ def test_two_rounds_of_the_paper_give_away_no_more_than_epsilon(options, name, a
     laws, seen = [], []
     for rows in [*tables, crowd] if adjacency == "add-remove" else tables:
         law, asked = [], []
+        release = released_often(mechanism, rows_of(rows, LINE, geometry), terms, ERMProblem(LOSSES[name]))
         for script in itertools.product(range(candidates), repeat=2):
-            noise = Scripted(script)
-            release = mechanism.release(rows_of(rows, LINE, geometry), terms, None, noise, ERMProblem(LOSSES[name]))
+            value, event = release(noise := Scripted(script))
             law.append(noise.chance)
-            asked.append((noise.asked, release.value.weights.tolist(), release.event))
+            asked.append((noise.asked, value.weights.tolist(), event))
         laws.append(law)
         seen.append(asked)
     assert all(asked == seen[0] for asked in seen), "what is asked or released depends on the rows beyond the choices"

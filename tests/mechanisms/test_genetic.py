@@ -29,6 +29,7 @@ from tests.support.genetic import (
     domain,
     geometry_of,
     kept_of,
+    released_often,
     risk_of,
     rows_of,
 )
@@ -209,12 +210,11 @@ def law_of(
     """The chance of every sequence of choices, and all that was asked for or released on the way."""
     geometry = geometry_of(schema, mechanism, loss, knots=2)
     law, seen, event = [], [], None
+    release = released_often(mechanism, rows_of(rows, schema, geometry), terms, risk_of(loss, 2))
     for script in scripts:
-        noise = Scripted(script, shrink)
-        release = mechanism.release(rows_of(rows, schema, geometry), terms, None, noise, risk_of(loss, 2))
+        value, event = release(noise := Scripted(script, shrink))
         law.append(noise.chance)
-        seen.append((noise.asked, release.value.weights.tolist(), release.value.loss.name))
-        event = release.event
+        seen.append((noise.asked, value.weights.tolist(), value.loss.name))
     assert math.isclose(math.fsum(law), 1.0, rel_tol=1e-9)
     return law, seen, event
 

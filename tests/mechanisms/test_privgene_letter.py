@@ -28,6 +28,7 @@ from privfit.schema import Geometry
 from privfit.tables import open_table
 from tests.mechanisms.test_genes import Scripted
 from tests.privacy.laws import most_told
+from tests.support.genetic import released_often
 
 COLUMNS = [pf.Numeric("u", -1, 1), pf.Category("c", ["p", "q", "r"]), pf.Category("d", ["s", "t"])]
 TWO = pf.Schema(COLUMNS, pf.Category("y", ["a", "b"]))
@@ -339,12 +340,12 @@ def test_three_searches_give_away_no_more_than_epsilon_together() -> None:
     for row in itertools.product((-1.0, 1.0), "abc"):
         table = pl.DataFrame([(0.2, "a")] * 3 + [row], schema=["u", "y"], orient="row")
         law, asked = [], []
+        rows = Rows(open_table(table), schema, geometry)
+        release = released_often(mechanism, rows, PrivacyParameters(Budget(epsilon)), problem)
         for script in itertools.product(range(3), repeat=3):
-            noise = Scripted(script)
-            terms = PrivacyParameters(Budget(epsilon))
-            release = mechanism.release(Rows(open_table(table), schema, geometry), terms, None, noise, problem)
+            value, event = release(noise := Scripted(script))
             law.append(noise.chance)
-            asked.append((noise.asked, release.value.weights.tolist(), release.event))
+            asked.append((noise.asked, value.weights.tolist(), event))
         laws.append(law)
         seen.append(asked)
     assert all(asked == seen[0] for asked in seen)

@@ -200,6 +200,7 @@ def test_alphas_without_a_choice_are_refused() -> None:
         pf.Ridge(1.0, alphas=[1, 10], schema=SCHEMA, random_state=0).fit(table(100))
 
 
+@pytest.mark.usefixtures("few_refits")
 @pytest.mark.parametrize(("ours", "settings"), [(ours, settings) for ours, _, settings in MODELS])
 def test_a_saved_model_keeps_its_penalty_and_its_intervals(ours, settings, tmp_path) -> None:
     model = ours(1.0, schema=SCHEMA, random_state=0, **settings).fit(table(3000))

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from sklearn.base import clone
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import privfit as pf
 from privfit.models import ESTIMATORS
-from privfit.rows import Rows, memory_bytes, thread_count
+from privfit.rows import Rows, memory_bytes, one_blas_thread, thread_count
 from privfit.rows.workers import USUAL_MEMORY, WORKING_MEMORY, kept_bytes
 
 GENERATOR = np.random.default_rng(0)
@@ -152,3 +152,24 @@ def test_a_full_disk_ends_a_fit_before_the_charge(monkeypatch) -> None:
             clone(model).set_params(random_state=None, ledger=ledger, max_memory=1).fit(X, y)
         assert ledger.spent.epsilon == 0
         assert list(ledger.entries()) == []
+
+
+def test_no_thread_takes_back_a_limit_of_blas_that_another_relies_on() -> None:
+    """The first to leave restores nothing; the last restores what there was."""
+
+    def threads() -> set[int]:
+        return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+
+    with threadpool_limits(2, user_api="blas"):
+        before = threads()
+        if before != {2}:
+            pytest.skip("this BLAS has no two threads to limit")
+        first, second = one_blas_thread(), one_blas_thread()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert threads() == {1}
+        with one_blas_thread():
+            assert threads() == {1}
+        second.__exit__(None, None, None)
+        assert threads() == before

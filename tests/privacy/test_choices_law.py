@@ -18,6 +18,7 @@ from privfit.schema import Schema
 from privfit.statistics import RowFitness, TableFitness
 from privfit.tables import open_table
 from tests.privacy.laws import LAWS, excess, most_told, renyi
+from tests.support.genetic import released_often
 
 pytestmark = pytest.mark.usefixtures("in_this_thread")
 
@@ -78,13 +79,12 @@ def law_of(rows: tuple[float, ...], fitness, selection: str, adjacency: str, del
     terms = PrivacyParameters(Budget(EPSILON, delta), adjacency, 1, 100)
     mechanism = GeneticMechanism(selection, Breeding(candidates=3, parents=parents, mutation=0.25), rounds)
     law, asked, event = [], [], None
+    table = Rows(open_table(np.array(rows)[:, None]), SCHEMA, GEOMETRY)
+    release = released_often(mechanism, table, terms, Search(fitness, np.array([0.0]), np.array([4.0]), START))
     for script in scripts(rounds, parents, 3):
-        noise = Scripted(script)
-        table = Rows(open_table(np.array(rows)[:, None]), SCHEMA, GEOMETRY)
-        release = mechanism.release(table, terms, None, noise, Search(fitness, np.array([0.0]), np.array([4.0]), START))
+        value, event = release(noise := Scripted(script))
         law.append(noise.chance)
-        asked.append((noise.asked, release.value.tolist()))
-        event = release.event
+        asked.append((noise.asked, value.tolist()))
     assert math.isclose(math.fsum(law), 1.0)
     return law, asked, event
 

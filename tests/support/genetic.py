@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from privfit.losses import LOGISTIC, hinge, smooth_hinge
 from privfit.mechanisms import ERMProblem, PrivGene
+from privfit.mechanisms.base import AnyMechanism, PublicFacts
+from privfit.privacy import Draws, Event, PrivacyParameters
 from privfit.rows import CachedDesign, Rows
 from privfit.schema import Category, Geometry, Numeric, Schema
 from privfit.tables import open_table
@@ -52,6 +56,23 @@ def rows_of(rows: list[tuple], schema: Schema, geometry: Geometry) -> Rows:
 def kept_of(rows: tuple[tuple, ...], schema: Schema, geometry: Geometry) -> CachedDesign:
     """The rows of a table, read once for all that is asked of them: nothing changes them."""
     return CachedDesign(rows_of(list(rows), schema, geometry))
+
+
+def released_often(
+    mechanism: AnyMechanism, rows: Rows, terms: PrivacyParameters, problem: Any
+) -> Callable[[Any], tuple[Any, Event]]:
+    """What is released with one sampler or another: planned and read once, as `Mechanism.release` does each time."""
+    plan = mechanism.plan(PublicFacts.before_reading(rows, terms), problem)
+    data: list[Any] = []
+
+    def release(sampler: Any) -> tuple[Any, Event]:
+        draws = Draws(plan.event, sampler)
+        if not data:
+            data.append(mechanism.read(rows, plan, problem, draws))
+        with draws.charged():
+            return mechanism.draw(data[0], plan, draws), plan.event
+
+    return release
 
 
 def domain(schema: Schema) -> list[tuple]:

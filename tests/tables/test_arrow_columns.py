@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from privfit.schema import Category, Column, Numeric
-from privfit.tables import DataError, open_table
+from privfit.tables import DataError, open_table, table
 from privfit.tables.arrow_columns import arrow_values
 from privfit.tables.table import series_values
 
@@ -33,6 +33,18 @@ def by_duckdb(array: pa.Array, column: Column) -> Any:
     relation = pytest.importorskip("duckdb").connect().from_arrow(pa.table({'a "b"': array, "other": array}))
     table = open_table(relation)
     return np.concatenate([batch[0] for batch in table.read([column], [0], 7)])
+
+
+@pytest.mark.parametrize("levels", LEVELS.values(), ids=LEVELS.keys())
+def test_few_texts_have_the_levels_that_many_have(levels: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    column = Category("c", levels)
+    found = {}
+    for few in (0, 10**6):
+        monkeypatch.setattr(table, "FEW_TEXTS", few)
+        found[few] = series_values(pl.Series("c", [*TEXTS, *OTHERS]), column)
+    assert found[0].dtype == found[10**6].dtype == np.int32
+    np.testing.assert_array_equal(found[0], found[10**6])
+    assert {table.ABSENT, table.UNKNOWN} < set(found[0].tolist())
 
 
 @pytest.mark.parametrize("levels", LEVELS.values(), ids=LEVELS.keys())

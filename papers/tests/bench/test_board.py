@@ -14,7 +14,7 @@ from sklearn.metrics import log_loss, r2_score, roc_auc_score
 
 from privfit.privacy import seeded_generator
 from privfit.schema import Category, Numeric, Schema
-from privfit_papers.bench.board import runs
+from privfit_papers.bench.board import environments, runs
 from privfit_papers.bench.board.cells import Cell, Result
 from privfit_papers.bench.board.environments import NoEnvironment, interpreter
 from privfit_papers.bench.board.methods import METHODS, OURS, OURS_WITH_DELTA, OWN, Environment, Method
@@ -133,6 +133,10 @@ def test_a_peer_that_fails_or_dies_or_takes_too_long_is_told(tmp_path, monkeypat
 def test_an_environment_that_cannot_be_made_says_so_and_the_others_are_measured(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", "")
+    make = environments.venv.create  # the pip that is there already: to unpack another takes as long as all else
+    monkeypatch.setattr(
+        environments.venv, "create", lambda folder, clear, **_: make(folder, clear=clear, system_site_packages=True)
+    )
     missing = Environment("missing", "own", ("no-such-package-of-privfit==1",))
     cells = planned(
         table := table_of("numbers"),

@@ -166,7 +166,7 @@ def test_a_table_from_elsewhere_makes_other_cells() -> None:
     assert Work("tiny", cell, "folder").key != Work("tiny", cell, "generated").key
 
 
-def _command(out: Path, script: Path) -> list[str]:
+def _command(out: Path, script: Path, jobs: int) -> list[str]:
     script.write_text(SCRIPT)
     return [
         sys.executable,
@@ -177,7 +177,7 @@ def _command(out: Path, script: Path) -> list[str]:
         "--out",
         str(out),
         "--jobs",
-        "2",
+        str(jobs),
         "--offline",
         "--json",
     ]
@@ -209,7 +209,7 @@ def test_a_run_that_was_killed_or_interrupted_goes_on_and_loses_no_finished_cell
     assert kept.items() <= log.finished().items()
     assert len(log.finished()) >= 8
 
-    last = _started(tmp_path)
+    last = _started(tmp_path, jobs=1)
     _, told = last.communicate(timeout=300)
     assert last.returncode == 0, told
     cells = list(tiny_paper.PAPER.experiments[0].cells(False))
@@ -227,9 +227,9 @@ def test_a_run_that_was_killed_or_interrupted_goes_on_and_loses_no_finished_cell
     assert "✔ held" in page
 
 
-def _started(folder: Path) -> subprocess.Popen[str]:
+def _started(folder: Path, jobs: int = 2) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        _command(folder / "out", folder / "tiny_command.py"),
+        _command(folder / "out", folder / "tiny_command.py", jobs),
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
@@ -90,7 +91,7 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
         if self.intervals:
             return self._buying_intervals()
         chosen: AnyMechanism = self._mechanisms.choose(self.mechanism, type(self).__name__)
-        if "interactions" not in self._get_param_names():
+        if "interactions" not in _parameters_of(type(self)):  # type: ignore[arg-type]  # a class can be hashed
             return cast("ERMMechanismT", chosen)
         number = cast("int | str", self.interactions)  # another one is refused with the mechanism's parameters
         if chosen.takes_interactions:
@@ -287,6 +288,12 @@ class PerturbedModel(PrivateLinearModel[ERMMechanismT, ERMProblem, ERMFitT]):
 
 
 AnyPerturbedModel = PerturbedModel[Any, Any]
+
+
+@cache
+def _parameters_of(model: type[AnyPerturbedModel]) -> frozenset[str]:
+    """The names of the constructor's parameters, which every fit asks about."""
+    return frozenset(model._get_param_names())
 
 
 def automatic_numbers(parameters: PrivacyParameters, columns: int, n_rows: int | None) -> tuple[Numbers, int]:

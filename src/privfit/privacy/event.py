@@ -6,7 +6,7 @@ import json
 import math
 import operator
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -77,6 +77,10 @@ class Event:
     split: str = ""
     """The number of the split of the table, where a part of one was released on, and which part (`of_split`)."""
     split_part: str = ""
+    cost: Cost = field(init=False, repr=False, compare=False)
+    """What a ledger charges for it."""
+    of_split: tuple[str, str] | None = field(init=False, repr=False, compare=False)
+    """The split and its part; None for a release on the whole table."""
 
     def __post_init__(self) -> None:
         checked_adjacency(self.adjacency)
@@ -102,6 +106,8 @@ class Event:
                     f"The parts of an event {self.mechanism!r} spend {name} {shares:g}, and its price is {price:g}. "
                     "Parts spend at most the price. Nothing was charged."
                 )
+        object.__setattr__(self, "cost", Cost(exact(self.epsilon), exact(self.delta), exact(self.rho)))
+        object.__setattr__(self, "of_split", (self.split, self.split_part) if self.split else None)
 
     def promising(self, promise: tuple[Adjacency, int]) -> Event:
         """The same event as a ledger states it, where it was planned with `PrivacyParameters.promise`."""
@@ -211,16 +217,6 @@ class Event:
         scale = gaussian_scale(total, exact(rho))
         part = DiscreteGaussian(size=n_values, scale=scale, sensitivity=total, unit=unit, rho=rho)
         return cls(mechanism, budget.epsilon, budget.delta, rho, adjacency, rows_per_person, (part,))
-
-    @cached_property
-    def cost(self) -> Cost:
-        """What a ledger charges for it."""
-        return Cost(exact(self.epsilon), exact(self.delta), exact(self.rho))
-
-    @property
-    def of_split(self) -> tuple[str, str] | None:
-        """The split and its part; None for a release on the whole table."""
-        return (self.split, self.split_part) if self.split else None
 
     # -- what the parts say together ---------------------------------------------------------------
 

@@ -109,9 +109,7 @@ class CachedDesign(CachedRows[Chunk]):
             raise _too_many_levels()
         if max((self._longest + self._piece_rows + SHORT_ROWS) * groups, self._layout.n_codes) > MOST_PLACES:
             raise _too_wide(rows.geometry.n_columns)
-        self._least_rows = self._least(rows.known_rows or 0)
         self.read()
-        self._least_rows = self._least(self.n_rows)
         if self._chunks is not None:
             short = self._chunks[::-1]
             self._chunks = []
@@ -123,9 +121,10 @@ class CachedDesign(CachedRows[Chunk]):
         self.__dict__.update(kept.__dict__)
         self._smallest = None
 
-    def _least(self, n_rows: int) -> int:
-        """Rows of the shortest chunks of a table of so many."""
-        return max(SHORT_ROWS, min(self._longest, n_rows // MANY_CHUNKS))
+    @property
+    def _least_rows(self) -> int:
+        """Rows of the shortest chunks: of a table whose number of rows is not known yet, the fewest."""
+        return max(SHORT_ROWS, min(self._longest, (self.n_rows or self._rows.known_rows or 0) // MANY_CHUNKS))
 
     def _encode(self, batches: Iterator[Batch]) -> Iterator[Chunk]:
         return _joined(map(self._chunk, batches), self._longest)

@@ -16,6 +16,7 @@ from contextvars import Context
 from dataclasses import dataclass, replace
 from functools import cache
 from numbers import Integral, Real
+from threading import RLock
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -107,11 +108,30 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+_limit_lock = RLock()
+_limits: list[Any] = []
+"""Who wants a single thread of BLAS now; the first has set the limit, which the last to leave takes back."""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_limit_lock.acquire, after_in_parent=_limit_lock.release, after_in_child=_limit_lock.release
+    )
+
+
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Our own threads share the cores; BLAS threads on top of them only get in each other's way."""
-    with _blas().limit(limits=1, user_api="blas"):
+    """Our own threads share the cores; BLAS threads on top of them only get in each other's way.
+
+    The limit is that of the process: it is counted, so that no thread takes it back while another relies on it.
+    """
+    with _limit_lock:
+        _limits.append(_limits[0] if _limits else _blas().limit(limits=1, user_api="blas"))
+    try:
         yield
+    finally:
+        with _limit_lock:
+            limit = _limits.pop()
+            if not _limits:
+                limit.restore_original_limits()
 
 
 def in_order(threads: int, task: Callable[[Given], Made], pieces: Iterator[Given], ahead: int) -> Iterator[Made]:
@@ -124,28 +144,22 @@ def in_order(threads: int, task: Callable[[Given], Made], pieces: Iterator[Given
         for piece in pieces:
             yield Context().run(task, piece)
         return
-    with ThreadPoolExecutor(threads) as pool:
-        yield from _in_pool(pool, task, pieces, ahead)
-
-
-def _in_pool(
-    pool: ThreadPoolExecutor, task: Callable[[Given], Made], pieces: Iterator[Given], ahead: int
-) -> Iterator[Made]:
     pending: deque[Future[Made]] = deque()
     broken: Exception | None = None
-    while True:
-        try:
-            piece = next(pieces)
-        except StopIteration:
-            break
-        except Exception as error:  # what rows before it have to say comes first, however far ahead was read
-            broken = error
-            break
-        pending.append(pool.submit(task, piece))
-        if len(pending) > ahead:
+    with ThreadPoolExecutor(threads) as pool:
+        while True:
+            try:
+                piece = next(pieces)
+            except StopIteration:
+                break
+            except Exception as error:  # what rows before it have to say comes first, however far ahead was read
+                broken = error
+                break
+            pending.append(pool.submit(task, piece))
+            if len(pending) > ahead:
+                yield pending.popleft().result()
+        while pending:
             yield pending.popleft().result()
-    while pending:
-        yield pending.popleft().result()
     if broken is not None:
         raise broken
 

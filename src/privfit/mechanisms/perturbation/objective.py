@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal, Self
 
 import numpy as np
@@ -46,7 +47,7 @@ from privfit.mechanisms.perturbation.precision import (
     most_rows,
     precision_of,
     quiet_ridge,
-    solvable_ridge,
+    smallest_ridge,
     warning_of_ridge,
 )
 from privfit.mechanisms.perturbation.problem import ERMFit, ERMPlan, ERMProblem, Gradients
@@ -242,8 +243,10 @@ class ObjectivePerturbation(Perturbation):
         assert noise is not None
         parts: tuple[Part, ...] = noise.parts()
         rows = most_rows(parameters, facts.n_rows)
-        ridge = solvable_ridge(gradients, rows, found.ridge, noise)
-        precision = precision_of(gradients, rows, ridge, noise.bound, OBJECTIVE_TOLERANCE)
+        precise = partial(precision_of, gradients, rows, noise=noise.bound, tolerance=OBJECTIVE_TOLERANCE)
+        # a larger ridge than asked for is no less private: curvature costs less of epsilon
+        ridge = smallest_ridge(found.ridge, lambda ridge: precise(ridge=ridge).solves)
+        precision = precise(ridge=ridge)
         certificate, told, warning = None, ", as printed in 2008", ""
         if self.calibration != "paper":
             certificate, told = certificate_part(gradients, ridge, precision, noise, parameters.budget), ""

@@ -157,16 +157,6 @@ def precision_of(
     return Precision(ball, math.inf)
 
 
-def solvable_ridge(gradients: Gradients, rows: int, least: float, noise: ObjectiveNoise) -> float:
-    """The smallest ridge, from `least` on, with which a solver can promise a minimum for every table.
-
-    A larger ridge than asked for makes a perturbed objective no less private: curvature costs less of epsilon.
-    """
-    return smallest_ridge(
-        least, lambda ridge: precision_of(gradients, rows, ridge, noise.bound, OBJECTIVE_TOLERANCE).solves
-    )
-
-
 def quiet_ridge(
     gradients: Gradients,
     rows: int,
