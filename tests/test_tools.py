@@ -107,15 +107,16 @@ def test_a_fit_is_traced_from_its_entry_to_the_sampler(tmp_path: Path) -> None:
 
 
 MOST = {
-    "LogisticRegression": (264, 33, 112, 6),
-    "LinearRegression": (304, 46, 150, 7),
+    "LogisticRegression": (267, 34, 116, 6),
+    "LinearRegression": (304, 48, 150, 7),
 }
 """Functions, files, changes of file, frames to the sampler. To be lowered with what is reached. A sampler that rejects
 more or less varies the first and the third by one or two. Both take weights of rows and hand them on: one function and
 one frame more. LinearRegression perturbs an objective at this size, and measures what is left of the
 intercept, where it released moments before: it enters more than logistic regression. Parts of a split (how an event is
 stated, the sums of a ledger) and the columns that a step before selected are four functions and one file. How many
-knots numbers have asks for the public number of rows, and for these per column: two functions and one file.
+knots numbers have asks for the public number of rows, and for these per column: two functions and one file. What is
+settled before reading is a step of its own, so that a ledger can be asked before a stream is counted: three and one.
 """
 
 
