@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 from privfit.losses.stopped_hazard import TIME_STEPS, stopped_hazard
 from privfit.solvers import hazard_calibration
-from privfit.solvers.hazard_calibration import MarginalHazard, smooth_hazard
+from privfit.solvers.hazard_calibration import MarginalHazard, bisected, smooth_hazard
 
 GRID = np.linspace(0.0, 1.5, 41)
 
@@ -55,6 +55,13 @@ def test_the_mean_curvature_is_that_of_the_loss() -> None:
     slopes = marginal.slopes(0.7, 1.1)
     found = (slopes.at(step)[0] - slopes.at(-step)[0]) / (2 * step)
     assert slopes.at(0.0)[2] == pytest.approx(found, rel=1e-6)
+
+
+def test_searches_for_one_number_find_the_same_bits() -> None:
+    slopes = mixed(0.8).slopes(0.7, 1.1)
+    assert [slopes.slope(at) for at in (-3.0, 0.1, 2.0)] == [slopes.at(at)[0] for at in (-3.0, 0.1, 2.0)]
+    found = bisected(lambda at: np.array(slopes.slope(float(at))), np.array(-8.0), np.array(8.0))
+    assert slopes.mean == float(found)
 
 
 def test_shrinkage_makes_the_factor_larger_and_noise_smaller() -> None:

@@ -14,11 +14,11 @@ import polars as pl
 import pyarrow as pa
 
 from privfit.audit.black_box import black_box
-from privfit.audit.cases import Case, spacious_ledger
-from privfit.audit.density import loss_of_fit, watched_minima
-from privfit.audit.recording import RecordingNoise, noise_from
+from privfit.audit.cases import Case, UnkeptLedger, spacious_ledger
+from privfit.audit.density import Minimisation, loss_of_fit, watched_minima
+from privfit.audit.recording import Call, RecordingNoise, noise_from
 from privfit.audit.replay import Replay, Seen, compared, exceeds, watched_fit
-from privfit.audit.rows import Neighbours, RowMaker
+from privfit.audit.rows import Neighbours, Row, RowMaker
 from privfit.audit.table import Finding
 from privfit.privacy import Adjacency, BudgetExceeded, Ledger
 
@@ -48,16 +48,40 @@ FULL = Effort(runs=60, steps=20, every_setting=True, of_a_name=20_000)
 """The longest audit that ends within an hour on two cores. Chosen, not measured."""
 
 
-def fitted(case: Case, rows: RowMaker, pair: Neighbours, ledger: Ledger) -> tuple[Seen, Seen]:
-    """One table, and its neighbour with the same noisy values."""
-    made = [case.make(pair.adjacency, ledger, case.epsilon) for _ in range(2)]
-    first = watched_fit(made[0], case.frame(rows, pair, pair.left), ledger)
-    return first, watched_fit(made[1], case.frame(rows, pair, pair.right), ledger, first.noise.calls)
+@dataclass(frozen=True)
+class Fitted:
+    """A fit, that of a neighbour with the same noisy values, and the perturbed objectives that both minimised."""
+
+    one: Seen
+    other: Seen
+    minima: list[Minimisation]
+
+
+class PairFits:
+    """Fits of a case to pairs of neighbours, each pair once, however many attacks look at it."""
+
+    def __init__(self, case: Case) -> None:
+        self.case, self.rows = case, case.rows
+        self._ledgers = {adjacency: spacious_ledger() for adjacency in case.adjacencies}
+        self._found: dict[Neighbours, Fitted] = {}
+
+    def of(self, pair: Neighbours) -> Fitted:
+        """One table, and its neighbour with the same noisy values."""
+        if pair not in self._found:
+            with watched_minima() as minima:
+                first = self._seen(pair, pair.left)
+                self._found[pair] = Fitted(first, self._seen(pair, pair.right, first.noise.calls), minima)
+        return self._found[pair]
+
+    def _seen(self, pair: Neighbours, own: tuple[Row, ...], calls: list[Call] | None = None) -> Seen:
+        ledger = self._ledgers[pair.adjacency]
+        model = self.case.make(pair.adjacency, ledger, self.case.epsilon)
+        return watched_fit(model, self.case.frame(self.rows, pair, own), ledger, calls)
 
 
 def attack_black_box(case: Case, pair: Neighbours, runs: int) -> Finding:
     """Whole fits with secret noise on two tables, distinguished by what they show."""
-    ledger, rows = spacious_ledger(), case.rows
+    ledger, rows = spacious_ledger(kind=UnkeptLedger), case.rows
     result = black_box(
         lambda table: case.make(pair.adjacency, ledger, case.epsilon).fit(table),
         case.frame(rows, pair, pair.left),
@@ -70,13 +94,13 @@ def attack_black_box(case: Case, pair: Neighbours, runs: int) -> Finding:
     return case.finding("black box", (case.epsilon, result.lower_bound), result.runs, told)
 
 
-def attack_replay(case: Case, pairs: list[Neighbours], steps: int) -> Iterator[Finding]:
+def attack_replay(case: Case, pairs: list[Neighbours], steps: int, fits: PairFits | None = None) -> Iterator[Finding]:
     """Built-in neighbours, then hill climbing from the worst of them; one line for each, over both adjacencies."""
-    rows, ledgers = case.rows, {adjacency: spacious_ledger() for adjacency in case.adjacencies}
+    rows, own_fits = case.rows, fits or PairFits(case)
 
     def replay(pair: Neighbours) -> Replay:
-        seen = fitted(case, rows, pair, ledgers[pair.adjacency])
-        return compared(*seen, exact=not case.thresholded, declared=not case.fits_inside)
+        fit = own_fits.of(pair)
+        return compared(fit.one, fit.other, exact=not case.thresholded, declared=not case.fits_inside)
 
     tried = [(replay(pair), pair) for pair in pairs]
     yield _worst(case, "replay", tried)
@@ -93,16 +117,15 @@ def attack_replay(case: Case, pairs: list[Neighbours], steps: int) -> Iterator[F
         yield _worst(case, "worst rows", climbed)
 
 
-def attack_density(case: Case, pairs: list[Neighbours], steps: int) -> Iterator[Finding]:
+def attack_density(case: Case, pairs: list[Neighbours], steps: int, fits: PairFits | None = None) -> Iterator[Finding]:
     """The exact law of the weights of a perturbed objective, and of what is bought beside them; nothing where no
     objective is perturbed. Built-in neighbours, then hill climbing from the worst.
     """
-    rows, ledgers = case.rows, {adjacency: spacious_ledger() for adjacency in case.adjacencies}
+    rows, own_fits = case.rows, fits or PairFits(case)
 
     def attacked(pair: Neighbours) -> Replay | None:
-        with watched_minima() as minima:
-            one, other = fitted(case, rows, pair, ledgers[pair.adjacency])
-        return loss_of_fit(one, other, minima)
+        fit = own_fits.of(pair)
+        return loss_of_fit(fit.one, fit.other, fit.minima)
 
     lonely = [pair for pair in rows.lonely(case.rows_of_a_person) if pair.adjacency in case.adjacencies]
     tried = [(found, pair) for pair in pairs if (found := attacked(pair)) is not None]
@@ -147,20 +170,20 @@ def attack_order(case: Case, pair: Neighbours) -> Finding:
     ]
     if case.by_position:
         del frames[1:3]
-    found: dict[bytes, str] = {}
+    found, ledger = dict[bytes, str](), spacious_ledger(kind=UnkeptLedger)
     with tempfile.TemporaryDirectory() as folder:
         for told, table in (*frames, *_elsewhere(frames[0][1], Path(folder))):
-            found.setdefault(_shown(case, pair, table), told)
+            found.setdefault(_shown(case, pair, table, ledger), told)
     others = [told for told in found.values() if told != "as they are"]
     runs = len(frames) + len(ENGINES)
     return case.finding("order", (None, None), runs, f"bits depend on: {', '.join(others)}" if others else "")
 
 
-def _shown(case: Case, pair: Neighbours, table: object) -> bytes:
+def _shown(case: Case, pair: Neighbours, table: object, ledger: Ledger) -> bytes:
     """The bits of a seeded fit; those of its error, where it has one."""
     with noise_from(RecordingNoise(7)):
         try:
-            return shown_bits(case.make(pair.adjacency, spacious_ledger(), case.epsilon).fit(table))
+            return shown_bits(case.make(pair.adjacency, ledger, case.epsilon).fit(table))
         except Exception as error:
             return f"{type(error).__name__}: {error}".encode()
 
@@ -204,7 +227,7 @@ def attack_ledger(case: Case, pair: Neighbours) -> Finding:
     """An entry before the first draw, at the price that was asked; nothing drawn where the budget is too small."""
     table, faults = case.frame(case.rows, pair, pair.left), []
     ledger = spacious_ledger()
-    seen = watched_fit(case.make(pair.adjacency, ledger, case.epsilon), table, ledger)
+    seen = watched_fit(case.make(pair.adjacency, ledger, case.epsilon), table, ledger, watches=True)
     if not seen.noise.watched or min(seen.noise.watched) < 1:
         faults.append("noise is drawn before the charge")
     if [event.epsilon for event in seen.events] != [case.epsilon] and not any(event.rho for event in seen.events):

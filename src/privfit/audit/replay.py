@@ -54,23 +54,26 @@ class Replay:
         return 0.0 if self.found is None else self.found / self.claimed
 
 
-def watched_fit(model: Fits, table: object, ledger: Ledger, calls: list[Call] | None = None) -> Seen:
+def watched_fit(
+    model: Fits, table: object, ledger: Ledger, calls: list[Call] | None = None, watches: bool = False
+) -> Seen:
     """Fit with noise that is written down, or that answers as other calls did; errors are kept. The ledger is the
-    model's own.
+    model's own; how many entries it has at every call is written down where it `watches` them.
     """
     before, error = ledger.n_entries, ""
 
     def entries() -> int:
         return ledger.n_entries - before
 
-    noise = RecordingNoise(3, entries) if calls is None else ReplayingNoise(calls, entries)
+    watch = entries if watches else None
+    noise = RecordingNoise(3, watch) if calls is None else ReplayingNoise(calls, watch)
     with warnings.catch_warnings(record=True) as caught, noise_from(noise):
         warnings.simplefilter("always")
         try:
             model.fit(table)
         except Exception as raised:  # an error that depends on a row is what is looked for
             error = f"{type(raised).__name__}: {raised}"
-    events = [entry.event for entry in ledger.entries(entries())] if entries() else []
+    events = [entry.event for entry in ledger.entries(charged)] if (charged := entries()) else []
     return Seen(model, events, [str(one.message) for one in caught], error, noise)
 
 

@@ -17,6 +17,7 @@ from privfit.audit.attacks import (
     FULL,
     QUICK,
     Effort,
+    PairFits,
     attack_black_box,
     attack_density,
     attack_ledger,
@@ -138,8 +139,9 @@ def _attacks(case: Case, effort: Effort) -> Iterator[Finding]:
         yield attack_black_box(case, pairs[0], effort.runs_of(case))
     else:
         pairs = pairs[:: 2 if len(pairs) > 6 else 1][:5] + pairs[1:2]
-    yield from attack_replay(case, pairs, effort.steps)
-    yield from attack_density(case, pairs, effort.steps)
+    fits = PairFits(case)
+    yield from attack_replay(case, pairs, effort.steps, fits)
+    yield from attack_density(case, pairs, effort.steps, fits)
     yield attack_precision(case, pairs[0])
     yield attack_order(case, pairs[0])
     yield attack_ledger(case, pairs[0])

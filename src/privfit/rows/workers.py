@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from contextvars import Context
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import chain
 from numbers import Integral, Real
 from threading import RLock
 from typing import Any, Generic, TypeVar
@@ -137,13 +138,26 @@ def one_blas_thread() -> Iterator[None]:
 def in_order(threads: int, task: Callable[[Given], Made], pieces: Iterator[Given], ahead: int) -> Iterator[Made]:
     """What a task makes of the pieces, in their order, in so many threads, with few of them in work at a time.
 
-    Where the process has a single core, others would only wait for this thread: then it does the work, with numpy's
-    errors as a new thread has them, whatever the caller has set.
+    Where the process has a single core, or there is a single piece, others would only wait for this thread: then it
+    does the work, with numpy's errors as a new thread has them, whatever the caller has set.
     """
-    if thread_count(None) == 1:
-        for piece in pieces:
-            yield Context().run(task, piece)
-        return
+    broken: Exception | None = None
+    if thread_count(None) > 1 and (first := next(pieces, None)) is not None:
+        try:
+            second = next(pieces, None)
+        except Exception as error:  # what rows before it have to say comes first
+            second, broken = None, error
+        if second is not None:
+            yield from _in_pool(threads, task, chain((first, second), pieces), ahead)
+            return
+        pieces = iter((first,))
+    for piece in pieces:
+        yield Context().run(task, piece)
+    if broken is not None:
+        raise broken
+
+
+def _in_pool(threads: int, task: Callable[[Given], Made], pieces: Iterator[Given], ahead: int) -> Iterator[Made]:
     pending: deque[Future[Made]] = deque()
     broken: Exception | None = None
     with ThreadPoolExecutor(threads) as pool:

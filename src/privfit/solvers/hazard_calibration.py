@@ -25,6 +25,8 @@ MOST_MEAN, LARGEST_SPREAD, MOST_FACTOR = 8.0, 4.0, 3.0
 of thousands of times the usual one, and a factor of 2 belongs to a spread of 2. Chosen, not measured."""
 BISECTIONS = 32
 """Of every search: its interval divided by 2^32 is below what any figure shows."""
+TINY = float(np.finfo(float).tiny)
+"""Stands for 0 where a logarithm or a quotient is taken."""
 
 
 def bisected(rises: Callable[[Floats], Floats], low: Floats, high: Floats) -> Floats:
@@ -34,6 +36,14 @@ def bisected(rises: Callable[[Floats], Floats], low: Floats, high: Floats) -> Fl
         below = rises(middle) < 0
         low, high = np.where(below, middle, low), np.where(below, high, middle)
     return np.asarray((low + high) / 2, dtype=np.float64)
+
+
+def bisected_alone(rises: Callable[[float], float], low: float, high: float) -> float:
+    """Where one increasing function crosses zero: the same bits in a third of the time."""
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if rises(middle) < 0 else (low, middle)
+    return (low + high) / 2
 
 
 def smooth_hazard(ends: Floats, hazards: Floats, at: Floats) -> Floats:
@@ -73,12 +83,12 @@ class MarginalHazard:
         this spread: the mean of exp(-A0 e^score) is exp(-A).
         """
         sizes = spread * self.nodes
-        marginal = np.maximum(hazards, np.finfo(float).tiny)
+        marginal = np.maximum(hazards, TINY)
         risks = np.exp(sizes)[:, None]
 
         def missed(log_baseline: Floats) -> Floats:
             alive = self.masses @ np.exp(-np.exp(log_baseline) * risks)
-            return np.asarray(marginal + np.log(np.maximum(alive, np.finfo(float).tiny)))
+            return np.asarray(marginal + np.log(np.maximum(alive, TINY)))
 
         log = np.log(marginal)
         found = bisected(lambda at: -missed(at), log - sizes.max(), log - sizes.min())
@@ -92,7 +102,7 @@ class MarginalHazard:
         true = np.exp(factor * spread * self.nodes)[:, None]
         own = self.baseline(self.middles, factor * spread)
         risks = true * np.exp(-np.minimum(own * true, 700.0))
-        own_steps = self.steps * np.exp(-self.middles) / np.maximum(self.masses @ risks, np.finfo(float).tiny)
+        own_steps = self.steps * np.exp(-self.middles) / np.maximum(self.masses @ risks, TINY)
         alive = self.shares * np.exp(np.minimum(self.middles - own * true, 700.0))
         return MeanSlopes(fitted, spread, alive * fitted.steps, alive * own_steps * true)
 
@@ -103,10 +113,10 @@ class MarginalHazard:
     def spread(self, mean_square: float) -> float:
         """The spread of scores with this mean square, whose mean is that of `mean`."""
 
-        def rises(spread: Floats) -> Floats:
-            return np.asarray(spread**2 + self.mean(float(spread)) ** 2 - mean_square)
+        def rises(spread: float) -> float:
+            return spread**2 + self.mean(spread) ** 2 - mean_square
 
-        return float(bisected(rises, np.array(1e-3), np.array(LARGEST_SPREAD)))
+        return bisected_alone(rises, 1e-3, LARGEST_SPREAD)
 
     def factor(self, spread: float, shrinkage: float) -> float:
         """By what fitted scores of this spread have to be stretched: at the true size, the mean of slope times score is
@@ -117,7 +127,7 @@ class MarginalHazard:
             slopes = self.slopes(spread, factor)
             return -slopes.at(slopes.mean)[1] - shrinkage
 
-        return float(bisected(lambda at: np.array(falls(float(at))), np.array(0.0), np.array(MOST_FACTOR)))
+        return bisected_alone(falls, 0.0, MOST_FACTOR)
 
 
 @dataclass(frozen=True)
@@ -134,8 +144,14 @@ class MeanSlopes:
     @property
     def mean(self) -> float:
         """The mean of the scores at which the mean slope is 0."""
-        ends = np.array(-MOST_MEAN), np.array(MOST_MEAN)
-        return float(bisected(lambda at: np.array(self.at(float(at))[0]), *ends))
+        return bisected_alone(self.slope, -MOST_MEAN, MOST_MEAN)
+
+    def slope(self, mean: float) -> float:
+        """The mean slope, the first of what `at` has."""
+        risks = np.exp(mean + self.spread * self.marginal.nodes)[:, None]
+        stopped = 1.0 / (1.0 + self.marginal.middles * risks) ** 2
+        slopes = (stopped * (self.fitted * risks - self.true)).sum(axis=1)
+        return float(self.marginal.masses @ slopes)
 
     def at(self, mean: float) -> tuple[float, float, float]:
         """The means of the slope, of slope times score about its mean, and of the curvature."""
