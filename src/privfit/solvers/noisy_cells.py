@@ -85,15 +85,15 @@ def _within(grid: Floats, seen: Floats, variance: Floats) -> Floats:
     between = (grid[1:] + grid[:-1]) / 2
     low, high = np.array([grid[0], *between]), np.array([*between, grid[-1]])
     wide = (high - low) ** 2 / 12
-    return np.clip(grid + wide / (wide + variance) * (seen - grid), low, high)
+    return np.asarray(np.clip(grid + wide / (wide + variance) * (seen - grid), low, high))
 
 
 def _log_density(away: Floats, scale: float, sd: Floats) -> Floats:
     """The logarithm of the density of Laplace noise plus a normal error, but for a constant."""
-    scale = np.maximum(scale, 1e-3 * sd)
-    far, ratio = np.abs(away), sd / scale
-    sides = (sign * far / scale + log_ndtr(-sign * far / sd - ratio) for sign in (-1.0, 1.0))
-    return np.asarray(ratio**2 / 2 + np.logaddexp(*sides) - np.log(scale))
+    scales = np.maximum(scale, 1e-3 * sd)
+    far, ratio = np.abs(away), sd / scales
+    sides = (sign * far / scales + log_ndtr(-sign * far / sd - ratio) for sign in (-1.0, 1.0))
+    return np.asarray(ratio**2 / 2 + np.logaddexp(*sides) - np.log(scales))
 
 
 def _beside(likely: Floats, before: Floats) -> Floats:
