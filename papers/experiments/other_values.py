@@ -147,8 +147,6 @@ CONSTANTS = (
     ),
     Constant(PERTURBATION + "interaction_terms", "NOT_BY_CHANCE", with_pairs, (0.0, 0.3, 1.2)),
     Constant(PERTURBATION + "interaction_terms", "SOFT_COUNT", with_pairs, (5, 100)),
-    Constant(PERTURBATION + "interaction_terms", "STEADY", with_pairs, (1.5, 6.0)),
-    Constant(PERTURBATION + "interaction_terms", "FURTHEST", with_pairs, (0.75, 1.5)),
     Constant(PERTURBATION + "interaction_terms", "MOST_TIMES", with_pairs, (1, 5)),
     Constant(PERTURBATION + "interaction_terms", "MOST_CELLS", with_pairs, (100, 2000)),
     Constant(

@@ -28,7 +28,6 @@ from privfit.mechanisms.perturbation.interaction_terms import (
     InteractionTerms,
     enough_rows,
     menu_for,
-    newton_step,
 )
 from privfit.mechanisms.perturbation.objective import automatic_interactions
 from privfit.mechanisms.perturbation.problem import ERMProblem
@@ -429,14 +428,6 @@ def test_where_columns_add_up_little_is_lost() -> None:
         scores = [model.score(test.drop("y"), test["y"]) for model in models]
         losses.append(scores[1] - scores[0])
     assert np.mean(losses) < 0.004
-
-
-def test_a_newton_step_is_held_back_by_noise_and_by_limits() -> None:
-    slopes, curvatures = np.array([-50.0, 50.0, -1e6, 3.0]), np.array([100.0, 100.0, -5.0, 0.0])
-    assert newton_step(slopes, curvatures, 0.0) == pytest.approx([0.5, -0.5, 4.0, -3.0], rel=1e-4)
-    assert newton_step(slopes, curvatures, 100.0)[:2] == pytest.approx(
-        [50 / math.hypot(100, 300), -50 / math.hypot(100, 300)]
-    )
 
 
 def test_the_same_seed_gives_the_same_tables_and_secret_noise_makes_them_private() -> None:

@@ -1,10 +1,10 @@
 """Interaction terms: tables of scores for pairs of columns, after the weights of a perturbed objective.
 
 Most of epsilon goes to the perturbed objective. Its weights give every row's slope, that is, how far the fit misses it.
-A pair of columns whose cells have slopes that do not cancel is chosen by permute-and-flip; then one Newton step is made
-for every cell of it, from noisy sums of slopes and curvatures; and so on with the next pair. A number by itself, in
-fine cells, is one more pair to choose from. Nori, Caruana, Bu, Shen and Kulkarni (ICML 2021) fit additive models to
-noisy sums of residuals in this manner, without choosing pairs.
+A pair of columns whose cells have slopes that do not cancel is chosen by permute-and-flip; then one step is made for
+every cell of it, from noisy sums of slopes and curvatures (`solvers/noisy_cells.py`); and so on with the next pair. A
+number by itself, in fine cells, is one more pair to choose from. Nori, Caruana, Bu, Shen and Kulkarni (ICML 2021) fit
+additive models to noisy sums of residuals in this manner, without choosing pairs.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from privfit.mechanisms.perturbation.problem import ERMPlan, ERMProblem, PairTab
 from privfit.privacy import Budget, Draws, PrivacyError, PrivacyParameters, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import Laplace, Part, RandomBits, Selection
-from privfit.rows import CachedDesign, DesignSubset, InteractionCells, Interactions, Pair
+from privfit.rows import CachedDesign, DesignSubset, InteractionCells, Interactions, Pair, is_alone
 from privfit.schema import Geometry
+from privfit.solvers.noisy_cells import expected_steps
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -59,9 +60,6 @@ SCORE_BITS, LARGEST_WEIGHT = 36, 1 << 12
 NOT_BY_CHANCE, SOFT_COUNT = 0.6, 25
 """What is subtracted from the size of a cell's sum of slopes: 0.6 root(rows + 25) times the largest slope, so that
 pairs with many cells do not win by noise alone. See docs/constants.md."""
-STEADY, FURTHEST = 3.0, 4.0
-"""A Newton step is shortened where a curvature is below so many standard deviations of its noise, and is at most so
-long. See docs/constants.md."""
 MOST_INTERACTIONS = 20
 """More interaction terms would share too little of epsilon to be measured."""
 OF_256 = 256
@@ -262,8 +260,7 @@ class InteractionTerms:
             pair = left.pop(draws.select([own.score(*each) for each in both]))
             sums = [cells.sums([pair], responses, bits - STEP_BITS)[0] for responses in (own.slopes, own.curvatures)]
             slopes, curvatures = np.split(draws.add(np.concatenate(sums), at_most=True), 2)
-            sd = math.sqrt(2.0) * self.table_scale / own.curvature_unit
-            table = self._values(slopes / UNIT, curvatures / own.curvature_unit, sd)
+            table = self._values(pair, slopes / UNIT, curvatures / own.curvature_unit)
             found.append(PairTable(pair, table))
             cells.add(pair, np.rint(table * (1 << bits)).astype(np.int64))
         return tuple(found)
@@ -272,9 +269,10 @@ class InteractionTerms:
         """The rows that are looked at, with their scores in steps of 2^-bits."""
         return sample.cells(weights)
 
-    def _values(self, slopes: Floats, curvatures: Floats, sd: float) -> Floats:
+    def _values(self, pair: Pair, slopes: Floats, curvatures: Floats) -> Floats:
         """What each cell adds to scores, from noisy sums."""
-        return newton_step(slopes, curvatures, sd)
+        scales = (self.table_scale / UNIT, self.table_scale / self.gradients.curvature_unit)
+        return expected_steps(slopes, curvatures, scales, in_order=is_alone(pair))
 
 
 def check_interactions(number: object) -> None:
@@ -336,13 +334,6 @@ def menu_of(interactions: Interactions) -> list[Pair]:
     """The pairs of columns that can have a table, and numbers by themselves unless those would be too many."""
     pairs, alone = interactions.pairs(MOST_CELLS), interactions.alone()
     return pairs + alone if len(pairs) + len(alone) <= MOST_CHOICES else pairs
-
-
-def newton_step(slopes: Floats, curvatures: Floats, sd: float) -> Floats:
-    """What each cell adds to the scores of its rows: a Newton step towards slopes that cancel, held back where
-    curvatures are small beside their noise of this size.
-    """
-    return np.clip(-slopes / np.hypot(np.maximum(curvatures, 0.0), max(STEADY * sd, 1.0)), -FURTHEST, FURTHEST)
 
 
 def score_bits(columns: int) -> int:

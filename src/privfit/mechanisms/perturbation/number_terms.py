@@ -94,7 +94,7 @@ class NumberTerms(InteractionTerms):
     def _cells(self, sample: CachedDesign, weights: Floats, bits: int) -> InteractionCells:
         return sample.cells(weights, Residuals(self.centre, self.unit, 1 << bits))
 
-    def _values(self, slopes: Floats, curvatures: Floats, sd: float) -> Floats:
+    def _values(self, pair: Pair, slopes: Floats, curvatures: Floats) -> Floats:
         return shrunken_step(slopes, curvatures, 2.0 * (self.table_scale / UNIT) ** 2)
 
     def tables(self, design: CachedDesign, weights: Floats, draws: Draws) -> tuple[PairTable, ...]:
