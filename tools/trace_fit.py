@@ -20,14 +20,13 @@ What is counted, between entering `fit` and leaving it:
   in privacy/noise.py or privacy/samplers/ when OpenDP or the operating system's entropy is used. The sampler does not
   count.
 
-Only the thread that calls `fit` is traced: what workers do to a chunk of rows is the same function many times over.
-All cores of the machine are used, because on a single one that thread does their work too.
+What is done to a chunk of rows does not count: it is the same function many times over, in threads of their own, or by
+the thread that calls `fit` where there is a single chunk or a single core.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
 import warnings
@@ -56,6 +55,8 @@ FEATURES: list[pf.Numeric | pf.Category] = [
 OURS = Path(pf.__file__).parent
 SAMPLERS = (str(OURS / "privacy" / "noise.py"), str(OURS / "privacy" / "samplers"))
 THEIRS = Path(sklearn.__file__).parent
+WORK = "in_order"
+"""The function of rows/workers.py that has pieces of a table worked on."""
 OPENDP = str(Path(opendp.__file__).parent)
 
 
@@ -67,10 +68,16 @@ class Trace:
     entered: dict[CodeType, None] = field(default_factory=dict)
     before_draw: int | None = None
     frames: int = 0
+    chunks: int = 0
+    """How deep this is in work on a chunk of rows."""
 
     def __call__(self, frame: FrameType, event: str, called: Any) -> None:
         """The hook of `sys.setprofile`."""
-        if event == "call":
+        if event.startswith("c_") and frame.f_code.co_name == WORK and getattr(called, "__name__", "") == "run":
+            self.chunks += 1 if event == "c_call" else -1
+        elif self.chunks:
+            return
+        elif event == "call":
             self._enter(frame)
         elif event == "c_call" and getattr(called, "__name__", "") == "urandom":
             self._draw(frame)
@@ -175,8 +182,6 @@ def main() -> None:
     parser.add_argument("--list", action="store_true", help="name the functions, in order")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, range(os.cpu_count() or 1))
     print_row("", ["functions", "files", "changes", "before", "frames"])
     with tempfile.TemporaryDirectory() as folder:
         for name, trace in fits(table(), Path(folder)):
