@@ -15,8 +15,10 @@ from privfit.mechanisms import Summary
 from privfit.mechanisms.summaries import cells, means, quantiles
 from privfit.mechanisms.summaries.cells import Cells, RowsWithin, around
 from privfit.mechanisms.summaries.means import Mean
+from privfit.mechanisms.summaries.means_of_described import MeanOfDescribed
+from privfit.mechanisms.summaries.numbers import Number
 from privfit.mechanisms.summaries.quantiles import Quantiles
-from privfit.mechanisms.summaries.questions import Question, SummaryProblem
+from privfit.mechanisms.summaries.questions import Question, Share, SummaryProblem
 from privfit.privacy import Budget, PrivacyParameters
 from privfit.rows import Rows
 from privfit.statistics.quantiles import FineGrid, checked_quantile, fine_grid, quantile_scores, window_counts
@@ -36,6 +38,7 @@ QUESTIONS: dict[str, Question] = {
     "three quantiles": Quantiles(GRID, (Fraction(1, 4), HALF, Fraction(3, 4))),
     "mean": Mean(GRID),
     "mean of both signs": Mean(SIGNED_GRID),
+    "described": Number(GRID, (HALF, Fraction(9, 10))),
     "cells": Cells(pf.Numeric("x", 0, 4, bins=[1, 2, 3])),
     "two cells": Cells(pf.Numeric("x", 0, 4, bins=[2])),
     "within": RowsWithin(pf.Numeric("x", 0, 4, bins=[1, 3]), (1,)),
@@ -115,6 +118,7 @@ def test_what_is_paid_for_is_used(name: str) -> None:
         ("median", quantiles, "quantile_sensitivity", lambda quantile, adjacency: 1024 * quantile.denominator),
         ("90%", quantiles, "quantile_sensitivity", lambda quantile, adjacency: 1024 * quantile.denominator),
         ("mean", means, "clipped_values", lambda *facts: 4 * np.arange(4) << 20),
+        ("described", means, "clipped_values", lambda *facts: 40 * np.arange(4) << 20),
         ("median", quantiles, "window_counts", lambda *facts: 20 * window_counts(*facts)),
         ("within", cells, "make_block", None),
     ],
@@ -126,6 +130,66 @@ def test_a_bound_that_is_too_small_is_seen(name: str, module: Any, attribute: st
     else:
         monkeypatch.setattr(module, attribute, wrong)
     assert max(largest(question, adjacency, 1)[0] for adjacency in ("replace-one", "add-remove")) > EPSILON
+
+
+# -- a mean that quantiles say how to clip -----------------------------------------------------------
+
+INCOMES = fine_grid(pf.Numeric("income", 0, 1e6), 256)
+BOTH = (HALF, Fraction(9, 10))
+
+
+def share(rows: int = 10_000, epsilon: str = "1/100", adjacency: str = "replace-one") -> Share:
+    return Share(Fraction(epsilon), adjacency, 1, rows)
+
+
+def places(*values: float) -> list[int]:
+    return np.searchsorted(INCOMES.upper_ends, values).tolist()
+
+
+def test_which_way_a_mean_goes_is_public() -> None:
+    """By the column, the quantiles and rows times epsilon: the same for all tables."""
+    assert MeanOfDescribed(INCOMES, BOTH).suits(share())
+    assert not MeanOfDescribed(INCOMES, BOTH).suits(share(10**6))
+    assert not MeanOfDescribed(INCOMES, BOTH).suits(share(1))  # how many rows there are is not known
+    assert not MeanOfDescribed(INCOMES, (HALF,)).suits(share())
+    assert not MeanOfDescribed(INCOMES, (Fraction(1, 10), Fraction(9, 10))).suits(share())
+    assert not MeanOfDescribed(SIGNED_GRID, BOTH).suits(share())
+    for own in (share(), share(10**6), share(1), share(adjacency="add-remove")):
+        parts = Number(INCOMES, BOTH).parts(own)
+        assert sum(Fraction(str(part.epsilon)) for part in parts) <= own.epsilon * Fraction(1_000_001, 1_000_000)
+
+
+def test_values_are_clipped_at_a_multiple_of_the_highest_quantile() -> None:
+    mean = MeanOfDescribed(INCOMES, BOTH)
+    assert mean._bounds(places(30_000, 80_000), share()) == pytest.approx((0, 120_000), rel=0.02)
+    assert mean._bounds(places(30_000, 80_000), share(40_000)) == pytest.approx((0, 240_000), rel=0.02)
+    assert mean._bounds(places(30_000, 900_000), share()) == (0, 1e6)
+    assert mean._bounds([0, 0], share()) == (0, 1e6)  # nearly all values at the lower bound say nothing of the rest
+    assert mean._tail([0, 0], 1e6) == (0.0, 0.0)
+
+
+def test_the_tail_is_that_of_both_laws() -> None:
+    """Through the quantiles of a log-normal law: half of its own tail and half of an exponential one."""
+    mean, drawn = MeanOfDescribed(INCOMES, BOTH), np.random.default_rng(0).lognormal(10, 0.8, 400_000)
+    first, last = np.quantile(drawn, [0.5, 0.9])
+    end = 1.5 * last
+    scale = (last - first) / np.log(5)
+    wanted = (np.maximum(drawn - end, 0).mean() + 0.1 * np.exp((last - end) / scale) * scale) / 2
+    added, unsure = mean._tail(places(first, last), end)
+    assert added == pytest.approx(wanted, rel=0.05)
+    assert unsure > 0
+    for odd in ((0, last), (last, last), (first, 2 * first)):
+        assert all(np.isfinite(mean._tail(places(*odd), end)))
+
+
+def test_means_of_few_rows_are_much_better_than_with_bounds_that_are_bought() -> None:
+    """Medians of relative errors over 20 tables: 2.5 to 5% where it was 7 to 10% (`privfit bench description`)."""
+    schema, errors = pf.Schema([pf.Numeric("income", 0, 1e6)]), []
+    for seed in range(20):
+        values = np.random.default_rng(seed).lognormal(10.3, 0.75, 10_000)
+        found = pf.describe(values[:, None], schema, epsilon=0.1, random_state=seed)["income"]["mean"]
+        errors.append(abs(found / values.mean() - 1))
+    assert np.median(errors) < 0.05
 
 
 # -- statistics ------------------------------------------------------------------------------------

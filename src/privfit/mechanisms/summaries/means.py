@@ -50,8 +50,6 @@ class Mean(Question):
         return self.grid.block(start)
 
     def parts(self, share: Share) -> tuple[Part, ...]:
-        private_count = share.adjacency == "add-remove"
-        for_sum = 1 - FOR_BOUNDS - FOR_SQUARES - (FOR_COUNT if private_count else 0)
         bounds = Selection(
             rule="permute-and-flip",
             scale=share.scale(UNIT, FOR_BOUNDS),
@@ -59,20 +57,11 @@ class Mean(Question):
             epsilon=float(share.epsilon * FOR_BOUNDS),
             purpose="bounds",
         )
-        total = share.laplace(1, STEP, unit=STEP, part=for_sum)
-        squares = share.laplace(1, STEP, unit=STEP, part=FOR_SQUARES, purpose="intervals")
-        if not private_count:
-            return bounds, total, squares
-        return bounds, total, squares, share.laplace(1, 1, part=FOR_COUNT, purpose="number of rows")
+        return bounds, *noises(share, FOR_BOUNDS)
 
     def draw(self, counts: Integers, share: Share, draws: Draws) -> tuple[int, list[int]]:
         place = draws.select(self._scores(counts, share))
-        values = clipped_values(self.grid, *self._bounds(place)).astype(object)
-        held = counts.astype(object)
-        sums = [int(held @ values), int(held @ (values * values)) // STEP]
-        if share.adjacency == "add-remove":
-            sums.append(int(counts.sum()))
-        return place, [int(draws.add(np.array([one], dtype=np.int64))[0]) for one in sums]
+        return place, drawn_sums(self.grid, self._bounds(place), counts, share, draws)
 
     def _allowed(self, share: Share) -> float:
         return tolerated(HELD, share.n_rows, share.scale(UNIT, FOR_BOUNDS) / UNIT)
@@ -105,13 +94,45 @@ class Mean(Question):
 
     def figures(self, drawn: tuple[int, list[int]], share: Share) -> Figures:
         place, sums = drawn
-        noises = [part for part in self.parts(share) if isinstance(part, Laplace)]
-        rows = max(float(sums[2]), 1.0) if len(sums) > 2 else float(share.n_rows)
-        inside = min(max(sums[0] / STEP / rows, 0.0), 1.0)
-        variance = min(max(sums[1] / STEP / rows - inside**2, 0.0), 0.25)
-        error = variance / rows + (noises[0].sd / rows) ** 2
-        if len(noises) > 2:
-            error += (inside * noises[2].sd / rows) ** 2
-        (low, high), (added, unsure) = self._bounds(place), self._tail(place, share)
-        middle, half = low + (high - low) * inside + added, (high - low) * NORMAL * math.sqrt(error) + unsure
-        return {"mean": Interval(*np.array([[middle], [middle - half], [middle + half]]))}
+        return {"mean": mean_of(sums, noises(share, FOR_BOUNDS), self._bounds(place), self._tail(place, share), share)}
+
+
+# -- sums of clipped values, and what follows from them ------------------------------------------------
+
+
+def noises(share: Share, aside: Fraction = Fraction(0)) -> tuple[Laplace, ...]:
+    """The noise on the sum of clipped values, on that of their squares and, where it is private, on the number of rows;
+    a part of the price is spent on something else.
+    """
+    private_count = share.adjacency == "add-remove"
+    for_sum = 1 - aside - FOR_SQUARES - (FOR_COUNT if private_count else 0)
+    total = share.laplace(1, STEP, unit=STEP, part=for_sum)
+    squares = share.laplace(1, STEP, unit=STEP, part=FOR_SQUARES, purpose="intervals")
+    return (total, squares, share.laplace(1, 1, part=FOR_COUNT, purpose="number of rows"))[: 2 + private_count]
+
+
+def drawn_sums(grid: FineGrid, bounds: tuple[float, float], counts: Integers, share: Share, draws: Draws) -> list[int]:
+    """The noisy sums of the values of a column, clipped to these bounds and scaled to [0, STEP]."""
+    values = clipped_values(grid, *bounds).astype(object)
+    held = counts.astype(object)
+    sums = [int(held @ values), int(held @ (values * values)) // STEP]
+    if share.adjacency == "add-remove":
+        sums.append(int(counts.sum()))
+    return [int(draws.add(np.array([one], dtype=np.int64))[0]) for one in sums]
+
+
+def mean_of(
+    sums: list[int], noise: tuple[Laplace, ...], bounds: tuple[float, float], tail: tuple[float, float], share: Share
+) -> Interval:
+    """The mean with its interval, of noisy sums; the tail is what is added for values beyond the bounds, and how much
+    of that is uncertain.
+    """
+    rows = max(float(sums[2]), 1.0) if len(sums) > 2 else float(share.n_rows)
+    inside = min(max(sums[0] / STEP / rows, 0.0), 1.0)
+    variance = min(max(sums[1] / STEP / rows - inside**2, 0.0), 0.25)
+    error = variance / rows + (noise[0].sd / rows) ** 2
+    if len(noise) > 2:
+        error += (inside * noise[2].sd / rows) ** 2
+    (low, high), (added, unsure) = bounds, tail
+    middle, half = low + (high - low) * inside + added, (high - low) * NORMAL * math.sqrt(error) + unsure
+    return Interval(*np.array([[middle], [middle - half], [middle + half]]))

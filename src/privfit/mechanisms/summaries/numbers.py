@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit.mechanisms.summaries.means import Mean
+from privfit.mechanisms.summaries.means_of_described import MeanOfDescribed
 from privfit.mechanisms.summaries.quantiles import Quantiles
 from privfit.mechanisms.summaries.questions import Figures, Question, Share
 from privfit.privacy import Draws
@@ -38,29 +39,41 @@ class Number(Question):
     def block(self, start: int) -> Block:
         return self.grid.block(start)
 
-    @property
-    def _questions(self) -> tuple[tuple[Question, Fraction], ...]:
-        if not self.quantiles:
-            return ((Mean(self.grid), Fraction(1)),)
-        return (Quantiles(self.grid, self.quantiles), 1 - FOR_MEAN), (Mean(self.grid), FOR_MEAN)
+    def _shares(self, share: Share) -> tuple[Share, Share]:
+        """Of the quantiles, and of the mean."""
+        for_mean = FOR_MEAN if self.quantiles else Fraction(1)
+        return replace(share, epsilon=share.epsilon * (1 - for_mean)), replace(share, epsilon=share.epsilon * for_mean)
 
-    def _shares(self, share: Share) -> list[tuple[Question, Share]]:
-        return [(own, replace(share, epsilon=share.epsilon * part)) for own, part in self._questions]
+    def _after(self, for_mean: Share) -> MeanOfDescribed | None:
+        """The mean that quantiles say how to clip, where they do."""
+        after = MeanOfDescribed(self.grid, self.quantiles)
+        return after if self.quantiles and after.suits(for_mean) else None
 
     def parts(self, share: Share) -> tuple[Part, ...]:
         """Those of the mean are not what a report describes first: their units are others."""
-        found: list[Part] = []
-        for question, own in self._shares(share):
-            aside = isinstance(question, Mean) and bool(self.quantiles)
-            parts = question.parts(own)
-            found += [replace(part, purpose="mean") if aside and part.purpose == RELEASE else part for part in parts]
-        return tuple(found)
+        for_quantiles, for_mean = self._shares(share)
+        mean = (self._after(for_mean) or Mean(self.grid)).parts(for_mean)
+        if not self.quantiles:
+            return mean
+        aside = (replace(part, purpose="mean") if part.purpose == RELEASE else part for part in mean)
+        return (*Quantiles(self.grid, self.quantiles).parts(for_quantiles), *aside)
 
     def draw(self, counts: Integers, share: Share, draws: Draws) -> list[Any]:
-        return [question.draw(counts, own, draws) for question, own in self._shares(share)]
+        for_quantiles, for_mean = self._shares(share)
+        after = self._after(for_mean)
+        if not self.quantiles:
+            return [Mean(self.grid).draw(counts, for_mean, draws)]
+        found = Quantiles(self.grid, self.quantiles).draw(counts, for_quantiles, draws)
+        if after is None:
+            return [found, Mean(self.grid).draw(counts, for_mean, draws)]
+        return [found, after.draw(counts, found[0], for_mean, draws)]
 
     def figures(self, drawn: list[Any], share: Share) -> Figures:
-        found: dict[str, Any] = {}
-        for (question, own), values in zip(self._shares(share), drawn, strict=True):
-            found |= question.figures(values, own)
-        return found
+        for_quantiles, for_mean = self._shares(share)
+        after = self._after(for_mean)
+        if not self.quantiles:
+            return Mean(self.grid).figures(drawn[0], for_mean)
+        found = Quantiles(self.grid, self.quantiles).figures(drawn[0], for_quantiles)
+        if after is None:
+            return {**found, **Mean(self.grid).figures(drawn[1], for_mean)}
+        return {**found, **after.figures(drawn[1], drawn[0][0], for_mean)}
