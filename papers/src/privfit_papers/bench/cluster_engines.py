@@ -20,6 +20,9 @@ from privfit_papers.bench.speed import bench_ledger
 
 BATCH_ROWS = 1 << 18
 """Rows of an Arrow batch, as in a fit."""
+KEPT = 1 << 28
+"""Bytes of free memory that a worker of Dask keeps, as docs/engines.md advises: by itself 64 KB, and three times as
+slow."""
 
 
 def as_written(path: Path, source: Path) -> None:
@@ -38,8 +41,12 @@ def one_process(path: str, columns: Sequence[str]) -> None:
 
 @cache
 def _client() -> Any:
+    import dask
     from distributed import Client, LocalCluster
 
+    dask.config.set(
+        {f"distributed.nanny.pre-spawn-environ.MALLOC_{what}_THRESHOLD_": KEPT for what in ("TRIM", "MMAP")}
+    )
     return Client(LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0"))
 
 
