@@ -6,6 +6,7 @@ Dask is measured against a fit in one process, Spark against a `mapInArrow` that
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -19,6 +20,9 @@ from privfit_papers.bench.speed import bench_ledger
 
 BATCH_ROWS = 1 << 18
 """Rows of an Arrow batch, as in a fit."""
+KEPT = 1 << 28
+"""Bytes of free memory that a worker of Dask keeps, as docs/engines.md advises: by itself 64 KB, and three times as
+slow."""
 
 
 def as_written(path: Path, source: Path) -> None:
@@ -37,9 +41,18 @@ def one_process(path: str, columns: Sequence[str]) -> None:
 
 @cache
 def _client() -> Any:
+    import dask
     from distributed import Client, LocalCluster
 
+    dask.config.set(
+        {f"distributed.nanny.pre-spawn-environ.MALLOC_{what}_THRESHOLD_": KEPT for what in ("TRIM", "MMAP")}
+    )
     return Client(LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0"))
+
+
+def workers_cpu() -> float:
+    """Seconds of the processor that Dask's workers have taken so far; Spark's are not counted."""
+    return sum(_client().run(time.process_time).values()) if _client.cache_info().currsize else 0.0
 
 
 def dask_frame(path: str) -> Any:

@@ -85,7 +85,10 @@ class EngineRatio:
 
     @property
     def cpu_ratio(self) -> float:
-        """The same in time of the processor, in which others on the machine hardly show. A server's is not in it."""
+        """The same in time of the processor, in which others on the machine hardly show.
+
+        That of a server and of Spark's workers is not in it.
+        """
         return self.fit_cpu / self.read_cpu
 
     def to_dict(self) -> dict[str, float | str]:
@@ -361,9 +364,10 @@ def _turn(side: str, source: Source, model: str, place: str) -> None:
 
 def _answer(side: str, name: str, model: str, place: str) -> None:
     for _ in sys.stdin:
-        start, begun = time.perf_counter(), time.process_time()
+        start, begun = time.perf_counter(), time.process_time() + clusters.workers_cpu()
         _turn(side, KNOWN[name], model, place)
-        spent = {"seconds": time.perf_counter() - start, "cpu": time.process_time() - begun}
+        spent = {"seconds": time.perf_counter() - start}
+        spent["cpu"] = time.process_time() + clusters.workers_cpu() - begun
         print(json.dumps({**spent, "gigabytes": peak_gigabytes()}), flush=True)
 
 
