@@ -3,6 +3,7 @@
     python papers/experiments/coverage.py [runs per cell]
     python papers/experiments/coverage.py --own [runs per cell]
     python papers/experiments/coverage.py --models [runs per cell] [rows,rows] [model ...]
+    python papers/experiments/coverage.py --line model rows correlation epsilon runs [first seed]
 
 Every run makes a new table and a new release. Counted: all coefficients of all runs that are identified; "identified"
 is their share, "width" is of them. "kept" is the mean share of directions that shrinkage left standing.
@@ -14,7 +15,7 @@ coefficient: the share of runs in which it is identified, and the share of those
 With --models each coefficient and the intercept of other models is counted by itself, on four columns of which the
 first two have a correlation of 0 or .9. Shown are the least share of runs in which one is identified, and the least and
 the largest coverage of those that are identified in at least ten runs; medians of half-widths and of the share of the
-variance that is noise.
+variance that is noise. With --line it is one line of that table, of tables with other seeds.
 """
 
 from __future__ import annotations
@@ -187,6 +188,11 @@ def cell(
 def main() -> None:
     if sys.argv[1:2] == ["--own"]:
         own_coverage(int((sys.argv[2:] or ["60"])[0]))
+        return
+    if sys.argv[1:2] == ["--line"]:
+        name, n_rows, correlation, epsilon, number, *first = sys.argv[2:]
+        start = int((first or ["0"])[0])
+        print(coverage_of(name, float(correlation), int(n_rows), float(epsilon), range(start, start + int(number))))
         return
     if sys.argv[1:2] == ["--models"]:
         rows = [int(number) for number in (sys.argv[3:4] or ["5000,50000"])[0].split(",")]
