@@ -6,6 +6,7 @@ import copy
 import io
 import math
 import multiprocessing
+import os
 import pickle
 import sqlite3
 import warnings
@@ -430,9 +431,11 @@ def test_a_ledger_whose_file_is_gone_refuses_and_is_not_started_again(kept, use)
 def test_a_file_that_vanishes_between_two_looks_is_not_started_again(path, use, monkeypatch):
     ledger = pf.Ledger(path, epsilon=1.0)
     path.unlink()
-    monkeypatch.setattr("privfit.privacy.ledger.file.is_there", lambda path: True)
-    with pytest.raises(pf.LedgerError, match="cannot be read or written"):
-        USES[use](ledger)
+    looked, facts = os.stat, os.stat(path.parent)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "stat", lambda asked, **told: facts if asked == path else looked(asked, **told))
+        with pytest.raises(pf.LedgerError, match="cannot be read or written"):
+            USES[use](ledger)
     assert list(path.parent.iterdir()) == []
 
 

@@ -14,7 +14,6 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -315,12 +314,18 @@ def test_a_folder_that_may_not_be_entered_refuses(open_folder):
 def test_a_ledger_that_cannot_be_looked_up_is_not_said_to_be_gone(tmp_path, monkeypatch):
     """Since Python 3.14 `Path.exists` answers no where the system refuses to answer."""
 
-    def refuse(path):
-        raise PermissionError(errno.EACCES, "Permission denied")
+    looked, path = os.stat, tmp_path / "ledger.db"
 
-    ledger = pf.Ledger(tmp_path / "ledger.db", epsilon=1.0)
+    def refuse(asked, **told):
+        if asked == path:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return looked(asked, **told)
+
+    ledger = pf.Ledger(path, epsilon=1.0)
     with monkeypatch.context() as patched:
-        patched.setattr("privfit.privacy.ledger.making.os", SimpleNamespace(stat=refuse))
+        patched.setattr(os, "stat", refuse)
+        with pytest.raises(PermissionError):
+            is_there(path)
         with pytest.raises(pf.LedgerError, match=r"cannot be read or written.*Permission denied"):
             ledger.charge(0.1)
     assert not is_there(tmp_path / "other.db")

@@ -87,7 +87,7 @@ def hashed_series(series: pl.Series, column: PersonColumn) -> Values:
 
 
 def _checked(series: pl.Series, column: PersonColumn) -> pl.Series:
-    """A column of texts or integers; whole numbers are integers."""
+    """A column of texts or integers; floats without a fraction count as integers."""
     dtype = series.dtype
     if dtype.is_float():
         series = series.fill_nan(None)

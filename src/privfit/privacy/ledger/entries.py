@@ -49,8 +49,10 @@ class Entry:
     hash: str = ""
 
     def to_dict(self) -> dict[str, object]:
-        """The entry as plain values."""
-        return asdict(self)
+        """The entry as plain values: the event's price as it was stated, and not once more as fractions."""
+        plain = asdict(self)
+        del plain["event"]["cost"]
+        return plain
 
 
 @dataclass(frozen=True)

@@ -84,11 +84,13 @@ class FilePlace(Place):
     def transaction(self, write: bool) -> Iterator[FileRecords]:
         """The connection is alone with the file from before it is opened until after it is closed."""
         try:
-            if not is_there(self.path):
+            try:
+                os.stat(self.path)
+            except (FileNotFoundError, NotADirectoryError):
                 raise LedgerError(
                     f"The ledger {self.name!r} is gone, and what it had spent with it. Nothing was charged or "
                     "released. Restore the file; a ledger is never started again by itself."
-                )
+                ) from None
             with alone(self.path, _WAIT_SECONDS), self._opened() as connection:
                 connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
                 try:
