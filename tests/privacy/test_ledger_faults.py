@@ -21,7 +21,7 @@ import pytest
 import privfit as pf
 from privfit.privacy import Event, SecureNoise
 from privfit.privacy.ledger import file as ledger_file
-from privfit.privacy.ledger.making import is_there
+from privfit.privacy.ledger.file import is_there
 from tests.support.kept_ledgers import KeptInFile
 from tests.support.processes import finish, go, in_child, start
 
