@@ -16,15 +16,17 @@ from scipy.special import log_ndtr
 
 Floats = NDArray[np.float64]
 
-HALF = (0.08, 0.16, 0.3, 0.5, 0.8, 1.2, 1.8, 2.6, 4.0)
-EFFECTS = np.array([*(-step for step in reversed(HALF)), 0.0, *HALF])
-"""Effects that are weighed, the ends of a bin about each halfway: finer ones take longer. Not varied."""
+POSITIVE = np.array([0.08, 0.16, 0.3, 0.5, 0.8, 1.2, 1.8, 2.6, 4.0])
+"""Positive effects that are weighed; a bin about each ends halfway to the next. More take longer. Not varied, but for
+the largest, which is what it was for Newton steps: docs/classifiers.md."""
+EFFECTS = np.concatenate([-POSITIVE[::-1], [0.0], POSITIVE])
+"""All effects that are weighed."""
 FALLS, NONE = 1.5, 0.3
 """How effects are distributed before sums are seen: with density exp(-1.5 |effect|), and 0.3 to 1 with no effect:
 papers/experiments/noisy_cells.py."""
 CHANGES = 0.2
-"""The chance that half of a part of a number has an effect that its other half does not tell about: more trusts each
-cell, fewer smooths: papers/experiments/noisy_cells.py."""
+"""The probability that half of a part of a number has an effect drawn anew: a larger one trusts each cell, a smaller
+one smooths: papers/experiments/noisy_cells.py."""
 OF_SAMPLING = 0.6
 """The variance of a row's slope over its curvature, about. 0.3 and 1.2 are level: papers/experiments/noisy_cells.py."""
 SIZES, ROUNDS, RAREST = 14, 8, 1e-12
@@ -56,7 +58,7 @@ def expected_steps(slopes: Floats, curvatures: Floats, scales: tuple[float, floa
 def _before() -> Floats:
     """How likely each effect is before sums are seen."""
     found = np.exp(-FALLS * np.abs(EFFECTS)) * np.gradient(EFFECTS)
-    found[len(HALF)] += NONE * found.sum()
+    found[len(POSITIVE)] += NONE * found.sum()
     return np.asarray(found / found.sum())
 
 
@@ -100,8 +102,8 @@ def _beside(likely: Floats, before: Floats) -> Floats:
     """How likely each effect of each cell is before its own sums are seen, by all other cells of a number: (cells,
     effects).
 
-    The number is halved again and again. An effect of a part is that of its half but for a chance of `CHANGES`, with
-    which it is drawn anew.
+    The number is halved again and again. The effect of a half is that of the part it belongs to, or drawn anew with
+    probability `CHANGES`.
     """
     cells = len(likely)
     level = np.ones((1 << max(cells - 1, 1).bit_length(), len(before)))
