@@ -61,13 +61,7 @@ def plan(
       privfit plan people.toml --rows 50000 --model logistic
       privfit plan people.toml --rows 50000 --public sample.csv --json
     """
-    named: dict[str, Any] = {name: value for name, value in (("time", time), ("event", event)) if value is not None}
-    if named and model != "cox":
-        raise CommandError(f"--{next(iter(named))} was given with --model {model}; only cox has it. Leave it out.")
-    if components is not None:
-        if model != "pca":
-            raise CommandError(f"--components was given with --model {model}; only pca has it. Leave it out.")
-        named["n_components"] = components
+    named = _of_one_model(model, time, event, components)
     facts = complete_schema(schema)
     console = stderr()
     with Progress(console=console, transient=True, disable=not console.is_terminal) as shown:
@@ -91,3 +85,15 @@ def plan(
         print_json(found.to_dict())
     else:
         stdout().print(str(found), markup=False, soft_wrap=True)
+
+
+def _of_one_model(model: str, time: str | None, event: str | None, components: int | None) -> dict[str, Any]:
+    """Options that one model has."""
+    named: dict[str, Any] = {name: value for name, value in (("time", time), ("event", event)) if value is not None}
+    if named and model != "cox":
+        raise CommandError(f"--{next(iter(named))} was given with --model {model}; only cox has it. Leave it out.")
+    if components is not None:
+        if model != "pca":
+            raise CommandError(f"--components was given with --model {model}; only pca has it. Leave it out.")
+        named["n_components"] = components
+    return named
