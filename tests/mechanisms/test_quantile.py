@@ -15,7 +15,7 @@ from privfit.mechanisms.base import PublicFacts
 from privfit.mechanisms.perturbation import quantile as quantiles
 from privfit.mechanisms.perturbation.defaults import FOR_CERTIFICATE
 from privfit.mechanisms.perturbation.problem import ERMPlan
-from privfit.mechanisms.perturbation.quantile import QuantileObjective, shift_scores, shift_sensitivity
+from privfit.mechanisms.perturbation.quantile import SHARP_CELLS, QuantileObjective, shift_scores, shift_sensitivity
 from privfit.mechanisms.perturbation.regression import FOR_CENTRE, FOR_THRESHOLD, RegressionPlan
 from privfit.privacy import Budget, PrivacyParameters
 from privfit.privacy.parts import Selection
@@ -109,3 +109,18 @@ def test_parts_spend_at_most_the_price_exactly(epsilon: float) -> None:
     assert isinstance(part, Selection)
     spent = quantiles.FOR_QUANTILE * Fraction(epsilon)
     assert Fraction(int(part.sensitivity)) <= Fraction(part.scale) * spent
+
+
+def test_with_intervals_shifts_are_chosen_among_finer_cells() -> None:
+    """A median of many rows is known better than 256 cells show: where in its cell it lies would decide on coverage."""
+    ends, centres = QuantileObjective(sharp=True)._cells
+    np.testing.assert_array_equal(ends, np.arange(1 - SHARP_CELLS // 2, SHARP_CELLS // 2) / (SHARP_CELLS // 2))
+    assert len(centres) == SHARP_CELLS == 8 * len(QuantileObjective()._cells[1])
+    rng = np.random.default_rng(0)
+    X, missed = rng.uniform(-1, 1, (40_000, 1)), []
+    for place in range(4):
+        y = X[:, 0] + rng.exponential(1.0, len(X)) + 0.0047 * place
+        schema = pf.Schema.box(-1, 1, n_features=1, target=(-5, 20))
+        model = pf.QuantileRegressor(200.0, schema=schema, intervals=True, random_state=0).fit(X, y)
+        missed.append(abs(np.mean(y <= model.predict(X)) - 0.5))
+    assert max(missed) < 0.002  # half of one of 256 cells is twice as much
