@@ -31,10 +31,11 @@ from privfit.mechanisms.perturbation.interaction_terms import (
 )
 from privfit.mechanisms.perturbation.objective import automatic_interactions
 from privfit.mechanisms.perturbation.problem import ERMProblem
-from privfit.privacy import Budget, PrivacyParameters, exact
+from privfit.privacy import Budget, Event, PrivacyParameters, exact
 from privfit.privacy.gaussian import gaussian_delta
 from privfit.privacy.parts import Laplace, Selection
 from privfit.rows import CachedDesign, Interactions, Rows
+from privfit.rows.layout import FINE_CELLS
 from privfit.tables import open_table
 from tests.support.noise import RecordingNoise
 from tests.support.objective_noise import steepest_pull
@@ -428,6 +429,24 @@ def test_where_columns_add_up_little_is_lost() -> None:
         scores = [model.score(test.drop("y"), test["y"]) for model in models]
         losses.append(scores[1] - scores[0])
     assert np.mean(losses) < 0.004
+
+
+def test_steps_know_the_noise_on_their_sums_and_which_cells_lie_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, usual = [], pairs.expected_steps
+
+    def noted(slopes, curvatures, scales, in_order):
+        seen.append((scales, in_order, len(slopes) == FINE_CELLS))
+        return usual(slopes, curvatures, scales, in_order)
+
+    monkeypatch.setattr(pairs, "expected_steps", noted)
+    model = pf.LogisticRegression(4.0, schema=CROSSED, interactions=4, random_state=0).fit(planted(20_000))
+    parts = [part for part in Event.from_dict(model.report_.event).parts if part.purpose == "interaction terms"]
+    assert len(seen) == len(parts) == 4
+    for (scales, in_order, fine), part in zip(seen, parts, strict=True):
+        assert scales[0] == part.scale / UNIT
+        assert scales[1] >= scales[0]
+        assert in_order == fine
+    assert {in_order for _, in_order, _ in seen} == {False, True}
 
 
 def test_the_same_seed_gives_the_same_tables_and_secret_noise_makes_them_private() -> None:
