@@ -76,8 +76,10 @@ class MeanOfDescribed:
         return column.low, min(column.low + reach, column.high) if high > 0.0 else column.high
 
     def _two(self, places: list[int]) -> tuple[float, float]:
-        """How far the quantile beside the highest one, and the highest one, lie above the lower bound."""
-        found = self.grid.at(np.array(places, dtype=np.float64)) - self.grid.column.low
+        """How far the quantile beside the highest one, and the highest one, lie above the lower bound: 0 for the lowest
+        level, which holds it.
+        """
+        found = (self.grid.at(np.array(places, dtype=np.float64)) - self.grid.column.low) * (np.array(places) > 0)
         first, last = self._ranks
         return float(found[self.quantiles.index(first)]), float(found[self.quantiles.index(last)])
 
