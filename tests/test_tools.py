@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 import sys
 from importlib.metadata import packages_distributions
@@ -106,16 +107,15 @@ def test_a_fit_is_traced_from_its_entry_to_the_sampler(tmp_path: Path) -> None:
 
 
 MOST = {
-    "LogisticRegression": (266, 35, 118, 6),
-    "LinearRegression": (304, 49, 153, 7),
+    "LogisticRegression": (263, 33, 112, 6),
+    "LinearRegression": (301, 46, 147, 7),
 }
 """Functions, files, changes of file, frames to the sampler. To be lowered with what is reached. A sampler that rejects
 more or less varies the first and the third by one or two. Both take weights of rows and hand them on: one function and
 one frame more. LinearRegression perturbs an objective at this size, and measures what is left of the
 intercept, where it released moments before: it enters more than logistic regression. Parts of a split (how an event is
 stated, the sums of a ledger) and the columns that a step before selected are four functions and one file. How many
-knots numbers have asks for the public number of rows, and for these per column: two functions and one file. What is
-settled before reading is a step of its own, so that a ledger can be asked before a stream is counted: three and one.
+knots numbers have asks for the public number of rows, and for these per column: two functions and one file.
 """
 
 
@@ -128,6 +128,7 @@ def reached() -> dict[str, tuple[int, ...]]:
     return {name: (*map(int, counts[:3]), int(counts[4])) for name, counts in found.items()}
 
 
+@pytest.mark.skipif(os.cpu_count() == 1, reason="on a single core the thread of a fit does the work of others too")
 @pytest.mark.parametrize("name", MOST)
 def test_a_fit_enters_no_more_code_than_it_did(name: str, reached: dict[str, tuple[int, ...]]) -> None:
     assert all(own <= most for own, most in zip(reached[name], MOST[name], strict=True)), (

@@ -16,11 +16,10 @@ from numpy.typing import ArrayLike
 from privfit.mechanisms import Release
 from privfit.mechanisms.base import STREAM_ROWS, AnyMechanism, Description, Mechanism, refuse_ledger
 from privfit.mechanisms.unread import refuse_unread
-from privfit.models.inputs import PUBLIC, Input, fit_input
+from privfit.models.inputs import PUBLIC, Input, fit_input, missing_target
 from privfit.models.left_out import public_rows, stating_rows_left_out, using_rows
-from privfit.models.refused import unchanged_on_error
 from privfit.models.report import JSONObject, Report
-from privfit.models.reporting import large_delta, public_number, report_of_fit
+from privfit.models.reporting import large_delta, public_facts, report_of_fit
 from privfit.models.selectors import check_selector
 from privfit.models.shown import ShownModel
 from privfit.models.weights import WeightedTable, check_weights, with_weights
@@ -35,8 +34,8 @@ from privfit.privacy import (
     warn_of_running_total,
 )
 from privfit.rows import Rows, memory_bytes, thread_count
-from privfit.schema import Category, Column, Geometry, Numeric, Schema
-from privfit.tables import TableLike
+from privfit.schema import Column, Geometry, Schema
+from privfit.tables import MissingValues, TableLike
 
 MechanismT = TypeVar("MechanismT", bound=AnyMechanism)
 ProblemT = TypeVar("ProblemT")
@@ -149,7 +148,7 @@ class PrivateModel(ShownModel, Generic[MechanismT, ProblemT, FitT]):
             If the ledger has less left than the fit costs. Nothing is charged and nothing is drawn.
         """
         weights = X.weights if isinstance(X, WeightedTable) else None
-        with unchanged_on_error(self):
+        with _unchanged_on_error(self):
             reasons = self._reasons_not_private()
             self._check_choices()
             parameters = PrivacyParameters(
@@ -239,19 +238,7 @@ class PrivateModel(ShownModel, Generic[MechanismT, ProblemT, FitT]):
 
     def _public_facts(self) -> tuple[str, ...]:
         """What was taken as public, for the report."""
-        schema = self.schema_
-        numeric = sum(isinstance(column, Numeric) for column in schema.features)
-        categories = len(schema.features) - numeric
-        facts = [f"bounds of {numeric} numeric column{'s' * (numeric != 1)}"] if numeric else []
-        if categories:
-            facts.append(f"levels of {categories} categor{'ies' if categories != 1 else 'y'}")
-        if schema.target is not None:
-            facts.append("classes of the target" if isinstance(schema.target, Category) else "bounds of the target")
-        if schema.where:
-            facts.append(f"the filter on {', '.join(repr(condition.name) for condition in schema.where)}")
-        if self.adjacency == "replace-one":
-            facts.append(public_number(schema))
-        return tuple(facts)
+        return public_facts(self.schema_, self.adjacency)
 
     # -- what all of them share --------------------------------------------------------------------
 
@@ -381,8 +368,6 @@ class WeightedFit:
 
 
 AnyModel = PrivateModel[Any, Any, Any]
-
-
 _paid: ContextVar[bool] = ContextVar("privfit_paid", default=False)
 
 
@@ -394,3 +379,21 @@ def paid_already() -> Iterator[None]:
         yield
     finally:
         _paid.reset(token)
+
+
+@contextmanager
+def _unchanged_on_error(model: AnyModel) -> Iterator[None]:
+    """A fit that is refused leaves the model as it was. Missing targets are refused with advice that is sound for a
+    target: a made-up value would change what is estimated.
+    """
+    before = dict(model.__dict__)
+    try:
+        yield
+        return
+    except BaseException as error:
+        target = model.schema_.target if isinstance(error, MissingValues) and hasattr(model, "schema_") else None
+        model.__dict__.clear()
+        model.__dict__.update(before)
+        if target is None or not isinstance(error, MissingValues) or error.column != target.name:
+            raise
+    raise missing_target(target)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from privfit.mechanisms.base import Description
 from privfit.models.report import JSONObject, Report
 from privfit.privacy import Amount, Event, Ledger
-from privfit.schema import Category, Column, Schema
+from privfit.schema import Category, Column, Numeric, Schema
 
 if TYPE_CHECKING:
     from privfit.models.private import AnyModel, FitResult
@@ -147,6 +147,22 @@ def filled_target_note(target: Column) -> str:
         )
     value = f"{target.fill:g}" if isinstance(target.fill, float) else repr(target.fill)
     return f"missing targets are taken as {value}: that changes what is estimated"
+
+
+def public_facts(schema: Schema, adjacency: str) -> tuple[str, ...]:
+    """What a fit takes as public."""
+    numeric = sum(isinstance(column, Numeric) for column in schema.features)
+    categories = len(schema.features) - numeric
+    facts = [f"bounds of {numeric} numeric column{'s' * (numeric != 1)}"] if numeric else []
+    if categories:
+        facts.append(f"levels of {categories} categor{'ies' if categories != 1 else 'y'}")
+    if schema.target is not None:
+        facts.append("classes of the target" if isinstance(schema.target, Category) else "bounds of the target")
+    if schema.where:
+        facts.append(f"the filter on {', '.join(repr(condition.name) for condition in schema.where)}")
+    if adjacency == "replace-one":
+        facts.append(public_number(schema))
+    return tuple(facts)
 
 
 def public_number(schema: Schema) -> str:

@@ -18,6 +18,7 @@ from privfit.losses import QuadraticLoss
 from privfit.mechanisms.base import Description, Mechanism, Numbers, PublicFacts, Release
 from privfit.mechanisms.functional.defaults import (
     KIND_MARGIN,
+    MOST_MOMENT_COLUMNS,
     SQUARE_WEIGHTS,
     USUAL_RERUNS,
     target_weight,
@@ -30,7 +31,6 @@ from privfit.mechanisms.functional.problem import (
     FunctionalPlan,
     LinearFit,
     QuadraticProblem,
-    check_columns,
     described_repair,
     expected_error,
     moments_event,
@@ -40,7 +40,7 @@ from privfit.mechanisms.functional.problem import (
 from privfit.privacy import Draws, Event, PrivacyError, PrivacyParameters
 from privfit.privacy.parts import Repeat
 from privfit.rows import Rows
-from privfit.schema import Geometry, Schema
+from privfit.schema import Geometry, Schema, SchemaError
 from privfit.solvers import (
     REPAIRS,
     Repair,
@@ -358,3 +358,14 @@ class FunctionalMechanism(Mechanism[QuadraticProblem, FunctionalPlan, ExactMomen
     def describe(self, fit: LinearFit, schema: Schema, geometry: Geometry) -> Description:
         """How the noisy quadratic was repaired."""
         return described_repair(str(self.repair).lower(), fit.solution)
+
+
+def check_columns(geometry: Geometry) -> None:
+    """Refuse more encoded columns than moments are held for."""
+    if geometry.n_columns > MOST_MOMENT_COLUMNS:
+        widest = max(geometry.blocks, key=lambda block: block.width)
+        raise SchemaError(
+            f"The schema has {geometry.n_columns} encoded columns, {widest.width} of them for "
+            f"{widest.column.name!r}; this mechanism releases about half their square and takes at most "
+            f"{MOST_MOMENT_COLUMNS}. Join levels, or let rare ones fall into 'other'. Nothing was charged."
+        )

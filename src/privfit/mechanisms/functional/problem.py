@@ -13,7 +13,6 @@ from privfit.mechanisms.base import Description, ReleasePlan
 from privfit.mechanisms.functional import defaults
 from privfit.privacy import Draws, Event, PrivacyParameters
 from privfit.privacy.parts import Additive, KNorm
-from privfit.schema import Geometry, SchemaError
 from privfit.solvers import (
     NoiseLevel,
     Penalty,
@@ -128,17 +127,6 @@ def _whole_matrix(moments: Moments, noisy: Floats, n_rows: float) -> MomentValue
     d = moments.geometry.n_columns
     matrix = noisy[: d * d].reshape(d, d) / moments.unit
     return MomentValues((matrix + matrix.T) / 2, noisy[d * d :] / (moments.unit * moments.target_weight), n_rows)
-
-
-def check_columns(geometry: Geometry) -> None:
-    """Refuse more encoded columns than moments are held for."""
-    if geometry.n_columns > defaults.MOST_MOMENT_COLUMNS:
-        widest = max(geometry.blocks, key=lambda block: block.width)
-        raise SchemaError(
-            f"The schema has {geometry.n_columns} encoded columns, {widest.width} of them for "
-            f"{widest.column.name!r}; this mechanism releases about half their square and takes at most "
-            f"{defaults.MOST_MOMENT_COLUMNS}. Join levels, or let rare ones fall into 'other'. Nothing was charged."
-        )
 
 
 def moments_event(

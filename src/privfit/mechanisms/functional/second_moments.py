@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from privfit.mechanisms.base import Description, Mechanism, Numbers, PublicFacts, Release
 from privfit.mechanisms.functional.defaults import KIND_MARGIN
+from privfit.mechanisms.functional.functional import check_columns
 from privfit.mechanisms.functional.problem import (
     ExactMoments,
     MomentsPlan,
-    check_columns,
     moments_event,
     noise_level,
 )

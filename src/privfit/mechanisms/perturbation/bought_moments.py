@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.linalg import helmert
 
 from privfit.mechanisms.base import PublicFacts
-from privfit.mechanisms.functional.problem import check_columns
+from privfit.mechanisms.functional.functional import check_columns
 from privfit.privacy import Draws, exact
 from privfit.privacy.event import laplace_scale
 from privfit.privacy.parts import Additive, KNorm, Laplace

@@ -244,8 +244,7 @@ class ObjectivePerturbation(Perturbation):
         parts: tuple[Part, ...] = noise.parts()
         rows = most_rows(parameters, facts.n_rows)
         precise = partial(precision_of, gradients, rows, noise=noise.bound, tolerance=OBJECTIVE_TOLERANCE)
-        # a larger ridge than asked for is no less private: curvature costs less of epsilon
-        ridge = smallest_ridge(found.ridge, lambda ridge: precise(ridge=ridge).solves)
+        ridge = smallest_ridge(found.ridge, lambda ridge: precise(ridge=ridge).solves)  # a larger one costs no more
         precision = precise(ridge=ridge)
         certificate, told, warning = None, ", as printed in 2008", ""
         if self.calibration != "paper":
@@ -344,15 +343,8 @@ class ObjectivePerturbation(Perturbation):
             steps = np.rint(weights * certificate.unit).astype(np.int64)
             weights = np.asarray(draws.add(steps) / certificate.unit, dtype=np.float64)
         loss, n_rows = plan.gradients.loss, plan.facts.n_rows
-        fit = ERMFit(
-            weights,
-            plan.ridge,
-            loss,
-            problem.coupling,
-            problem.features,
-            n_rows=n_rows,
-            most_weight=problem.most_weight,
-        )
+        told = (problem.coupling, problem.features)
+        fit = ERMFit(weights, plan.ridge, loss, *told, n_rows=n_rows, most_weight=problem.most_weight)
         if plan.terms is None:
             return fit
         fit = self._debiased(fit, plan.event, plan.facts.geometry, problem)

@@ -124,7 +124,10 @@ class ObjectiveNoise:
     lattice_cost: float = field(init=False, repr=False, compare=False)
     """What the lattice adds to the price: all steps of Lemma 4 over their scales."""
     lattice_error: float = field(init=False, repr=False, compare=False)
-    """How far, in L2, noise on the lattice lies at most from the real-valued noise that it stands for."""
+    """How far, in L2, noise on the lattice lies at most from the real-valued noise that it stands for.
+
+    Guarantee: docs/proofs/perturbation.md, Lemma 4.
+    """
     bound: float = field(init=False, repr=False, compare=False)
     """A length that the noise exceeds, in L2, with a probability of at most 2^-80."""
 
@@ -135,7 +138,11 @@ class ObjectiveNoise:
         keep(self, "sd", float(self.sds.max() * math.sqrt(np.mean((self.sds / self.sds.max()) ** 2))))
         keep(self, "unit", self._unit())
         keep(self, "lattice_cost", sum(group.steps(classes) / (group.scale * self.unit) for group in groups))
-        keep(self, "lattice_error", self._lattice_error())
+        square = float(sum(len(group.columns) * (2 + max(group.blocks, default=0)) for group in groups))
+        if self.equal_sums:  # half a step of each value counts in the sum
+            widths = [stop - start for start, stop in self.equal_sums]
+            square += (self._sum_factor * sum(widths) / 2) ** 2 * sum(1 / width for width in widths)
+        keep(self, "lattice_error", math.sqrt(classes * square) / self.unit)
         keep(self, "bound", self._bound())
 
     def ridge_without_cost(self, gradients: Gradients, epsilon: float) -> float:
@@ -163,14 +170,6 @@ class ObjectiveNoise:
         fine = FINE - math.ceil(math.log2(min(scales)))
         held = MOST_FINE - math.ceil(math.log2(max(scale * size for scale, size in zip(scales, sizes, strict=True))))
         return 1 << max(0, min(fine, held, MOST_UNIT))
-
-    def _lattice_error(self) -> float:
-        """Guarantee: docs/proofs/perturbation.md, Lemma 4."""
-        square = float(sum(len(group.columns) * (2 + max(group.blocks, default=0)) for group in self.groups))
-        if self.equal_sums:  # half a step of each value counts in the sum
-            widths = [stop - start for start, stop in self.equal_sums]
-            square += (self._sum_factor * sum(widths) / 2) ** 2 * sum(1 / width for width in widths)
-        return math.sqrt(self.classes * square) / self.unit
 
     def _bound(self) -> float:
         """Guarantee: docs/proofs/perturbation.md, Lemma 9."""
