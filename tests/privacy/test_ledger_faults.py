@@ -22,7 +22,7 @@ import pytest
 import privfit as pf
 from privfit.privacy import Event, SecureNoise
 from privfit.privacy.ledger import file as ledger_file
-from privfit.privacy.ledger.making import is_there
+from privfit.privacy.ledger.file import is_there
 from tests.support.kept_ledgers import KeptInFile
 from tests.support.processes import finish, go, in_child, start
 
@@ -320,7 +320,7 @@ def test_a_ledger_that_cannot_be_looked_up_is_not_said_to_be_gone(tmp_path, monk
 
     ledger = pf.Ledger(tmp_path / "ledger.db", epsilon=1.0)
     with monkeypatch.context() as patched:
-        patched.setattr("privfit.privacy.ledger.making.os", SimpleNamespace(stat=refuse))
+        patched.setattr("privfit.privacy.ledger.file.os", SimpleNamespace(stat=refuse))
         with pytest.raises(pf.LedgerError, match=r"cannot be read or written.*Permission denied"):
             ledger.charge(0.1)
     assert not is_there(tmp_path / "other.db")

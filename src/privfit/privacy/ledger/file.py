@@ -40,7 +40,7 @@ from privfit.privacy.errors import LedgerError
 from privfit.privacy.ledger.chain import NEWEST, VERSION, State, appended
 from privfit.privacy.ledger.entries import COLUMNS, STATED, Damaged, Row, StateRow, Value, read_event
 from privfit.privacy.ledger.file_systems import check_locks, sound
-from privfit.privacy.ledger.making import DURABLE, TABLES, is_there, make_file
+from privfit.privacy.ledger.making import DURABLE, TABLES, make_file
 from privfit.privacy.ledger.place import Place, Records, Snapshot, replaced
 
 if sys.platform == "linux":
@@ -54,11 +54,41 @@ _BYTE = (1 << 30) + 1024  # SQLite locks the 512 bytes from 2^30 on; below 2^31,
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.02
 _NOT_HERE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)  # an old kernel, or a file system without them
 _READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
+_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.EBADF, errno.ELOOP)  # as `Path.exists` had it before Python 3.14
 _FIELDS = ", ".join(COLUMNS)
 _OLD = ", ".join(COLUMNS[:7])
 _WRITTEN = "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'entry'), 0)"
 """How many entries were ever written, as SQLite counts them; entries that were removed are among them."""
 _INSERT = f"INSERT INTO entry ({_FIELDS}, hash) VALUES ({', '.join('?' * (len(COLUMNS) + 1))})"
+
+
+def is_there(path: Path) -> bool:
+    """Whether a file is there; an OSError where the system does not say, as behind a folder that may not be entered.
+
+    `Path.exists` calls such a file absent since Python 3.14, and a ledger that cannot be read is not one that is gone.
+    """
+    try:
+        os.stat(path)
+    except OSError as error:
+        if error.errno in _ABSENT:
+            return False
+        raise
+    return True
+
+
+def resolved_place(path: str | os.PathLike[str]) -> Path:
+    """The file that a path leads to, symbolic links followed once: a link that is turned elsewhere later does not move
+    a ledger.
+    """
+    try:
+        place = Path(path).expanduser().resolve()
+        is_there(place)
+    except (OSError, ValueError, TypeError, RuntimeError) as error:
+        raise LedgerError(
+            f"A ledger was given a path that no file can have ({type(error).__name__}). Give the name of a file in a "
+            "folder that exists."
+        ) from None
+    return place
 
 
 @dataclass(frozen=True)

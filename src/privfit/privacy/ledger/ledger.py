@@ -16,8 +16,8 @@ from privfit.privacy.errors import BudgetExceeded, LedgerError, PrivacyWarning
 from privfit.privacy.event import Event
 from privfit.privacy.ledger.chain import PlacedLedger, Seen, State, open_place
 from privfit.privacy.ledger.entries import Receipt, Row
-from privfit.privacy.ledger.file import FilePlace
-from privfit.privacy.ledger.making import resolved_place, temporary_place
+from privfit.privacy.ledger.file import FilePlace, resolved_place
+from privfit.privacy.ledger.making import temporary_place
 from privfit.privacy.ledger.place import Place
 from privfit.privacy.ledger.postgresql import PREFIXES, known_place, place_in_database
 from privfit.privacy.ledger.reading import LedgerReading, left

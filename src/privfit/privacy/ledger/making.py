@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import errno
 import math
 import os
 import sqlite3
@@ -33,10 +32,6 @@ CREATE TABLE entry (
 );
 CREATE TABLE state (entries INTEGER NOT NULL, head TEXT NOT NULL, totals TEXT NOT NULL, seal TEXT NOT NULL);
 """
-
-
-_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.EBADF, errno.ELOOP)
-"""What the system says where there is no file, as `Path.exists` had it before Python 3.14."""
 
 
 def new_budget(epsilon: float, delta: float) -> BudgetRow:
@@ -77,35 +72,6 @@ def make_file(path: Path, epsilon: float, delta: float) -> None:
         for left in (made, f"{made}-journal") if made else ():
             with suppress(FileNotFoundError):
                 os.unlink(left)
-
-
-def is_there(path: Path) -> bool:
-    """Whether a file is there; an OSError where the system does not say, as behind a folder that may not be entered.
-
-    `Path.exists` calls such a file absent since Python 3.14, and a ledger that cannot be read is not one that is gone.
-    """
-    try:
-        os.stat(path)
-    except OSError as error:
-        if error.errno in _ABSENT:
-            return False
-        raise
-    return True
-
-
-def resolved_place(path: str | os.PathLike[str]) -> Path:
-    """The file that a path leads to, symbolic links followed once: a link that is turned elsewhere later does not move
-    a ledger.
-    """
-    try:
-        place = Path(path).expanduser().resolve()
-        is_there(place)
-    except (OSError, ValueError, TypeError, RuntimeError) as error:
-        raise LedgerError(
-            f"A ledger was given a path that no file can have ({type(error).__name__}). Give the name of a file in a "
-            "folder that exists."
-        ) from None
-    return place
 
 
 def temporary_place() -> Path:
