@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import subprocess
 import sys
 from importlib.metadata import packages_distributions
@@ -115,7 +114,8 @@ more or less varies the first and the third by one or two. Both take weights of 
 one frame more. LinearRegression perturbs an objective at this size, and measures what is left of the
 intercept, where it released moments before: it enters more than logistic regression. Parts of a split (how an event is
 stated, the sums of a ledger) and the columns that a step before selected are four functions and one file. How many
-knots numbers have asks for the public number of rows, and for these per column: two functions and one file.
+knots numbers have asks for the public number of rows, and for these per column: two functions and one file. What is
+settled before reading is a step of its own, so that a ledger can be asked before a stream is counted: three functions.
 """
 
 
@@ -128,7 +128,6 @@ def reached() -> dict[str, tuple[int, ...]]:
     return {name: (*map(int, counts[:3]), int(counts[4])) for name, counts in found.items()}
 
 
-@pytest.mark.skipif(os.cpu_count() == 1, reason="on a single core the thread of a fit does the work of others too")
 @pytest.mark.parametrize("name", MOST)
 def test_a_fit_enters_no_more_code_than_it_did(name: str, reached: dict[str, tuple[int, ...]]) -> None:
     assert all(own <= most for own, most in zip(reached[name], MOST[name], strict=True)), (
