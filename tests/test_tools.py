@@ -115,7 +115,7 @@ one frame more. LinearRegression perturbs an objective at this size, and measure
 intercept, where it released moments before: it enters more than logistic regression. Parts of a split (how an event is
 stated, the sums of a ledger) and the columns that a step before selected are four functions and one file. How many
 knots numbers have asks for the public number of rows, and for these per column: two functions and one file. What is
-settled before reading is a step of its own, so that a ledger can be asked before a stream is counted: three and one.
+settled before reading is a step of its own, so that a ledger can be asked before a stream is counted: three functions.
 """
 
 
