@@ -10,6 +10,8 @@ import polars as pl
 import pytest
 
 import privfit as pf
+from privfit.mechanisms.perturbation.precision import MOST_WEIGHTS
+from privfit.rows import SampledDesign
 
 COLUMNS, ROWS = 100_000, 12
 SECONDS = 60.0
@@ -34,6 +36,16 @@ def test_a_classifier_is_fitted_and_predicts(form: Callable, wide: tuple[pl.Data
     assert (model.coef_.shape, ledger.spent) == ((1, COLUMNS), 1.0)
     assert len(model.predict(form(frame))) == ROWS
     assert time.process_time() - start < SECONDS
+
+
+def test_no_matrix_is_made_whose_size_is_the_square_of_many_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = MOST_WEIGHTS + 1
+    schema = pf.Schema.box(0, 1, n_features=columns, target=[0, 1])
+    values, labels = np.random.default_rng(0).uniform(0, 1, (ROWS, columns)), np.arange(ROWS) % 2
+    monkeypatch.setattr(SampledDesign, "hessian", lambda *_: pytest.fail("a matrix of second derivatives was made"))
+    model = pf.LogisticRegression(1.0, schema=schema, numeric="slope").fit(values, labels)
+    assert model.coef_.shape == (1, columns)
+    assert np.isfinite(model.coef_).all()
 
 
 @pytest.mark.parametrize(

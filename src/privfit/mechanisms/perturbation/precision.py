@@ -64,6 +64,9 @@ COARSEST = 64
 """Weights whose lattice would need more than 2^52 steps to this share of the certificate are refused."""
 MOST_BITS = 61
 """Weights on their lattice stay below 2^61, so that they are exact as 64-bit integers with noise on them."""
+MOST_WEIGHTS = 5_000
+"""Weights that a matrix of second derivatives is made for: with its factors it takes .8 GB at so many. Accelerated steps
+take over for more, without one; tests/tables/test_wide.py."""
 SAMPLE_TOLERANCE = 1e-6
 """The gradient at which Newton's method on all rows stops, as a share of the largest one; minimise_certified goes on
 from there. It trades steps of the one for steps of the other and changes no release beyond the slack."""
@@ -312,7 +315,9 @@ def minimised(plan: ERMPlan, rows: CachedDesign, term: Floats) -> Floats:
 
 
 def _usual_minimum(plan: ERMPlan, rows: CachedDesign, term: Floats) -> Minimum | None:
-    """The best point of a fast solver, that promises nothing."""
+    """The best point of a fast solver, that promises nothing; None without one, as where there are too many weights."""
+    if term.size > MOST_WEIGHTS:
+        return None
     gradients, ridge, precision, penalty = plan.gradients, plan.ridge, plan.precision, plan.penalty
     slopes, curvatures = gradients.row_slopes, gradients.row_curvatures
     tolerance = precision.slack / 2 if precision.solves else OUTPUT_TOLERANCE * gradients.sensitivity["l2"]
