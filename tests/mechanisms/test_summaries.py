@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
 import privfit as pf
 from privfit.mechanisms import Summary
 from privfit.mechanisms.summaries import cells, means, quantiles
 from privfit.mechanisms.summaries.cells import Cells, RowsWithin, around
 from privfit.mechanisms.summaries.means import Mean
-from privfit.mechanisms.summaries.means_of_described import MeanOfDescribed
+from privfit.mechanisms.summaries.means_of_described import MeanOfDescribed, clipped_mean
 from privfit.mechanisms.summaries.numbers import Number
 from privfit.mechanisms.summaries.quantiles import Quantiles
 from privfit.mechanisms.summaries.questions import Question, Share, SummaryProblem
@@ -180,6 +181,34 @@ def test_the_tail_is_that_of_both_laws() -> None:
     assert unsure > 0
     for odd in ((0, last), (last, last), (first, 2 * first)):
         assert all(np.isfinite(mean._tail(places(*odd), end)))
+
+
+def test_a_tail_is_finite_whatever_noise_selects() -> None:
+    """Two quantiles beside each other, of values on both sides of a gap, are those of a law whose mean no float holds:
+    `describe` ended with an OverflowError then, after the charge.
+    """
+    near = Fraction(37, 50), Fraction(3, 4)
+    mean = MeanOfDescribed(INCOMES, near)
+    for first, last in ((1, 500_000), (1, 10), (0, 10), (499_000, 500_000)):
+        drawn = places(first, last)
+        end = mean._bounds(drawn, share())[1]
+        added, unsure = mean._tail(drawn, end)
+        assert 0 <= added <= 1e6 - end
+        assert np.isfinite(unsure)
+    values = np.where(np.arange(500) < 385, 0.5, 9e5)[:, None]
+    schema = pf.Schema([pf.Numeric("income", 0, 1e6)])
+    for seed in range(20):
+        found = pf.describe(values, schema, epsilon=1.0, quantiles=(0.74, 0.75), random_state=seed)
+        assert np.isfinite(found["income"]["mean"])
+
+
+@pytest.mark.parametrize("spread", [0.05, 0.8, 3.0, 40.0, 1e6])
+def test_the_mean_of_a_clipped_log_normal_law(spread: float) -> None:
+    """By its quantiles at equal steps of rank; it never exceeds the end."""
+    ranks = (np.arange(1_000_000) + 0.5) / 1_000_000
+    for centre, end in ((0.0, 1.0), (0.0, 20.0), (2.0, 1.0), (-3.0, 5.0)):
+        wanted = np.exp(np.minimum(centre + spread * ndtri(ranks), np.log(end))).mean()
+        assert clipped_mean(centre, spread, end) == pytest.approx(wanted, rel=1e-4)
 
 
 def test_means_of_few_rows_are_much_better_than_with_bounds_that_are_bought() -> None:

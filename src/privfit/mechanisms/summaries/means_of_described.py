@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import erfcx, ndtr, ndtri
 
 from privfit.mechanisms.summaries.means import TAIL_INDEX, drawn_sums, mean_of, noises
 from privfit.mechanisms.summaries.questions import Figures, Share
@@ -93,22 +93,33 @@ class MeanOfDescribed:
         if end >= column.high or last <= 0.0:
             return 0.0, 0.0
         near, far = end - column.low, column.high - column.low
-        added = (self._beyond(first, last, near) - self._beyond(first, last, far)) if first < last else 0.0
+        added = self._between(first, last, near, far) if first < last else 0.0
         beyond = float(1 - self._ranks[1]) / (TAIL_INDEX - 1.0)
         unsure = beyond * (near * (last / near) ** TAIL_INDEX - far * (last / far) ** TAIL_INDEX)
         return max(added, 0.0), 0.75 * unsure
 
-    def _beyond(self, first: float, last: float, end: float) -> float:
-        """How far values lie beyond an end on average, counting those below it as 0: the mean of what two laws say that
-        go through both quantiles, or what the exponential one says.
+    def _between(self, first: float, last: float, near: float, far: float) -> float:
+        """How far values lie beyond one end on average, up to another one and counting those below as 0: the mean of
+        what two laws say that go through both quantiles, or what the exponential one says.
         """
         below, above = (float(rank) for rank in self._ranks)
         scale = (last - first) / math.log((1.0 - below) / (1.0 - above))
-        exponential = (1.0 - above) * math.exp((last - end) / scale) * scale
+        exponential = (1.0 - above) * scale * (math.exp((last - near) / scale) - math.exp((last - far) / scale))
         if first <= 0.0:
             return exponential
-        spread = math.log(last / first) / (ndtri(above) - ndtri(below))
-        centre = math.log(last) - spread * ndtri(above)
-        z = (centre - math.log(end)) / spread
-        normal = math.exp(centre + spread**2 / 2) * ndtr(z + spread) - end * ndtr(z)
-        return float((exponential + normal) / 2)
+        spread = math.log(last / first) / float(ndtri(above) - ndtri(below))
+        centre = math.log(last) - spread * float(ndtri(above))
+        normal = clipped_mean(centre, spread, far) - clipped_mean(centre, spread, near)
+        return (exponential + normal) / 2
+
+
+def clipped_mean(centre: float, spread: float, end: float) -> float:
+    """The mean of a log-normal law of which what lies beyond an end counts as the end: at most the end, however wide
+    the law is. Its mean without an end may be more than a float holds.
+    """
+    z = (centre - math.log(end)) / spread
+    if z + spread > 0.0:
+        below = end * math.exp(-(z**2) / 2) * float(erfcx((z + spread) / math.sqrt(2))) / 2
+    else:
+        below = math.exp(centre + spread**2 / 2) * float(ndtr(-z - spread))
+    return below + end * float(ndtr(z))
