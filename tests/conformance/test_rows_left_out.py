@@ -203,7 +203,7 @@ def test_a_whole_person_moves_no_more_than_is_promised(monkeypatch, estimator, p
 
 def test_persons_without_a_cap_are_flagged(monkeypatch) -> None:
     """The attack works: with all rows of all persons, one person moves more than is promised."""
-    monkeypatch.setattr(persons, "_smallest", uncapped(persons._smallest))
+    monkeypatch.setattr(persons, "_left_out", uncapped(persons._left_out))
     pair, first = pairs()[0], RecordingNoise(3)
     _, ledger, _ = fitted(monkeypatch, pf.LinearRegression, pair, pair.left, first, {})
     second = ReplayingNoise(first.calls)
@@ -211,8 +211,8 @@ def test_persons_without_a_cap_are_flagged(monkeypatch) -> None:
     assert loss(first, second, {}) > 3 * ledger.spent.epsilon
 
 
-def uncapped(smallest):
-    return lambda part, most: smallest(part, 1000)
+def uncapped(left_out):
+    return lambda part, most: left_out(part, 1000)
 
 
 def test_noise_for_half_of_what_a_slot_changes_is_flagged(monkeypatch) -> None:
