@@ -87,6 +87,9 @@ def test_digits_of_integers_are_written_as_texts_have_them() -> None:
     for numbers in ([*edges, *drawn], [number for number in drawn if number < 10**7], [*drawn, -7]):
         series = pl.Series(numbers, dtype=pl.Int64)
         assert (hashed_series(series, column) == hashed_series(series.cast(pl.String), column)).all()
+    for kind in (pl.UInt64, pl.Int128):  # numpy has no integers of 128 bits
+        series = pl.Series(drawn, dtype=kind)
+        assert (hashed_series(series, column) == hashed_series(series.cast(pl.String), column)).all()
     every = np.concatenate([np.arange(100_000), rng.integers(0, 10**8, 50_000)]).astype(np.uint64)
     wanted = "".join(f"{number:08}" for number in every.tolist())
     assert identifiers._eight_digits(every).astype("<u8").tobytes().decode() == wanted

@@ -77,7 +77,7 @@ def hashed_series(series: pl.Series, column: PersonColumn) -> Values:
     if series.null_count():
         raise _missing(column)
     if series.dtype.is_integer() and len(series) and series.min() >= 0 and series.max() < TENS[-1]:  # type: ignore[operator]
-        return cast("Values", _hashed_integers(series.to_numpy().astype(np.uint64), column.key))
+        return cast("Values", _hashed_integers(series.cast(pl.UInt64).to_numpy(), column.key))
     texts = series.cast(pl.String)
     held = texts.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
     _, offsets, data = held.buffers()
