@@ -91,6 +91,9 @@ def test_digits_of_integers_are_written_as_texts_have_them() -> None:
     small = pl.Series([0, 7, 99, 100, 127])
     for kind in kinds:
         assert (hashed_series(small.cast(kind), column) == hashed_series(small, column)).all()
+    for kind in (pl.UInt64, pl.Int128):  # numpy has no integers of 128 bits
+        series = pl.Series(drawn, dtype=kind)
+        assert (hashed_series(series, column) == hashed_series(series.cast(pl.String), column)).all()
     every = np.concatenate([np.arange(100_000), rng.integers(0, 10**8, 50_000)]).astype(np.uint64)
     wanted = "".join(f"{number:08}" for number in every.tolist())
     assert identifiers._eight_digits(every).astype("<u8").tobytes().decode() == wanted
