@@ -6,7 +6,7 @@ import itertools
 import pickle
 import random
 import shutil
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -82,6 +82,8 @@ def test_the_dearer_part_counts_and_the_whole_adds(kept) -> None:
     told = ledger.entries()[1].event
     assert (told.split, told.split_part) == (one.id, "evaluate")
     assert ledger.entries()[3].event.of_split is None
+    stated = {one.name for one in fields(Event) if one.init}
+    assert all(set(entry.to_dict()["event"]) == stated for entry in ledger.entries())
     ledger.verify()
 
 

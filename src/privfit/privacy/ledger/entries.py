@@ -49,9 +49,10 @@ class Entry:
     hash: str = ""
 
     def to_dict(self) -> dict[str, object]:
-        """The entry as plain values: the event's price as it was stated, and not once more as fractions."""
+        """The entry as plain values: what the event was stated with, and not once more what follows from that."""
         plain = asdict(self)
-        del plain["event"]["cost"]
+        for derived in ("cost", "of_split"):
+            del plain["event"][derived]
         return plain
 
 
