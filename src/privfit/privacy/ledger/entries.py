@@ -49,9 +49,9 @@ class Entry:
     hash: str = ""
 
     def to_dict(self) -> dict[str, object]:
-        """The entry as plain values: the event's price as it was stated, and not once more as fractions."""
+        """The entry as plain values: the event as it was stated, without what is made of its price and its split."""
         plain = asdict(self)
-        del plain["event"]["cost"]
+        del plain["event"]["cost"], plain["event"]["of_split"]
         return plain
 
 
