@@ -65,6 +65,7 @@ def test_entries_are_shown(run: Run) -> None:
     assert told["spent"] == {"epsilon": 0.375, "delta": 0.0}
     assert told["remaining"] == {"epsilon": 0.625, "delta": 0.0}
     assert [entry["mechanism"] for entry in told["entries"]] == ["a count [red]by hand", "a mean"]
+    assert not {"cost", "of_split"} & told["entries"][0]["event"].keys()  # what is made of what is stated
 
 
 def test_a_ledger_without_limit_is_valid_json(run: Run) -> None:

@@ -65,8 +65,8 @@ COARSEST = 64
 MOST_BITS = 61
 """Weights on their lattice stay below 2^61, so that they are exact as 64-bit integers with noise on them."""
 MOST_WEIGHTS = 5_000
-"""Weights that a matrix of second derivatives is made for: with its factors it takes .8 GB at so many. Accelerated steps
-take over for more, without one; tests/tables/test_wide.py."""
+"""Weights that a matrix of second derivatives is made for: with its factors it takes .8 GB at so many. Accelerated
+steps take over for more, without one; tests/tables/test_wide.py."""
 SAMPLE_TOLERANCE = 1e-6
 """The gradient at which Newton's method on all rows stops, as a share of the largest one; minimise_certified goes on
 from there. It trades steps of the one for steps of the other and changes no release beyond the slack."""

@@ -49,10 +49,9 @@ class Entry:
     hash: str = ""
 
     def to_dict(self) -> dict[str, object]:
-        """The entry as plain values: what the event was stated with, and not once more what follows from that."""
+        """The entry as plain values: the event as it was stated, without what is made of its price and its split."""
         plain = asdict(self)
-        for derived in ("cost", "of_split"):
-            del plain["event"][derived]
+        del plain["event"]["cost"], plain["event"]["of_split"]
         return plain
 
 
