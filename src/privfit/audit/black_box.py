@@ -14,9 +14,10 @@ from privfit.privacy import Budget, PrivacyError
 
 LEAST_RUNS = 40
 """Runs on each table below which no event can be chosen and tested: chosen, not measured."""
-CHOOSING_ERROR = 0.2
+CHOOSING_ERROR = 0.01
 """Error probability of the bounds by which an event is chosen, which promises nothing: a small one prefers frequent
-events, a large one rare ones. Chosen, not measured."""
+events, a large one rare ones that are there by luck. With 0.2, 10,000 runs of `privfit audit --full -m histogram` chose
+a text that came up 43 and 11 times, and showed 0.06; with 0.01 they show 0.8."""
 THRESHOLDS = 33
 """Thresholds of a score that are tried, at its quantiles: more cost time alone. Chosen, not measured."""
 Floats = NDArray[np.float64]
