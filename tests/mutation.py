@@ -3,7 +3,7 @@
     python -m tests.mutation src/privfit/statistics/ranges.py tests/mechanisms/test_bounds.py [--sample 40] [--seed 0]
 
 Every mutant is a process of its own, in which the module is compiled with the change; no file is written. The mutants
-that no test kills are printed with their lines. `docs/audit.md` has what survived, and why.
+that no test kills are printed with their lines.
 """
 
 from __future__ import annotations
