@@ -23,6 +23,8 @@ from types import CodeType, ModuleType
 ROOT = Path(__file__).parents[1]
 CHOSEN = "PRIVFIT_MUTANT"
 """The environment variable that names a file and the number of its mutant."""
+UNWARNED = ("-o", "filterwarnings=")
+"""pytest imports what filters of warnings name before any plugin: the package would be there before its mutant."""
 LIMIT = 600
 """Seconds after which a mutant counts as killed: its tests would not end."""
 SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
@@ -109,10 +111,10 @@ if CHOSEN in os.environ:  # as a plugin of pytest, before anything of the packag
     sys.meta_path.insert(0, MutantFinder(Path(_file), int(_number)))
 
 
-def survives(path: Path, place: int, tests: Sequence[str]) -> bool:
-    """Whether all tests pass although the module is changed."""
-    run = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "tests.mutation", "-p", "no:cacheprovider"]
-    given = {**os.environ, CHOSEN: f"{path}:{place}"}
+def survives(path: Path, place: int | None, tests: Sequence[str]) -> bool:
+    """Whether all tests pass although the module is changed, or, without a place, as it is."""
+    run = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "tests.mutation", "-p", "no:cacheprovider", *UNWARNED]
+    given = dict(os.environ) if place is None else {**os.environ, CHOSEN: f"{path}:{place}"}
     try:
         done = subprocess.run(
             [*run, "-m", "not slow", *tests], cwd=ROOT, env=given, capture_output=True, timeout=LIMIT, check=False
@@ -135,6 +137,8 @@ def main(words: Sequence[str] | None = None) -> int:
     tried = range(len(told))
     if given.sample is not None:
         tried = sorted(random.Random(given.seed).sample(tried, min(given.sample, len(told))))
+    if tried and not survives(path, None, given.tests):
+        parser.error(f"without a change, {' '.join(given.tests)} must pass: a test that fails kills everything")
     alive = []
     for place in tried:
         if survives(path, place, given.tests):

@@ -37,10 +37,26 @@ def test_a_mutant_takes_the_place_of_its_module_alone(tmp_path: Path, monkeypatc
 
 
 def test_survivors_are_printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mutation, "survives", lambda path, place, tests: place == 1)
+    monkeypatch.setattr(mutation, "survives", lambda path, place, tests: place in (None, 1))
     file = mutation.ROOT / "src" / "privfit" / "audit" / "confidence.py"
     assert mutation.main([str(file), "tests/audit"]) == 1
     assert mutation.main([str(file), "tests/audit", "--sample", "0"]) == 0
     told = capsys.readouterr().out.splitlines()
     assert told[0].endswith("survives")
     assert told[-1].endswith("0 tried, 0 survive")
+
+
+def test_tests_that_fail_without_a_change_kill_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    file = mutation.ROOT / "src" / "privfit" / "audit" / "confidence.py"
+    with pytest.raises(SystemExit):
+        mutation.main([str(file), "tests/test_that_is_not_there.py"])
+    assert "must pass" in capsys.readouterr().err
+
+
+def test_a_mutant_is_what_tests_import_and_they_kill_it() -> None:
+    """The configuration of pytest names a class of the package, which must not be imported before its mutant."""
+    file = mutation.ROOT / "src" / "privfit" / "audit" / "confidence.py"
+    told = list(mutation.mutants(ast.parse(file.read_text(encoding="utf-8"))))
+    place = next(number for number, text in enumerate(told) if text.endswith("Sub to Add"))
+    assert not mutation.survives(file, place, ["tests/audit/test_one_run.py"])
+    assert mutation.survives(file, None, ["tests/audit/test_one_run.py"])
