@@ -55,8 +55,8 @@ def test_tests_that_fail_without_a_change_kill_nothing(capsys: pytest.CaptureFix
 
 def test_a_mutant_is_what_tests_import_and_they_kill_it() -> None:
     """The configuration of pytest names a class of the package, which must not be imported before its mutant."""
-    file = mutation.ROOT / "src" / "privfit" / "audit" / "confidence.py"
+    file = mutation.ROOT / "src" / "privfit" / "statistics" / "sensitivity.py"
     told = list(mutation.mutants(ast.parse(file.read_text(encoding="utf-8"))))
-    place = next(number for number, text in enumerate(told) if text.endswith("Sub to Add"))
-    assert not mutation.survives(file, place, ["tests/audit/test_one_run.py"])
-    assert mutation.survives(file, None, ["tests/audit/test_one_run.py"])
+    place = next(number for number, text in enumerate(told) if text.endswith("ceil to floor"))
+    assert not mutation.survives(file, place, ["tests/statistics/test_moments_norms.py"])
+    assert mutation.survives(file, None, ["tests/statistics/test_moments_norms.py"])
